@@ -1,0 +1,1 @@
+"""What every room may use: errors with hints, units, discovery by file name, directories that appear whole."""

@@ -1,0 +1,39 @@
+"""Families found by file name: a grouping, a reader, a generator is one file in its folder, and no list names it."""
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from types import ModuleType
+
+from streamgroup.base.errors import UsageError
+
+__all__ = ["load", "names", "suggest"]
+
+# Modules of a family folder that are not members of it.
+_PRIVATE = {"protocol"}
+
+
+def names(package: str) -> list[str]:
+    """Name the members of a family, sorted, as they are written on the command line (`-` for `_` in readers)."""
+    module = importlib.import_module(package)
+    found = (info.name for info in pkgutil.iter_modules(module.__path__))
+    return sorted(name for name in found if name not in _PRIVATE and not name.startswith("_"))
+
+
+def suggest(name: str, among: Iterable[str]) -> str | None:
+    """Give the hint for a misspelt name: the nearest one if it is near, else all of them."""
+    known = sorted(among)
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return f"known: {', '.join(known)}" if known else None
+
+
+def load(package: str, name: str, kind: str) -> ModuleType:
+    """Import one member of a family; an unknown name is a usage error that suggests the nearest."""
+    known = names(package)
+    module = name.replace("-", "_")
+    if module not in known:
+        raise UsageError(f"there is no {kind} {name!r}", suggest(name, known))
+    return importlib.import_module(f"{package}.{module}")

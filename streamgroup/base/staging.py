@@ -1,0 +1,105 @@
+"""Directories that appear whole or not at all, whatever happens to the process that writes them.
+
+A directory is written beside its place under a hidden name that carries its owner (process id and start time), and
+renamed when it is complete. What a killed owner left behind is removed by the next run that writes to the same place.
+"""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from streamgroup.base.errors import EnvironmentFault, UsageError
+
+__all__ = ["owner_is_alive", "owner_tag", "staged_directory"]
+
+
+def _start_time(pid: int) -> str | None:
+    """Tell when a process started, as the system writes it: with the pid this names a process for ever."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return stat.rsplit(")", 1)[1].split()[19]
+
+
+def owner_tag() -> str:
+    """Name this process so that a later one can tell whether it still lives."""
+    return f"{os.getpid()}-{_start_time(os.getpid()) or 0}"
+
+
+def owner_is_alive(tag: str) -> bool:
+    """Tell whether the process that made a tag still runs."""
+    pid_text, _, start = tag.partition("-")
+    if not pid_text.isdigit():
+        return False
+    pid = int(pid_text)
+    if Path("/proc").is_dir():
+        return _start_time(pid) == start
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _reclaim(target: Path) -> None:
+    """Remove what dead owners left beside `target`; put back a directory whose replacement was cut short."""
+    for kind in (".partial-", ".replaced-"):
+        prefix = f".{target.name}{kind}"
+        for entry in sorted(target.parent.glob(f"{_escape(prefix)}*")):
+            if owner_is_alive(entry.name.removeprefix(prefix)):
+                continue
+            if kind == ".replaced-" and not target.exists():
+                entry.rename(target)
+            else:
+                shutil.rmtree(entry, ignore_errors=True)
+
+
+def _escape(text: str) -> str:
+    return "".join(f"[{char}]" if char in "*?[" else char for char in text)
+
+
+@contextlib.contextmanager
+def staged_directory(target: Path, *, overwrite: bool, marker: str) -> Iterator[Path]:
+    """Give a new directory to fill; it takes `target`'s place when the block ends well, and vanishes when it does not.
+
+    `marker` is the file that makes a directory one of ours (`trace.json`, `run.json`): only such a directory, or an
+    empty one, is ever replaced, and only with `overwrite`. Checked before anything is done.
+    """
+    target = Path(os.path.abspath(target))  # noqa: PTH100 (resolve() would follow a symbolic link)
+    parent = target.parent
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        _reclaim(target)
+    except OSError as error:
+        raise EnvironmentFault(f"cannot write in {parent}: {error.strerror}", "choose another output") from None
+    if target.exists() or target.is_symlink():
+        if not overwrite:
+            raise UsageError(f"{target} exists already", "name another output, or add --overwrite")
+        if not target.is_dir() or target.is_symlink():
+            raise UsageError(f"{target} is not a directory", "name another output")
+        if any(target.iterdir()) and not (target / marker).is_file():
+            raise UsageError(f"{target} holds no {marker}, so it is not ours to replace", "name another output")
+    partial = parent / f".{target.name}.partial-{owner_tag()}"
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+    except OSError as error:
+        raise EnvironmentFault(f"cannot write in {parent}: {error.strerror}", "choose another output") from None
+    try:
+        yield partial
+        _publish(partial, target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _publish(partial: Path, target: Path) -> None:
+    replaced = target.parent / f".{target.name}.replaced-{owner_tag()}"
+    if target.exists():
+        target.rename(replaced)
+    partial.rename(target)
+    shutil.rmtree(replaced, ignore_errors=True)

@@ -1,0 +1,80 @@
+"""Texts with units, read once and exactly: durations, sizes, shares, fractions of the worker count.
+
+Decimal texts become `fractions.Fraction`, so that "0.1" is one tenth and arithmetic on it stays exact.
+"""
+
+import re
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+from streamgroup.base.errors import UsageError
+
+__all__ = ["Extent", "format_ns", "parse_duration_ns", "parse_extent", "parse_number", "round_half_even"]
+
+NS_PER = {
+    "ns": 1,
+    "us": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "min": 60_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+    "d": 86_400_000_000_000,
+}
+_DURATION = re.compile(r"^\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*(ns|us|ms|s|min|m|h|d)\s*$")
+_NUMBER = re.compile(r"^\s*[+-]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?\s*$")
+
+
+def round_half_even(value: Fraction) -> int:
+    """Round an exact fraction to the nearest integer, halves to the even one."""
+    return round(value)
+
+
+def parse_number(text: str, what: str) -> Fraction:
+    """Read a decimal number exactly; `what` names the option in the error."""
+    if not _NUMBER.match(text):
+        raise UsageError(f"{what}: {text!r} is not a number")
+    return Fraction(text.strip().replace("_", ""))
+
+
+def parse_duration_ns(text: str, what: str) -> int:
+    """Read a duration such as `250us`, `1.5ms`, `10s`, `2h` as whole nanoseconds (half to even)."""
+    match = _DURATION.match(text)
+    if match is None:
+        if text.strip() == "0":
+            return 0
+        raise UsageError(f"{what}: {text!r} is not a duration", "write a number with ns, us, ms, s, min, h or d, as in 10s")
+    return round_half_even(Fraction(match.group(1)) * NS_PER[match.group(2)])
+
+
+class Extent(NamedTuple):
+    """A place or length in a stream: a time in ns, a number of tuples, or a share of the tuples."""
+
+    kind: Literal["time", "count", "share"]
+    ns: int
+    count: int
+    share: Fraction
+
+
+def parse_extent(text: str, what: str) -> Extent:
+    """Read `10s` (time), `50000` (tuples) or `1%` (share of the tuples)."""
+    stripped = text.strip()
+    if stripped.endswith("%"):
+        share = parse_number(stripped[:-1], what) / 100
+        if not 0 <= share <= 1:
+            raise UsageError(f"{what}: {text!r} is not between 0% and 100%")
+        return Extent("share", 0, 0, share)
+    if re.fullmatch(r"[0-9][0-9_]*", stripped):
+        return Extent("count", 0, int(stripped.replace("_", "")), Fraction(0))
+    try:
+        return Extent("time", parse_duration_ns(stripped, what), 0, Fraction(0))
+    except UsageError:
+        raise UsageError(f"{what}: {text!r} is not a time, a count or a share", "write 10s, 50000 or 1%") from None
+
+
+def format_ns(ns: int) -> str:
+    """Show a duration in ns with a fitting unit, for people."""
+    for unit, size in (("d", NS_PER["d"]), ("h", NS_PER["h"]), ("s", NS_PER["s"]), ("ms", NS_PER["ms"]), ("us", NS_PER["us"])):
+        if abs(ns) >= size:
+            return f"{ns / size:.4g} {unit}"
+    return f"{ns} ns"
