@@ -1,0 +1,39 @@
+"""Key grouping (KG, also FG): a key's tuples all go to one worker, by hash."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.groupings.protocol import Context, GroupingParams
+
+__all__ = ["KeyGrouping", "Params", "start"]
+
+
+class Params(GroupingParams):
+    """Key grouping has no parameters."""
+
+    def choices_per_key(self, workers: int) -> int:
+        """A key has one worker."""
+        return 1
+
+
+class KeyGrouping(NamedTuple):
+    """The worker of a key is its first candidate F_1 (001 section II; "FG" in 000).
+
+    One replica of each key's state, and a worker that cannot do less than its hottest key brings.
+    """
+
+    worker_of: NDArray[np.int32]
+    state_entries: int
+    state_entry_bytes: int
+
+    def choose(self, source, key, now):  # type: ignore[no-untyped-def]
+        """Look the key's worker up."""
+        return self.worker_of[key]
+
+
+def start(params: Params, context: Context) -> KeyGrouping:
+    """Compute the worker of every key."""
+    del params
+    return KeyGrouping(context.candidates(1)[:, 0].copy(), state_entries=0, state_entry_bytes=8)

@@ -1,0 +1,98 @@
+"""What a grouping is: parameters, a start, and a state whose methods the loop calls.
+
+A grouping is a module, found by its file name, that holds
+
+- `Params`, a subclass of `GroupingParams`: every field with bounds, the paper's symbol and a description;
+- `start(params, context)`, which returns the state: an instance of a `typing.NamedTuple` of arrays and numbers that
+  has the hooks below as methods. Scalars that change live in arrays, because a NamedTuple cannot change.
+
+Hooks (argument names are fixed; times are int64 nanoseconds since the first arrival; a key is its id):
+
+- `choose(self, source, key, now)` returns the worker, 0..n-1. Required.
+- `observe(self, source, key, worker, now)`: called once after every `choose`, with what was chosen.
+- `executed(self, worker, key, arrival, start, finish)`: the worker's own knowledge, never a source's. Called for all
+  tuples that finished up to now, in order of (finish, worker), undelayed. What a worker tells the sources belongs in
+  the grouping's own queue of due messages, delayed by `context.control_delay`.
+- `tick(self, now)`: timers and due messages. Called with `finish - 1` before each `executed` and with `now` before
+  each `choose`, so that everything keeps its place in time.
+- `workers_changed(self, change, context)`: plain Python, never compiled; returns the new state.
+
+What a grouping reports, as fields of its state that the loop or the metrics read:
+
+- `choices`: int64[1], set by `choose`: how many workers the key may go to if it is treated as hot, else 0;
+- `control_messages`, `control_bytes`: int64[1], running totals;
+- `state_entries`: int64[sources] (what each source holds now), or one int when it never changes;
+- `state_entry_bytes`: int, the nominal size of an entry;
+- `detector_entries`: int64[1].
+
+State leads with the source axis (`load[source, worker]`): a source may only know what it sent itself.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+__all__ = ["SEEN", "Context", "Grouping", "GroupingParams", "WorkersChange"]
+
+# The loop's live arrays that a declared exception may read.
+SEEN = ("cost", "free", "slowdown")
+
+
+class GroupingParams(BaseModel):
+    """Parameters of a grouping: frozen, and an unknown name is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def sees(self) -> tuple[str, ...]:
+        """Name the live arrays of the loop (`cost`, `free`, `slowdown`) that the grouping reads as an oracle."""
+        return ()
+
+    def choices_per_key(self, workers: int) -> int | None:
+        """Tell how many workers any key may go to; None when it depends on the key or the time."""
+        del workers
+        return None
+
+
+class Context(NamedTuple):
+    """What a grouping may know when it starts.
+
+    `hash_lo` and `hash_hi` are int64[keys]; `candidates(d)` gives int32[keys, d], the workers F_1..F_d of each key;
+    `draw_stream(purpose)` gives the start value (uint64) of a stream of draws. `cost` (int64[1]: base cost of the
+    tuple at hand with its random factor, before the slowdown), `free` (int64[n]: when each worker is done) and
+    `slowdown` (float64[n]) are the loop's live arrays, and None unless the parameters declare them in `sees`.
+    """
+
+    workers: int
+    sources: int
+    keys: int
+    hash_lo: NDArray[np.int64]
+    hash_hi: NDArray[np.int64]
+    hash_seed: int
+    seed: int
+    network_delay: int
+    control_delay: int
+    candidates: Callable[[int], NDArray[np.int32]]
+    draw_stream: Callable[[str], int]
+    cost: NDArray[np.int64] | None = None
+    free: NDArray[np.int64] | None = None
+    slowdown: NDArray[np.float64] | None = None
+
+
+class WorkersChange(NamedTuple):
+    """A membership change: `live` are the ids that may be chosen from now on, ascending."""
+
+    now: int
+    live: NDArray[np.int64]
+    joined: tuple[int, ...]
+    left: tuple[int, ...]
+
+
+class Grouping(Protocol):
+    """A module that holds a grouping."""
+
+    __name__: str
+    Params: type[GroupingParams]
+    start: Callable[[Any, Context], Any]

@@ -1,0 +1,189 @@
+"""Compiling the loop for a grouping, with a cache on disk that can neither be stale nor mixed up.
+
+numba learns the hooks of any NamedTuple through one `overload_method` a hook. What would go wrong otherwise, and is
+designed out here (each has a test):
+
+1. numba's cache looks only at the file of the cached function, so an edited helper or grouping would silently run old
+   code: the cache directory is named by a digest of all our sources, and of an outside grouping's file.
+2. Groupings that share one compiled function share one cache index and can run each other's code: each grouping
+   compiles a copy of the loop with a `__name__` and `__qualname__` of its own, and one process compiles at a time.
+3. A read-only array is another type: the trace hands out read-only arrays only, and so does everything else.
+4. An outside grouping is imported under a name made from its digest (`groupings.load`).
+5. Only registered hooks compile, and only with the hook's own argument names: `check_shape` says so beforehand.
+6. The interpreted loop gives the same results (`interpreted=True`).
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import inspect
+import os
+import shutil
+import tempfile
+import types as pytypes
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import config, types
+from numba.extending import overload_method
+
+import streamgroup
+from streamgroup.base.errors import UsageError
+from streamgroup.replay.loop import run_chunk
+
+__all__ = ["HOOKS", "Interpreted", "cache_directory", "check_shape", "compiled_loop", "only_one_compiles"]
+
+# The hooks of groupings (see `groupings.protocol`), and the methods of the loop's own parts, with argument names.
+HOOKS: dict[str, tuple[str, ...]] = {
+    "choose": ("source", "key", "now"),
+    "observe": ("source", "key", "worker", "now"),
+    "executed": ("worker", "key", "arrival", "start", "finish"),
+    "tick": ("now",),
+}
+PARTS: dict[str, tuple[str, ...]] = {
+    "service": ("worker", "cost"),
+    "touch": ("key", "worker"),
+    "is_full": (),
+    "forget_window": (),
+}
+_KEPT_CACHES = 6
+
+
+# Hooks that do nothing when a class does not have them.
+_OPTIONAL = {"observe", "tick"}
+
+
+def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Copy a method without its annotations: numba compares them as a part of the argument names."""
+    return pytypes.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+
+
+def _teach(hook: str, names: tuple[str, ...]) -> None:
+    """Let numba find a method of any NamedTuple by the name of a hook."""
+
+    def find(*arguments: Any) -> Callable[..., Any] | None:
+        method = getattr(arguments[0].instance_class, hook, None)
+        if inspect.isfunction(method):
+            return _bare(method)
+        if hook not in _OPTIONAL:
+            return None
+        nothing: Callable[..., Any] = eval(f"lambda {', '.join(('self', *names))}: None")
+        return nothing
+
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", *names)]
+    find.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    overload_method(types.BaseNamedTuple, hook)(find)
+
+
+for _hook, _names in (*HOOKS.items(), *PARTS.items()):
+    _teach(_hook, _names)
+
+
+class Interpreted:
+    """A grouping's state for the interpreted loop: hooks that it does not have do nothing."""
+
+    def __init__(self, state: Any) -> None:
+        self._state = state
+        for hook in HOOKS:
+            setattr(self, hook, getattr(state, hook, self._nothing))
+
+    @staticmethod
+    def _nothing(*_: Any) -> None:
+        return None
+
+
+def check_shape(state: Any, where: str) -> None:
+    """Say in one line what is wrong with a grouping's state, before a compiler says it in two hundred."""
+    kind = type(state)
+    if not (isinstance(state, tuple) and hasattr(kind, "_fields")):
+        raise UsageError(f"{where}: start() must return a NamedTuple, not {kind.__name__}")
+    if not inspect.isfunction(getattr(kind, "choose", None)):
+        raise UsageError(f"{where}: {kind.__name__} has no method choose(self, source, key, now)")
+    for hook, names in HOOKS.items():
+        method = getattr(kind, hook, None)
+        if method is None:
+            continue
+        if hook in kind._fields:
+            raise UsageError(f"{where}: {kind.__name__}.{hook} is the name of a hook and cannot be a field")
+        found = tuple(inspect.signature(method).parameters)
+        if found != ("self", *names):
+            wanted = ", ".join(("self", *names))
+            raise UsageError(f"{where}: {kind.__name__}.{hook} must take ({wanted}), not ({', '.join(found)})")
+    known = {*HOOKS, "workers_changed"}
+    for name, member in vars(kind).items():
+        if inspect.isfunction(member) and not name.startswith("_") and name not in known:
+            raise UsageError(
+                f"{where}: {kind.__name__}.{name} is not a hook and would not compile",
+                "make it a function of the module with @numba.njit that takes arrays",
+            )
+
+
+@cache
+def _own_sources_digest() -> str:
+    digest = hashlib.sha256(numba.__version__.encode())
+    root = Path(streamgroup.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_root() -> Path:
+    chosen = os.environ.get("STREAMGROUP_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "streamgroup"
+
+
+@cache
+def cache_directory(outside_digest: str = "") -> Path:
+    """Give (and make) the cache directory of this very code; old ones beyond a handful are removed."""
+    name = _own_sources_digest() + (f"-{outside_digest}" if outside_digest else "")
+    try:
+        directory = _cache_root() / "compiled" / name
+        directory.mkdir(parents=True, exist_ok=True)
+        os.utime(directory)
+        _forget_old(directory.parent, directory)
+    except OSError:
+        directory = Path(tempfile.gettempdir()) / f"streamgroup-{os.getuid()}" / name
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return directory
+
+
+def _forget_old(root: Path, keep: Path) -> None:
+    others = sorted((entry for entry in root.iterdir() if entry != keep), key=lambda entry: entry.stat().st_mtime)
+    for entry in others[: max(0, len(others) - _KEPT_CACHES)]:
+        shutil.rmtree(entry, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def only_one_compiles(directory: Path) -> Iterator[None]:
+    """Hold the lock of a cache directory: two processes that compile at once could overwrite each other's code."""
+    with (directory / ".lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@cache
+def compiled_loop(name: str, outside_digest: str = "") -> Callable[..., int]:
+    """Give the loop for the grouping called `name`: a copy under its own name, compiled at its first call.
+
+    `outside_digest` is the digest of the file of a grouping that lives outside the package.
+    """
+    own = "run_chunk_" + "".join(char if char.isalnum() else "_" for char in name)
+    code = run_chunk.__code__.replace(co_name=own, co_qualname=own)
+    copy = pytypes.FunctionType(code, run_chunk.__globals__, own)
+    copy.__qualname__ = own
+    copy.__module__ = run_chunk.__module__
+    previous = config.CACHE_DIR
+    config.CACHE_DIR = str(cache_directory(outside_digest))
+    try:
+        dispatcher: Callable[..., int] = numba.njit(nogil=True, cache=True)(copy)
+    finally:
+        config.CACHE_DIR = previous
+    return dispatcher
