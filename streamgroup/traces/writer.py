@@ -25,6 +25,7 @@ __all__ = [
     "KeyColumns",
     "PartStats",
     "block_digest",
+    "blocks",
     "cost_ns",
     "fingerprint",
     "join_stats",
@@ -134,7 +135,7 @@ def _check(columns: Columns, first_row: int, last: int | None) -> None:
             )
 
 
-def _blocks(chunks: Iterable[Columns], rows: int) -> Iterator[Columns]:
+def blocks(chunks: Iterable[Columns], rows: int) -> Iterator[Columns]:
     """Cut a stream of any chunking into stretches of `rows` rows (the last may be shorter); at least one."""
     held: list[Columns] = []
     count, given = 0, 0
@@ -190,7 +191,7 @@ def write_part(path: Path, chunks: Iterable[Columns]) -> PartStats:
     last: int | None = None
     has_cost = False
     try:
-        for block in _blocks(chunks, schema.ROW_GROUP_ROWS):
+        for block in blocks(chunks, schema.ROW_GROUP_ROWS):
             size = len(block.timestamp)
             if writer is None:
                 has_cost = block.cost is not None
@@ -227,7 +228,7 @@ def write_tuples(directory: Path, chunks: Iterable[Columns]) -> PartStats:
     """Write all of `tuples/` (made if missing) from a whole stream, in parts of exactly PART_ROWS rows."""
     directory.mkdir(parents=True, exist_ok=True)
     parts: list[PartStats] = []
-    stream = _blocks(chunks, schema.ROW_GROUP_ROWS)
+    stream = blocks(chunks, schema.ROW_GROUP_ROWS)
     per_part = schema.PART_ROWS // schema.ROW_GROUP_ROWS
     for ahead in stream:
         of_part = itertools.chain([ahead], itertools.islice(stream, per_part - 1))

@@ -1,0 +1,145 @@
+"""The key dictionary of a trace: ids, keys, counts and hashes, whoever wrote it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streamgroup.base.errors import DataError
+from streamgroup.traces.keys import as_binary, hash_keys
+from streamgroup.traces.parts import Part, read_part
+
+__all__ = [
+    "Dictionary",
+    "KeyTable",
+    "hashes",
+    "in_id_order",
+    "key_chunks",
+    "load_table",
+    "lookup",
+    "repeated_keys",
+]
+
+
+class Dictionary(NamedTuple):
+    """What a grouping may know of the keys, by key id: counts, h1 and h2 of the hash; read-only."""
+
+    count: NDArray[np.int64]  # type: ignore[assignment]
+    hash_lo: NDArray[np.int64]
+    hash_hi: NDArray[np.int64]
+
+
+class KeyTable(NamedTuple):
+    """The dictionary in id order. `sorted_rows`: the files have that order too; hashes None if absent."""
+
+    count: NDArray[np.int64]  # type: ignore[assignment]
+    hash_lo: NDArray[np.int64] | None
+    hash_hi: NDArray[np.int64] | None
+    sorted_rows: bool
+
+
+def _integers(table: pa.Table, part: Part, name: str) -> NDArray[Any]:
+    column = table.column(name)
+    if column.null_count:
+        raise DataError(f"{part.label}: a row has no {name}", "every key needs its id and its count")
+    array: NDArray[Any] = column.to_numpy()
+    if array.dtype == np.uint64 and len(array) and array.max() > np.uint64(2**63 - 1):
+        raise DataError(f"{part.label}: {name} {array.max()} is too large")
+    values = array.astype(np.int64, copy=False)
+    if name in ("key_id", "count") and len(values) and values.min() < 0:
+        raise DataError(f"{part.label}: {name} {values.min()} is negative")
+    return values
+
+
+def load_table(parts: Sequence[Part]) -> KeyTable:
+    """Read ids, counts and hashes of the whole dictionary; DataError if the ids are not 0..K-1, each once."""
+    with_hashes = all("hash_lo" in part.schema.names for part in parts)
+    names = ["key_id", "count", *(["hash_lo", "hash_hi"] if with_hashes else [])]
+    columns: dict[str, list[NDArray[np.int64]]] = {name: [] for name in names}
+    for part in parts:
+        table = read_part(part, None, names)
+        for name in names:
+            columns[name].append(_integers(table, part, name))
+    arrays = {name: np.concatenate([np.empty(0, np.int64), *found]) for name, found in columns.items()}
+    ids = arrays.pop("key_id")
+    expected = np.arange(len(ids), dtype=np.int64)
+    in_order = bool(np.array_equal(ids, expected))
+    if not in_order:
+        order = np.argsort(ids, kind="stable")
+        wrong = np.flatnonzero(ids[order] != expected)
+        if len(wrong):
+            at = int(wrong[0])
+            found = int(ids[order][at])
+            what = f"key_id {found} twice" if found < at else f"no key_id {at}"
+            raise DataError(
+                f"keys: {what}; the ids must be 0 to {len(ids) - 1}, each once", "number them anew"
+            )
+        arrays = {name: array[order] for name, array in arrays.items()}
+    for array in arrays.values():
+        array.flags.writeable = False
+    return KeyTable(arrays["count"], arrays.get("hash_lo"), arrays.get("hash_hi"), in_order)
+
+
+def key_chunks(parts: Sequence[Part]) -> Iterator[tuple[NDArray[np.int64], pa.LargeBinaryArray]]:
+    """Give (key ids, key bytes) row group by row group, in file order; null is the null key."""
+    for part in parts:
+        names = [name for name in ("key_id", "key", "key_bytes") if name in part.schema.names]
+        for group in range(part.metadata.num_row_groups):
+            table = read_part(part, [group], names)
+            yield _integers(table, part, "key_id"), _bytes(table)
+
+
+def _bytes(table: pa.Table) -> pa.LargeBinaryArray:
+    keys = _flat(table.column("key"))
+    if "key_bytes" not in table.column_names:
+        return keys
+    return pc.coalesce(_flat(table.column("key_bytes")), keys)
+
+
+def _flat(column: pa.ChunkedArray) -> pa.LargeBinaryArray:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return as_binary(column)
+
+
+def lookup(parts: Sequence[Part], ids: Sequence[int]) -> list[bytes | None]:
+    """Give the bytes of some keys (None for the null key); reads the dictionary once, in pieces."""
+    wanted = np.asarray(ids, dtype=np.int64)
+    found: dict[int, bytes | None] = {}
+    for have, keys in key_chunks(parts):
+        for row in np.flatnonzero(np.isin(have, wanted)).tolist():
+            found[int(have[row])] = keys[row].as_py()
+    return [found[int(key)] for key in wanted]
+
+
+def hashes(parts: Sequence[Part], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Compute (hash_lo, hash_hi) of all keys by id, for a dictionary that does not hold them."""
+    lo, hi = np.empty(count, np.int64), np.empty(count, np.int64)
+    for ids, keys in key_chunks(parts):
+        lo[ids], hi[ids] = hash_keys(keys)
+    return lo, hi
+
+
+def in_id_order(parts: Sequence[Part], table: KeyTable) -> Iterator[bytes | None]:
+    """Give all keys by ascending id; a dictionary whose rows are not in that order is held in memory."""
+    if table.sorted_rows:
+        for _, keys in key_chunks(parts):
+            yield from keys.to_pylist()
+        return
+    chunks = list(key_chunks(parts))
+    order = np.argsort(np.concatenate([ids for ids, _ in chunks]), kind="stable")
+    for keys in pa.chunked_array([keys for _, keys in chunks]).take(pa.array(order)).chunks:
+        yield from keys.to_pylist()
+
+
+def repeated_keys(parts: Sequence[Part]) -> list[bytes | None]:
+    """Give the keys that stand in the dictionary more than once (at most ten of them)."""
+    chunks = [keys for _, keys in key_chunks(parts)]
+    if sum(map(len, chunks)) < 2:
+        return []
+    counted = pc.value_counts(pa.chunked_array(chunks))
+    twice = np.flatnonzero(counted.field("counts").to_numpy() > 1)
+    return [counted.field("values")[row].as_py() for row in twice[:10].tolist()]

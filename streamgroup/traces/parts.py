@@ -1,0 +1,263 @@
+"""The Parquet files of a trace: finding them, checking their columns, decoding them to arrays of one form."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from streamgroup.base.errors import DataError
+from streamgroup.traces import schema
+
+__all__ = [
+    "TUPLE_COLUMNS",
+    "Part",
+    "Unit",
+    "columns_of",
+    "decode",
+    "key_faults",
+    "list_parts",
+    "open_part",
+    "read_part",
+    "tuple_faults",
+    "units",
+]
+
+TUPLE_COLUMNS = ("timestamp", "key_id", "cost", "value", "weight")
+
+_US_PER = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_INT64_MAX = 2**63 - 1
+
+
+class Part(NamedTuple):
+    """An open Parquet file: its path, how to name it to people, its footer, its columns, its rows."""
+
+    path: Path
+    label: str
+    metadata: pq.FileMetaData
+    schema: pa.Schema
+    rows: int
+
+
+class Unit(NamedTuple):
+    """Row groups that are decoded together, and the place of their rows in the part."""
+
+    groups: list[int]
+    first: int
+    rows: int
+
+
+def list_parts(trace: Path, folder: str) -> list[Path]:
+    """List the Parquet files of a folder of a trace by name; hidden ones (`.`, `_`) are not part of it."""
+    if not (trace / folder).is_dir():
+        return []
+    found = (trace / folder).glob("*.parquet")
+    return sorted((path for path in found if path.name[0] not in "._"), key=lambda path: path.name.encode())
+
+
+def open_part(path: Path) -> Part:
+    """Read a file's footer; DataError when it is not (all of) a Parquet file."""
+    label = f"{path.parent.name}/{path.name}"
+    try:
+        with pq.ParquetFile(path) as file:
+            return Part(path, label, file.metadata, file.schema_arrow, file.metadata.num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(
+            f"{label}: not a whole Parquet file ({_line(error)})", "make the trace again"
+        ) from None
+
+
+def _line(error: BaseException) -> str:
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _fields(part: Part, wanted: dict[str, tuple[Any, str, bool]]) -> list[str]:
+    faults = []
+    for name, (allowed, words, required) in wanted.items():
+        index = part.schema.get_field_index(name)
+        if index < 0:
+            if name in part.schema.names:
+                faults.append(f"{part.label}: column {name} twice")
+            elif required:
+                faults.append(
+                    f"{part.label}: no column {name} (it has {', '.join(part.schema.names) or 'none'})"
+                )
+        elif not allowed(_plain(part.schema.field(index).type)):
+            kind = part.schema.field(index).type
+            faults.append(f"{part.label}: column {name} is {kind}, not {words}")
+    return faults
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_int64(kind) or pa.types.is_timestamp(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_bytes(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def tuple_faults(part: Part) -> list[str]:
+    """Say what is wrong with the columns of a part of `tuples/`."""
+    number = (_is_number, "a number", False)
+    return _fields(
+        part,
+        {
+            "timestamp": (_is_time, "int64 or a timestamp", True),
+            "key_id": (pa.types.is_integer, "an integer", True),
+            "cost": number,
+            "value": number,
+            "weight": number,
+        },
+    )
+
+
+def key_faults(part: Part) -> list[str]:
+    """Say what is wrong with the columns of a part of `keys/`."""
+    faults = _fields(
+        part,
+        {
+            "key_id": (pa.types.is_integer, "an integer", True),
+            "key": (_is_text, "a string (cast it)", True),
+            "key_bytes": (_is_bytes, "binary", False),
+            "count": (pa.types.is_integer, "an integer", True),
+            "hash_lo": (pa.types.is_int64, "int64", False),
+            "hash_hi": (pa.types.is_int64, "int64", False),
+        },
+    )
+    if ("hash_lo" in part.schema.names) != ("hash_hi" in part.schema.names):
+        faults.append(f"{part.label}: one of hash_lo and hash_hi without the other")
+    return faults
+
+
+def columns_of(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Give the columns that a tuple has; DataError when the parts do not agree on the optional ones."""
+    found = [tuple(name for name in TUPLE_COLUMNS if name in part.schema.names) for part in parts]
+    for part, names in zip(parts, found, strict=True):
+        if names != found[0]:
+            raise DataError(
+                f"{part.label} has {', '.join(names)}, but {parts[0].label} has {', '.join(found[0])}",
+                "give all parts the same columns",
+            )
+    return found[0]
+
+
+def units(part: Part) -> Iterator[Unit]:
+    """Cut a part into runs of row groups of at most 2^20 rows together (a larger group stays alone)."""
+    groups: list[int] = []
+    first, rows = 0, 0
+    for group in range(part.metadata.num_row_groups):
+        size = part.metadata.row_group(group).num_rows
+        if groups and rows + size > schema.BLOCK_ROWS:
+            yield Unit(groups, first, rows)
+            groups, first, rows = [], first + rows, 0
+        groups.append(group)
+        rows += size
+    if rows:
+        yield Unit(groups, first, rows)
+
+
+def read_part(part: Part, groups: list[int] | None, columns: Sequence[str]) -> pa.Table:
+    """Read columns of some row groups of a part (all for None); DataError when the file is damaged."""
+    chosen = list(range(part.metadata.num_row_groups)) if groups is None else groups
+    try:
+        with pq.ParquetFile(part.path, metadata=part.metadata) as file:
+            table: pa.Table = file.read_row_groups(chosen, columns=list(columns), use_threads=False)
+            return table
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{part.label}: cannot be read ({_line(error)})", "make the trace again") from None
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def decode(part: Part, unit: Unit, columns: Sequence[str], offset: int) -> dict[str, NDArray[Any]]:
+    """Decode columns of a unit of `tuples/` into read-only arrays of the trace's types.
+
+    `offset` is the place of the part's first row in the stream, for errors: DataError names the row of a null,
+    or of a value that does not fit.
+    """
+    table = read_part(part, unit.groups, columns)
+    result: dict[str, NDArray[Any]] = {}
+    for name in columns:
+        array = _array(table.column(name))
+        if array.null_count:
+            row = offset + unit.first + int(np.argmin(array.is_valid().to_numpy(zero_copy_only=False)))
+            raise DataError(f"{part.label}: tuple {row} has no {name}", "every tuple needs all columns")
+        try:
+            values = _CONVERT[name](array)
+        except _MisfitError as misfit:
+            row = offset + unit.first + misfit.row
+            raise DataError(f"{part.label}: tuple {row}: {name} {misfit.what}") from None
+        values.flags.writeable = False
+        result[name] = values
+    return result
+
+
+class _MisfitError(Exception):
+    def __init__(self, row: int, what: str) -> None:
+        super().__init__(what)
+        self.row = row
+        self.what = what
+
+
+def _timestamps(array: pa.Array) -> NDArray[Any]:
+    kind = array.type
+    values: NDArray[np.int64] = array.cast(pa.int64()).to_numpy()
+    if not pa.types.is_timestamp(kind) or kind.unit == "us":
+        return values
+    if kind.unit == "ns":
+        return values // 1000
+    scale = _US_PER[kind.unit]
+    large = np.abs(values) > _INT64_MAX // scale
+    if large.any():
+        raise _MisfitError(int(np.argmax(large)), "does not fit into microseconds")
+    return values * scale
+
+
+def _key_ids(array: pa.Array) -> NDArray[Any]:
+    values: NDArray[Any] = array.to_numpy()
+    if values.dtype == np.uint32:
+        return values
+    wrong = (values < 0) | (values > 0xFFFF_FFFF)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise _MisfitError(row, f"{values[row]} is not between 0 and 2^32 - 1")
+    return values.astype(np.uint32)
+
+
+def _floats(dtype: Any) -> Any:
+    def convert(array: pa.Array) -> NDArray[Any]:
+        with np.errstate(
+            over="ignore"
+        ):  # a cost that overflows float32 becomes infinite, which is refused later
+            return np.asarray(array.to_numpy(), dtype=dtype)
+
+    return convert
+
+
+_CONVERT: dict[str, Any] = {
+    "timestamp": _timestamps,
+    "key_id": _key_ids,
+    "cost": _floats(np.float32),
+    "value": _floats(np.float64),
+    "weight": _floats(np.float64),
+}
