@@ -192,8 +192,8 @@ def _array(column: pa.ChunkedArray) -> pa.Array:
 def decode(part: Part, unit: Unit, columns: Sequence[str], offset: int) -> dict[str, NDArray[Any]]:
     """Decode columns of a unit of `tuples/` into read-only arrays of the trace's types.
 
-    `offset` is the place of the part's first row in the stream, for errors: DataError names the row of a null,
-    or of a value that does not fit.
+    `offset` is the place of the part's first row in the stream, for errors: DataError names the row of a
+    null, or of a value that does not fit.
     """
     table = read_part(part, unit.groups, columns)
     result: dict[str, NDArray[Any]] = {}

@@ -114,7 +114,7 @@ def open_trace(path: str | Path) -> Trace:
 
     A trace with a full manifest and a fingerprint is believed if the footers of its files agree; any other is
     read once and checked: non-decreasing timestamps, ids 0..K-1, true counts, costs that are service times.
-    UsageError when there is no such directory, DataError (with the file and the row) when it is not a sound trace.
+    UsageError when there is no such directory, DataError (with the file and the row) when it is not sound.
     """
     root = Path(path)
     if not root.is_dir():

@@ -1,0 +1,1 @@
+"""Synthetic streams: one generator a file, its name the name on the command line."""

@@ -1,0 +1,43 @@
+"""What a generator gives: a stream that can be made from any place on, so twice, in pieces, on many cores.
+
+A generator is a module with `Params` (pydantic, frozen) and `generate(params) -> Stream`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+__all__ = ["Chunk", "Generator", "Stream"]
+
+
+class Chunk(NamedTuple):
+    """A stretch of a stream: timestamps in us and the labels of the keys (0 to labels - 1)."""
+
+    timestamp: NDArray[np.int64]
+    label: NDArray[np.int64]
+
+
+class Stream(NamedTuple):
+    """A synthetic stream: its length, how many keys it may have, and two functions.
+
+    `chunk(first, rows)` makes the tuples first, ..., first + rows - 1 (rows up to 2^20), always the same.
+    `key(label)` gives the bytes of a key.
+    """
+
+    tuples: int
+    labels: int
+    chunk: Callable[[int, int], Chunk]
+    key: Callable[[int], bytes]
+
+
+class Generator(Protocol):
+    """A generator's module."""
+
+    Params: type[BaseModel]
+
+    def generate(self, params: BaseModel) -> Stream:
+        """Make the stream that the parameters describe."""
+        ...
