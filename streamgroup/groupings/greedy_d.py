@@ -34,7 +34,7 @@ class GreedyD(NamedTuple):
     state_entries: int
     state_entry_bytes: int
 
-    def choose(self, source, key, now):  # type: ignore[no-untyped-def]
+    def choose(self, source: int, key: int, now: int) -> int:
         """Take the least loaded candidate and count the tuple."""
         worker = least_loaded(self.candidates[key], self.load[source])
         self.load[source, worker] += 1

@@ -28,7 +28,7 @@ class KeyGrouping(NamedTuple):
     state_entries: int
     state_entry_bytes: int
 
-    def choose(self, source, key, now):  # type: ignore[no-untyped-def]
+    def choose(self, source: int, key: int, now: int) -> int:
         """Look the key's worker up."""
         return self.worker_of[key]
 

@@ -33,7 +33,7 @@ class RoundRobin(NamedTuple):
     state_entries: int
     state_entry_bytes: int
 
-    def choose(self, source, key, now):  # type: ignore[no-untyped-def]
+    def choose(self, source: int, key: int, now: int) -> int:
         """Give the worker the pointer stands on, and move it."""
         worker = self.pointer[source]
         following = worker + 1

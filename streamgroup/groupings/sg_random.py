@@ -34,7 +34,7 @@ class RandomShuffle(NamedTuple):
     state_entries: int
     state_entry_bytes: int
 
-    def choose(self, source, key, now):  # type: ignore[no-untyped-def]
+    def choose(self, source: int, key: int, now: int) -> int:
         """Draw the worker."""
         worker = draw_below(self.stream[source], self.drawn[source], self.workers)
         self.drawn[source] += 1

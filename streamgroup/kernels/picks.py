@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["draw_below", "least_loaded"]
+__all__ = ["draw_below", "least_loaded", "send_to_less_loaded"]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -13,7 +13,7 @@ _M2 = np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def draw_below(stream: Any, index: Any, n: Any) -> Any:
     """Draw an integer in 0..n-1: the word at place `index` of a stream of draws (`draws.words`), scaled to n < 2^32."""
     x = stream + np.uint64(index + 1) * _GOLDEN
@@ -23,14 +23,29 @@ def draw_below(stream: Any, index: Any, n: Any) -> Any:
     return np.int64(((x >> _32) * np.uint64(n)) >> _32)
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
 def least_loaded(candidates: Any, load: Any) -> Any:
     """Give the candidate with the smallest load; ties go to the first in the list."""
     best = np.int64(candidates[0])
     least = load[best]
     for j in range(1, candidates.shape[0]):
         worker = np.int64(candidates[j])
-        if load[worker] < least:
-            best = worker
-            least = load[worker]
+        value = load[worker]
+        # Written without a branch: which candidate wins is a coin that no processor can predict.
+        best += np.int64(value < least) * (worker - best)
+        least = min(value, least)
     return best
+
+
+@njit(forceinline=True)  # type: ignore[untyped-decorator]
+def send_to_less_loaded(load: Any, source: Any, first: Any, second: Any) -> Any:
+    """Give the less loaded of two workers (ties: the first) and count one more for it in `load[source]`.
+
+    Written without a branch, which no processor could predict, and with unsigned places, which need no wrapping.
+    """
+    row, one, other = np.uint64(source), np.uint64(first), np.uint64(second)
+    mine = load[row, one]
+    to_second = np.int64(load[row, other] < mine)
+    load[row, one] = mine + 1 - to_second
+    load[row, other] += to_second
+    return np.int64(first) + to_second * (np.int64(second) - np.int64(first))

@@ -46,7 +46,7 @@ HOOKS: dict[str, tuple[str, ...]] = {
 PARTS: dict[str, tuple[str, ...]] = {
     "service": ("worker", "cost"),
     "touch": ("key", "worker"),
-    "is_full": (),
+    "is_full": ("more",),
     "forget_window": (),
 }
 _KEPT_CACHES = 6
@@ -183,7 +183,7 @@ def compiled_loop(name: str, outside_digest: str = "") -> Callable[..., int]:
     previous = config.CACHE_DIR
     config.CACHE_DIR = str(cache_directory(outside_digest))
     try:
-        dispatcher: Callable[..., int] = numba.njit(nogil=True, cache=True)(copy)
+        dispatcher: Callable[..., int] = numba.njit(nogil=True, cache=True, _nrt=False)(copy)
     finally:
         config.CACHE_DIR = previous
     return dispatcher

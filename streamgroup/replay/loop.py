@@ -20,7 +20,6 @@ __all__ = [
     "FULL_PENDING",
     "LATENCY_HIGH",
     "LATENCY_LOW",
-    "LATENCY_MAX",
     "MAX_TIME_NS",
     "PAIRS",
     "TOO_LATE",
@@ -41,11 +40,12 @@ MAX_TIME_NS = 1 << 62
 DONE, FULL_PAIRS, FULL_PENDING, TOO_LATE = 0, 1, 2, 3
 
 # Columns of a worker's row in `Meters.window` and `Meters.total`.
-TUPLES, BUSY, LATENCY_LOW, LATENCY_HIGH, LATENCY_MAX, WAIT_MAX, PAIRS, HEAD = range(8)
+TUPLES, BUSY, LATENCY_LOW, LATENCY_HIGH, WAIT_MAX, PAIRS, HEAD = range(7)
 COLUMNS = 8
 
 _NEVER = 1 << 62
-_LOW_MASK = (1 << 32) - 1
+# Sums of latencies are high x 2^62 + low with 0 <= low < 2^62, so they never overflow.
+_CARRY = 1 << 62
 
 
 class Chunk(NamedTuple):
@@ -80,7 +80,7 @@ class Meters(NamedTuple):
 
 
 # Places in `Meters.state`.
-LAT_MIN, NEW_PAIRS, NEXT_SOURCE, HOT_TUPLES, HOT_CHOICES, CHOICES_MAX, SOURCE_STATE = range(7)
+LAT_MIN, LAT_MAX, NEW_PAIRS, NEXT_SOURCE, HOT_TUPLES, HOT_CHOICES, CHOICES_MAX, SOURCE_STATE = range(8)
 
 
 # Places in the `setup` of a call.
@@ -127,27 +127,29 @@ def end_window(row: Any, meters: Any, pairs: Any, rows: Any, detector: Any) -> N
     tuples = np.int64(0)
     low = np.int64(0)
     high = np.int64(0)
-    longest = np.int64(-1)
     for worker in range(window.shape[0]):
         rows.tuples[row, worker] = window[worker, TUPLES]
         rows.busy[row, worker] = window[worker, BUSY]
         tuples += window[worker, TUPLES]
-        low += window[worker, LATENCY_LOW] & _LOW_MASK
-        high += window[worker, LATENCY_HIGH] + (window[worker, LATENCY_LOW] >> 32)
-        if window[worker, LATENCY_MAX] > longest:
-            longest = window[worker, LATENCY_MAX]
+        low += window[worker, LATENCY_LOW]
+        high += window[worker, LATENCY_HIGH]
+        if low >= _CARRY:
+            low -= _CARRY
+            high += 1
         total[worker, TUPLES] += window[worker, TUPLES]
         total[worker, BUSY] += window[worker, BUSY]
-        total[worker, LATENCY_LOW] += window[worker, LATENCY_LOW] & _LOW_MASK
-        total[worker, LATENCY_HIGH] += window[worker, LATENCY_HIGH] + (window[worker, LATENCY_LOW] >> 32) + (total[worker, LATENCY_LOW] >> 32)
-        total[worker, LATENCY_LOW] &= _LOW_MASK
-        for column in range(LATENCY_MAX, WAIT_MAX + 1):
-            if window[worker, column] > total[worker, column]:
-                total[worker, column] = window[worker, column]
-        for column in range(PAIRS, HEAD + 1):
-            total[worker, column] += window[worker, column]
+        total[worker, LATENCY_LOW] += window[worker, LATENCY_LOW]
+        total[worker, LATENCY_HIGH] += window[worker, LATENCY_HIGH]
+        if total[worker, LATENCY_LOW] >= _CARRY:
+            total[worker, LATENCY_LOW] -= _CARRY
+            total[worker, LATENCY_HIGH] += 1
+        if window[worker, WAIT_MAX] > total[worker, WAIT_MAX]:
+            total[worker, WAIT_MAX] = window[worker, WAIT_MAX]
+        total[worker, PAIRS] += window[worker, PAIRS]
+        total[worker, HEAD] += window[worker, HEAD]
         for column in range(COLUMNS):
             window[worker, column] = 0
+    longest = state[LAT_MAX]
     rows.latency[row, 0] = state[LAT_MIN]
     rows.latency[row, 1] = longest
     rows.latency[row, 2] = low
@@ -165,6 +167,7 @@ def end_window(row: Any, meters: Any, pairs: Any, rows: Any, detector: Any) -> N
         rows.detector[row] = detector[0]
     pairs.forget_window()
     state[LAT_MIN] = _NEVER
+    state[LAT_MAX] = -1
     state[NEW_PAIRS] = 0
 
 
@@ -175,6 +178,7 @@ def run_chunk(
     pairs: Any,
     waiting: Any,
     setup: Any,
+    chosen: Any,
     arrivals: Any,
     keys: Any,
     costs: Any,
@@ -201,91 +205,101 @@ def run_chunk(
     window_histogram = meters.window_histogram
     worker_histogram = meters.worker_histogram
     source = state[NEXT_SOURCE]
+    block = chosen.shape[0]
     while True:
         stop = setup[END]
         if place < ends.shape[0] and ends[place] <= stop:
             stop = ends[place]
         shortest = state[LAT_MIN]
+        longest = state[LAT_MAX]
         new_pairs = state[NEW_PAIRS]
         why = DONE
         i = begin
         while i < stop:
-            if pairs.is_full():
+            if pairs.is_full(block):
                 why = FULL_PAIRS
                 break
             if waiting is not None and unfinished.is_full(waiting):
                 why = FULL_PENDING
                 break
-            now = arrivals[i]
-            key = np.int64(keys[i])
-            if source_of is not None:
-                source = np.int64(source_of[i])
-            cost = np.int64(0)
-            if costs is not None:
-                cost = costs[i]
-            if cost_now is not None:
-                cost_now[0] = cost
-            if waiting is not None:
-                while unfinished.next_finish(waiting) <= now:
-                    at = unfinished.next_finish(waiting)
-                    grouping.tick(at - 1)
-                    w, k, a, s, f = unfinished.pop(waiting)
-                    grouping.executed(w, k, a, s, f)
-            grouping.tick(now)
-            worker = np.int64(grouping.choose(source, key, now))
-            grouping.observe(source, key, worker, now)
-            reached = now + delay
-            start = free[worker]
-            wait = start - reached
-            if wait > window[worker, WAIT_MAX]:
-                window[worker, WAIT_MAX] = wait
-            if start < reached:
-                start = reached
-            duration = service.service(worker, cost)
-            finish = start + duration
-            if finish > _NEVER:
-                why = TOO_LATE
+            upto = min(i + block, stop)
+            for j in range(i, upto):
+                now = arrivals[j]
+                key = np.int64(keys[j])
+                if source_of is not None:
+                    source = np.int64(source_of[j])
+                if cost_now is not None:
+                    cost_now[0] = costs[j]
+                if waiting is not None:
+                    while unfinished.next_finish(waiting) <= now:
+                        at = unfinished.next_finish(waiting)
+                        grouping.tick(at - 1)
+                        done, what, reached, start, finish = unfinished.pop(waiting)
+                        grouping.executed(done, what, reached, start, finish)
+                grouping.tick(now)
+                worker = np.int64(grouping.choose(source, key, now))
+                grouping.observe(source, key, worker, now)
+                chosen[j - i] = worker
+                if choices is not None:
+                    allowed = choices[0]
+                    if allowed > 0:
+                        window[worker, HEAD] += 1
+                        state[HOT_TUPLES] += 1
+                        state[HOT_CHOICES] += allowed
+                        state[CHOICES_MAX] = max(state[CHOICES_MAX], allowed)
+                if state_entries is not None:
+                    state[SOURCE_STATE] = max(state[SOURCE_STATE], state_entries[source])
+                if log is not None:
+                    log.source[j] = source
+                if source_of is None:
+                    source += 1
+                    if source == sources:
+                        source = 0
+            for j in range(i, upto):
+                now = arrivals[j]
+                w = np.uint64(chosen[j - i])
+                reached = now + delay
+                idle_at = free[w]
+                start = max(idle_at, reached)
+                window[w, WAIT_MAX] = max(window[w, WAIT_MAX], idle_at - reached)
+                cost = np.int64(0)
+                if costs is not None:
+                    cost = costs[j]
+                duration = service.service(w, cost)
+                finish = start + duration
+                if finish > MAX_TIME_NS:
+                    why = TOO_LATE
+                    break
+                free[w] = finish
+                latency = finish - now
+                window[w, TUPLES] += 1
+                window[w, BUSY] += duration
+                low = window[w, LATENCY_LOW] + latency
+                if low >= _CARRY:
+                    low -= _CARRY
+                    window[w, LATENCY_HIGH] += 1
+                window[w, LATENCY_LOW] = low
+                longest = max(longest, latency)
+                shortest = min(shortest, latency)
+                bucket = np.uint64(bucket_of(latency))
+                window_histogram[bucket] += 1
+                worker_histogram[w, bucket] += 1
+                if waiting is not None:
+                    unfinished.push(waiting, np.int64(w), np.int64(keys[j]), reached, start, finish)
+                if log is not None:
+                    log.worker[j] = w
+                    log.start[j] = start
+                    log.finish[j] = finish
+            if why != DONE:
                 break
-            free[worker] = finish
-            latency = finish - now
-            window[worker, TUPLES] += 1
-            window[worker, BUSY] += duration
-            window[worker, LATENCY_LOW] += latency & _LOW_MASK
-            window[worker, LATENCY_HIGH] += latency >> 32
-            if latency > window[worker, LATENCY_MAX]:
-                window[worker, LATENCY_MAX] = latency
-            if latency < shortest:
-                shortest = latency
-            bucket = bucket_of(latency)
-            window_histogram[bucket] += 1
-            worker_histogram[worker, bucket] += 1
-            seen = pairs.touch(key, worker)
-            new_pairs += seen & 1
-            window[worker, PAIRS] += seen >> 1
-            if choices is not None:
-                allowed = choices[0]
-                if allowed > 0:
-                    window[worker, HEAD] += 1
-                    state[HOT_TUPLES] += 1
-                    state[HOT_CHOICES] += allowed
-                    if allowed > state[CHOICES_MAX]:
-                        state[CHOICES_MAX] = allowed
-            if state_entries is not None:
-                if state_entries[source] > state[SOURCE_STATE]:
-                    state[SOURCE_STATE] = state_entries[source]
-            if waiting is not None:
-                unfinished.push(waiting, worker, key, reached, start, finish)
-            if log is not None:
-                log.source[i] = source
-                log.worker[i] = worker
-                log.start[i] = start
-                log.finish[i] = finish
-            if source_of is None:
-                source += 1
-                if source == sources:
-                    source = 0
-            i += 1
+            for j in range(i, upto):
+                w = np.uint64(chosen[j - i])
+                seen = pairs.touch(np.int64(keys[j]), chosen[j - i])
+                new_pairs += seen & 1
+                window[w, PAIRS] += seen >> 1
+            i = upto
         state[LAT_MIN] = shortest
+        state[LAT_MAX] = longest
         state[NEW_PAIRS] = new_pairs
         begin = i
         if why != DONE:

@@ -31,10 +31,10 @@ class BitPairs(NamedTuple):
     used: NDArray[np.int64]
     workers: int
 
-    def touch(self, key, worker):  # type: ignore[no-untyped-def]
+    def touch(self, key: int, worker: int) -> int:
         """Mark a pair: 1 if it is new in the window, 3 if it is new in the run too, else 0."""
         pair = key * self.workers + worker
-        place = pair >> 3
+        place = np.uint64(pair >> 3)
         bit = np.uint8(1 << (pair & 7))
         before = self.window[place]
         if before & bit:
@@ -50,11 +50,11 @@ class BitPairs(NamedTuple):
         self.run[place] = known | bit
         return 3
 
-    def is_full(self):  # type: ignore[no-untyped-def]
+    def is_full(self, more: int) -> bool:
         """Never: there is a bit for every pair."""
         return False
 
-    def forget_window(self):  # type: ignore[no-untyped-def]
+    def forget_window(self) -> None:
         """Clear the window's bits: those bytes that are known to be in use, or all when there were too many."""
         if self.used[0] <= self.dirty.shape[0]:
             for i in range(self.used[0]):
@@ -81,7 +81,7 @@ class HashPairs(NamedTuple):
     meta: NDArray[np.int64]
     workers: int
 
-    def touch(self, key, worker):  # type: ignore[no-untyped-def]
+    def touch(self, key: int, worker: int) -> int:
         """Mark a pair: 1 if it is new in the window, 3 if it is new in the run too, else 0."""
         pair = key * self.workers + worker + 1
         mask = self.slot.shape[0] - 1
@@ -98,11 +98,11 @@ class HashPairs(NamedTuple):
         self.meta[0] += 1
         return 3
 
-    def is_full(self):  # type: ignore[no-untyped-def]
-        """Tell whether half the slots are taken."""
-        return 2 * self.meta[0] >= self.slot.shape[0]
+    def is_full(self, more: int) -> bool:
+        """Tell whether `more` pairs might fill half the slots."""
+        return 2 * (self.meta[0] + more) > self.slot.shape[0]
 
-    def forget_window(self):  # type: ignore[no-untyped-def]
+    def forget_window(self) -> None:
         """Start the next window: stamps of earlier ones no longer count."""
         self.meta[1] += 1
 

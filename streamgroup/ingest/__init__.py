@@ -1,0 +1,1 @@
+"""Raw data to traces, on Spark: the pipeline (read, contract, order, encode, write), its readers and generators."""

@@ -1,0 +1,44 @@
+"""Errors that cross from a Spark task to the driver as one line of text, and come out as what they were."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from streamgroup.base import errors
+from streamgroup.base.errors import StreamgroupError
+
+__all__ = ["carried", "from_text", "last_line"]
+
+_MARK = "streamgroup-fault "
+
+
+class _TaskFault(RuntimeError):
+    """One of our errors on its way through Spark."""
+
+
+@contextmanager
+def carried() -> Iterator[None]:
+    """Let our errors leave a task in a form that `from_text` finds again in Spark's account of the failure."""
+    try:
+        yield
+    except StreamgroupError as error:
+        content = json.dumps([type(error).__name__, error.message, error.hint])
+        raise _TaskFault(f"{_MARK}{content}") from None
+
+
+def from_text(text: str) -> StreamgroupError | None:
+    """Find an error of ours in the text of an exception of Spark's."""
+    match = re.search(re.escape(_MARK) + r"(\[.*\])", text)
+    if match is None:
+        return None
+    name, message, hint = json.loads(match[1])
+    kind: type[StreamgroupError] = getattr(errors, name)
+    return kind(message, hint)
+
+
+def last_line(text: str) -> str:
+    """Give the line of a long account that says most: the last one of a Python traceback, else the first."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Fault)\b", line) and "Py4J" not in line]
+    return (told or lines or ["no account of it"])[0][:500]

@@ -1,0 +1,173 @@
+"""Lines and fields as positions in a block of bytes: no line becomes a Python object unless it is odd."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["Fields", "Lines", "column", "find_lines", "merge_records", "parse_quoted", "split_blanks", "split_fields"]
+
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+
+_LF, _CR, _BLANK, _TAB, _QUOTE = 10, 13, 32, 9, 34
+# A record over several lines is given up when it is longer: its quote is taken as never closed.
+MAX_RECORD = 16 << 20
+
+
+class Lines(NamedTuple):
+    """Lines of a block: first byte, end (without line feed and a carriage return before it), 1-based number."""
+
+    start: I64
+    end: I64
+    number: I64
+
+
+class Fields(NamedTuple):
+    """Fields of lines: bounds of all fields one after the other; line i has `count[i]` from `first[i]` on."""
+
+    start: I64
+    end: I64
+    first: I64
+    count: I64  # type: ignore[assignment]
+
+
+def find_lines(data: U8) -> Lines:
+    """Find the lines of a block; only a line feed ends one. The last may lack it."""
+    feeds = np.flatnonzero(data == _LF)
+    ends = feeds if len(data) == 0 or data[-1] == _LF else np.append(feeds, len(data))
+    starts = np.concatenate([[0], feeds + 1])[: len(ends)].astype(np.int64)
+    returns = (ends > starts) & (data[np.maximum(ends - 1, 0)] == _CR) if len(data) else np.zeros(0, bool)
+    return Lines(starts, ends - returns, np.arange(1, len(ends) + 1))
+
+
+def split_fields(data: U8, lines: Lines, delimiter: bytes, *, quoting: bool, blank_after: bool) -> Fields:
+    """Cut lines at a delimiter of one byte, not inside of quotes when `quoting`.
+
+    With `blank_after` one blank after each delimiter is skipped. Quotes stay part of the fields.
+    """
+    at = np.flatnonzero(data == delimiter[0])
+    if quoting:
+        quotes = np.flatnonzero(data == _QUOTE)
+        if len(quotes):
+            owner = np.searchsorted(lines.start, at, "right") - 1
+            before = np.searchsorted(quotes, lines.start)
+            at = at[(np.searchsorted(quotes, at) - before[owner]) % 2 == 0]
+    first = np.searchsorted(at, lines.start)
+    last = np.searchsorted(at, lines.end)
+    count = last - first + 1
+    if len(at) != int((last - first).sum()):
+        inside = np.zeros(len(at) + 1, np.int64)
+        np.add.at(inside, first, 1)
+        np.add.at(inside, last, -1)
+        at = at[np.cumsum(inside)[:-1] > 0]
+    index = np.concatenate([[0], np.cumsum(count)])
+    starts = np.empty(int(index[-1]), np.int64)
+    ends = np.empty(int(index[-1]), np.int64)
+    heads = np.zeros(int(index[-1]), bool)
+    heads[index[:-1]] = True
+    tails = np.zeros(int(index[-1]), bool)
+    tails[index[1:] - 1] = True
+    starts[heads], starts[~heads] = lines.start, at + 1
+    ends[tails], ends[~tails] = lines.end, at
+    if blank_after:
+        skip = ~heads & (starts < ends)
+        starts += skip & (data[np.minimum(starts, len(data) - 1)] == _BLANK)
+    return Fields(starts, ends, index[:-1], count)
+
+
+def split_blanks(data: U8, lines: Lines) -> Fields:
+    """Cut lines at runs of blanks and tabs; those at either end of a line do not count."""
+    blank = (data == _BLANK) | (data == _TAB) | (data == _LF)
+    inside = np.zeros(len(data) + 2, np.int8)
+    inside[1:-1] = ~blank
+    # A carriage return that belongs to the end of its line is no field.
+    ended = lines.end[(lines.end < len(data))]
+    inside[ended[data[ended] == _CR] + 1] = 0
+    steps = np.diff(inside)
+    starts, ends = np.flatnonzero(steps == 1), np.flatnonzero(steps == -1)
+    first = np.searchsorted(starts, lines.start)
+    return Fields(starts, ends, first, np.searchsorted(starts, lines.end) - first)
+
+
+def column(data: pa.Buffer, start: I64, end: I64) -> pa.Array:
+    """Make a binary array of the stretches [start, end) of a block, which must come in ascending order.
+
+    The stretches and the gaps between them alternate in one array over the block itself; taking every second entry
+    copies the bytes once, in compiled code.
+    """
+    if not len(start):
+        return pa.array([], pa.binary())
+    bounds = np.empty(2 * len(start), np.int32)
+    bounds[0::2], bounds[1::2] = start, end
+    both = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), data])
+    return both.take(pa.array(np.arange(0, len(bounds) - 1, 2)))
+
+
+def parse_quoted(line: bytes, delimiter: bytes, *, blank_after: bool) -> tuple[list[bytes], str]:
+    """Take one record apart as RFC 4180 says, strictly; returns its fields and what is wrong ("" if nothing).
+
+    A quote in the middle of an unquoted field is an ordinary character.
+    """
+    fields: list[bytes] = []
+    at, fault = 0, ""
+    while True:
+        if blank_after and fields and line[at : at + 1] == b" ":
+            at += 1
+        if line[at : at + 1] == b'"':
+            match = _CLOSED.match(line, at)
+            if match is None:
+                return fields, "quote is never closed"
+            value = match[1].replace(b'""', b'"')
+            end = line.find(delimiter, match.end())
+            junk = line[match.end() : end if end >= 0 else len(line)]
+            if junk.strip(b" "):
+                fault = "text after a closing quote"
+        else:
+            end = line.find(delimiter, at)
+            value = line[at : end if end >= 0 else len(line)]
+        fields.append(value)
+        if end < 0:
+            return fields, fault
+        at = end + 1
+
+
+_CLOSED = re.compile(rb'"((?:[^"]+|"")*+)"')
+
+
+def merge_records(data: U8, lines: Lines, delimiter: bytes, *, blank_after: bool, final: bool) -> tuple[Lines, int]:
+    """Join lines into records where a quoted field goes on; returns records, and the bytes they take.
+
+    A record that the block cuts off is left for the next block. A quote that is never closed ends with its line.
+    """
+    quotes = np.flatnonzero(data == _QUOTE)
+    owners = np.unique(np.searchsorted(lines.start, quotes, "right") - 1).tolist()
+    raw = data.tobytes()
+    keep = np.ones(len(lines.start), bool)
+    end = lines.end.copy()
+    stop = len(data)
+    position = 0
+    while position < len(owners):
+        line = owners[position]
+        position += 1
+        start = int(lines.start[line])
+        if not _open(raw[start : int(lines.end[line])], delimiter, blank_after):
+            continue
+        last = position
+        while last < len(owners) and _open(raw[start : int(lines.end[owners[last]])], delimiter, blank_after):
+            last = last + 1 if int(lines.end[owners[last]]) - start < MAX_RECORD else len(owners)
+        if last < len(owners):
+            keep[line + 1 : owners[last] + 1] = False
+            end[line] = lines.end[owners[last]]
+            position = last + 1
+        elif not final and len(data) - start < MAX_RECORD:
+            keep[line:] = False
+            stop = start
+            break
+    return Lines(lines.start[keep], end[keep], lines.number[keep]), stop
+
+
+def _open(record: bytes, delimiter: bytes, blank_after: bool) -> bool:
+    return parse_quoted(record, delimiter, blank_after=blank_after)[1] == "quote is never closed"

@@ -1,0 +1,77 @@
+"""Inputs as given on the command line to splits that tasks read."""
+
+import glob
+from pathlib import Path
+from typing import NamedTuple
+
+from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest.readers.protocol import Reader, Split
+
+__all__ = ["InputFile", "limited", "plan_splits", "resolve"]
+
+
+class InputFile(NamedTuple):
+    """An input: its path as given (or as a glob found it), absolute, and its size in bytes."""
+
+    given: str
+    path: str
+    size: int
+
+
+def resolve(inputs: tuple[str, ...]) -> list[InputFile]:
+    """Find the inputs in the order given, those of a glob sorted by the bytes of their paths.
+
+    UsageError when one does not exist, a glob finds nothing, or a directory is given.
+    """
+    files = []
+    for given in inputs:
+        if Path(given).exists():
+            found = [given]
+        else:
+            found = sorted(glob.glob(given, recursive=True), key=lambda path: path.encode("utf-8", "surrogateescape"))
+            found = [path for path in found if not Path(path).is_dir()]
+            if not found:
+                what = "nothing matches" if glob.has_magic(given) else "there is no file"
+                raise UsageError(f"{what} {given}", "check the path")
+        for path in found:
+            if Path(path).is_dir():
+                raise UsageError(f"{path} is a directory", f"name its files, for example {path.rstrip('/')}/*")
+            try:
+                with Path(path).open("rb"):
+                    files.append(InputFile(path, str(Path(path).absolute()), Path(path).stat().st_size))
+            except OSError as error:
+                raise UsageError(f"{path}: {error.strerror}", "check its permissions") from None
+    return files
+
+
+def plan_splits(reader: Reader, files: list[InputFile]) -> list[Split]:
+    """Cut all inputs into splits, numbered in stream order. Empty files have none."""
+    splits: list[Split] = []
+    for number, file in enumerate(files):
+        if not file.size:
+            continue
+        splits += [
+            Split(len(splits) + offset, number, file.path, start, end)
+            for offset, (start, end) in enumerate(reader.plan(file.path))
+        ]
+    if not splits:
+        raise DataError(f"{files[0].given}: no rows in it", "give a file that has some")
+    return splits
+
+
+def limited(reader: Reader, splits: list[Split], limit: int) -> list[Split]:
+    """Keep the splits that hold the first `limit` rows, and tell the last how many of them are its own.
+
+    Reads as far as those rows go and no further.
+    """
+    kept: list[Split] = []
+    for split in splits:
+        if limit <= 0:
+            break
+        layout = reader.layout(split.path)
+        rows = 0
+        for parsed in reader.batches(split._replace(rows=limit), layout):
+            rows += parsed.rows
+        kept.append(split._replace(rows=min(rows, limit)))
+        limit -= rows
+    return kept

@@ -1,0 +1,143 @@
+"""What an ingest is asked to do: every option with its bounds, checked before anything is read."""
+
+import re
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
+
+from streamgroup.base.errors import UsageError
+
+__all__ = ["DEFAULT_MAX_REJECTS", "IngestOptions", "make_options", "parse_max_rejects", "parse_share"]
+
+DEFAULT_MAX_REJECTS = "1%"
+
+_ENCODINGS = {
+    "utf-8": "utf-8", "utf8": "utf-8", "utf-8-sig": "utf-8", "ascii": "utf-8", "us-ascii": "utf-8",
+    "latin-1": "latin-1", "latin1": "latin-1", "iso-8859-1": "latin-1", "iso8859-1": "latin-1",
+    "cp1252": "cp1252", "windows-1252": "cp1252",
+}  # fmt: skip
+
+
+class IngestOptions(BaseModel):
+    """All options of an ingest.
+
+    `time`, `key`, `cost` (us) and `value` name a column, or number it from 1; None takes the reader's default.
+    `limit` counts input rows, `head` tuples. `since` and `until` are ISO times or epoch numbers, [since, until).
+    `max_rejects` is a number of rows or a percentage of the rows read. `driver_memory` is in Spark's notation.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    reader: str
+    inputs: tuple[str, ...] = Field(min_length=1)
+    output: Path
+    time: str | None = None
+    key: str | None = None
+    cost: str | None = None
+    value: str | None = None
+    time_format: str = "auto"
+    timezone: str = "UTC"
+    delimiter: str | None = None
+    header: bool | None = None
+    split_words: bool = False
+    stopwords: Path | None = None
+    null_keys: Literal["drop", "keep", "fail"] = "drop"
+    null_values: tuple[str, ...] = ()
+    encoding: str = "utf-8"
+    multiline: bool = False
+    checksum: bool = True
+    limit: int | None = Field(default=None, ge=0)
+    since: str | None = None
+    until: str | None = None
+    head: int | None = Field(default=None, ge=0)
+    sample_keys: str | None = None
+    max_rejects: str = DEFAULT_MAX_REJECTS
+    master: str = "local[*]"
+    spark_conf: tuple[str, ...] = ()
+    driver_memory: str = "2g"
+    overwrite: bool = False
+    dry_run: bool = False
+    reader_options: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @field_validator("delimiter")
+    @classmethod
+    def _one_byte(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        value = {"\\t": "\t", "\\x01": "\x01"}.get(value, value)
+        if len(value) != 1 or not value.isascii() or value in '"\r\n':
+            raise ValueError("one ASCII character, or \\t")
+        return value
+
+    @field_validator("encoding")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value.lower() not in _ENCODINGS:
+            raise ValueError(f"{value!r} is not known here: utf-8, latin-1 or cp1252")
+        return _ENCODINGS[value.lower()]
+
+    @field_validator("max_rejects")
+    @classmethod
+    def _rejects(cls, value: str) -> str:
+        parse_max_rejects(value)
+        return value
+
+    @field_validator("sample_keys")
+    @classmethod
+    def _share(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_share(value)
+        return value
+
+    @field_validator("driver_memory")
+    @classmethod
+    def _memory(cls, value: str) -> str:
+        if not re.fullmatch(r"[1-9]\d*[kmgtKMGT]", value):
+            raise ValueError("a number with k, m or g, as in 2g")
+        return value
+
+    @field_validator("spark_conf")
+    @classmethod
+    def _pairs(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for pair in value:
+            if not re.match(r"spark\.[^=\s]+=", pair):
+                raise ValueError(f"{pair!r} is not spark.some.name=value")
+        return value
+
+    def words_to_skip(self) -> frozenset[bytes]:
+        """Read the stopwords, one a line, as bytes; UsageError when the file cannot be read."""
+        if self.stopwords is None:
+            return frozenset()
+        try:
+            return frozenset(line.strip() for line in self.stopwords.read_bytes().splitlines()) - {b""}
+        except OSError as error:
+            raise UsageError(f"--stopwords {self.stopwords}: {error.strerror}") from None
+
+
+def make_options(**values: Any) -> IngestOptions:
+    """Make options, with a UsageError that names the option where pydantic would raise its own error."""
+    try:
+        return IngestOptions(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "options"
+        raise UsageError(f"{name}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+def parse_max_rejects(text: str) -> tuple[int | None, Fraction]:
+    """Read `--max-rejects`: (rows, 0) for a number, (None, share of the rows read) for a percentage."""
+    match = re.fullmatch(r"\s*(\d+)\s*|\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    if match is None or (match[2] and Fraction(match[2]) > 100):
+        raise ValueError(f"{text!r} is neither a number of rows nor a percentage such as 1%")
+    return (int(match[1]), Fraction(0)) if match[1] else (None, Fraction(match[2]) / 100)
+
+
+def parse_share(text: str) -> float:
+    """Read a share of the keys, `0.1` or `10%`, as a number above 0 and at most 1."""
+    match = re.fullmatch(r"\s*(\d*\.?\d+)\s*(%?)\s*", text)
+    share = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    if not 0 < share <= 1:
+        raise ValueError(f"{text!r} is not a share above 0 and at most 1, such as 0.1 or 10%")
+    return share

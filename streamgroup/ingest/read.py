@@ -1,0 +1,124 @@
+"""The read task: one split of an input to segments and rejects in the scratch directory."""
+
+import hashlib
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamgroup.base.discover import load
+from streamgroup.ingest.contract import Contract
+from streamgroup.ingest.options import IngestOptions
+from streamgroup.ingest.readers.protocol import Reader, Reject, Split
+from streamgroup.ingest.segments import Scratch, Segment, SegmentWriter, whole_file
+
+__all__ = ["READERS", "SplitStats", "digest_file", "make_reader", "read_split"]
+
+READERS = "streamgroup.ingest.readers"
+# What is kept of the text of a rejected row.
+TEXT_BYTES = 1024
+# Rejects of a split beyond this are written in several row groups.
+_FLUSH = 100_000
+
+
+class SplitStats(NamedTuple):
+    """What came of one split: rows read, kept, rejected and filtered (by reason), lines, and its segments.
+
+    `examples` holds the first reject of each reason: its line in the split, and its text.
+    """
+
+    split: int
+    rows: int
+    lines: int
+    kept: int
+    rejected: dict[str, int]
+    filtered: dict[str, int]
+    examples: dict[str, tuple[int, str]]
+    segments: list[Segment]
+    inferred: tuple[str, ...]
+
+
+def make_reader(options: IngestOptions) -> Reader:
+    """Find the reader by name and give it the options; UsageError for an unknown one."""
+    reader: Reader = load(READERS, options.reader, "reader").Reader(options)
+    return reader
+
+
+def shown(text: bytes) -> str:
+    """Give the text of a rejected row as it is kept: cut, with replacement characters."""
+    return text[:TEXT_BYTES].decode(errors="replace")
+
+
+class _RejectFile:
+    """The rejects of a split: lines are counted from its start, the driver knows where it starts."""
+
+    def __init__(self, scratch: Scratch, split: int) -> None:
+        self._path = scratch.rejects(split)
+        self._held: list[Reject] = []
+        self._tables: list[pa.Table] = []
+        self.counts: Counter[str] = Counter()
+        self.examples: dict[str, tuple[int, str]] = {}
+
+    def add(self, rejects: list[Reject]) -> None:
+        self._held += rejects
+        self.counts.update(reject.reason for reject in rejects)
+        for reject in rejects:
+            if reject.reason not in self.examples:
+                self.examples[reject.reason] = (reject.line, shown(reject.text))
+        if len(self._held) >= _FLUSH:
+            self._flush()
+
+    def _flush(self) -> None:
+        columns: dict[str, Any] = {
+            "line": pa.array([reject.line for reject in self._held], pa.int64()),
+            "reason": pa.array([reject.reason for reject in self._held], pa.string()).dictionary_encode(),
+            "text": pa.array([shown(reject.text) for reject in self._held], pa.string()),
+        }
+        self._tables.append(pa.table(columns))
+        self._held = []
+
+    def close(self) -> None:
+        if self._held:
+            self._flush()
+        if self._tables:
+            table = pa.concat_tables(self._tables).unify_dictionaries()
+            whole_file(self._path, lambda path: pq.write_table(table, path, compression="lz4"))
+
+
+def read_split(options: IngestOptions, scratch: Scratch, split: Split) -> SplitStats:
+    """Read one split into the scratch directory; what it returns does not grow with its rows."""
+    reader, contract = make_reader(options), Contract(options)
+    layout = reader.layout(split.path)
+    writer = SegmentWriter(scratch, split.number)
+    rejects = _RejectFile(scratch, split.number)
+    filtered: Counter[str] = Counter()
+    rows, lines, kept = 0, 0, 0
+    for parsed in reader.batches(split, layout):
+        tuples = contract.apply(parsed, layout)
+        writer.add(tuples)
+        rejects.add(tuples.rejects)
+        filtered.update(tuples.filtered)
+        rows += parsed.rows
+        lines += parsed.lines
+        kept += tuples.rows
+    writer.close()
+    rejects.close()
+    return SplitStats(
+        split.number,
+        rows,
+        lines,
+        kept,
+        dict(rejects.counts),
+        dict(filtered),
+        rejects.examples,
+        writer.segments,
+        layout.inferred,
+    )
+
+
+def digest_file(path: str) -> str:
+    """Give the sha256 of a file in hex."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,143 @@
+"""What a reader is: it plans the splits of an input, lays out its columns, and turns stretches of it into columns.
+
+A reader is one file in this folder with a class `Reader`. Most derive from `LineReader` (`ingest/lines.py`) or
+`DelimitedReader` (`ingest/delimited.py`) and only declare; the contract (times, nulls, filters) is not their work.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from streamgroup.base.errors import UsageError
+from streamgroup.ingest.options import IngestOptions
+from streamgroup.ingest.times import TimeFormat
+
+__all__ = ["Defaults", "Layout", "NoOptions", "Parsed", "Reader", "Reject", "Split", "find_column"]
+
+
+class Split(NamedTuple):
+    """A stretch of one input that one task reads: bytes [start, end) (or row groups), at most `rows` rows."""
+
+    number: int
+    file: int
+    path: str
+    start: int
+    end: int | None
+    rows: int | None = None
+
+
+class Layout(NamedTuple):
+    """What was found at the start of one input: its columns and how its times are written.
+
+    `time`, `key`, `cost`, `value` are 0-based column numbers (-1: none). `width` is the number of fields of a row (0:
+    any). `header` is the physical line of the header (0: none). `inferred` tells people what was not asked for.
+    """
+
+    names: tuple[str, ...]
+    time: int
+    key: int
+    cost: int = -1
+    value: int = -1
+    width: int = 0
+    header: int = 0
+    delimiter: bytes = b","
+    blank_after: bool = False
+    time_format: TimeFormat | None = None
+    inferred: tuple[str, ...] = ()
+
+
+class Reject(NamedTuple):
+    """A row that cannot be used: its physical line (1-based), why, and its bytes."""
+
+    line: int
+    reason: str
+    text: bytes
+
+
+class Parsed(NamedTuple):
+    """The columns of a stretch of input, one entry per record that could be taken apart.
+
+    `rows` counts all records of the stretch (rejected and filtered ones too), `lines` its physical lines, `consumed`
+    its bytes. `line` holds the physical line of each entry, counted from 1 at the start of the stretch. `time` is
+    binary texts or an arrow timestamp; `key` binary with nulls; the others texts or numbers. `text(i)` gives entry
+    i as it was written.
+    """
+
+    rows: int
+    lines: int
+    consumed: int
+    line: NDArray[np.int64]
+    time: pa.Array
+    key: pa.Array
+    cost: pa.Array | None
+    value: pa.Array | None
+    text: Callable[[int], bytes]
+    rejects: list[Reject]
+    filtered: dict[str, int]
+
+
+class Defaults(NamedTuple):
+    """The columns a reader takes when none is named: names (the first one found counts) or 1-based numbers."""
+
+    time: tuple[str, ...]
+    key: tuple[str, ...]
+    cost: tuple[str, ...] = ()
+
+
+class NoOptions(BaseModel):
+    """Options of a reader that has none of its own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Reader(ABC):
+    """A raw format. Made from the options once per process; holds no state of a run."""
+
+    about: ClassVar[str]
+    defaults: ClassVar[Defaults]
+    Options: ClassVar[type[BaseModel]] = NoOptions
+
+    def __init__(self, options: IngestOptions) -> None:
+        self.options = options
+        try:
+            self.own = self.Options.model_validate(options.reader_options)
+        except ValidationError as error:
+            first = error.errors()[0]
+            known = ", ".join(self.Options.model_fields) or "none"
+            name = first["loc"][0] if first["loc"] else "options"
+            raise UsageError(f"reader {options.reader}: {name}: {first['msg']}", f"its options: {known}") from None
+
+    @abstractmethod
+    def plan(self, path: str) -> list[tuple[int, int | None]]:
+        """Give the stretches (start, end) of a file that can be read on their own, in order."""
+
+    @abstractmethod
+    def layout(self, path: str) -> Layout:
+        """Look at the start of a file: columns, delimiter, and the form of its times (decided for `auto`)."""
+
+    @abstractmethod
+    def batches(self, split: Split, layout: Layout) -> Iterator[Parsed]:
+        """Read a split in stretches of bounded size. DataError when the file is damaged."""
+
+
+def find_column(wanted: str | None, defaults: tuple[str, ...], names: tuple[str, ...], what: str, path: str) -> int:
+    """Find a column by name or 1-based number; -1 when none is wanted; UsageError lists the columns found."""
+    for text in (wanted,) if wanted is not None else defaults:
+        if names.count(text) == 1:
+            return names.index(text)
+        if names.count(text) > 1:
+            raise UsageError(f"{path}: two columns are named {text!r}", f"name --{what} by its number, from 1")
+        if text.isdecimal() and 1 <= int(text) <= len(names):
+            return int(text) - 1
+    if wanted is None and not defaults:
+        return -1
+    found = ", ".join(f"{number} {name}" for number, name in enumerate(names[:40], 1))
+    if wanted is None:
+        raise UsageError(f"{path}: which column is the {what}? Found: {found}", f"name it with --{what}")
+    hint = "is the --delimiter right?" if len(names) == 1 else f"give --{what} one of these names or numbers"
+    raise UsageError(f"{path}: there is no column {wanted!r} (--{what}). Found: {found}", hint)

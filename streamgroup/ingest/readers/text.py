@@ -1,0 +1,19 @@
+"""Plain text: fields between tabs or runs of blanks, no header, quotes are ordinary characters."""
+
+from typing import ClassVar
+
+from streamgroup.ingest.delimited import DelimitedReader
+from streamgroup.ingest.readers.protocol import Defaults
+
+__all__ = ["Reader"]
+
+
+class Reader(DelimitedReader):
+    """Text: tabs if the first line has one, else runs of blanks (of which those at the line's ends do not count).
+
+    With `--split-words` and blanks, the words are all that follows the fields before the key.
+    """
+
+    about = "fields between tabs or runs of blanks, no header, no quoting"
+    defaults: ClassVar = Defaults(time=("1",), key=("2",))
+    delimiter = None

@@ -1,0 +1,289 @@
+"""The ingest: read -> contract -> order -> encode -> write, once, for every reader."""
+
+import contextlib
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import streamgroup
+from streamgroup.base.errors import DataError
+from streamgroup.base.staging import staged_directory
+from streamgroup.ingest import assemble, dictionary, inputs, order
+from streamgroup.ingest.assemble import RejectFile
+from streamgroup.ingest.contract import NULL_KEY, Contract
+from streamgroup.ingest.faults import carried
+from streamgroup.ingest.inputs import InputFile
+from streamgroup.ingest.options import IngestOptions, parse_max_rejects
+from streamgroup.ingest.read import SplitStats, digest_file, make_reader, read_split
+from streamgroup.ingest.readers.protocol import Split
+from streamgroup.ingest.segments import Scratch, Segment
+from streamgroup.ingest.session import Progress, Session, Silent, find_java, open_session
+from streamgroup.traces import schema
+from streamgroup.traces.manifest import Input, Manifest, measured, write_manifest
+from streamgroup.traces.writer import fingerprint
+
+__all__ = ["IngestResult", "ingest"]
+
+# Options that say how to run, not what to read: the same trace comes of any of them.
+_HOW = {
+    "reader", "inputs", "output", "master", "spark_conf", "driver_memory", "overwrite", "dry_run", "checksum",
+    "max_rejects",
+}  # fmt: skip
+
+
+class IngestResult(NamedTuple):
+    """A finished ingest: where the trace is, its manifest, and what a person should know about it."""
+
+    trace: Path
+    manifest: Manifest
+    warnings: list[str]
+
+
+class _Plan(NamedTuple):
+    options: IngestOptions
+    files: list[InputFile]
+    splits: list[Split]
+
+
+class _Lines(NamedTuple):
+    """What the read tasks returned, with the lines of the input that come before each split."""
+
+    stats: list[SplitStats]
+    digests: list[str | None]
+    before: list[int]
+
+
+def ingest(
+    options: IngestOptions, progress: Progress | None = None, session: Session | None = None
+) -> IngestResult:
+    """Make a trace of raw inputs on Spark.
+
+    `session` is used if given (its master and settings count then), else one is opened and closed. UsageError for
+    wrong options, columns or inputs, EnvironmentFault without Java, DataError when the data are damaged, too many
+    rows are rejected, or none is left. Nothing is left behind but the whole trace, or nothing at all.
+    """
+    progress = progress or Silent()
+    with _terminable(), staged_directory(options.output, overwrite=options.overwrite, marker=schema.MANIFEST) as out:
+        plan = _plan(options)
+        if session is not None:
+            return _run(plan, out, progress, session)
+        find_java()
+        progress.start(1, "starting Spark")
+        with open_session(options.master, memory=options.driver_memory, conf=options.spark_conf) as opened:
+            return _run(plan, out, progress, opened)
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM unwind as an interrupt does, so that nothing is left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:  # noqa: ARG001 (the shape of a handler)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _plan(options: IngestOptions) -> _Plan:
+    """Check all that can be checked before Spark starts."""
+    reader = make_reader(options)
+    Contract(options)
+    files = inputs.resolve(options.inputs)
+    splits = inputs.plan_splits(reader, files)
+    reader.layout(splits[0].path)
+    if options.limit is not None:
+        splits = inputs.limited(reader, splits, options.limit)
+        if not splits:
+            raise DataError("--limit 0 leaves no rows", "leave it out")
+    return _Plan(options, files, splits)
+
+
+def _read_job(options: IngestOptions, scratch: Scratch, job: Split | str) -> SplitStats | str:
+    with carried():
+        return digest_file(job) if isinstance(job, str) else read_split(options, scratch, job)
+
+
+def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> IngestResult:
+    options, context, spark = plan.options, session.spark.sparkContext, session.spark
+    scratch = Scratch(str(out / "scratch"))
+    lines = _read(plan, scratch, progress, session)
+    rejects = _reject_files(plan, scratch, lines)
+    _judge(options, lines, rejects)
+    segments = [segment for stats in lines.stats for segment in stats.segments]
+    filtered = sum((Counter(stats.filtered) for stats in lines.stats), Counter[str]())
+    if not segments:
+        raise DataError(_nothing_left(lines, filtered), "look at a few rows with --dry-run")
+    ordered = order.in_order(segments)
+    late = 0
+    if not ordered:
+        late = session.run(lambda: order.count_late(context, scratch, segments), progress, 1, "checking the order")
+    if options.head is not None:
+        whole = segments
+        segments = session.run(
+            lambda: order.cut_head(context, scratch, whole, options.head or 0), progress, 1, "cutting to the head"
+        )
+        filtered["beyond --head"] += sum(s.rows for s in whole) - sum(s.rows for s in segments)
+        if not segments:
+            raise DataError("--head 0 leaves no tuples", "leave it out")
+    tasks = session.parallelism
+    key_tasks = max(tasks, sum(segment.keys for segment in segments) // dictionary.RUN_KEYS)
+    runs = session.run(
+        lambda: dictionary.rank_keys(spark, scratch, key_tasks), progress, key_tasks, "ranking keys"
+    )
+    session.run(
+        lambda: dictionary.map_segments(spark, scratch, segments, runs, key_tasks), progress, key_tasks, "giving ids"
+    )
+    keys = session.run(
+        lambda: assemble.assemble_keys(context, scratch, out / schema.KEYS, runs), progress, 1, "writing keys"
+    )
+    pieces = order.ordered_pieces(segments)
+    if not ordered:
+        sort_tasks = max(tasks, sum(segment.tuples for segment in segments) // order.RUN_TUPLES)
+        kinds = ", cost float" * _has(options, plan, "cost") + ", value double" * (options.value is not None)
+        pieces = session.run(
+            lambda: order.sort_pieces(spark, scratch, segments, kinds, sort_tasks), progress, sort_tasks, "sorting"
+        )
+    parts = -(-sum(piece.tuples for piece in pieces) // schema.PART_ROWS)
+    written = session.run(
+        lambda: assemble.assemble_tuples(context, scratch, out / schema.TUPLES, pieces),
+        progress,
+        parts,
+        "writing tuples",
+    )
+    if rejects:
+        session.run(
+            lambda: assemble.assemble_rejects(context, out / schema.REJECTS, rejects), progress, 1, "writing rejects"
+        )
+    name = fingerprint(written.block_digests, assemble.iterate_keys(scratch, runs))
+    counts = _row_counts(lines, filtered)
+    manifest = Manifest(
+        format_version=schema.FORMAT_VERSION,
+        name=options.output.name.removesuffix(".trace"),
+        program_version=streamgroup.__version__,
+        reader=options.reader,
+        reader_options=options.model_dump(mode="json", exclude=_HOW, exclude_defaults=True),
+        inputs=[
+            Input(path=file.given, bytes=file.size, sha256=digest)
+            for file, digest in zip(plan.files, lines.digests, strict=True)
+        ],
+        in_order=ordered,
+        out_of_order=late,
+        **counts,
+        **measured(written, keys, runs[0].top, name),
+    )
+    _remove(Path(scratch.root))
+    write_manifest(out, manifest)
+    return IngestResult(options.output, manifest, _warnings(manifest, lines))
+
+
+def _has(options: IngestOptions, plan: _Plan, what: str) -> bool:
+    return getattr(make_reader(options).layout(plan.splits[0].path), what) >= 0
+
+
+def _remove(folder: Path) -> None:
+    import shutil
+
+    shutil.rmtree(folder)
+
+
+def _read(plan: _Plan, scratch: Scratch, progress: Progress, session: Session) -> _Lines:
+    context = session.spark.sparkContext
+    files = [file.path for file in plan.files] if plan.options.checksum else []
+    jobs: list[Split | str] = [*files, *plan.splits]
+    work = partial(_read_job, plan.options, scratch)
+    found = session.run(
+        lambda: context.parallelize(jobs, len(jobs)).map(work).collect(), progress, len(jobs), "reading"
+    )
+    stats: list[SplitStats] = found[len(files) :]
+    before, line, current = [], 0, -1
+    for split, stat in zip(plan.splits, stats, strict=True):
+        line = line if split.file == current else 0
+        current = split.file
+        before.append(line)
+        line += stat.lines
+    digests: list[str | None] = found[: len(files)] if files else [None] * len(plan.files)
+    return _Lines(stats, digests, before)
+
+
+def _reject_files(plan: _Plan, scratch: Scratch, lines: _Lines) -> list[RejectFile]:
+    return [
+        RejectFile(str(scratch.rejects(split.number)), plan.files[split.file].given, before, sum(stats.rejected.values()))
+        for split, stats, before in zip(plan.splits, lines.stats, lines.before, strict=True)
+        if stats.rejected
+    ]
+
+
+def _judge(options: IngestOptions, lines: _Lines, files: list[RejectFile]) -> None:
+    """Refuse the input when too many rows were rejected; the message tells the commonest reasons."""
+    rejected = sum((Counter(stats.rejected) for stats in lines.stats), Counter[str]())
+    rows, lost = sum(stats.rows for stats in lines.stats), rejected.total()
+    by_split = {stats.split: (stats, before) for stats, before in zip(lines.stats, lines.before, strict=True)}
+    names = {int(Path(file.path).stem): file.file for file in files}
+
+    def example(reason: str) -> str:
+        for split, name in sorted(names.items()):
+            stats, before = by_split[split]
+            if reason in stats.examples:
+                line, text = stats.examples[reason]
+                return f"{name}:{before + line}: {text[:80]!r}"
+        return ""
+
+    if options.null_keys == "fail" and rejected[NULL_KEY]:
+        raise DataError(f"{rejected[NULL_KEY]} null keys, the first at {example(NULL_KEY)}", "use --null-keys drop or keep")
+    number, share = parse_max_rejects(options.max_rejects)
+    if lost <= (number if number is not None else Fraction(rows) * share):
+        return
+    common = "; ".join(f"{count} x {reason} ({example(reason)})" for reason, count in rejected.most_common(3))
+    raise DataError(
+        f"{lost} of {rows} rows cannot be read, more than --max-rejects {options.max_rejects}: {common}",
+        "check the options with --dry-run, or allow more with --max-rejects",
+    )
+
+
+def _nothing_left(lines: _Lines, filtered: Counter[str]) -> str:
+    rows = sum(stats.rows for stats in lines.stats)
+    why = ", ".join(f"{count} {reason}" for reason, count in filtered.most_common(4))
+    return f"no tuple is left of {rows} rows" + (f": {why}" if why else "")
+
+
+def _row_counts(lines: _Lines, filtered: Counter[str]) -> dict[str, Any]:
+    rejected = sum((Counter(stats.rejected) for stats in lines.stats), Counter[str]())
+    filtered = +filtered
+    rows = sum(stats.rows for stats in lines.stats)
+    return {
+        "rows_read": rows,
+        "rows_kept": rows - rejected.total() - filtered.total(),
+        "rows_rejected": rejected.total(),
+        "rejected": dict(rejected),
+        "rows_filtered": filtered.total(),
+        "filtered": dict(filtered),
+    }
+
+
+def _warnings(manifest: Manifest, lines: _Lines) -> list[str]:
+    notes = list(dict.fromkeys(note for stats in lines.stats for note in stats.inferred))
+    told = [f"inferred: {', '.join(notes)}"] if notes else []
+    if manifest.rows_rejected:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in (manifest.rejected or {}).items())
+        told.append(f"{manifest.rows_rejected} rows rejected (kept in rejects/): {reasons}")
+    dropped = (manifest.filtered or {}).get(NULL_KEY)
+    if dropped:
+        told.append(f"{dropped} rows with a null key dropped (--null-keys keep makes them a key)")
+    if manifest.out_of_order:
+        told.append(f"the input was not in time order ({manifest.out_of_order} rows late); the trace is")
+    return told
+
+
+def _segments(stats: list[SplitStats]) -> list[Segment]:
+    return [segment for stat in stats for segment in stat.segments]

@@ -1,0 +1,208 @@
+"""What a read task leaves behind: segments of tuples with a dictionary of their own, bounded in size."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from streamgroup.ingest.contract import Tuples
+
+__all__ = ["DICTIONARY", "Scratch", "Segment", "SegmentWriter", "iterate", "whole_file"]
+
+I64 = NDArray[np.int64]
+
+# A segment ends with the batch that takes it past any of these, so that its dictionary fits into memory anywhere.
+MAX_TUPLES = 8 << 20
+MAX_KEYS = 512 << 10
+MAX_KEY_BYTES = 64 << 20
+
+DICTIONARY = pa.schema(
+    [
+        pa.field("segment", pa.int64()),
+        pa.field("local", pa.int32()),
+        pa.field("key", pa.binary()),
+        pa.field("count", pa.int64()),
+    ]
+)
+
+
+class Scratch(NamedTuple):
+    """Where the tasks of one ingest put what later steps need; on a cluster, a path that all machines share."""
+
+    root: str
+
+    def folder(self, name: str) -> Path:
+        """Give a folder for one kind of files, made if missing."""
+        path = Path(self.root) / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def tuples(self, segment: int) -> Path:
+        """Give the file of a segment's tuples (timestamp, local key number, cost, value, row)."""
+        return self.folder("segments") / f"{segment:012d}.arrow"
+
+    def dictionary(self, segment: int) -> Path:
+        """Give the file of a segment's dictionary."""
+        return self.folder("dictionaries") / f"{segment:012d}.parquet"
+
+    def mapping(self, segment: int) -> Path:
+        """Give the file that holds the key id for each local number of a segment."""
+        return self.folder("mappings") / f"{segment:012d}.npy"
+
+    def rejects(self, split: int) -> Path:
+        """Give the file of a split's rejects."""
+        return self.folder("rejects") / f"{split:08d}.parquet"
+
+
+class Segment(NamedTuple):
+    """A segment as the driver sees it: number (split x 2^20 + count), tuples, rows, distinct keys, times in us.
+
+    `late` is the number of rows with a time before the latest one seen until then in the segment.
+    """
+
+    number: int
+    tuples: int
+    rows: int
+    keys: int
+    first: int
+    last: int
+    lowest: int
+    highest: int
+    late: int
+
+    @property
+    def in_order(self) -> bool:
+        """Tell whether the segment's tuples are in time order."""
+        return self.late == 0
+
+
+def whole_file(path: Path, write: Any) -> None:
+    """Let `write(temporary path)` make a file that appears whole, so that a task may be tried again."""
+    temporary = path.parent / f".{path.name}.{os.getpid()}"
+    write(temporary)
+    temporary.replace(path)
+
+
+def late_rows(stamps: I64, row: I64, before: int) -> tuple[int, int]:
+    """Count rows with a time before the latest one so far (`before` at the start); also give the latest."""
+    if not len(stamps):
+        return 0, before
+    latest = np.maximum(np.maximum.accumulate(stamps), before)
+    first = np.ones(len(row), bool)
+    first[1:] = row[1:] != row[:-1]
+    return int(((stamps < latest) & first).sum()), int(latest[-1])
+
+
+class SegmentWriter:
+    """Collects the tuples of one split into segments: keys become local numbers in order of appearance."""
+
+    def __init__(self, scratch: Scratch, split: int) -> None:
+        self._scratch = scratch
+        self._next = split << 20
+        self.segments: list[Segment] = []
+        self._reset()
+
+    def _reset(self) -> None:
+        self._numbers: dict[bytes | None, int] = {}
+        self._counts = np.zeros(1024, np.int64)
+        self._key_bytes = 0
+        self._tuples = self._rows = self._late = 0
+        self._bounds: tuple[int, int, int, int] | None = None
+        self._sink: Any = None
+        self._writer: Any = None
+
+    def add(self, tuples: Tuples) -> None:
+        """Take the tuples of a batch, in input order."""
+        if not len(tuples.timestamp):
+            return
+        local = self._encode(tuples.key)
+        columns = {"timestamp": tuples.timestamp, "local": local, "row": (tuples.row + self._rows).astype(np.uint32)}
+        if tuples.cost is not None:
+            columns["cost"] = tuples.cost
+        if tuples.value is not None:
+            columns["value"] = tuples.value
+        batch = pa.record_batch([pa.array(column) for column in columns.values()], names=list(columns))
+        if self._writer is None:
+            path = self._scratch.tuples(self._next)
+            self._temporary = path.parent / f".{path.name}.{os.getpid()}"
+            self._writer = ipc.new_file(str(self._temporary), batch.schema)
+        self._writer.write_batch(batch)
+        stamps = tuples.timestamp
+        before = self._bounds[3] if self._bounds else int(stamps[0])
+        late, highest = late_rows(stamps, tuples.row, before)
+        lowest = int(stamps.min())
+        first = int(stamps[0])
+        if self._bounds:
+            first, lowest = self._bounds[0], min(lowest, self._bounds[2])
+        self._bounds = (first, int(stamps[-1]), lowest, highest)
+        self._late += late
+        self._tuples += len(stamps)
+        self._rows += tuples.rows
+        if self._tuples >= MAX_TUPLES or len(self._numbers) >= MAX_KEYS or self._key_bytes >= MAX_KEY_BYTES:
+            self.close()
+
+    def _encode(self, key: Any) -> NDArray[np.uint32]:
+        encoded = key.dictionary_encode(null_encoding="encode")
+        numbers = self._numbers
+        translate = np.empty(len(encoded.dictionary), np.uint32)
+        for i, value in enumerate(encoded.dictionary.to_pylist()):
+            number = numbers.setdefault(value, len(numbers))
+            translate[i] = number
+        self._key_bytes += encoded.dictionary.nbytes
+        local: NDArray[np.uint32] = translate[encoded.indices.to_numpy()]
+        if len(numbers) > len(self._counts):
+            self._counts = np.concatenate([self._counts, np.zeros(len(numbers), np.int64)])
+        counts = np.bincount(encoded.indices.to_numpy(), minlength=len(translate))
+        self._counts[translate] += counts
+        return local
+
+    def close(self) -> None:
+        """Finish the segment under way."""
+        if self._writer is None:
+            return
+        assert self._bounds is not None
+        self._writer.close()
+        self._temporary.replace(self._scratch.tuples(self._next))
+        write_dictionary(self._scratch, self._next, list(self._numbers), self._counts[: len(self._numbers)])
+        self.segments.append(
+            Segment(self._next, self._tuples, self._rows, len(self._numbers), *self._bounds, self._late)
+        )
+        self._next += 1
+        self._reset()
+
+
+def write_dictionary(scratch: Scratch, segment: int, keys: Any, counts: I64) -> None:
+    """Write the dictionary of a segment: its keys by local number, with their counts (0: not used any more)."""
+    number = len(counts)
+    table = pa.table(
+        {
+            "segment": pa.array(np.full(number, segment, np.int64)),
+            "local": pa.array(np.arange(number, dtype=np.int32)),
+            "key": pa.array(keys, pa.binary()),
+            "count": pa.array(counts),
+        },
+        schema=DICTIONARY,
+    )
+    whole_file(scratch.dictionary(segment), lambda path: pq.write_table(table, path, compression="lz4"))
+
+
+def iterate(scratch: Scratch, segment: int, start: int = 0, stop: int | None = None) -> Iterator[pa.RecordBatch]:
+    """Read the tuples [start, stop) of a segment batch by batch."""
+    at = 0
+    with pa.memory_map(str(scratch.tuples(segment))) as source:
+        reader = ipc.open_file(source)
+        for number in range(reader.num_record_batches):
+            batch = reader.get_batch(number)
+            low = max(start - at, 0)
+            high = batch.num_rows if stop is None else min(stop - at, batch.num_rows)
+            if low < high:
+                yield batch.slice(low, high - low)
+            at += batch.num_rows
+            if stop is not None and at >= stop:
+                return

@@ -1,0 +1,316 @@
+"""A Spark session that fits into a command line tool: checked first, silent, and gone without a trace afterwards."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from streamgroup.base.errors import EnvironmentFault, RunError, StreamgroupError
+from streamgroup.base.staging import owner_is_alive, owner_tag
+from streamgroup.ingest import faults
+
+__all__ = ["Progress", "Session", "Silent", "find_java", "open_session"]
+
+T = TypeVar("T")
+
+JAVA = 17
+_HOW = (
+    "install Java 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)"
+    " and set JAVA_HOME if it is not on the PATH"
+)
+_SCRATCH = "streamgroup-spark-"
+
+_LOG4J = """\
+status = error
+appenders = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+rootLogger.level = warn
+rootLogger.appenderRefs = console
+rootLogger.appenderRef.console.ref = console
+"""
+
+
+class Progress(Protocol):
+    """Whoever wants to know how far a run is: steps one after the other, each of a number of tasks."""
+
+    def start(self, total: int, text: str) -> None:
+        """Begin a step of `total` tasks; it ends where the next one begins."""
+
+    def advance(self, done: int) -> None:
+        """Count `done` more tasks as finished."""
+
+
+class Silent:
+    """Progress that nobody looks at."""
+
+    def start(self, total: int, text: str) -> None:
+        """Begin a step."""
+
+    def advance(self, done: int) -> None:
+        """Count tasks."""
+
+
+def find_java() -> tuple[str, int]:
+    """Find Java in JAVA_HOME or on the PATH: its path and major version; EnvironmentFault below 17 or without."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None:
+        raise EnvironmentFault("there is no Java on this machine, and Spark needs it", _HOW)
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        where = f"JAVA_HOME is {home}, but" if home else ""
+        raise EnvironmentFault(f"{where} {java} does not run".strip(), _HOW) from None
+    match = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    if match is None:
+        raise EnvironmentFault(f"{java} does not tell its version", _HOW)
+    version = int(match[1])
+    if version < JAVA:
+        raise EnvironmentFault(f"{java} is Java {version}, and Spark needs {JAVA} or newer", _HOW)
+    return java, version
+
+
+class Session(NamedTuple):
+    """An open session: the SparkSession, its master, and the log of its JVM."""
+
+    spark: Any
+    master: str
+    log: Path
+
+    @property
+    def parallelism(self) -> int:
+        """Give the number of tasks that run at a time."""
+        return int(self.spark.sparkContext.defaultParallelism)
+
+    def run(self, function: Callable[[], T], progress: Progress, total: int, text: str) -> T:
+        """Run a function that starts Spark jobs, telling how many tasks are done; errors come out mended.
+
+        The jobs run on a thread of their own, so that an interrupt is seen at once; it cancels them.
+        """
+        context = self.spark.sparkContext
+        outcome: list[T] = []
+        failure: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    outcome.append(function())
+            except BaseException as error:  # noqa: BLE001 (handed to the caller's thread)
+                failure.append(error)
+
+        progress.start(total, text)
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        done = 0
+        try:
+            while thread.is_alive():
+                thread.join(0.05 if done == 0 else 0.2)
+                now = min(_finished(context), total)
+                if now > done:
+                    progress.advance(now - done)
+                    done = now
+        except BaseException:
+            with contextlib.suppress(Exception):
+                context.cancelAllJobs()
+            thread.join(5)
+            raise
+        if failure:
+            raise self._mended(failure[0]) from failure[0]
+        progress.advance(total - done)
+        return outcome[0]
+
+    def _mended(self, error: BaseException) -> BaseException:
+        if isinstance(error, StreamgroupError) or not isinstance(error, Exception):
+            return error
+        known = faults.from_text(str(error))
+        if known is not None:
+            return known
+        if "OutOfMemoryError" in str(error):
+            return EnvironmentFault("Spark ran out of memory", "give it more with --driver-memory")
+        if "No space left on device" in str(error):
+            return EnvironmentFault("the disk is full", "free some space, or set TMPDIR to a larger disk")
+        return RunError(f"Spark failed: {faults.last_line(str(error))}", _tail(self.log))
+
+
+def _finished(context: Any) -> int:
+    tracker = context.statusTracker()
+    done = 0
+    with contextlib.suppress(Exception):
+        for stage in tracker.getActiveStageIds():
+            info = tracker.getStageInfo(stage)
+            done = max(done, info.numCompletedTasks if info else 0)
+    return done
+
+
+def _tail(log: Path, lines: int = 12) -> str:
+    with contextlib.suppress(OSError):
+        text = log.read_text(errors="replace").strip().splitlines()
+        return "the end of Spark's log:\n" + "\n".join(text[-lines:])
+    return "there is no log of Spark's"
+
+
+def _reclaim(parent: Path) -> None:
+    for entry in parent.glob(f"{_SCRATCH}*"):
+        if not owner_is_alive(entry.name.removeprefix(_SCRATCH).rsplit(".", 1)[0]):
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def _settings(master: str, memory: str, scratch: Path, extra: tuple[str, ...]) -> dict[str, str]:
+    package = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+    log4j = scratch / "log4j2.properties"
+    log4j.write_text(_LOG4J)
+    settings = {
+        "spark.app.name": "streamgroup",
+        "spark.master": master,
+        "spark.driver.memory": memory,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(scratch / "local"),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()} -Djava.io.tmpdir={scratch / 'tmp'}"
+        f" -Dderby.system.home={scratch / 'tmp'} -Duser.timezone=UTC -XX:+UseParallelGC",
+        "spark.executorEnv.PYTHONPATH": path,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.shuffle.partitions": "8",
+        # Nothing may be collected to the driver that grows with the data, so no broadcast joins.
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
+        "spark.python.worker.reuse": "true",
+        # Small segments are many files; each is a task of its own only above this size.
+        "spark.sql.files.openCostInBytes": "65536",
+    }
+    if master.startswith("local"):
+        settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
+    for pair in extra:
+        name, _, value = pair.partition("=")
+        if name == "spark.driver.extraJavaOptions":
+            value = f"{settings[name]} {value}"
+        settings[name] = value
+    return settings
+
+
+@contextlib.contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def open_session(master: str, *, memory: str = "2g", conf: tuple[str, ...] = ()) -> Iterator[Session]:
+    """Start Spark, give the session, and stop it with its JVM, whatever happens in between.
+
+    `master` is a Spark URL, `memory` the driver's heap. EnvironmentFault when Java is missing or Spark does not
+    start. Everything it writes on this machine goes to one directory, removed here or by the next run.
+    """
+    find_java()
+    parent = Path(tempfile.gettempdir())
+    _reclaim(parent)
+    scratch = parent / f"{_SCRATCH}{owner_tag()}.{threading.get_ident()}"
+    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        for name in ("", "local", "tmp", "work"):
+            (scratch / name).mkdir()
+    except OSError as error:
+        raise EnvironmentFault(f"cannot write in {parent}: {error.strerror}", "set TMPDIR") from None
+    try:
+        settings = _settings(master, memory, scratch, conf)
+        environment = {
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PYTHONPATH": settings["spark.executorEnv.PYTHONPATH"],
+            "SPARK_LOCAL_DIRS": settings["spark.local.dir"],
+            "SPARK_WORKER_DIR": str(scratch / "work"),
+            "SPARK_LOG_DIR": str(scratch / "tmp"),
+            "PYSPARK_SUBMIT_ARGS": "pyspark-shell",
+            "TZ": "UTC",
+        }
+        if master.startswith("local"):
+            environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+        with _environment(environment):
+            yield from _started(settings, master, scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _started(settings: dict[str, str], master: str, scratch: Path) -> Iterator[Session]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pyspark import SparkConf, SparkContext
+        from pyspark.java_gateway import launch_gateway
+        from pyspark.sql import SparkSession
+
+    log = scratch / "spark.log"
+    handler = signal.getsignal(signal.SIGINT)
+    gateway: Any = None
+    spark: Any = None
+    try:
+        try:
+            conf = SparkConf(loadDefaults=False)
+            for name, value in settings.items():
+                conf.set(name, value)
+            with log.open("wb") as sink, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                gateway = launch_gateway(conf, {"stdout": sink, "stderr": sink})
+                spark = SparkSession(SparkContext(gateway=gateway, conf=conf))
+        except KeyboardInterrupt:
+            raise
+        except Exception as error:
+            raise EnvironmentFault(f"Spark does not start: {faults.last_line(str(error))}", _tail(log)) from error
+        finally:
+            # PySpark sets a handler that writes to the terminal; ours is the caller's.
+            _restore(handler)
+        yield Session(spark, master, log)
+    finally:
+        _stop(spark, gateway, SparkContext)
+
+
+def _restore(handler: Any) -> None:
+    if threading.current_thread() is threading.main_thread() and handler is not None:
+        signal.signal(signal.SIGINT, handler)
+
+
+def _stop(spark: Any, gateway: Any, context: Any) -> None:
+    """Stop the session and end the JVM, so that a later session starts with its own memory and settings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if spark is not None:
+            with contextlib.suppress(Exception):
+                spark.stop()
+        if gateway is None:
+            return
+        with contextlib.suppress(Exception):
+            gateway.shutdown()
+    context._gateway = context._jvm = None
+    process = gateway.proc
+    with contextlib.suppress(Exception):
+        process.stdin.close()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
