@@ -41,7 +41,7 @@ _T = TypeVar("_T")
 class Finding(NamedTuple):
     """One thing that is not as the format says.
 
-    "error": a promise that every trace makes is broken. "note": only what our own writer promises on top (borders
+    "error": a promise that every trace makes is broken. "note": only what our writer promises on top (borders
     of parts and row groups, names, the order of ids) is not so; the trace can be replayed all the same.
     """
 
@@ -230,10 +230,10 @@ def _rows(manifest: Manifest, rejects: int | None) -> Iterator[Finding]:
             yield Finding("error", "rows", f"{number} rows {name}, but {sum(reasons.values())} by reason")
     if rejects is not None and rejects != (rejected or 0):
         yield Finding("error", "rejects", f"{rejected or 0} rows rejected, but rejects/ holds {rejects}")
-    if manifest.in_order is not None and manifest.out_of_order is not None:
-        if manifest.in_order != (manifest.out_of_order == 0):
-            yield Finding(
-                "error",
-                "in_order",
-                f"in_order {manifest.in_order}, but {manifest.out_of_order} rows came late",
-            )
+    late = manifest.out_of_order
+    if None not in (manifest.in_order, late) and manifest.in_order != (late == 0):
+        yield Finding(
+            "error",
+            "in_order",
+            f"in_order {manifest.in_order}, but {late} rows came late",
+        )
