@@ -1,1 +1,3 @@
-"""Raw data to traces, on Spark: the pipeline (read, contract, order, encode, write), its readers and generators."""
+"""Raw data to traces, on Spark: the pipeline (read, contract, order, encode, write), its readers and
+generators.
+"""

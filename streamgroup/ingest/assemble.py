@@ -1,4 +1,6 @@
-"""The parts of a trace from what the tasks left: one task a part, borders exactly where the format wants them."""
+"""The parts of a trace from what the tasks left: one task a part, borders exactly where the format wants
+them.
+"""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -38,7 +40,9 @@ class Cut(NamedTuple):
 
 
 class RejectFile(NamedTuple):
-    """The rejects of one split: their file, the input's path, the lines of the input before the split, rows."""
+    """The rejects of one split: their file, the input's path, the lines of the input before the split,
+    rows.
+    """
 
     path: str
     file: str
@@ -47,7 +51,9 @@ class RejectFile(NamedTuple):
 
 
 def cut_parts(sizes: list[int], part_rows: int) -> list[Cut]:
-    """Cut sources that lie one after the other into parts of exactly `part_rows` rows (the last may be smaller)."""
+    """Cut sources that lie one after the other into parts of exactly `part_rows` rows (the last may be
+    smaller).
+    """
     cuts: list[Cut] = []
     room = 0
     for source, size in enumerate(sizes):
@@ -64,7 +70,9 @@ def cut_parts(sizes: list[int], part_rows: int) -> list[Cut]:
 
 
 def _columns(batch: pa.RecordBatch, key_id: Any) -> Columns:
-    present = {name: batch.column(name).to_numpy() for name in ("cost", "value") if name in batch.schema.names}
+    present = {
+        name: batch.column(name).to_numpy() for name in ("cost", "value") if name in batch.schema.names
+    }
     return Columns(batch.column("timestamp").to_numpy(), key_id, **present)
 
 
@@ -97,7 +105,9 @@ def _chunks(scratch: Scratch, pieces: list[Piece], slices: list[tuple[int, int, 
 def _write_tuples(scratch: Scratch, folder: str, pieces: list[Piece], cut: Cut) -> PartStats:
     stats: list[PartStats] = []
     path = Path(folder) / schema.part_name(cut.part)
-    whole_file(path, lambda temporary: stats.append(write_part(temporary, _chunks(scratch, pieces, cut.slices))))
+    whole_file(
+        path, lambda temporary: stats.append(write_part(temporary, _chunks(scratch, pieces, cut.slices)))
+    )
     return stats[0]
 
 
@@ -121,14 +131,17 @@ def _ranked(scratch: Scratch, run: KeyRun, start: int, stop: int) -> pa.Table:
     """Read keys [start, stop) of a run."""
     names = ["key", "count", "hash_lo", "hash_hi"]
     with pq.ParquetFile(scratch.folder("ranked") / f"{run.run:06d}.parquet") as file:
-        at, groups, first = 0, [], 0
+        groups: list[int] = []
+        at, first = 0, 0
         for group in range(file.metadata.num_row_groups):
             size = file.metadata.row_group(group).num_rows
             if at < stop and at + size > start:
                 first = at if not groups else first
                 groups.append(group)
             at += size
-        return file.read_row_groups(groups, columns=names, use_threads=False).slice(start - first, stop - start)
+        return file.read_row_groups(groups, columns=names, use_threads=False).slice(
+            start - first, stop - start
+        )
 
 
 def _write_keys(scratch: Scratch, folder: str, runs: list[KeyRun], cut: Cut) -> int:
@@ -143,7 +156,7 @@ def _write_keys(scratch: Scratch, folder: str, runs: list[KeyRun], cut: Cut) -> 
     odd = any(run.odd for run in runs)
     first = cut.part * schema.KEY_PART_ROWS
     whole_file(path, lambda temporary: write_keys_part(temporary, first, columns, key_bytes=odd))
-    return table.num_rows
+    return len(table)
 
 
 def assemble_keys(context: Any, scratch: Scratch, folder: Path, runs: list[KeyRun]) -> int:
@@ -174,7 +187,7 @@ def _write_rejects(folder: str, files: list[RejectFile], cut: Cut) -> int:
     table = pa.concat_tables(_reject_tables(files, cut.slices))
     path = Path(folder) / schema.part_name(cut.part)
     whole_file(path, lambda temporary: write_rejects(temporary, table.combine_chunks()))
-    return table.num_rows
+    return len(table)
 
 
 def assemble_rejects(context: Any, folder: Path, files: list[RejectFile]) -> None:

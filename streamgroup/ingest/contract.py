@@ -1,4 +1,6 @@
-"""From parsed columns to tuples that keep the contract of the trace format; every row lost on the way is counted."""
+"""From parsed columns to tuples that keep the contract of the trace format; every row lost on the way is
+counted.
+"""
 
 from collections import Counter
 from typing import Any, NamedTuple
@@ -43,6 +45,7 @@ class Contract:
     """What an ingest promises about each tuple, made from its options once per process."""
 
     def __init__(self, options: IngestOptions) -> None:
+        """Look up zone, stopwords and bounds; UsageError when one of them is wrong."""
         self._options = options
         self._zone = times.find_zone(options.timezone)
         self._nulls = pa.array([value.encode() for value in options.null_values], pa.binary())
@@ -72,12 +75,15 @@ class Contract:
         stamps, status = times.parse_times(parsed.time, layout.time_format, self._zone)
         good = status == 0
         for row in np.flatnonzero(~good).tolist():
-            rejects.append(Reject(int(parsed.line[row]), times.REASONS[int(status[row])], parsed.text(row)))
+            reason = times.REASONS[int(status[row])]
+            rejects.append(Reject(int(parsed.line[row]), reason, parsed.text(row)))
         cost = self._numbers(parsed, parsed.cost, "cost", good, rejects)
         value = self._numbers(parsed, parsed.value, "value", good, rejects)
         key = self._null_keys(parsed, good, filtered, rejects)
         self._filter(good, np.greater_equal(stamps, _or(self._since, -(2**63))), "before --since", filtered)
-        self._filter(good, np.less(stamps, self._until) if self._until is not None else good, "after --until", filtered)
+        self._filter(
+            good, np.less(stamps, self._until) if self._until is not None else good, "after --until", filtered
+        )
         rows = np.flatnonzero(good)
         key = key.take(pa.array(rows))
         rows, key = self._words(rows, key, filtered)
@@ -121,9 +127,7 @@ class Contract:
         good &= fine
         return np.where(fine, found, 0.0)
 
-    def _null_keys(
-        self, parsed: Parsed, good: Mask, filtered: Counter[str], rejects: list[Reject]
-    ) -> Any:
+    def _null_keys(self, parsed: Parsed, good: Mask, filtered: Counter[str], rejects: list[Reject]) -> Any:
         key = parsed.key
         if len(self._nulls):
             key = pc.if_else(pc.is_in(key, value_set=self._nulls), pa.scalar(None, key.type), key)
@@ -131,8 +135,10 @@ class Contract:
             return key
         null = key.is_null().to_numpy(zero_copy_only=False) & good
         if self._options.null_keys == "fail":
-            for row in np.flatnonzero(null).tolist():
-                rejects.append(Reject(int(parsed.line[row]), NULL_KEY, parsed.text(row)))
+            rejects.extend(
+                Reject(int(parsed.line[row]), NULL_KEY, parsed.text(row))
+                for row in np.flatnonzero(null).tolist()
+            )
             good &= ~null
         if self._options.null_keys == "drop":
             self._filter(good, ~null, NULL_KEY, filtered)

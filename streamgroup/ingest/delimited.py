@@ -24,12 +24,18 @@ class DelimitedOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    comment: str | None = Field(default=None, min_length=1, description="lines that begin with this are comments")
-    ragged: bool = Field(default=False, description="accept rows with more or fewer fields than the first line")
+    comment: str | None = Field(
+        default=None, min_length=1, description="lines that begin with this are comments"
+    )
+    ragged: bool = Field(
+        default=False, description="accept rows with more or fewer fields than the first line"
+    )
 
 
 class DelimitedReader(LineReader):
-    """Rows of fields between delimiters; a subclass says which delimiter, whether there is a header, quotes."""
+    """Rows of fields between delimiters; a subclass says which delimiter, whether there is a header,
+    quotes.
+    """
 
     Options: ClassVar[type[BaseModel]] = DelimitedOptions
     delimiter: ClassVar[bytes | None] = b","
@@ -76,7 +82,7 @@ class DelimitedReader(LineReader):
         elif not names:
             names = tuple(str(number) for number in range(1, len(pieces) + 1))
         opts, width = self.options, len(names)
-        layout = Layout(
+        return Layout(
             names=names,
             time=find_column(opts.time, self.defaults.time, names, "time", path),
             key=find_column(opts.key, self.defaults.key, names, "key", path),
@@ -88,14 +94,15 @@ class DelimitedReader(LineReader):
             blank_after=blank_after,
             inferred=tuple(inferred),
         )
-        return layout
 
     def _key_to_end(self, delimiter: bytes) -> bool:
         return self.key_to_end or (delimiter == BLANKS and self.options.split_words)
 
     def _first_line(self, head: Block, lines: Lines) -> tuple[int, bytes]:
         comment = self._comment()
-        for start, end, number in zip(lines.start.tolist(), lines.end.tolist(), lines.number.tolist(), strict=True):
+        for start, end, number in zip(
+            lines.start.tolist(), lines.end.tolist(), lines.number.tolist(), strict=True
+        ):
             if end > start:
                 line = head.data[start:end].tobytes()
                 if line.strip(b" \t") and not (comment and line.startswith(comment)):
@@ -111,7 +118,9 @@ class DelimitedReader(LineReader):
             lines, consumed = fields.merge_records(
                 data, lines, layout.delimiter, blank_after=layout.blank_after, final=block.final
             )
-            physical = int(np.count_nonzero(data[:consumed] == 10)) + (consumed == len(data) and not _ended(data))
+            physical = int(np.count_nonzero(data[:consumed] == 10)) + (
+                consumed == len(data) and not _ended(data)
+            )
         if rows is not None and len(lines.start) > rows:
             lines = Lines(*(bounds[:rows] for bounds in lines))
         filtered, used = self._set_aside(block, lines, layout)
@@ -158,7 +167,9 @@ class DelimitedReader(LineReader):
             filtered=filtered,
         )
 
-    def _set_aside(self, block: Block, lines: Lines, layout: Layout) -> tuple[dict[str, int], NDArray[np.bool_]]:
+    def _set_aside(
+        self, block: Block, lines: Lines, layout: Layout
+    ) -> tuple[dict[str, int], NDArray[np.bool_]]:
         """Count and mark what is no row of data: blank lines, comments, the header."""
         data = block.data
         blank = lines.start == lines.end
@@ -183,7 +194,9 @@ class DelimitedReader(LineReader):
             used &= ~marked
         return {name: count for name, count in filtered.items() if count}, used
 
-    def _odd(self, data: NDArray[np.uint8], lines: Lines, cut: Fields, used: NDArray[np.bool_]) -> dict[int, str]:
+    def _odd(
+        self, data: NDArray[np.uint8], lines: Lines, cut: Fields, used: NDArray[np.bool_]
+    ) -> dict[int, str]:
         """Find the rows whose quotes do more than enclose whole fields: they are taken apart one by one."""
         quotes = np.flatnonzero(data == ord('"'))
         if not len(quotes):

@@ -1,5 +1,8 @@
-"""The key dictionary, on Spark: counts over all segments, ids by frequency, and each segment's way to the ids."""
+"""The key dictionary, on Spark: counts over all segments, ids by frequency, and each segment's way to the
+ids.
+"""
 
+import itertools
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,7 +25,9 @@ _RANKED = "run int, place long, key binary, count long, hash_lo long, hash_hi lo
 
 
 class KeyRun(NamedTuple):
-    """A stretch of the ranked dictionary that one task wrote: keys, whether one is not UTF-8, the first count."""
+    """A stretch of the ranked dictionary that one task wrote: keys, whether one is not UTF-8, the first
+    count.
+    """
 
     run: int
     keys: int
@@ -74,7 +79,9 @@ def _write_run(scratch: Scratch, batches: Iterable[pa.RecordBatch]) -> Iterator[
     if not place:
         path.unlink()
     stats = {"run": [run], "keys": [place], "odd": [odd], "top": [top]}
-    yield pa.RecordBatch.from_pydict(stats, pa.schema([("run", "int64"), ("keys", "int64"), ("odd", "bool"), ("top", "int64")]))
+    yield pa.RecordBatch.from_pydict(
+        stats, pa.schema([("run", "int64"), ("keys", "int64"), ("odd", "bool"), ("top", "int64")])
+    )
 
 
 def rank_keys(spark: Any, scratch: Scratch, tasks: int) -> list[KeyRun]:
@@ -120,7 +127,7 @@ def _write_mappings(
         segments = batch.column("segment").to_numpy()
         numbers, values = batch.column("local").to_numpy(), batch.column("id").to_numpy()
         borders = [0, *(np.flatnonzero(np.diff(segments)) + 1).tolist(), len(segments)]
-        for low, high in zip(borders[:-1], borders[1:], strict=True):
+        for low, high in itertools.pairwise(borders):
             if low == high:
                 continue
             segment = int(segments[low])
@@ -132,7 +139,9 @@ def _write_mappings(
     yield pa.RecordBatch.from_pydict({"done": []}, pa.schema([("done", "int64")]))
 
 
-def map_segments(spark: Any, scratch: Scratch, segments: list[Segment], runs: list[KeyRun], tasks: int) -> None:
+def map_segments(
+    spark: Any, scratch: Scratch, segments: list[Segment], runs: list[KeyRun], tasks: int
+) -> None:
     """Write each segment's key ids by local number, found by joining its dictionary with the ranked one."""
     from pyspark.sql import functions as fn
 
@@ -140,7 +149,9 @@ def map_segments(spark: Any, scratch: Scratch, segments: list[Segment], runs: li
     bases = {run.run: int(base) for run, base in zip(runs, first[:-1], strict=True)}
     offsets = fn.array(*[fn.lit(bases.get(run, 0)).cast("long") for run in range(max(bases) + 1)])
     ranked = spark.read.schema(_RANKED).parquet(str(scratch.folder("ranked")))
-    ids = ranked.select(fn.col("key").alias("ranked_key"), (offsets[fn.col("run")] + fn.col("place")).alias("id"))
+    ids = ranked.select(
+        fn.col("key").alias("ranked_key"), (offsets[fn.col("run")] + fn.col("place")).alias("id")
+    )
     local = spark.read.schema(_LOCAL).parquet(str(scratch.folder("dictionaries"))).where("count > 0")
     joined = (
         local.join(ids, local["key"].eqNullSafe(ids["ranked_key"]))

@@ -13,18 +13,18 @@ __all__ = ["carried", "from_text", "last_line"]
 _MARK = "streamgroup-fault "
 
 
-class _TaskFault(RuntimeError):
+class _CarriedError(RuntimeError):
     """One of our errors on its way through Spark."""
 
 
 @contextmanager
 def carried() -> Iterator[None]:
-    """Let our errors leave a task in a form that `from_text` finds again in Spark's account of the failure."""
+    """Let our errors leave a task in a form that `from_text` finds in Spark's account of the failure."""
     try:
         yield
     except StreamgroupError as error:
         content = json.dumps([type(error).__name__, error.message, error.hint])
-        raise _TaskFault(f"{_MARK}{content}") from None
+        raise _CarriedError(f"{_MARK}{content}") from None
 
 
 def from_text(text: str) -> StreamgroupError | None:
@@ -40,5 +40,7 @@ def from_text(text: str) -> StreamgroupError | None:
 def last_line(text: str) -> str:
     """Give the line of a long account that says most: the last one of a Python traceback, else the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Fault)\b", line) and "Py4J" not in line]
+    told = [
+        line for line in lines if re.match(r"[\w.]*(Error|Exception|Fault)\b", line) and "Py4J" not in line
+    ]
     return (told or lines or ["no account of it"])[0][:500]

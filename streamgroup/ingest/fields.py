@@ -7,7 +7,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["Fields", "Lines", "column", "find_lines", "merge_records", "parse_quoted", "split_blanks", "split_fields"]
+__all__ = [
+    "Fields",
+    "Lines",
+    "column",
+    "find_lines",
+    "merge_records",
+    "parse_quoted",
+    "split_blanks",
+    "split_fields",
+]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -18,7 +27,9 @@ MAX_RECORD = 16 << 20
 
 
 class Lines(NamedTuple):
-    """Lines of a block: first byte, end (without line feed and a carriage return before it), 1-based number."""
+    """Lines of a block: first byte, end (without line feed and a carriage return before it), 1-based
+    number.
+    """
 
     start: I64
     end: I64
@@ -95,8 +106,8 @@ def split_blanks(data: U8, lines: Lines) -> Fields:
 def column(data: pa.Buffer, start: I64, end: I64) -> pa.Array:
     """Make a binary array of the stretches [start, end) of a block, which must come in ascending order.
 
-    The stretches and the gaps between them alternate in one array over the block itself; taking every second entry
-    copies the bytes once, in compiled code.
+    The stretches and the gaps between them alternate in one array over the block itself; taking every second
+    entry copies the bytes once, in compiled code.
     """
     if not len(start):
         return pa.array([], pa.binary())
@@ -137,10 +148,13 @@ def parse_quoted(line: bytes, delimiter: bytes, *, blank_after: bool) -> tuple[l
 _CLOSED = re.compile(rb'"((?:[^"]+|"")*+)"')
 
 
-def merge_records(data: U8, lines: Lines, delimiter: bytes, *, blank_after: bool, final: bool) -> tuple[Lines, int]:
+def merge_records(
+    data: U8, lines: Lines, delimiter: bytes, *, blank_after: bool, final: bool
+) -> tuple[Lines, int]:
     """Join lines into records where a quoted field goes on; returns records, and the bytes they take.
 
-    A record that the block cuts off is left for the next block. A quote that is never closed ends with its line.
+    A record that the block cuts off is left for the next block. A quote that is never closed ends with its
+    line.
     """
     quotes = np.flatnonzero(data == _QUOTE)
     owners = np.unique(np.searchsorted(lines.start, quotes, "right") - 1).tolist()

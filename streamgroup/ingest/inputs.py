@@ -28,14 +28,19 @@ def resolve(inputs: tuple[str, ...]) -> list[InputFile]:
         if Path(given).exists():
             found = [given]
         else:
-            found = sorted(glob.glob(given, recursive=True), key=lambda path: path.encode("utf-8", "surrogateescape"))
+            found = sorted(
+                glob.glob(given, recursive=True),  # noqa: PTH207 (the pattern may be absolute)
+                key=lambda path: path.encode("utf-8", "surrogateescape"),
+            )
             found = [path for path in found if not Path(path).is_dir()]
             if not found:
                 what = "nothing matches" if glob.has_magic(given) else "there is no file"
                 raise UsageError(f"{what} {given}", "check the path")
         for path in found:
             if Path(path).is_dir():
-                raise UsageError(f"{path} is a directory", f"name its files, for example {path.rstrip('/')}/*")
+                raise UsageError(
+                    f"{path} is a directory", f"name its files, for example {path.rstrip('/')}/*"
+                )
             try:
                 with Path(path).open("rb"):
                     files.append(InputFile(path, str(Path(path).absolute()), Path(path).stat().st_size))

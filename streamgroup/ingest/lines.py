@@ -29,7 +29,9 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def _keep_c1(error: UnicodeError) -> tuple[str, int]:
-    """Map the five bytes that cp1252 leaves undefined to the control characters of the same number (as WHATWG)."""
+    """Map the five bytes that cp1252 leaves undefined to the control characters of the same number (as
+    WHATWG).
+    """
     assert isinstance(error, UnicodeDecodeError)
     return "".join(map(chr, error.object[error.start : error.end])), error.end
 
@@ -38,7 +40,9 @@ codecs.register_error("streamgroup-c1", _keep_c1)
 
 
 class Block(NamedTuple):
-    """A stretch of whole lines of an input: its bytes as array and as buffer; `at_start`, `final` of the file."""
+    """A stretch of whole lines of an input: its bytes as array and as buffer; `at_start`, `final` of the
+    file.
+    """
 
     data: NDArray[np.uint8]
     buffer: pa.Buffer
@@ -59,9 +63,9 @@ class _Source:
     def __init__(self, path: str, start: int) -> None:
         self.path = path
         compression = compression_of(path)
-        self._file: Any = Path(path).open("rb")
+        self._file: Any = pa.OSFile(path)
         if compression is not None:
-            self._file = pa.CompressedInputStream(pa.PythonFile(self._file, mode="r"), compression)
+            self._file = pa.CompressedInputStream(self._file, compression)
         elif start:
             self._file.seek(start)
 
@@ -75,7 +79,8 @@ class _Source:
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
         except OSError as error:
             raise DataError(
-                f"{self.path}: the compressed data are cut off or damaged ({_line(error)})", "get the file again"
+                f"{self.path}: the compressed data are cut off or damaged ({_line(error)})",
+                "get the file again",
             ) from None
 
     def close(self) -> None:
@@ -106,7 +111,9 @@ class LineReader(Reader):
 
     @abstractmethod
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
-        """Turn a block into columns: at most `rows` records; `consumed` may leave a cut-off record for later."""
+        """Turn a block into columns: at most `rows` records; `consumed` may leave a cut-off record for
+        later.
+        """
 
     def plan(self, path: str) -> list[tuple[int, int | None]]:
         """Cut a file every SPLIT_BYTES; one that is compressed, or whose lines hang together, stays whole."""
@@ -144,7 +151,9 @@ class LineReader(Reader):
                 data = held + block.buffer.to_pybytes() if held else None
                 whole = block._replace(**_arrays(data)) if data is not None else block
                 parsed = self.parse(whole._replace(at_start=split.start == 0 and line == 0), layout, left)
-                held = whole.buffer.to_pybytes()[parsed.consumed :] if parsed.consumed < len(whole.data) else b""
+                held = (
+                    whole.buffer.to_pybytes()[parsed.consumed :] if parsed.consumed < len(whole.data) else b""
+                )
                 yield parsed._replace(line=parsed.line + line, rejects=_moved(parsed, line))
                 line += parsed.lines
                 if left is not None:
@@ -162,7 +171,9 @@ def _arrays(data: bytes) -> dict[str, Any]:
 
 
 def _blocks(path: str, start: int, end: int | None, encoding: str, size: int) -> Generator[Block]:
-    """Give the lines that start in [start, end) of a file, in blocks of about `size` bytes; at least one block."""
+    """Give the lines that start in [start, end) of a file, in blocks of about `size` bytes; at least one
+    block.
+    """
     source = _Source(path, max(start - 1, 0))
     with closing(source):
         at = start
@@ -191,7 +202,9 @@ def _blocks(path: str, start: int, end: int | None, encoding: str, size: int) ->
                 yield Block(**_arrays(_transcode(data[:cut], encoding)), at_start=first, final=done)
                 first = False
             elif len(data) > MAX_LINE:
-                raise DataError(f"{path}: a line is longer than {MAX_LINE >> 20} MiB", "is it a file of lines?")
+                raise DataError(
+                    f"{path}: a line is longer than {MAX_LINE >> 20} MiB", "is it a file of lines?"
+                )
             if done:
                 return
             rest, at = data[cut:], at + cut

@@ -23,9 +23,10 @@ _ENCODINGS = {
 class IngestOptions(BaseModel):
     """All options of an ingest.
 
-    `time`, `key`, `cost` (us) and `value` name a column, or number it from 1; None takes the reader's default.
-    `limit` counts input rows, `head` tuples. `since` and `until` are ISO times or epoch numbers, [since, until).
-    `max_rejects` is a number of rows or a percentage of the rows read. `driver_memory` is in Spark's notation.
+    `time`, `key`, `cost` (us) and `value` name a column, or number it from 1; None takes the reader's
+    default. `limit` counts input rows, `head` tuples. `since` and `until` are ISO times or epoch numbers,
+    [since, until). `max_rejects` is a number of rows or a percentage of the rows read. `driver_memory` is in
+    Spark's notation.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

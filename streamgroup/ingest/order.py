@@ -1,5 +1,6 @@
 """Stream order: how far the input is from it, the sort on Spark, and the cut after the first tuples."""
 
+import itertools
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ class Piece(NamedTuple):
 def in_order(segments: list[Segment]) -> bool:
     """Tell whether the tuples of all segments, one after the other, are in time order."""
     return all(segment.in_order for segment in segments) and all(
-        before.highest <= after.lowest for before, after in zip(segments, segments[1:], strict=False)
+        before.highest <= after.lowest for before, after in itertools.pairwise(segments)
     )
 
 
@@ -85,7 +86,9 @@ def _read_placed(
                     "place": pa.array(np.arange(place, place + size)),
                     "key_id": pa.array(ids[batch.column("local").to_numpy()].view(np.int32)),
                 }
-                columns |= {name: batch.column(name) for name in ("cost", "value") if name in batch.schema.names}
+                columns |= {
+                    name: batch.column(name) for name in ("cost", "value") if name in batch.schema.names
+                }
                 place += size
                 yield pa.RecordBatch.from_pydict(columns)
 
@@ -118,11 +121,13 @@ def _write_sorted(scratch: Scratch, batches: Iterable[pa.RecordBatch]) -> Iterat
     )
 
 
-def sort_pieces(spark: Any, scratch: Scratch, segments: list[Segment], columns: str, tasks: int) -> list[Piece]:
+def sort_pieces(
+    spark: Any, scratch: Scratch, segments: list[Segment], columns: str, tasks: int
+) -> list[Piece]:
     """Sort all tuples by (time, place in the input) on Spark; returns the runs in stream order.
 
-    The place is part of the range as of the sort, so that a time with very many tuples is shared between tasks.
-    `columns` declares the optional columns there are, as in `, cost float`.
+    The place is part of the range as of the sort, so that a time with very many tuples is shared between
+    tasks. `columns` declares the optional columns there are, as in `, cost float`.
     """
     numbers = [segment.number for segment in segments]
     placed = spark.range(0, len(numbers), 1, len(numbers)).mapInArrow(
@@ -149,7 +154,9 @@ def _histogram(scratch: Scratch, low: int, width: int, segment: int) -> I64:
 
 
 def _count_at(scratch: Scratch, moment: int, segment: int) -> int:
-    return sum(int((batch.column("timestamp").to_numpy() == moment).sum()) for batch in iterate(scratch, segment))
+    return sum(
+        int((batch.column("timestamp").to_numpy() == moment).sum()) for batch in iterate(scratch, segment)
+    )
 
 
 def cut_head(context: Any, scratch: Scratch, segments: list[Segment], head: int) -> list[Segment]:
@@ -166,7 +173,9 @@ def cut_head(context: Any, scratch: Scratch, segments: list[Segment], head: int)
     while span > 1:
         width = -(-span // _BINS)
         counts: I64 = (
-            context.parallelize(numbers, len(numbers)).map(partial(_histogram, scratch, low, width)).treeReduce(np.add)
+            context.parallelize(numbers, len(numbers))
+            .map(partial(_histogram, scratch, low, width))
+            .treeReduce(np.add)
         )
         sums = counts[0] + np.cumsum(counts[1:-1])
         chosen = int(np.searchsorted(sums, head))
@@ -183,7 +192,9 @@ def cut_head(context: Any, scratch: Scratch, segments: list[Segment], head: int)
 
 
 def _cut_segment(scratch: Scratch, job: tuple[Segment, int, int]) -> Segment:
-    """Write a segment anew with what lies before `moment`, and the first `quota` tuples at it (inside a task)."""
+    """Write a segment anew with what lies before `moment`, and the first `quota` tuples at it (inside a
+    task).
+    """
     segment, moment, quota = job
     counts = np.zeros(segment.keys, np.int64)
     tuples, rows, last_row = 0, 0, -1

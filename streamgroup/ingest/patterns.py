@@ -1,7 +1,7 @@
 """Written times: ISO 8601, and patterns in the manner of strptime or of Java, read shape by shape.
 
-Texts that differ only in their digits have one shape. A pattern is matched once per shape, and the fields of all
-rows of that shape are then cut out at the same places: no work per row outside numpy.
+Texts that differ only in their digits have one shape. A pattern is matched once per shape, and the fields of
+all rows of that shape are then cut out at the same places: no work per row outside numpy.
 """
 
 import re
@@ -23,7 +23,7 @@ ISO = (
     r"(?:[T ]\s?(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,](?P<f>\d+))?)?"
     r"\s?(?P<z>[Zz]|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?)?\s*"
 )
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = r"(?P<b>[A-Za-z]{3,9})\.?"
 _ZONE = r"(?P<z>[Zz]|UTC|GMT|[+-]\d{2}(?::?\d{2})?)"
 _STRPTIME = {
@@ -69,7 +69,11 @@ def _java(pattern: str) -> str:
 def _java_tokens(pattern: str) -> list[tuple[str, str, str]]:
     found = re.finditer(r"'(?P<quoted>[^']*)'|(?P<letters>(?P<one>[A-Za-z])(?P=one)*)|(?P<other>.)", pattern)
     return [
-        ("'" if match["quoted"] == "" else match["quoted"] or "", match["letters"] or "", match["other"] or "")
+        (
+            "'" if match["quoted"] == "" else match["quoted"] or "",
+            match["letters"] or "",
+            match["other"] or "",
+        )
         for match in found
     ]
 
@@ -88,8 +92,8 @@ def _java_field(letters: str) -> str:
 def compile_pattern(pattern: str) -> str:
     """Turn `%Y-%m-%d %H:%M` (strptime) or `yyyy-MM-dd HH:mm` (Java, Spark) into a regular expression.
 
-    Fields that a pattern lacks are those of 1970-01-01 00:00. A fraction may have any number of digits. UsageError
-    for a directive that is not known or comes twice.
+    Fields that a pattern lacks are those of 1970-01-01 00:00. A fraction may have any number of digits.
+    UsageError for a directive that is not known or comes twice.
     """
     text = _strptime(pattern) if "%" in pattern else _java(pattern)
     try:
@@ -99,7 +103,7 @@ def compile_pattern(pattern: str) -> str:
     if not fields & {"Y", "y", "H", "I", "j", "d", "S"}:
         raise UsageError(
             f"--time-format {pattern!r} holds no field of a time",
-            "use auto, s, ms, us, ns, iso8601, or a pattern such as '%Y-%m-%d %H:%M:%S' or 'yyyy-MM-dd HH:mm:ss'",
+            "use auto, s, ms, us, ns, iso8601, or a pattern such as '%Y-%m-%d %H:%M' or 'yyyy-MM-dd HH:mm'",
         )
     return text
 
@@ -144,7 +148,9 @@ def read_local(texts: pa.Array, regex: str) -> LocalTimes:
     return result
 
 
-def _read_shape(out: LocalTimes, rows: I64, start: I64, data: NDArray[np.uint8], match: re.Match[str]) -> None:
+def _read_shape(
+    out: LocalTimes, rows: I64, start: I64, data: NDArray[np.uint8], match: re.Match[str]
+) -> None:
     spans = {name: match.span(name) for name in match.re.groupindex if match.group(name) is not None}
 
     def number(name: str, default: int) -> I64:
@@ -162,7 +168,15 @@ def _read_shape(out: LocalTimes, rows: I64, start: I64, data: NDArray[np.uint8],
             return
         month = np.full(len(rows), _MONTHS.index(name) + 1, np.int64)
     hour, minute, second = number("H", 0), number("M", 0), number("S", 0)
-    good = (minute <= 59) & (second <= 59) & (hour <= 23) & (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
+    good = (
+        (minute <= 59)
+        & (second <= 59)
+        & (hour <= 23)
+        & (year >= 1)
+        & (month >= 1)
+        & (month <= 12)
+        & (day >= 1)
+    )
     if "I" in spans:
         twelve = number("I", 12)
         good &= (twelve >= 1) & (twelve <= 12)

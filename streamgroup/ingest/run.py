@@ -1,6 +1,7 @@
 """The ingest: read -> contract -> order -> encode -> write, once, for every reader."""
 
 import contextlib
+import shutil
 import signal
 import threading
 from collections import Counter
@@ -21,7 +22,7 @@ from streamgroup.ingest.inputs import InputFile
 from streamgroup.ingest.options import IngestOptions, parse_max_rejects
 from streamgroup.ingest.read import SplitStats, digest_file, make_reader, read_split
 from streamgroup.ingest.readers.protocol import Split
-from streamgroup.ingest.segments import Scratch, Segment
+from streamgroup.ingest.segments import Scratch
 from streamgroup.ingest.session import Progress, Session, Silent, find_java, open_session
 from streamgroup.traces import schema
 from streamgroup.traces.manifest import Input, Manifest, measured, write_manifest
@@ -63,12 +64,16 @@ def ingest(
 ) -> IngestResult:
     """Make a trace of raw inputs on Spark.
 
-    `session` is used if given (its master and settings count then), else one is opened and closed. UsageError for
-    wrong options, columns or inputs, EnvironmentFault without Java, DataError when the data are damaged, too many
-    rows are rejected, or none is left. Nothing is left behind but the whole trace, or nothing at all.
+    `session` is used if given (its master and settings count then), else one is opened and closed. UsageError
+    for wrong options, columns or inputs, EnvironmentFault without Java, DataError when the data are damaged,
+    too many rows are rejected, or none is left. Nothing is left behind but the whole trace, or nothing at
+    all.
     """
     progress = progress or Silent()
-    with _terminable(), staged_directory(options.output, overwrite=options.overwrite, marker=schema.MANIFEST) as out:
+    with (
+        _terminable(),
+        staged_directory(options.output, overwrite=options.overwrite, marker=schema.MANIFEST) as out,
+    ):
         plan = _plan(options)
         if session is not None:
             return _run(plan, out, progress, session)
@@ -127,11 +132,16 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
     ordered = order.in_order(segments)
     late = 0
     if not ordered:
-        late = session.run(lambda: order.count_late(context, scratch, segments), progress, 1, "checking the order")
+        late = session.run(
+            lambda: order.count_late(context, scratch, segments), progress, 1, "checking the order"
+        )
     if options.head is not None:
         whole = segments
         segments = session.run(
-            lambda: order.cut_head(context, scratch, whole, options.head or 0), progress, 1, "cutting to the head"
+            lambda: order.cut_head(context, scratch, whole, options.head or 0),
+            progress,
+            1,
+            "cutting to the head",
         )
         filtered["beyond --head"] += sum(s.rows for s in whole) - sum(s.rows for s in segments)
         if not segments:
@@ -142,7 +152,10 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
         lambda: dictionary.rank_keys(spark, scratch, key_tasks), progress, key_tasks, "ranking keys"
     )
     session.run(
-        lambda: dictionary.map_segments(spark, scratch, segments, runs, key_tasks), progress, key_tasks, "giving ids"
+        lambda: dictionary.map_segments(spark, scratch, segments, runs, key_tasks),
+        progress,
+        key_tasks,
+        "giving ids",
     )
     keys = session.run(
         lambda: assemble.assemble_keys(context, scratch, out / schema.KEYS, runs), progress, 1, "writing keys"
@@ -152,7 +165,10 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
         sort_tasks = max(tasks, sum(segment.tuples for segment in segments) // order.RUN_TUPLES)
         kinds = ", cost float" * _has(options, plan, "cost") + ", value double" * (options.value is not None)
         pieces = session.run(
-            lambda: order.sort_pieces(spark, scratch, segments, kinds, sort_tasks), progress, sort_tasks, "sorting"
+            lambda: order.sort_pieces(spark, scratch, segments, kinds, sort_tasks),
+            progress,
+            sort_tasks,
+            "sorting",
         )
     parts = -(-sum(piece.tuples for piece in pieces) // schema.PART_ROWS)
     written = session.run(
@@ -163,7 +179,10 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
     )
     if rejects:
         session.run(
-            lambda: assemble.assemble_rejects(context, out / schema.REJECTS, rejects), progress, 1, "writing rejects"
+            lambda: assemble.assemble_rejects(context, out / schema.REJECTS, rejects),
+            progress,
+            1,
+            "writing rejects",
         )
     name = fingerprint(written.block_digests, assemble.iterate_keys(scratch, runs))
     counts = _row_counts(lines, filtered)
@@ -182,19 +201,13 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
         **counts,
         **measured(written, keys, runs[0].top, name),
     )
-    _remove(Path(scratch.root))
+    shutil.rmtree(scratch.root)
     write_manifest(out, manifest)
     return IngestResult(options.output, manifest, _warnings(manifest, lines))
 
 
 def _has(options: IngestOptions, plan: _Plan, what: str) -> bool:
-    return getattr(make_reader(options).layout(plan.splits[0].path), what) >= 0
-
-
-def _remove(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder)
+    return int(getattr(make_reader(options).layout(plan.splits[0].path), what)) >= 0
 
 
 def _read(plan: _Plan, scratch: Scratch, progress: Progress, session: Session) -> _Lines:
@@ -218,7 +231,12 @@ def _read(plan: _Plan, scratch: Scratch, progress: Progress, session: Session) -
 
 def _reject_files(plan: _Plan, scratch: Scratch, lines: _Lines) -> list[RejectFile]:
     return [
-        RejectFile(str(scratch.rejects(split.number)), plan.files[split.file].given, before, sum(stats.rejected.values()))
+        RejectFile(
+            str(scratch.rejects(split.number)),
+            plan.files[split.file].given,
+            before,
+            sum(stats.rejected.values()),
+        )
         for split, stats, before in zip(plan.splits, lines.stats, lines.before, strict=True)
         if stats.rejected
     ]
@@ -240,7 +258,10 @@ def _judge(options: IngestOptions, lines: _Lines, files: list[RejectFile]) -> No
         return ""
 
     if options.null_keys == "fail" and rejected[NULL_KEY]:
-        raise DataError(f"{rejected[NULL_KEY]} null keys, the first at {example(NULL_KEY)}", "use --null-keys drop or keep")
+        raise DataError(
+            f"{rejected[NULL_KEY]} null keys, the first at {example(NULL_KEY)}",
+            "use --null-keys drop or keep",
+        )
     number, share = parse_max_rejects(options.max_rejects)
     if lost <= (number if number is not None else Fraction(rows) * share):
         return
@@ -283,7 +304,3 @@ def _warnings(manifest: Manifest, lines: _Lines) -> list[str]:
     if manifest.out_of_order:
         told.append(f"the input was not in time order ({manifest.out_of_order} rows late); the trace is")
     return told
-
-
-def _segments(stats: list[SplitStats]) -> list[Segment]:
-    return [segment for stat in stats for segment in stat.segments]

@@ -17,7 +17,8 @@ __all__ = ["DICTIONARY", "Scratch", "Segment", "SegmentWriter", "iterate", "whol
 
 I64 = NDArray[np.int64]
 
-# A segment ends with the batch that takes it past any of these, so that its dictionary fits into memory anywhere.
+# A segment ends with the batch that takes it past any of these, so that its dictionary fits into memory
+# anywhere.
 MAX_TUPLES = 8 << 20
 MAX_KEYS = 512 << 10
 MAX_KEY_BYTES = 64 << 20
@@ -33,7 +34,9 @@ DICTIONARY = pa.schema(
 
 
 class Scratch(NamedTuple):
-    """Where the tasks of one ingest put what later steps need; on a cluster, a path that all machines share."""
+    """Where the tasks of one ingest put what later steps need; on a cluster, a path that all machines
+    share.
+    """
 
     root: str
 
@@ -61,7 +64,7 @@ class Scratch(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A segment as the driver sees it: number (split x 2^20 + count), tuples, rows, distinct keys, times in us.
+    """A segment as the driver sees it: number (split x 2^20 + count), tuples, rows, keys, times in us.
 
     `late` is the number of rows with a time before the latest one seen until then in the segment.
     """
@@ -103,6 +106,7 @@ class SegmentWriter:
     """Collects the tuples of one split into segments: keys become local numbers in order of appearance."""
 
     def __init__(self, scratch: Scratch, split: int) -> None:
+        """Start with the first segment of a split."""
         self._scratch = scratch
         self._next = split << 20
         self.segments: list[Segment] = []
@@ -122,7 +126,11 @@ class SegmentWriter:
         if not len(tuples.timestamp):
             return
         local = self._encode(tuples.key)
-        columns = {"timestamp": tuples.timestamp, "local": local, "row": (tuples.row + self._rows).astype(np.uint32)}
+        columns = {
+            "timestamp": tuples.timestamp,
+            "local": local,
+            "row": (tuples.row + self._rows).astype(np.uint32),
+        }
         if tuples.cost is not None:
             columns["cost"] = tuples.cost
         if tuples.value is not None:
@@ -178,7 +186,9 @@ class SegmentWriter:
 
 
 def write_dictionary(scratch: Scratch, segment: int, keys: Any, counts: I64) -> None:
-    """Write the dictionary of a segment: its keys by local number, with their counts (0: not used any more)."""
+    """Write the dictionary of a segment: its keys by local number, with their counts (0: not used any
+    more).
+    """
     number = len(counts)
     table = pa.table(
         {
@@ -192,7 +202,9 @@ def write_dictionary(scratch: Scratch, segment: int, keys: Any, counts: I64) -> 
     whole_file(scratch.dictionary(segment), lambda path: pq.write_table(table, path, compression="lz4"))
 
 
-def iterate(scratch: Scratch, segment: int, start: int = 0, stop: int | None = None) -> Iterator[pa.RecordBatch]:
+def iterate(
+    scratch: Scratch, segment: int, start: int = 0, stop: int | None = None
+) -> Iterator[pa.RecordBatch]:
     """Read the tuples [start, stop) of a segment batch by batch."""
     at = 0
     with pa.memory_map(str(scratch.tuples(segment))) as source:

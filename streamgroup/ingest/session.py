@@ -1,4 +1,6 @@
-"""A Spark session that fits into a command line tool: checked first, silent, and gone without a trace afterwards."""
+"""A Spark session that fits into a command line tool: checked first, silent, and gone without a trace
+afterwards.
+"""
 
 import contextlib
 import os
@@ -24,8 +26,8 @@ T = TypeVar("T")
 
 JAVA = 17
 _HOW = (
-    "install Java 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)"
-    " and set JAVA_HOME if it is not on the PATH"
+    "install Java 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; "
+    "macOS: brew install openjdk@17) and set JAVA_HOME if it is not on the PATH"
 )
 _SCRATCH = "streamgroup-spark-"
 
@@ -64,7 +66,9 @@ class Silent:
 
 
 def find_java() -> tuple[str, int]:
-    """Find Java in JAVA_HOME or on the PATH: its path and major version; EnvironmentFault below 17 or without."""
+    """Find Java in JAVA_HOME or on the PATH: its path and major version; EnvironmentFault below 17 or
+    without.
+    """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None:
@@ -181,8 +185,8 @@ def _settings(master: str, memory: str, scratch: Path, extra: tuple[str, ...]) -
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(scratch / "local"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()} -Djava.io.tmpdir={scratch / 'tmp'}"
-        f" -Dderby.system.home={scratch / 'tmp'} -Duser.timezone=UTC -XX:+UseParallelGC",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}"
+        f" -Djava.io.tmpdir={scratch / 'tmp'} -Duser.timezone=UTC -XX:+UseParallelGC",
         "spark.executorEnv.PYTHONPATH": path,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -224,8 +228,8 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 def open_session(master: str, *, memory: str = "2g", conf: tuple[str, ...] = ()) -> Iterator[Session]:
     """Start Spark, give the session, and stop it with its JVM, whatever happens in between.
 
-    `master` is a Spark URL, `memory` the driver's heap. EnvironmentFault when Java is missing or Spark does not
-    start. Everything it writes on this machine goes to one directory, removed here or by the next run.
+    `master` is a Spark URL, `memory` the driver's heap. EnvironmentFault when Java is missing or Spark does
+    not start. Everything it writes on this machine goes to one directory, removed here or by the next run.
     """
     find_java()
     parent = Path(tempfile.gettempdir())
@@ -264,6 +268,7 @@ def _started(settings: dict[str, str], master: str, scratch: Path) -> Iterator[S
         from pyspark.java_gateway import launch_gateway
         from pyspark.sql import SparkSession
 
+    launch: Any = launch_gateway
     log = scratch / "spark.log"
     handler = signal.getsignal(signal.SIGINT)
     gateway: Any = None
@@ -275,12 +280,14 @@ def _started(settings: dict[str, str], master: str, scratch: Path) -> Iterator[S
                 conf.set(name, value)
             with log.open("wb") as sink, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                gateway = launch_gateway(conf, {"stdout": sink, "stderr": sink})
+                gateway = launch(conf, {"stdout": sink, "stderr": sink})
                 spark = SparkSession(SparkContext(gateway=gateway, conf=conf))
         except KeyboardInterrupt:
             raise
         except Exception as error:
-            raise EnvironmentFault(f"Spark does not start: {faults.last_line(str(error))}", _tail(log)) from error
+            raise EnvironmentFault(
+                f"Spark does not start: {faults.last_line(str(error))}", _tail(log)
+            ) from error
         finally:
             # PySpark sets a handler that writes to the terminal; ours is the caller's.
             _restore(handler)

@@ -48,7 +48,9 @@ def find_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise UsageError(f"--timezone: {name!r} is not known", "use a name such as Europe/Berlin or UTC") from None
+        raise UsageError(
+            f"--timezone: {name!r} is not known", "use a name such as Europe/Berlin or UTC"
+        ) from None
 
 
 def resolve_format(name: str) -> TimeFormat | None:
@@ -75,8 +77,9 @@ def guess_format(first: pa.Array) -> TimeFormat:
 def parse_times(column: pa.Array, form: TimeFormat, zone: ZoneInfo) -> tuple[I64, NDArray[np.uint8]]:
     """Read a column of times as us since 1970 UTC, and per row 0 or a key of REASONS.
 
-    `column` is binary texts or an arrow timestamp or date. Times without an offset are in `zone`; of an ambiguous
-    one (clocks set back) the earlier instant is taken, one that does not exist (clocks set forward) is refused.
+    `column` is binary texts or an arrow timestamp or date. Times without an offset are in `zone`; of an
+    ambiguous one (clocks set back) the earlier instant is taken, one that does not exist (clocks set forward)
+    is refused.
     """
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         return _from_arrow(column, zone)
@@ -99,7 +102,9 @@ def parse_times(column: pa.Array, form: TimeFormat, zone: ZoneInfo) -> tuple[I64
 
 
 def _from_arrow(column: pa.Array, zone: ZoneInfo) -> tuple[I64, NDArray[np.uint8]]:
-    status = np.where(column.is_valid().to_numpy(zero_copy_only=False), numbers.OK, numbers.BAD).astype(np.uint8)
+    status = np.where(column.is_valid().to_numpy(zero_copy_only=False), numbers.OK, numbers.BAD).astype(
+        np.uint8
+    )
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("s" if pa.types.is_date32(column.type) else "ms"))
     unit, aware = column.type.unit, column.type.tz is not None
@@ -118,7 +123,7 @@ def _from_arrow(column: pa.Array, zone: ZoneInfo) -> tuple[I64, NDArray[np.uint8
 
 
 def _to_utc(local: I64, zone: ZoneInfo) -> tuple[I64, NDArray[np.uint8]]:
-    """Move local times to UTC. Offsets are looked up once per hour; only hours with a change go row by row."""
+    """Move local times to UTC. Offsets are looked up per hour; only hours with a change go row by row."""
     status = np.zeros(len(local), np.uint8)
     if zone.key in ("UTC", "Etc/UTC", "GMT") or not len(local):
         return local, status
@@ -128,7 +133,11 @@ def _to_utc(local: I64, zone: ZoneInfo) -> tuple[I64, NDArray[np.uint8]]:
     offsets = np.zeros(len(hours), np.int64)
     uneven = np.zeros(len(hours), bool)
     for number, hour in enumerate(hours.tolist()):
-        found = {_offset(moment, fold, zone) for moment in (hour * _HOUR, (hour + 1) * _HOUR - 1) for fold in (0, 1)}
+        found = {
+            _offset(moment, fold, zone)
+            for moment in (hour * _HOUR, (hour + 1) * _HOUR - 1)
+            for fold in (0, 1)
+        }
         offsets[number] = min(found)
         uneven[number] = len(found) > 1
     result = local - offsets[which]

@@ -9,7 +9,7 @@ __all__ = ["Reader"]
 
 
 class Reader(DelimitedReader):
-    """CSV: a quote opens a field only at its start; a header that begins with `#` is a header all the same."""
+    """CSV: a quote opens a field only at its start; a header may begin with `#`."""
 
     about = "comma-separated values with a header (quotes as in RFC 4180)"
     defaults: ClassVar = Defaults(time=("timestamp", "time", "ts"), key=("key",))

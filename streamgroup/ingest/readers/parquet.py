@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.numbers import to_float
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reader as Base, Split, find_column
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Split, find_column
+from streamgroup.ingest.readers.protocol import Reader as Base
 from streamgroup.ingest.times import guess_format, resolve_format
 
 __all__ = ["Reader"]
@@ -24,7 +25,9 @@ def _open(path: str) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: not a whole Parquet file ({str(error).splitlines()[0]})", "get it again") from None
+        raise DataError(
+            f"{path}: not a whole Parquet file ({str(error).splitlines()[0]})", "get it again"
+        ) from None
 
 
 def _plain(column: Any) -> Any:
@@ -82,7 +85,14 @@ class Reader(Base):
         text = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
         allowed = {
             "key": (*text, types.is_integer, types.is_boolean),
-            "time": (*text, types.is_integer, types.is_floating, types.is_decimal, types.is_timestamp, types.is_date),
+            "time": (
+                *text,
+                types.is_integer,
+                types.is_floating,
+                types.is_decimal,
+                types.is_timestamp,
+                types.is_date,
+            ),
             "cost": (types.is_integer, types.is_floating, types.is_decimal),
             "value": (types.is_integer, types.is_floating, types.is_decimal),
         }
@@ -93,7 +103,9 @@ class Reader(Base):
             field = shape.field(number)
             kind = field.type.value_type if types.is_dictionary(field.type) else field.type
             if not any(check(kind) for check in checks):
-                raise UsageError(f"{path}: column {field.name!r} is {kind}: no {what} can be made of it", "cast it")
+                raise UsageError(
+                    f"{path}: column {field.name!r} is {kind}: no {what} can be made of it", "cast it"
+                )
 
     def batches(self, split: Split, layout: Layout) -> Iterator[Parsed]:
         """Read one row group in batches."""
@@ -103,7 +115,9 @@ class Reader(Base):
         with _open(split.path) as file:
             groups = [split.start]
             try:
-                for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=names, use_threads=False):
+                for batch in file.iter_batches(
+                    _BATCH_ROWS, row_groups=groups, columns=names, use_threads=False
+                ):
                     if left is not None:
                         batch = batch.slice(0, left)
                         left -= batch.num_rows
@@ -132,7 +146,9 @@ class Reader(Base):
             key=_texts(key),
             cost=pa.array(to_float(get(layout.cost))) if layout.cost >= 0 else None,
             value=pa.array(to_float(get(layout.value))) if layout.value >= 0 else None,
-            text=lambda row: ",".join(str(batch.column(name)[row].as_py()) for name in batch.schema.names).encode(),
+            text=lambda row: ",".join(
+                str(batch.column(name)[row].as_py()) for name in batch.schema.names
+            ).encode(),
             rejects=[],
             filtered={},
         )

@@ -1,7 +1,8 @@
-"""What a reader is: it plans the splits of an input, lays out its columns, and turns stretches of it into columns.
+"""What a reader is: it plans the splits of an input, lays out its columns, and parses it.
 
-A reader is one file in this folder with a class `Reader`. Most derive from `LineReader` (`ingest/lines.py`) or
-`DelimitedReader` (`ingest/delimited.py`) and only declare; the contract (times, nulls, filters) is not their work.
+A reader is one file in this folder with a class `Reader`. Most derive from `LineReader` (`ingest/lines.py`)
+or `DelimitedReader` (`ingest/delimited.py`) and only declare; the contract (times, nulls, filters) is not
+their work.
 """
 
 from abc import ABC, abstractmethod
@@ -34,8 +35,9 @@ class Split(NamedTuple):
 class Layout(NamedTuple):
     """What was found at the start of one input: its columns and how its times are written.
 
-    `time`, `key`, `cost`, `value` are 0-based column numbers (-1: none). `width` is the number of fields of a row (0:
-    any). `header` is the physical line of the header (0: none). `inferred` tells people what was not asked for.
+    `time`, `key`, `cost`, `value` are 0-based column numbers (-1: none). `width` is the number of fields of a
+    row (0: any). `header` is the physical line of the header (0: none). `inferred` tells people what was not
+    asked for.
     """
 
     names: tuple[str, ...]
@@ -62,10 +64,10 @@ class Reject(NamedTuple):
 class Parsed(NamedTuple):
     """The columns of a stretch of input, one entry per record that could be taken apart.
 
-    `rows` counts all records of the stretch (rejected and filtered ones too), `lines` its physical lines, `consumed`
-    its bytes. `line` holds the physical line of each entry, counted from 1 at the start of the stretch. `time` is
-    binary texts or an arrow timestamp; `key` binary with nulls; the others texts or numbers. `text(i)` gives entry
-    i as it was written.
+    `rows` counts all records of the stretch (rejected and filtered ones too), `lines` its physical lines,
+    `consumed` its bytes. `line` holds the physical line of each entry, counted from 1 at the start of the
+    stretch. `time` is binary texts or an arrow timestamp; `key` binary with nulls; the others texts or
+    numbers. `text(i)` gives entry i as it was written.
     """
 
     rows: int
@@ -82,7 +84,7 @@ class Parsed(NamedTuple):
 
 
 class Defaults(NamedTuple):
-    """The columns a reader takes when none is named: names (the first one found counts) or 1-based numbers."""
+    """The columns taken when none is named: names (the first one found counts) or 1-based numbers."""
 
     time: tuple[str, ...]
     key: tuple[str, ...]
@@ -103,6 +105,7 @@ class Reader(ABC):
     Options: ClassVar[type[BaseModel]] = NoOptions
 
     def __init__(self, options: IngestOptions) -> None:
+        """Check the reader's own options; UsageError names the wrong one and those there are."""
         self.options = options
         try:
             self.own = self.Options.model_validate(options.reader_options)
@@ -110,7 +113,9 @@ class Reader(ABC):
             first = error.errors()[0]
             known = ", ".join(self.Options.model_fields) or "none"
             name = first["loc"][0] if first["loc"] else "options"
-            raise UsageError(f"reader {options.reader}: {name}: {first['msg']}", f"its options: {known}") from None
+            raise UsageError(
+                f"reader {options.reader}: {name}: {first['msg']}", f"its options: {known}"
+            ) from None
 
     @abstractmethod
     def plan(self, path: str) -> list[tuple[int, int | None]]:
@@ -125,13 +130,17 @@ class Reader(ABC):
         """Read a split in stretches of bounded size. DataError when the file is damaged."""
 
 
-def find_column(wanted: str | None, defaults: tuple[str, ...], names: tuple[str, ...], what: str, path: str) -> int:
+def find_column(
+    wanted: str | None, defaults: tuple[str, ...], names: tuple[str, ...], what: str, path: str
+) -> int:
     """Find a column by name or 1-based number; -1 when none is wanted; UsageError lists the columns found."""
     for text in (wanted,) if wanted is not None else defaults:
         if names.count(text) == 1:
             return names.index(text)
         if names.count(text) > 1:
-            raise UsageError(f"{path}: two columns are named {text!r}", f"name --{what} by its number, from 1")
+            raise UsageError(
+                f"{path}: two columns are named {text!r}", f"name --{what} by its number, from 1"
+            )
         if text.isdecimal() and 1 <= int(text) <= len(names):
             return int(text) - 1
     if wanted is None and not defaults:

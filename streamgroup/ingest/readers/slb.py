@@ -11,7 +11,8 @@ __all__ = ["Reader"]
 class Reader(DelimitedReader):
     """SLB: the key is the whole rest of the line; with `--split-words` each of its words is a tuple.
 
-    The original stops for good at the first blank or one-field line; here the one is filtered, the other rejected.
+    The original stops for good at the first blank or one-field line; here the one is filtered, the other
+    rejected.
     """
 
     about = "`<seconds> TAB <key>` lines, or `<seconds> TAB <words>` with --split-words"

@@ -9,7 +9,7 @@ __all__ = ["Reader"]
 
 
 class Reader(DelimitedReader):
-    """Text: tabs if the first line has one, else runs of blanks (of which those at the line's ends do not count).
+    """Text: tabs if the first line has one, else runs of blanks (not counting those at its ends).
 
     With `--split-words` and blanks, the words are all that follows the fields before the key.
     """

@@ -9,7 +9,7 @@ __all__ = ["Reader"]
 
 
 class Reader(DelimitedReader):
-    """WikiBench: blank-separated; times are seconds with a fraction (2007) or ISO without a zone (2010), in UTC.
+    """WikiBench: times are seconds with a fraction (2007) or ISO without a zone (2010), in UTC.
 
     The counter follows the order in which the servers wrote, which is not the order of the times.
     """
