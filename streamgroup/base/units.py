@@ -4,8 +4,9 @@ Decimal texts become `fractions.Fraction`, so that "0.1" is one tenth and arithm
 """
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from streamgroup.base.errors import UsageError
 
@@ -43,11 +44,14 @@ def parse_duration_ns(text: str, what: str) -> int:
     if match is None:
         if text.strip() == "0":
             return 0
-        raise UsageError(f"{what}: {text!r} is not a duration", "write a number with ns, us, ms, s, min, h or d, as in 10s")
+        raise UsageError(
+            f"{what}: {text!r} is not a duration", "write a number with ns, us, ms, s, min, h or d, as in 10s"
+        )
     return round_half_even(Fraction(match.group(1)) * NS_PER[match.group(2)])
 
 
-class Extent(NamedTuple):
+@dataclass(frozen=True)
+class Extent:
     """A place or length in a stream: a time in ns, a number of tuples, or a share of the tuples."""
 
     kind: Literal["time", "count", "share"]
@@ -74,7 +78,13 @@ def parse_extent(text: str, what: str) -> Extent:
 
 def format_ns(ns: int) -> str:
     """Show a duration in ns with a fitting unit, for people."""
-    for unit, size in (("d", NS_PER["d"]), ("h", NS_PER["h"]), ("s", NS_PER["s"]), ("ms", NS_PER["ms"]), ("us", NS_PER["us"])):
+    for unit, size in (
+        ("d", NS_PER["d"]),
+        ("h", NS_PER["h"]),
+        ("s", NS_PER["s"]),
+        ("ms", NS_PER["ms"]),
+        ("us", NS_PER["us"]),
+    ):
         if abs(ns) >= size:
             return f"{ns / size:.4g} {unit}"
     return f"{ns} ns"

@@ -31,7 +31,7 @@ class TracedCost(NamedTuple):
 
     def service(self, worker: int, cost: int) -> int:
         """Give cost x slowdown in whole ns, halves to even."""
-        return np.int64(np.rint(np.float64(cost) * self.slowdown[worker]))
+        return np.int64(np.rint(np.float64(cost) * self.slowdown[worker]))  # type: ignore[return-value]
 
 
 def constant_cost(cost_ns: int, slowdown: list[Fraction]) -> ConstantCost:
@@ -52,7 +52,10 @@ def parse_slowdown(text: str, workers: int) -> list[Fraction]:
 def _factor(text: str) -> Fraction:
     value = parse_number(text, "--slowdown")
     if not Fraction(1, 10**6) <= value <= 10**6:
-        raise UsageError(f"--slowdown: {text} is not a factor between 0.000001 and 1000000", "1 is the normal speed, 2 half of it")
+        raise UsageError(
+            f"--slowdown: {text} is not a factor between 0.000001 and 1000000",
+            "1 is the normal speed, 2 half of it",
+        )
     return value
 
 

@@ -15,7 +15,9 @@ __all__ = ["GreedyD", "Params", "start"]
 class Params(GroupingParams):
     """Parameters of Greedy-d."""
 
-    d: int = Field(default=2, ge=1, le=4096, description="candidates of each key (d in 001); 1 is key grouping, 2 is PKG")
+    d: int = Field(
+        default=2, ge=1, le=4096, description="candidates of each key (d in 001); 1 is key grouping, 2 is PKG"
+    )
 
     def choices_per_key(self, workers: int) -> int:
         """A key may go to d workers, and never to more than there are."""

@@ -46,4 +46,6 @@ def start(params: Params, context: Context) -> RandomShuffle:
     del params
     streams = [context.draw_stream(f"sg_random:{source}") for source in range(context.sources)]
     drawn = np.zeros(context.sources, dtype=np.int64)
-    return RandomShuffle(np.array(streams, dtype=np.uint64), drawn, context.workers, state_entries=1, state_entry_bytes=8)
+    return RandomShuffle(
+        np.array(streams, dtype=np.uint64), drawn, context.workers, state_entries=1, state_entry_bytes=8
+    )

@@ -18,7 +18,7 @@ _OFFSET = 1023 * 128 - 1
 BUCKETS = 62 * 128 + 2
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit
 def bucket_of(ns: Any) -> Any:
     """Give the bucket (0..BUCKETS-1) of a duration of 0..2^62 ns."""
     if ns <= 0:
@@ -26,7 +26,7 @@ def bucket_of(ns: Any) -> Any:
     return (np.float64(ns).view(np.int64) >> np.int64(_SHIFT)) - np.int64(_OFFSET)
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit
 def lower_bound(bucket: Any) -> Any:
     """Give the smallest whole number of ns that falls in a bucket."""
     if bucket <= 0:
@@ -39,7 +39,7 @@ def lower_bound(bucket: Any) -> Any:
     return -((-mantissa) >> (7 - power))
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit
 def middle(bucket: Any) -> Any:
     """Give the middle of the whole numbers in a bucket, in ns (float64)."""
     low = lower_bound(bucket)
@@ -49,9 +49,9 @@ def middle(bucket: Any) -> Any:
     return (np.float64(low) + np.float64(high)) / 2.0
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit
 def rank_value(histogram: Any, first: Any, rank: Any) -> Any:
-    """Give the value (middle of its bucket, ns) of the rank-th smallest entry, rank = 1..total, from bucket `first` on."""
+    """Give the value (middle of its bucket, ns) of the rank-th smallest entry (from 1), looking from bucket `first` on."""
     seen = np.int64(0)
     for bucket in range(first, BUCKETS):
         seen += histogram[bucket]

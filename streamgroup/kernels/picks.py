@@ -13,7 +13,7 @@ _M2 = np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
 
 
-@njit(forceinline=True)  # type: ignore[untyped-decorator]
+@njit(forceinline=True)
 def draw_below(stream: Any, index: Any, n: Any) -> Any:
     """Draw an integer in 0..n-1: the word at place `index` of a stream of draws (`draws.words`), scaled to n < 2^32."""
     x = stream + np.uint64(index + 1) * _GOLDEN
@@ -23,7 +23,7 @@ def draw_below(stream: Any, index: Any, n: Any) -> Any:
     return np.int64(((x >> _32) * np.uint64(n)) >> _32)
 
 
-@njit(forceinline=True)  # type: ignore[untyped-decorator]
+@njit(forceinline=True)
 def least_loaded(candidates: Any, load: Any) -> Any:
     """Give the candidate with the smallest load; ties go to the first in the list."""
     best = np.int64(candidates[0])
@@ -37,7 +37,7 @@ def least_loaded(candidates: Any, load: Any) -> Any:
     return best
 
 
-@njit(forceinline=True)  # type: ignore[untyped-decorator]
+@njit(forceinline=True)
 def send_to_less_loaded(load: Any, source: Any, first: Any, second: Any) -> Any:
     """Give the less loaded of two workers (ties: the first) and count one more for it in `load[source]`.
 

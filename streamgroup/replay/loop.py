@@ -14,22 +14,35 @@ from streamgroup.kernels.latencies import bucket_of, rank_value
 from streamgroup.replay import pending as unfinished
 
 __all__ = [
+    "BEGIN",
     "BUSY",
+    "CHOICES_MAX",
+    "COLUMNS",
+    "DELAY",
     "DONE",
+    "DRAIN",
+    "END",
     "FULL_PAIRS",
     "FULL_PENDING",
+    "HEAD",
+    "HOT_CHOICES",
+    "HOT_TUPLES",
     "LATENCY_HIGH",
     "LATENCY_LOW",
+    "LAT_MAX",
+    "LAT_MIN",
     "MAX_TIME_NS",
+    "NEVER",
     "PAIRS",
+    "PLACE",
+    "ROW",
+    "SOURCES",
+    "SOURCE_STATE",
     "TOO_LATE",
     "TUPLES",
     "WAIT_MAX",
-    "HEAD",
-    "Chunk",
     "Log",
     "Meters",
-    "Reports",
     "WindowRows",
     "run_chunk",
 ]
@@ -43,23 +56,9 @@ DONE, FULL_PAIRS, FULL_PENDING, TOO_LATE = 0, 1, 2, 3
 TUPLES, BUSY, LATENCY_LOW, LATENCY_HIGH, WAIT_MAX, PAIRS, HEAD = range(7)
 COLUMNS = 8
 
-_NEVER = 1 << 62
+NEVER = 1 << 62
 # Sums of latencies are high x 2^62 + low with 0 <= low < 2^62, so they never overflow.
 _CARRY = 1 << 62
-
-
-class Chunk(NamedTuple):
-    """The tuples of one call, all arrays read-only and of one length (or None).
-
-    `arrival` int64 ns since the first arrival; `key` uint32; `cost` int64 ns or None (the same for all); `source`
-    int32 or None (dealt in turn); `ends` int64: the places in this chunk where a window ends, ascending.
-    """
-
-    arrival: NDArray[np.int64]
-    key: NDArray[np.uint32]
-    cost: NDArray[np.int64] | None
-    source: NDArray[np.int32] | None
-    ends: NDArray[np.int64]
 
 
 class Meters(NamedTuple):
@@ -84,7 +83,7 @@ LAT_MIN, LAT_MAX, NEW_PAIRS, NEXT_SOURCE, HOT_TUPLES, HOT_CHOICES, CHOICES_MAX, 
 
 
 # Places in the `setup` of a call.
-BEGIN, END, SOURCES, DELAY, PLACE, ROW = range(6)
+BEGIN, END, SOURCES, DELAY, PLACE, ROW, DRAIN = range(7)
 
 
 class WindowRows(NamedTuple):
@@ -111,16 +110,7 @@ class Log(NamedTuple):
     finish: NDArray[np.int64]
 
 
-class Reports(NamedTuple):
-    """What the grouping reports, the arrays that its state declares; None for those that it does not have."""
-
-    choices: NDArray[np.int64] | None
-    state_entries: NDArray[np.int64] | None
-    detector_entries: NDArray[np.int64] | None
-    cost: NDArray[np.int64] | None
-
-
-@njit  # type: ignore[untyped-decorator]
+@njit
 def end_window(row: Any, meters: Any, pairs: Any, rows: Any, detector: Any) -> None:
     """Write the row of the window that ended and start the next one."""
     window, total, state = meters.window, meters.total, meters.state
@@ -166,7 +156,7 @@ def end_window(row: Any, meters: Any, pairs: Any, rows: Any, detector: Any) -> N
     if detector is not None:
         rows.detector[row] = detector[0]
     pairs.forget_window()
-    state[LAT_MIN] = _NEVER
+    state[LAT_MIN] = NEVER
     state[LAT_MAX] = -1
     state[NEW_PAIRS] = 0
 
@@ -193,7 +183,9 @@ def run_chunk(
 ) -> Any:
     """Send tuples `setup[BEGIN]`..`setup[END] - 1` of the chunk through the grouping; return why it stopped.
 
-    `setup` int64[6]: begin (moved on to where it stopped), end, sources, network delay, next window end and row.
+    `setup` int64[7]: begin (moved on to where it stopped), end, sources, network delay, next window end, its row, and
+    1 to let the tuples that are still being served finish. `chosen` int64[B] takes the choices of B tuples: the sources
+    choose for B tuples before the workers serve them, which is faster and, without feedback (B = 1), the same.
     """
     begin = setup[BEGIN]
     sources = setup[SOURCES]
@@ -315,4 +307,9 @@ def run_chunk(
     setup[BEGIN] = begin
     setup[PLACE] = place
     state[NEXT_SOURCE] = source
+    if waiting is not None and setup[DRAIN] == 1:
+        while unfinished.next_finish(waiting) < NEVER:
+            grouping.tick(unfinished.next_finish(waiting) - 1)
+            done, what, reached, start, finish = unfinished.pop(waiting)
+            grouping.executed(done, what, reached, start, finish)
     return why

@@ -16,14 +16,14 @@ MAX_BITS = 1 << 31
 _DIRTY = 1 << 20
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit
 def place_of(pair: Any, mask: Any) -> Any:
     """Give the first slot to look in: the upper bits of a multiplicative hash (Knuth, vol. 3, 6.4)."""
     return np.int64((np.uint64(pair) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
 
 
 class BitPairs(NamedTuple):
-    """One bit a pair. `run`, `window` uint8[ceil(keys n / 8)]; `dirty` int64: bytes of `window` in use; `used` int64[1]."""
+    """One bit a pair: `run`, `window` uint8[ceil(keys n / 8)]; `dirty` int64, bytes of `window` in use; `used` int64[1]."""
 
     run: NDArray[np.uint8]
     window: NDArray[np.uint8]
@@ -118,7 +118,7 @@ class HashPairs(NamedTuple):
         return held
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit
 def _rehash(slot: Any, stamp: Any, new_slot: Any, new_stamp: Any) -> None:
     mask = new_slot.shape[0] - 1
     for old in range(slot.shape[0]):

@@ -47,13 +47,13 @@ def grown(waiting: Waiting) -> Waiting:
     return waiting._replace(node=np.concatenate([waiting.node, more]))
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit
 def is_full(waiting: Any) -> Any:
     """Tell whether no further tuple has room."""
     return waiting.meta[_FREE] < 0
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit
 def next_finish(waiting: Any) -> Any:
     """Give the earliest finish, or the largest int64 when nothing waits."""
     if waiting.meta[_HEAP_SIZE] == 0:
@@ -61,14 +61,14 @@ def next_finish(waiting: Any) -> Any:
     return waiting.node[waiting.head[waiting.heap[0]], _FINISH]
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit
 def _before(waiting: Any, one: Any, other: Any) -> Any:
     a = waiting.node[waiting.head[one], _FINISH]
     b = waiting.node[waiting.head[other], _FINISH]
     return a < b or (a == b and one < other)
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit
 def _sink(waiting: Any) -> None:
     heap, size = waiting.heap, waiting.meta[_HEAP_SIZE]
     place = 0
@@ -84,7 +84,7 @@ def _sink(waiting: Any) -> None:
         place = child
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit
 def push(waiting: Any, worker: Any, key: Any, reached: Any, start: Any, finish: Any) -> None:
     """Put a tuple at the end of its worker's queue; there must be room."""
     node, meta, heap = waiting.node, waiting.meta, waiting.heap
@@ -110,7 +110,7 @@ def push(waiting: Any, worker: Any, key: Any, reached: Any, start: Any, finish: 
         place = above
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit
 def pop(waiting: Any) -> Any:
     """Take the tuple that finishes next, ties to the lower worker: (worker, key, reached, start, finish)."""
     node, meta, heap = waiting.node, waiting.meta, waiting.heap

@@ -1,0 +1,127 @@
+"""Chunks of the stream made ready for the loop in a thread of its own, a few ahead."""
+
+import queue
+import threading
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.base.errors import UsageError
+from streamgroup.kernels import draws, hashing
+from streamgroup.replay.clock import Arrivals
+from streamgroup.replay.windows import WindowRule
+from streamgroup.traces.trace import Batch, Dictionary, Trace
+
+__all__ = ["Feed", "Ready", "SourceRule", "cost_ns"]
+
+I64 = NDArray[np.int64]
+_AHEAD = 3
+
+
+class Ready(NamedTuple):
+    """A chunk for the loop: arrays read-only. `cost` and `source` are None when the loop can do without them."""
+
+    offset: int
+    arrival: I64
+    key: NDArray[np.uint32]
+    cost: I64 | None
+    source: NDArray[np.int32] | None
+    window_place: I64
+    window_number: I64
+
+
+def cost_ns(cost_us: NDArray[np.float32]) -> I64:
+    """Give base costs in whole ns, halves to even."""
+    return np.rint(cost_us.astype(np.float64) * 1000.0).astype(np.int64)
+
+
+class SourceRule:
+    """Which source a tuple comes from: dealt in turn (`shuffle`, by the loop), drawn (`random`), or by its `key`."""
+
+    def __init__(self, text: str, sources: int, seed: int, dictionary: Dictionary) -> None:
+        if text not in ("shuffle", "random", "key"):
+            raise UsageError(f"--source-assignment: there is no kind {text!r}", "shuffle, random or key")
+        self._kind = text
+        self._sources = sources
+        self._seed = seed
+        self._by_key = hashing.source_of(dictionary.hash_lo, sources) if text == "key" else None
+
+    def chunk(self, offset: int, key: NDArray[np.uint32]) -> NDArray[np.int32] | None:
+        """Give the sources of a chunk, or None when they are dealt in turn."""
+        if self._by_key is not None:
+            return self._by_key[key]
+        if self._kind == "shuffle":
+            return None
+        words = draws.words(self._seed, "source", np.arange(offset, offset + len(key), dtype=np.int64))
+        return (((words >> np.uint64(32)) * np.uint64(self._sources)) >> np.uint64(32)).astype(np.int32)
+
+
+class Feed:
+    """Makes chunks in a thread, so that reading and decoding overlap with the loop; errors reach whoever takes them."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        arrivals: Arrivals,
+        sources: SourceRule,
+        windows: WindowRule,
+        *,
+        times: bool,
+        costs: bool,
+    ) -> None:
+        self._trace = trace
+        self._arrivals = arrivals
+        self._sources = sources
+        self._windows = windows
+        self._columns = [name for name, wanted in (("timestamp", times), ("key_id", True), ("cost", costs)) if wanted]
+
+    def _make(self, batch: Batch) -> Ready:
+        assert batch.key_id is not None
+        size = len(batch.key_id)
+        arrival = self._arrivals.chunk(batch.offset, batch.timestamp, size)
+        cost = None if batch.cost is None else cost_ns(batch.cost)
+        source = self._sources.chunk(batch.offset, batch.key_id)
+        place, number = self._windows.begins(batch.offset, arrival)
+        for array in (arrival, cost, source, place):
+            if array is not None:
+                array.flags.writeable = False
+        return Ready(batch.offset, arrival, batch.key_id, cost, source, place, number)
+
+    def chunks(self) -> Iterator[Ready]:
+        """Yield the chunks in order; leaving early stops the thread."""
+        ready: queue.Queue[Ready | BaseException | None] = queue.Queue(_AHEAD)
+        stop = threading.Event()
+
+        def put(item: Ready | BaseException | None) -> None:
+            while not stop.is_set():
+                try:
+                    ready.put(item, timeout=0.1)
+                except queue.Full:
+                    continue
+                return
+
+        def work() -> None:
+            try:
+                for batch in self._trace.batches(self._columns):
+                    if stop.is_set():
+                        return
+                    put(self._make(batch))
+                put(None)
+            except BaseException as error:  # noqa: BLE001 (handed over to the taker)
+                put(error)
+
+        thread = threading.Thread(target=work, name="streamgroup-feed", daemon=True)
+        thread.start()
+        try:
+            while True:
+                item = ready.get()
+                if item is None:
+                    return
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            stop.set()
+            thread.join()

@@ -1,0 +1,132 @@
+"""From the text of `-g` to a grouping: its module, its parameters, its canonical text."""
+
+import hashlib
+import importlib.util
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from streamgroup.base import discover
+from streamgroup.base.errors import UsageError
+from streamgroup.groupings.protocol import GroupingParams
+
+__all__ = ["PACKAGE", "Selection", "family", "select", "split_text"]
+
+PACKAGE = "streamgroup.groupings"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A grouping that was asked for: `text` names it with the parameters that differ from their defaults."""
+
+    name: str
+    text: str
+    module: Any
+    params: GroupingParams
+    outside_digest: str = ""
+
+
+def split_text(text: str) -> tuple[str, list[tuple[str, list[str]]]]:
+    """Split `name:a=1,b=2,3` into the name and its parameters, each with the list of its values.
+
+    After the first colon (for a file, the one after `.py`) come comma pieces; a piece with `=` starts a parameter,
+    one without goes on with the list of the parameter before it.
+    """
+    match = re.match(r"^(.*?\.py)(?::(.*))?$", text, re.DOTALL) or re.match(r"^([^:]*)(?::(.*))?$", text, re.DOTALL)
+    if match is None or not match.group(1):
+        raise UsageError(f"-g {text!r} names no grouping", "write a name, as in -g pkg or -g greedy_d:d=3")
+    name, rest = match.group(1), match.group(2)
+    values: list[tuple[str, list[str]]] = []
+    for piece in rest.split(",") if rest else []:
+        key, equals, value = piece.partition("=")
+        if equals:
+            if key.strip() in dict(values):
+                raise UsageError(f"-g {text!r} gives {key.strip()} twice", "give each parameter once")
+            values.append((key.strip(), [value]))
+        elif values:
+            values[-1][1].append(piece)
+        else:
+            raise UsageError(f"-g {text!r}: {piece!r} is no parameter", "write name=value")
+    return name, values
+
+
+def family() -> list[str]:
+    """Name the groupings there are."""
+    return discover.names(PACKAGE)
+
+
+def _outside(path: Path) -> tuple[Any, str]:
+    """Import a grouping from a file, under a name made from its bytes so that every process knows it by the same."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"grouping file {path}: {error.strerror}", "name a Python file that holds a grouping"
+        ) from None
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    name = f"streamgroup_outside_{digest}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise UsageError(f"grouping file {path} is not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            del sys.modules[name]
+            raise UsageError(f"grouping file {path} does not import: {type(error).__name__}: {error}") from error
+    module = sys.modules[name]
+    for wanted in ("Params", "start"):
+        if not hasattr(module, wanted):
+            raise UsageError(f"grouping file {path} has no {wanted}", "see the guide on adding a grouping")
+    return module, digest
+
+
+def _params(module: Any, text: str, values: list[tuple[str, list[str]]]) -> GroupingParams:
+    kind: type[GroupingParams] = module.Params
+    given: dict[str, Any] = {}
+    for key, pieces in values:
+        if key not in kind.model_fields:
+            known = list(kind.model_fields)
+            hint = discover.suggest(key, known) if known else "it has no parameters"
+            raise UsageError(f"-g {text!r}: there is no parameter {key!r}", hint)
+        if len(pieces) > 1 or ".." in pieces[0]:
+            raise UsageError(
+                f"-g {text!r}: {key} has several values",
+                "lists and ranges are for sweep: give one value here",
+            )
+        given[key] = pieces[0]
+    try:
+        return kind(**given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "parameters"
+        reason = str(first["msg"])
+        hint = kind.model_fields[where].description if where in kind.model_fields else None
+        raise UsageError(f"-g {text!r}: {where}: {reason[0].lower() + reason[1:]}", hint) from None
+
+
+def _canonical(name: str, params: GroupingParams) -> str:
+    changed = []
+    for field, info in type(params).model_fields.items():
+        value = getattr(params, field)
+        if value != info.default or info.is_required():
+            changed.append(f"{field}={str(value).lower() if isinstance(value, bool) else value}")
+    return f"{name}:{','.join(changed)}" if changed else name
+
+
+def select(text: str) -> Selection:
+    """Find the grouping that a text names and check its parameters; every mistake is a usage error with a hint."""
+    name, values = split_text(text)
+    digest = ""
+    if name.endswith(".py"):
+        module, digest = _outside(Path(name))
+    else:
+        module = discover.load(PACKAGE, name, "grouping")
+    params = _params(module, text, values)
+    return Selection(name, _canonical(name, params), module, params, digest)
