@@ -1,0 +1,29 @@
+"""How long the run took in virtual time, and what rate it and its fullest worker sustain."""
+
+from fractions import Fraction
+
+from streamgroup.metrics.exact import NS_PER_S, integers, ratio
+from streamgroup.metrics.names import Number
+from streamgroup.replay.outcome import Outcome
+
+__all__ = ["makespan_ns", "measure"]
+
+
+def makespan_ns(outcome: Outcome) -> int:
+    """Give the time from the first measured arrival to the last finish (000: execution time)."""
+    return outcome.last_finish_ns - outcome.first_arrival_ns
+
+
+def measure(outcome: Outcome) -> dict[str, Number]:
+    """Give makespan, throughput and offered load; the lower bound is that of 004 section IV-A."""
+    makespan = makespan_ns(outcome)
+    finished = sum(integers(outcome.worker.tuples))
+    speed = sum((1 / factor for factor in outcome.slowdown), Fraction(0))
+    bound = max(outcome.base_work_ns / speed, outcome.longest_cost_ns * min(outcome.slowdown))
+    return {
+        "makespan_s": ratio(makespan, NS_PER_S),
+        "makespan_vs_lower_bound": ratio(makespan, bound),
+        "throughput_tps": ratio(finished * NS_PER_S, makespan),
+        "throughput_limit_tps": ratio(finished * NS_PER_S, max(integers(outcome.worker.busy_ns))),
+        "offered_load": None if outcome.offered_load is None else float(outcome.offered_load),
+    }

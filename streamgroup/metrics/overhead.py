@@ -1,0 +1,20 @@
+"""What a grouping keeps in its sources and sends on its own account."""
+
+from streamgroup.metrics.names import Number
+from streamgroup.replay.outcome import Outcome
+
+__all__ = ["measure"]
+
+
+def measure(outcome: Outcome) -> dict[str, Number]:
+    """Give the largest state of one source and the control traffic (002 section V, 004 thm. 3.3).
+
+    The bytes are entries x the nominal size that the grouping states.
+    """
+    entries, size = outcome.source_state_entries, outcome.state_entry_bytes
+    return {
+        "source_state_entries": entries,
+        "source_state_bytes": None if entries is None or size is None else entries * size,
+        "control_messages": outcome.control_messages,
+        "control_bytes": outcome.control_bytes,
+    }

@@ -1,0 +1,34 @@
+"""What a grouping costs in state: (worker, key) pairs, the papers' estimates, partial results to merge."""
+
+import numpy as np
+
+from streamgroup.metrics.exact import integers, ratio
+from streamgroup.metrics.names import Number
+from streamgroup.replay.outcome import Outcome
+
+__all__ = ["measure"]
+
+
+def measure(outcome: Outcome) -> dict[str, Number]:
+    """Give the replication family (003 eq. 8; 002 section I; 001 section IV-B).
+
+    `memory_estimate` is None where the choices depend on the key. Each worker sends one partial per key
+    at the end, so `aggregation_messages` are the replicas.
+    """
+    held = integers(outcome.worker.keys)
+    replicas = sum(held)
+    choices = outcome.choices_per_key
+    return {
+        "replicas": replicas,
+        "replication_factor": ratio(replicas, outcome.keys),
+        "state_entries_max": max(held),
+        "memory_estimate_pkg": _estimate(outcome, 2),
+        "memory_estimate_sg": _estimate(outcome, outcome.workers),
+        "memory_estimate": None if choices is None else _estimate(outcome, choices),
+        "aggregation_messages": replicas,
+    }
+
+
+def _estimate(outcome: Outcome, choices: int) -> int:
+    """Sum min(f_k, choices) over the keys: the most pairs there can be."""
+    return int(np.minimum(outcome.count, choices).sum())

@@ -1,0 +1,134 @@
+"""The metrics against the slow twin: the same run, every name and every cell of every table."""
+
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.tables import summary, tables
+from tests.metrics.from_records import outcome_of
+from tests.naive import metrics as naive
+from tests.naive.groupings import GreedyD, Kg, Pkg, Setting, Sg, SgRandom
+from tests.naive.simulate import Run, simulate
+
+SECOND = 1_000_000_000
+PERCENTILES = {f"latency_{name}_ms" for name in ("p50", "p95", "p99", "p999")}
+WINDOWS = [("share", Fraction(1, 100)), ("share", Fraction(1, 3)), ("count", 7), ("time", 1_500_000)]
+
+
+def assert_same(name: str, found: Any, expected: Any) -> None:
+    if expected is None or isinstance(expected, int | str):
+        assert found == expected, name
+        assert type(found) is type(expected), name
+    elif name in PERCENTILES:
+        assert found == pytest.approx(expected, rel=0.005, abs=0), name
+    else:
+        assert found == pytest.approx(expected, rel=1e-12, abs=1e-15), name
+
+
+def assert_tables_agree(run: Run, window: naive.Span) -> None:
+    outcome = outcome_of(run, window)
+    expected = naive.metrics(run, window)
+    found = summary(outcome)
+    assert list(found) == list(METRICS)
+    for name, value in found.items():
+        assert_same(name, value, expected["summary"][name])
+    made = tables(outcome)
+    assert made["summary"].drop("schema_version").to_dicts() == [found]
+    for name in ("windows", "workers", "loads", "keys"):
+        frame = made[name].drop("schema_version")
+        rows = expected[name]
+        if name == "keys":
+            rows = [{**row, "key": row["key"] if row["key"] is None else row["key"].decode()} for row in rows]
+        assert frame.columns == list(rows[0])
+        assert frame.height == len(rows)
+        for found_row, row in zip(frame.to_dicts(), rows, strict=True):
+            for column, value in row.items():
+                assert_same(column, found_row[column], value)
+
+
+KEYS = st.sampled_from([None, b"", b"a", b"b", b"c", b"d", b"e,", "é".encode()])
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    gaps = draw(st.lists(st.tuples(st.integers(0, 3000), KEYS), min_size=1, max_size=60))
+    traced = draw(st.booleans())
+    costs = draw(st.lists(st.integers(0, 5000), min_size=len(gaps), max_size=len(gaps)))
+    tuples: list[Any] = []
+    now = 0
+    for (gap, key), cost in zip(gaps, costs, strict=True):
+        now += gap
+        tuples.append((now, key, float(cost) if traced else None))
+    workers, sources = draw(st.integers(1, 9)), draw(st.integers(1, 4))
+    kind = draw(st.sampled_from([Sg, SgRandom, Kg, Pkg, GreedyD]))
+    setting = Setting(workers, sources)
+    grouping = GreedyD(setting, d=3) if kind is GreedyD else kind(setting)
+    return simulate(
+        tuples,
+        grouping,
+        workers=workers,
+        sources=sources,
+        service_ns=draw(st.sampled_from([None, 0, 1, 700_000, SECOND])),
+        slowdown=draw(st.sampled_from(["1", "half:2", "1,0.25,3"])),
+        network_delay_ns=draw(st.sampled_from([0, 12_345])),
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(run=runs(), window=st.sampled_from(WINDOWS))
+def test_every_table_agrees_with_the_slow_twin(run: Run, window: naive.Span) -> None:
+    assert_tables_agree(run, window)
+
+
+@pytest.mark.parametrize("kind", [Sg, Kg, Pkg])
+@pytest.mark.parametrize("window", WINDOWS)
+def test_a_longer_skewed_run_agrees(kind: Any, window: naive.Span) -> None:
+    keys = [f"k{int(1 / ((i * 0.6180339887) % 1 + 0.003))}".encode() for i in range(3000)]
+    tuples = [(i * 40, key, None) for i, key in enumerate(keys)]
+    run = simulate(tuples, kind(Setting(13)), workers=13, service_ns=450_000)
+    assert_tables_agree(run, window)
+
+
+def test_one_tuple_on_more_workers_than_keys() -> None:
+    run = simulate([(7, b"k", None)], Pkg(Setting(5)), workers=5)
+    assert_tables_agree(run, WINDOWS[0])
+    found = summary(outcome_of(run, WINDOWS[0]))
+    assert found["idle_workers"] == 4
+    assert found["offered_load"] is None
+    assert found["latency_p50_ms"] == found["latency_max_ms"] == 1.0
+
+
+def test_nothing_takes_any_time() -> None:
+    """Makespan 0: what divides by time does not exist, and nothing is NaN."""
+    run = simulate([(0, b"a", None), (0, b"b", None)], Sg(Setting(2, 1)), workers=2, sources=1, service_ns=0)
+    found = summary(outcome_of(run, WINDOWS[0]))
+    nothing = {
+        "work_imbalance",
+        "work_peak_to_mean",
+        "makespan_vs_lower_bound",
+        "throughput_tps",
+        "throughput_limit_tps",
+        "utilization_mean",
+        "utilization_max",
+        "offered_load",
+    }
+    assert all(found[name] is None for name in nothing)
+    assert found["queue_max"] == 0
+    assert found["imbalance"] == 0.0
+    assert_tables_agree(run, WINDOWS[0])
+
+
+def test_window_rows_add_up_to_the_whole() -> None:
+    """The last, partial window counts too, for every kind of window."""
+    tuples = [(i * 1000, b"ab"[i % 2 : i % 2 + 1], None) for i in range(23)]
+    run = simulate(tuples, Kg(Setting(2)), workers=2)
+    for window in WINDOWS:
+        made = tables(outcome_of(run, window))
+        assert made["windows"]["tuples"].sum() == made["loads"]["tuples"].sum() == 23
+        assert made["windows"]["imbalance"][-1] == made["summary"]["imbalance"][0]
+        assert made["latency"].select(pl.col("tuples").sum()).item() == 23
