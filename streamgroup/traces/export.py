@@ -1,8 +1,8 @@
 """A trace as one file for other tools: csv, jsonl, slb (`<seconds>\\t<key>` lines) or Parquet.
 
 Each key is encoded once, the columns of a batch are joined in compiled code, and only the dictionary is held.
-What slb cannot hold is refused, never bent: null keys, tabs and line breaks in keys. jsonl and Parquet show a key
-that is not UTF-8 with replacement characters, and its bytes in `key_bytes` (in base64 in jsonl).
+What slb cannot hold is refused, never bent: null keys, tabs and line breaks in keys. jsonl and Parquet show
+a key that is not UTF-8 with replacement characters, and its bytes in `key_bytes` (in base64 in jsonl).
 """
 
 import base64
