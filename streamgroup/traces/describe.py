@@ -152,11 +152,11 @@ def zipf_exponent(count: NDArray[np.int64]) -> float | None:
     ranked = np.sort(count[count > 0])[::-1].astype(np.float64)
     if len(ranked) < 2:
         return None
+    if ranked[0] == ranked[-1]:
+        return 0.0
     logs = np.log(np.arange(1, len(ranked) + 1))
     target = float(ranked @ logs) / float(ranked.sum())
     low, high, z = 0.0, 64.0, 1.0
-    if target >= float(logs.mean()):
-        return 0.0
     for _ in range(100):
         weights = np.exp(-z * logs)
         total = float(weights.sum())

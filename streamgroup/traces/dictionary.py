@@ -74,9 +74,7 @@ def load_table(parts: Sequence[Part]) -> KeyTable:
             at = int(wrong[0])
             found = int(ids[order][at])
             what = f"key_id {found} twice" if found < at else f"no key_id {at}"
-            raise DataError(
-                f"keys: {what}; the ids must be 0 to {len(ids) - 1}, each once", "number them anew"
-            )
+            raise DataError(f"keys: {what}; the ids must be 0 to {len(ids) - 1}, each once", "number them anew")
         arrays = {name: array[order] for name, array in arrays.items()}
     for array in arrays.values():
         array.flags.writeable = False

@@ -65,9 +65,7 @@ def open_part(path: Path) -> Part:
         with pq.ParquetFile(path) as file:
             return Part(path, label, file.metadata, file.schema_arrow, file.metadata.num_rows)
     except (pa.ArrowException, OSError) as error:
-        raise DataError(
-            f"{label}: not a whole Parquet file ({_line(error)})", "make the trace again"
-        ) from None
+        raise DataError(f"{label}: not a whole Parquet file ({_line(error)})", "make the trace again") from None
 
 
 def _line(error: BaseException) -> str:
@@ -86,9 +84,7 @@ def _fields(part: Part, wanted: dict[str, tuple[Any, str, bool]]) -> list[str]:
             if name in part.schema.names:
                 faults.append(f"{part.label}: column {name} twice")
             elif required:
-                faults.append(
-                    f"{part.label}: no column {name} (it has {', '.join(part.schema.names) or 'none'})"
-                )
+                faults.append(f"{part.label}: no column {name} (it has {', '.join(part.schema.names) or 'none'})")
         elif not allowed(_plain(part.schema.field(index).type)):
             kind = part.schema.field(index).type
             faults.append(f"{part.label}: column {name} is {kind}, not {words}")
@@ -246,9 +242,7 @@ def _key_ids(array: pa.Array) -> NDArray[Any]:
 
 def _floats(dtype: Any) -> Any:
     def convert(array: pa.Array) -> NDArray[Any]:
-        with np.errstate(
-            over="ignore"
-        ):  # a cost that overflows float32 becomes infinite, which is refused later
+        with np.errstate(over="ignore"):  # a cost that overflows float32 becomes infinite, which is refused later
             return np.asarray(array.to_numpy(), dtype=dtype)
 
     return convert

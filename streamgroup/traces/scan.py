@@ -87,9 +87,7 @@ def scan(parts: Sequence[Part], keys: int) -> Scan:
 def block_digests(parts: Sequence[Part]) -> Iterator[bytes]:
     """Digest each block of 2^20 tuples, for the fingerprint."""
     if sum(part.rows for part in parts):
-        yield from map(
-            block_digest, blocks(_columns(read_batches(parts, columns_of(parts))), schema.BLOCK_ROWS)
-        )
+        yield from map(block_digest, blocks(_columns(read_batches(parts, columns_of(parts))), schema.BLOCK_ROWS))
 
 
 def _columns(batches: Iterable[Batch]) -> Iterator[Columns]:

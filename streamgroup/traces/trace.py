@@ -135,9 +135,7 @@ def open_trace(path: str | Path) -> Trace:
         first, last, p1 = manifest.first_timestamp, manifest.last_timestamp, manifest.p1
         cost = manifest.total_cost_ns
         if (cost is not None) != ("cost" in columns):
-            raise _disagreement(
-                root, "total_cost_ns", cost, "cost" if "cost" in columns else "no column cost"
-            )
+            raise _disagreement(root, "total_cost_ns", cost, "cost" if "cost" in columns else "no column cost")
     else:
         table, found = _measure(root, tuple_parts, key_parts, keys)
         first, last, cost = found.first_timestamp, found.last_timestamp, found.total_cost_ns
@@ -176,9 +174,7 @@ def open_trace(path: str | Path) -> Trace:
 def _open(root: Path, folder: str) -> list[Part]:
     paths = list_parts(root, folder)
     if not paths:
-        raise DataError(
-            f"{root}: no {folder}/*.parquet", "a trace holds its tuples and its keys as Parquet files"
-        )
+        raise DataError(f"{root}: no {folder}/*.parquet", "a trace holds its tuples and its keys as Parquet files")
     try:
         return [open_part(path) for path in paths]
     except DataError as error:
@@ -207,9 +203,7 @@ def _disagreement(root: Path, name: str, said: object, found: object) -> DataErr
     )
 
 
-def _measure(
-    root: Path, tuple_parts: Sequence[Part], key_parts: Sequence[Part], keys: int
-) -> tuple[KeyTable, Scan]:
+def _measure(root: Path, tuple_parts: Sequence[Part], key_parts: Sequence[Part], keys: int) -> tuple[KeyTable, Scan]:
     hint = f"streamgroup validate {root} lists all faults"
     try:
         table = load_table(key_parts)
@@ -224,7 +218,5 @@ def _measure(
     wrong = np.flatnonzero(found.count != table.count)
     if len(wrong):
         key = int(wrong[0])
-        raise DataError(
-            f"{root}: keys: key_id {key} has count {table.count[key]}, but {found.count[key]} tuples", hint
-        )
+        raise DataError(f"{root}: keys: key_id {key} has count {table.count[key]}, but {found.count[key]} tuples", hint)
     return table, found

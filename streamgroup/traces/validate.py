@@ -92,9 +92,7 @@ def _try(found: list[Finding], check: str, action: Callable[[], _T]) -> _T | Non
         return None
 
 
-def _open(
-    found: list[Finding], root: Path, folder: str, faults: Callable[[Part], list[str]]
-) -> list[Part] | None:
+def _open(found: list[Finding], root: Path, folder: str, faults: Callable[[Part], list[str]]) -> list[Part] | None:
     """Open the files of a folder; None, with the reasons found, when their rows cannot be read."""
     paths = list_parts(root, folder)
     if not paths and folder != schema.REJECTS:
@@ -123,9 +121,7 @@ def _layout(parts: Sequence[Part], part_rows: int, group_rows: int) -> Iterator[
         groups = [part.metadata.row_group(i) for i in range(part.metadata.num_row_groups)]
         sizes = [group.num_rows for group in groups]
         if any(size != group_rows for size in sizes[:-1]) or any(size > group_rows for size in sizes[-1:]):
-            yield Finding(
-                "note", "row groups", f"{part.label} has row groups that are not of {group_rows} rows"
-            )
+            yield Finding("note", "row groups", f"{part.label} has row groups that are not of {group_rows} rows")
         codecs = {group.column(i).compression for group in groups for i in range(group.num_columns)}
         if codecs - {"ZSTD"}:
             yield Finding("note", "compression", f"{part.label} is compressed by {', '.join(sorted(codecs))}")
@@ -140,16 +136,12 @@ def _keys(parts: Sequence[Part], table: KeyTable) -> Iterator[Finding]:
         lo, hi = hashes(parts, len(table.count))
         wrong = np.flatnonzero((lo != table.hash_lo) | (hi != table.hash_hi))
         if len(wrong):
-            yield Finding(
-                "error", "hashes", f"key_id {wrong[0]}: not the hash of its key ({len(wrong)} such keys)"
-            )
+            yield Finding("error", "hashes", f"key_id {wrong[0]}: not the hash of its key ({len(wrong)} such keys)")
     if not table.sorted_rows:
         yield Finding("note", "id order", "the rows of keys/ are not in the order of the ids")
     misplaced = _misplaced(table, in_id_order(parts, table))
     if misplaced is not None:
-        yield Finding(
-            "note", "id order", f"key_id {misplaced} does not go by count and then by key bytes ascending"
-        )
+        yield Finding("note", "id order", f"key_id {misplaced} does not go by count and then by key bytes ascending")
 
 
 def _misplaced(table: KeyTable, keys: Iterable[bytes | None]) -> int | None:
@@ -184,8 +176,7 @@ def _counts(table: KeyTable, content: Scan) -> Iterator[Finding]:
         yield Finding(
             "error",
             "counts",
-            f"key_id {key} has count {table.count[key]}, but {content.count[key]} tuples "
-            f"({len(wrong)} such keys)",
+            f"key_id {key} has count {table.count[key]}, but {content.count[key]} tuples ({len(wrong)} such keys)",
         )
 
 
@@ -193,7 +184,7 @@ def _content(
     manifest: Manifest, content: Scan, table: KeyTable | None, tuples: Sequence[Part], keys: Sequence[Part]
 ) -> Iterator[Finding]:
     """Compare what the manifest says of the content with the content."""
-    cost = None if "cost" in content.faults else content.total_cost_ns
+    cost = content.total_cost_ns
     facts: dict[str, float | str | None] = {
         "tuples": content.tuples,
         "keys": len(content.count),
@@ -203,6 +194,8 @@ def _content(
         "p1": int(content.count.max()) / content.tuples if content.tuples else None,
         "mean_cost_us": cost / (1000 * content.tuples) if cost is not None and content.tuples else None,
     }
+    if "cost" in content.faults:
+        del facts["total_cost_ns"], facts["mean_cost_us"]
     if table is not None and manifest.fingerprint is not None:
         facts["fingerprint"] = fingerprint(block_digests(tuples), in_id_order(keys, table))
     for name, fact in facts.items():

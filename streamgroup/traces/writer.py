@@ -130,9 +130,7 @@ def _check(columns: Columns, first_row: int, last: int | None) -> None:
     if columns.cost is not None:
         bad = np.flatnonzero(~((columns.cost >= 0) & (columns.cost < np.inf)))
         if len(bad):
-            raise DataError(
-                f"tuple {first_row + int(bad[0])}: cost {columns.cost[bad[0]]} is not a service time"
-            )
+            raise DataError(f"tuple {first_row + int(bad[0])}: cost {columns.cost[bad[0]]} is not a service time")
 
 
 def blocks(chunks: Iterable[Columns], rows: int) -> Iterator[Columns]:
@@ -209,9 +207,7 @@ def write_part(path: Path, chunks: Iterable[Columns]) -> PartStats:
             if block.cost is not None:
                 total += cost_ns(block.cost)
             digests.append(block_digest(block))
-            table = pa.Table.from_arrays(
-                [pa.array(getattr(block, name)) for name in shape.names], schema=writer.schema
-            )
+            table = pa.Table.from_arrays([pa.array(getattr(block, name)) for name in shape.names], schema=writer.schema)
             writer.write_table(table, row_group_size=schema.ROW_GROUP_ROWS)
             rows += size
     finally:
@@ -299,9 +295,7 @@ def _key_parts(chunks: Iterable[KeyColumns]) -> Iterator[KeyColumns]:
         while len(keys) - start:
             take = min(schema.KEY_PART_ROWS - count, len(keys) - start)
             cut = slice(start, start + take)
-            held.append(
-                KeyColumns(keys.slice(start, take), chunk.count[cut], chunk.hash_lo[cut], chunk.hash_hi[cut])
-            )
+            held.append(KeyColumns(keys.slice(start, take), chunk.count[cut], chunk.hash_lo[cut], chunk.hash_hi[cut]))
             count += take
             start += take
             if count == schema.KEY_PART_ROWS:

@@ -30,9 +30,7 @@ def by_hand(tmp_path: Path) -> Callable[..., Path]:
         (root / "keys").mkdir()
         tuples = {"timestamp": [-5, 0, 0, 7], "key_id": [1, 0, 1, 1]} if tuples is None else tuples
         keys = {"key_id": [0, 1], "key": ["a", "b"], "count": [1, 3]} if keys is None else keys
-        pq.write_table(
-            tuples if isinstance(tuples, pa.Table) else pa.table(tuples), root / "tuples" / "x.parquet"
-        )
+        pq.write_table(tuples if isinstance(tuples, pa.Table) else pa.table(tuples), root / "tuples" / "x.parquet")
         pq.write_table(keys if isinstance(keys, pa.Table) else pa.table(keys), root / "keys" / "y.parquet")
         (root / "trace.json").write_text(json.dumps({"format_version": 1} if manifest is None else manifest))
         return root
@@ -65,9 +63,7 @@ def by_writer(tmp_path: Path) -> Callable[..., Path]:
         keys = pa.array(order, pa.large_binary())
         columns = KeyColumns(keys, np.array([count[key] for key in order], np.int64), *hash_keys(keys))
         write_keys(root / "keys", [columns], key_bytes=bool(not_utf8(keys)))
-        facts = measured(
-            stats, len(order), count[order[0]] if order else 0, fingerprint(stats.block_digests, order)
-        )
+        facts = measured(stats, len(order), count[order[0]] if order else 0, fingerprint(stats.block_digests, order))
         write_manifest(root, Manifest(format_version=1, program_version="test", **facts, **manifest))
         return root
 

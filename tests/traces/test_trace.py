@@ -71,9 +71,7 @@ def test_key_ids_of_any_integer_type(by_hand: Make, kind: str) -> None:
 
 @pytest.mark.parametrize(("unit", "factor"), [("ns", 1000), ("us", 1), ("ms", None), ("s", None)])
 @pytest.mark.parametrize("zone", [None, "UTC", "Asia/Tokyo"])
-def test_timestamps_of_any_unit_are_instants(
-    by_hand: Make, unit: str, factor: int | None, zone: str | None
-) -> None:
+def test_timestamps_of_any_unit_are_instants(by_hand: Make, unit: str, factor: int | None, zone: str | None) -> None:
     stamps = [-1_500_000, 0, 0, 7_000_000] if factor else [-2_000_000, 0, 0, 7_000_000]
     per_unit = {"ns": 1000, "us": 1, "ms": 1 / 1000, "s": 1 / 1_000_000}[unit]
     values = pa.array([int(stamp * per_unit) for stamp in stamps], pa.int64()).cast(pa.timestamp(unit, zone))
@@ -105,9 +103,7 @@ def test_dictionary_encoded_columns_are_plain_ones(by_hand: Make) -> None:
 
 
 def test_parts_go_by_name_and_start_is_any_place(by_hand: Make) -> None:
-    root = by_hand(
-        {"timestamp": [5, 6], "key_id": [0, 1]}, {"key_id": [0, 1], "key": ["a", "b"], "count": [3, 2]}
-    )
+    root = by_hand({"timestamp": [5, 6], "key_id": [0, 1]}, {"key_id": [0, 1], "key": ["a", "b"], "count": [3, 2]})
     pq.write_table(
         pa.table({"timestamp": [7, 8, 9], "key_id": [0, 1, 0]}),
         root / "tuples" / "x2.parquet",

@@ -102,9 +102,7 @@ def test_bytes_do_not_depend_on_chunking_and_borders_are_where_the_format_says(
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=6), st.integers(0, 40))
-def test_any_chunking_gives_one_file(
-    tmp_path_factory: pytest.TempPathFactory, cuts: list[int], rows: int
-) -> None:
+def test_any_chunking_gives_one_file(tmp_path_factory: pytest.TempPathFactory, cuts: list[int], rows: int) -> None:
     place = tmp_path_factory.mktemp("w")
     columns = _columns(rows)
     whole = write_part(place / "a", [columns])
@@ -157,9 +155,7 @@ def test_costs_are_summed_in_whole_ns_half_to_even_and_without_overflow() -> Non
     assert cost_ns(np.array([0.0005, 0.0015, 0.25], np.float32)) == sum(
         round(float(np.float32(x)) * 1000) for x in (0.0005, 0.0015, 0.25)
     )
-    assert cost_ns(np.array([0.0625 * 8 / 1000 + 0, 2.0], np.float32)) == 2000 + round(
-        float(np.float32(0.0005)) * 1000
-    )
+    assert cost_ns(np.array([0.0625 * 8 / 1000 + 0, 2.0], np.float32)) == 2000 + round(float(np.float32(0.0005)) * 1000)
     huge = np.array([3e38, 3e38], np.float32)
     assert cost_ns(huge) == 2 * int(float(huge[0]) * 1000)
     assert cost_ns(np.array([], np.float32)) == 0
@@ -185,9 +181,7 @@ def test_the_dictionary_is_cut_by_place(tmp_path: Path, monkeypatch: pytest.Monk
     lo, hi = hash_keys(keys)
     counts = np.arange(7, 0, -1)
     whole = KeyColumns(pa.array(keys, pa.binary()), counts, lo, hi)
-    pieces = [
-        KeyColumns(keys[i : i + 2], counts[i : i + 2], lo[i : i + 2], hi[i : i + 2]) for i in (0, 2, 4, 6)
-    ]
+    pieces = [KeyColumns(keys[i : i + 2], counts[i : i + 2], lo[i : i + 2], hi[i : i + 2]) for i in (0, 2, 4, 6)]
     assert write_keys(tmp_path / "a", [whole]) == write_keys(tmp_path / "b", pieces) == 7
     for part in ("part-00000.parquet", "part-00001.parquet", "part-00002.parquet"):
         assert (tmp_path / "a" / part).read_bytes() == (tmp_path / "b" / part).read_bytes()

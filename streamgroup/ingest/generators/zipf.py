@@ -65,9 +65,7 @@ class Params(BaseModel):
     @model_validator(mode="after")
     def _fits(self) -> "Params":
         if self.start + (self.tuples - 1) * 1_000_000 / Fraction(self.rate) > _LAST:
-            raise ValueError(
-                "the last tuple's time does not fit into 64 bits; raise the rate or take fewer tuples"
-            )
+            raise ValueError("the last tuple's time does not fit into 64 bits; raise the rate or take fewer tuples")
         return self
 
 

@@ -1,0 +1,133 @@
+"""Exports with keys that break naive writers, read back by parsers that are not ours."""
+
+import base64
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
+from streamgroup.traces import export as export_module
+from streamgroup.traces.export import export
+from streamgroup.traces.trace import Trace, open_trace
+
+Make = Callable[..., Path]
+
+NASTY = [
+    b"a,b",
+    b'say "hi"',
+    b"two\nlines",
+    b"c\rr",
+    b"\r\n",
+    "emoji \U0001f600".encode(),
+    b"nul\0nul",
+    b"",
+    None,
+    b"\xff\xfe",
+    b" spaced ",
+    b"x" * 1_000_000,
+    b"007",
+    b"7",
+    b'"',
+    b"tab\there",
+]
+ROWS = [(i * 1_500_000 - 3_000_000, NASTY[i % len(NASTY)]) for i in range(3 * len(NASTY))]
+COST = [i / 7 for i in range(len(ROWS))]
+
+
+@pytest.fixture
+def nasty(by_writer: Make) -> Trace:
+    return open_trace(by_writer(ROWS, cost=COST))
+
+
+def _export(trace: Trace, to: str) -> bytes:
+    file = io.BytesIO()
+    assert export(trace, to, file) == trace.tuples
+    return file.getvalue()
+
+
+def _shown(key: bytes | None) -> str | None:
+    return None if key is None else key.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("piece", [1, 1_500_000, 32 << 20])
+def test_csv(nasty: Trace, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_module, "_PIECE_BYTES", piece)
+    csv.field_size_limit(1 << 21)
+    text = _export(nasty, "csv").decode("latin-1")  # one character a byte
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    assert rows[0] == ["timestamp", "key", "cost"]
+    assert [int(row[0]) for row in rows[1:]] == [stamp for stamp, _ in ROWS]
+    assert [row[1].encode("latin-1") for row in rows[1:]] == [key or b"" for _, key in ROWS]
+    assert [float(row[2]) for row in rows[1:]] == pytest.approx(COST)
+    # The null key is a field without quotes, the empty key one with them.
+    null, empty = (next(stamp for stamp, key in ROWS if key == wanted) for wanted in (None, b""))
+    assert f"\n{null},,".encode() in text.encode()
+    assert f'\n{empty},"",'.encode() in text.encode()
+
+
+def test_jsonl(nasty: Trace) -> None:
+    rows = [json.loads(line) for line in _export(nasty, "jsonl").decode().split("\n")[:-1]]
+    assert [(row["timestamp"], row["key"]) for row in rows] == [(stamp, _shown(key)) for stamp, key in ROWS]
+    kept = {base64.b64decode(row["key_bytes"]) for row in rows if "key_bytes" in row}
+    assert kept == {b"\xff\xfe"}
+    assert [row["cost"] for row in rows] == pytest.approx(COST)
+
+
+def test_parquet(nasty: Trace) -> None:
+    table = pq.read_table(io.BytesIO(_export(nasty, "parquet")))
+    assert str(table.schema.field("timestamp").type) == "timestamp[us, tz=UTC]"
+    assert table.column("timestamp").cast("int64").to_pylist() == [stamp for stamp, _ in ROWS]
+    assert table.column("key").to_pylist() == [_shown(key) for _, key in ROWS]
+    assert table.column("key_bytes").drop_null().to_pylist() == [b"\xff\xfe"] * 3
+    assert table.column("cost").to_pylist() == pytest.approx(COST)
+
+
+def test_slb_floors_seconds_and_keeps_bytes(by_writer: Make) -> None:
+    rows = [(-1, b"a b"), (0, b""), (1_999_999, b"\xff"), (2_000_000, "中".encode())]
+    got = _export(open_trace(by_writer(rows)), "slb")
+    assert got == b"-1\ta b\n0\t\n1\t\xff\n2\t" + "中".encode() + b"\n"
+
+
+@pytest.mark.parametrize("key", [None, b"two\nlines", b"c\rr", b"tab\there"])
+def test_slb_refuses_what_it_cannot_hold(by_writer: Make, tmp_path: Path, key: bytes | None) -> None:
+    trace = open_trace(by_writer([(1, b"a"), (2, key)]))
+    with pytest.raises(DataError, match="slb cannot hold the"):
+        export(trace, "slb", tmp_path / "out.slb")
+    assert [path.name for path in tmp_path.iterdir()] == ["ours.trace"]
+
+
+def test_a_file_appears_whole_or_not_at_all(by_writer: Make, tmp_path: Path) -> None:
+    trace = open_trace(by_writer([(1, b"a"), (2, b"b")]))
+    out = tmp_path / "new" / "out.csv"
+    assert export(trace, "csv", out) == 2
+    assert out.read_bytes() == b"timestamp,key\n1,a\n2,b\n"
+    with pytest.raises(UsageError, match="exists already"):
+        export(trace, "csv", out)
+    export(trace, "jsonl", out, overwrite=True)
+    assert out.read_bytes() == b'{"timestamp":1,"key":"a"}\n{"timestamp":2,"key":"b"}\n'
+    assert [path.name for path in out.parent.iterdir()] == ["out.csv"]
+    with pytest.raises(UsageError, match="is a directory"):
+        export(trace, "csv", tmp_path, overwrite=True)
+    with pytest.raises(EnvironmentFault, match="cannot write"):
+        export(trace, "csv", out / "below")
+    with pytest.raises(UsageError) as caught:
+        export(trace, "cvs", tmp_path / "x")
+    assert caught.value.hint == "did you mean 'csv'?"
+
+
+@pytest.mark.parametrize(("to", "expected"), [("csv", b"timestamp,key\n"), ("jsonl", b""), ("slb", b"")])
+def test_an_empty_trace(by_writer: Make, to: str, expected: bytes) -> None:
+    assert _export(open_trace(by_writer([])), to) == expected
+
+
+def test_values_that_json_cannot_hold(by_hand: Make) -> None:
+    tuples = {"timestamp": [1, 2, 3, 4], "key_id": [0, 1, 1, 1], "value": [1.5, float("nan"), float("inf"), 0.1]}
+    trace = open_trace(by_hand(tuples))
+    rows = [json.loads(line)["value"] for line in _export(trace, "jsonl").splitlines()]
+    assert rows == [1.5, None, None, 0.1]
+    assert _export(trace, "csv") == b"timestamp,key,value\n1,a,1.5\n2,b,\n3,b,\n4,b,0.1\n"
