@@ -87,7 +87,7 @@ class Tie:
 def find_ties(chunks: Iterable[tuple[int, I64]]) -> dict[int, tuple[Tie, Tie]]:
     """Find the groups that touch the borders of chunks: for each offset, the first and the last group of that chunk.
 
-    The last group of the stream is spread over the gap before it; one instant alone is not spread.
+    The last group of all is spread over the gap before it; one instant alone is not spread.
     """
     borders: dict[int, tuple[int, int]] = {}
     begun: list[tuple[int, int]] = []
@@ -181,7 +181,7 @@ class ConstantArrivals:
         self._spacing = spacing
 
     def chunk(self, offset: int, timestamp: I64 | None, size: int) -> I64:
-        """Compute with 42 binary places of the fraction; where these do not decide the floor, with the exact fraction."""
+        """Compute with 42 binary places; where these do not decide the floor, with the exact fraction."""
         del timestamp
         whole, rest = divmod(self._spacing.numerator, self._spacing.denominator)
         base, carried = divmod(offset * self._spacing.numerator, self._spacing.denominator)
@@ -219,10 +219,10 @@ class PoissonArrivals:
         return arrivals
 
 
-def offered_load(kind: ArrivalKind, tuples: int, span_ns: Fraction, capacity: Fraction) -> Fraction | None:
+def offered_load(kind: ArrivalKind, tuples: int, span_ns: int, capacity: Fraction) -> Fraction | None:
     """Give arrival rate / capacity (capacity in tuples per ns); None for a trace of one instant."""
     if kind.name in ("utilization", "poisson-utilization"):
         return kind.value
     if kind.value is not None:
         return kind.value / 10**9 / capacity
-    return Fraction(tuples - 1) / span_ns / capacity if span_ns > 0 else None
+    return Fraction(tuples - 1, span_ns) / capacity if span_ns > 0 else None

@@ -23,7 +23,7 @@ def place_of(pair: Any, mask: Any) -> Any:
 
 
 class BitPairs(NamedTuple):
-    """One bit a pair: `run`, `window` uint8[ceil(keys n / 8)]; `dirty` int64, bytes of `window` in use; `used` int64[1]."""
+    """A bit a pair. `run`, `window`: uint8[ceil(keys n / 8)]; `dirty`: bytes of `window` in use; `used`: int64[1]."""
 
     run: NDArray[np.uint8]
     window: NDArray[np.uint8]

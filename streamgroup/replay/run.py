@@ -31,7 +31,7 @@ from streamgroup.replay.selection import Selection, select
 from streamgroup.replay.windows import WindowRule
 from streamgroup.traces.trace import Trace
 
-__all__ = ["Plan", "make_plan", "replay"]
+__all__ = ["Plan", "make_plan", "offered_load", "replay"]
 
 I64 = NDArray[np.int64]
 _DEFAULT_COST_NS = 1_000_000
@@ -41,8 +41,7 @@ _MOST = 1 << 16
 class Plan(NamedTuple):
     """What the options mean for a trace: checked before anything is read or written.
 
-    `constant_ns` is the base cost of every tuple, None when each brings its own; `mean_ns` its mean; `load` the
-    offered load, None for one instant.
+    `constant_ns` is the base cost of every tuple, None when each brings its own; `mean_ns` its mean.
     """
 
     selection: Selection
@@ -54,7 +53,6 @@ class Plan(NamedTuple):
     mean_ns: Fraction
     network_delay: int
     control_delay: int
-    load: Fraction | None
 
 
 def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
@@ -84,12 +82,20 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
         raise UsageError(
             f"--arrivals {options.arrivals} needs a mean cost over 0", "use --arrivals rate=R or --service"
         )
-    load = None
-    if mean > 0:
+    return Plan(selection, options, kind, speedup, slowdown, constant, mean, network, control)
+
+
+def offered_load(trace: Trace, plan: Plan, last_arrival: int | None = None) -> Fraction | None:
+    """Give arrival rate / capacity, exactly; None for one instant, or when tuples cost nothing.
+
+    Without `last_arrival` (ns) this is known before the run, but for ties that are spread: those move the last arrival.
+    """
+    if plan.mean_ns == 0:
+        return None
+    if last_arrival is None:
         first, last = _ends(trace)
-        span = Fraction((last - first) * 1000) / speedup
-        load = clock.offered_load(kind, trace.tuples, span, capacity(mean, slowdown))
-    return Plan(selection, options, kind, speedup, slowdown, constant, mean, network, control, load)
+        last_arrival = round(Fraction((last - first) * 1000) / plan.speedup)
+    return clock.offered_load(plan.arrivals, trace.tuples, last_arrival, capacity(plan.mean_ns, plan.slowdown))
 
 
 def _ends(trace: Trace) -> tuple[int, int]:
@@ -301,7 +307,7 @@ def _outcome(
         longest_cost_ns=tally.longest,
         slowdown=plan.slowdown,
         service_ns=None if plan.constant_ns is None else constant_cost(plan.constant_ns, plan.slowdown).service_ns,
-        offered_load=plan.load,
+        offered_load=offered_load(trace, plan, tally.last_arrival),
         window=window,
         worker=machine.worker_table(choices is not None),
         latency_min_ns=int(window.latency_min_ns.min()),
