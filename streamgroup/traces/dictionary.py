@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
+from streamgroup.traces.arrays import numbers
 from streamgroup.traces.keys import as_binary, hash_keys
 from streamgroup.traces.parts import Part, read_part
 
@@ -45,7 +46,7 @@ def _integers(table: pa.Table, part: Part, name: str) -> NDArray[Any]:
     column = table.column(name)
     if column.null_count:
         raise DataError(f"{part.label}: a row has no {name}", "every key needs its id and its count")
-    array: NDArray[Any] = column.to_numpy()
+    array = numbers(column)
     if array.dtype == np.uint64 and len(array) and array.max() > np.uint64(2**63 - 1):
         raise DataError(f"{part.label}: {name} {array.max()} is too large")
     values = array.astype(np.int64, copy=False)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
 from streamgroup.traces import schema
+from streamgroup.traces.arrays import numbers
 
 __all__ = [
     "TUPLE_COLUMNS",
@@ -217,7 +218,7 @@ class _MisfitError(Exception):
 
 def _timestamps(array: pa.Array) -> NDArray[Any]:
     kind = array.type
-    values: NDArray[np.int64] = array.cast(pa.int64()).to_numpy()
+    values: NDArray[np.int64] = numbers(array.cast(pa.int64()))
     if not pa.types.is_timestamp(kind) or kind.unit == "us":
         return values
     if kind.unit == "ns":
@@ -230,7 +231,7 @@ def _timestamps(array: pa.Array) -> NDArray[Any]:
 
 
 def _key_ids(array: pa.Array) -> NDArray[Any]:
-    values: NDArray[Any] = array.to_numpy()
+    values = numbers(array)
     if values.dtype == np.uint32:
         return values
     wrong = (values < 0) | (values > 0xFFFF_FFFF)
@@ -243,7 +244,7 @@ def _key_ids(array: pa.Array) -> NDArray[Any]:
 def _floats(dtype: Any) -> Any:
     def convert(array: pa.Array) -> NDArray[Any]:
         with np.errstate(over="ignore"):  # a cost that overflows float32 becomes infinite, which is refused later
-            return np.asarray(array.to_numpy(), dtype=dtype)
+            return np.asarray(numbers(array), dtype=dtype)
 
     return convert
 
