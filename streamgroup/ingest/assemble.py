@@ -10,16 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.ipc as ipc
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamgroup.ingest.dictionary import KeyRun
+from streamgroup.ingest.dictionary import Dictionary, keys_between
 from streamgroup.ingest.order import Piece
-from streamgroup.ingest.segments import Scratch, iterate, whole_file
+from streamgroup.ingest.segments import Scratch, iterate, map_table, whole_file
 from streamgroup.traces import schema
 from streamgroup.traces.writer import (
     Columns,
-    KeyColumns,
     PartStats,
     join_stats,
     write_keys_part,
@@ -70,32 +69,16 @@ def cut_parts(sizes: list[int], part_rows: int) -> list[Cut]:
 
 
 def _columns(batch: pa.RecordBatch, key_id: Any) -> Columns:
-    present = {
-        name: batch.column(name).to_numpy() for name in ("cost", "value") if name in batch.schema.names
-    }
+    present = {name: batch.column(name).to_numpy() for name in ("cost", "value") if name in batch.schema.names}
     return Columns(batch.column("timestamp").to_numpy(), key_id, **present)
-
-
-def _sorted_run(path: str, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-    at = 0
-    with pa.memory_map(path) as source:
-        reader = ipc.open_file(source)
-        for number in range(reader.num_record_batches):
-            batch = reader.get_batch(number)
-            low, high = max(start - at, 0), min(stop - at, batch.num_rows)
-            if low < high:
-                yield batch.slice(low, high - low)
-            at += batch.num_rows
-            if at >= stop:
-                return
 
 
 def _chunks(scratch: Scratch, pieces: list[Piece], slices: list[tuple[int, int, int]]) -> Iterator[Columns]:
     for source, start, stop in slices:
         piece = pieces[source]
         if piece.segment is None:
-            for batch in _sorted_run(piece.path, start, stop):
-                yield _columns(batch, batch.column("key_id").to_numpy().view(np.uint32))
+            batch = map_table(Path(piece.path)).slice(start, stop - start)
+            yield _columns(batch, batch.column("key_id").to_numpy())
         else:
             ids = np.load(scratch.mapping(piece.segment))
             for batch in iterate(scratch, piece.segment, start, stop):
@@ -105,9 +88,7 @@ def _chunks(scratch: Scratch, pieces: list[Piece], slices: list[tuple[int, int, 
 def _write_tuples(scratch: Scratch, folder: str, pieces: list[Piece], cut: Cut) -> PartStats:
     stats: list[PartStats] = []
     path = Path(folder) / schema.part_name(cut.part)
-    whole_file(
-        path, lambda temporary: stats.append(write_part(temporary, _chunks(scratch, pieces, cut.slices)))
-    )
+    whole_file(path, lambda temporary: stats.append(write_part(temporary, _chunks(scratch, pieces, cut.slices))))
     return stats[0]
 
 
@@ -119,52 +100,28 @@ def assemble_tuples(context: Any, scratch: Scratch, folder: Path, pieces: list[P
     return join_stats(context.parallelize(cuts, len(cuts)).map(write).collect())
 
 
-def iterate_keys(scratch: Scratch, runs: list[KeyRun]) -> Iterator[bytes | None]:
-    """Give all keys in id order, a batch in memory at a time."""
-    for run in runs:
-        with pq.ParquetFile(scratch.folder("ranked") / f"{run.run:06d}.parquet") as file:
-            for batch in file.iter_batches(columns=["key"], use_threads=False):
-                yield from batch.column(0).to_pylist()
+def _write_keys(scratch: Scratch, folder: str, keys: Dictionary, part: int) -> None:
+    first = part * schema.KEY_PART_ROWS
+    columns = keys_between(scratch, keys, first, first + schema.KEY_PART_ROWS)
+    path = Path(folder) / schema.part_name(part)
+    whole_file(path, lambda temporary: write_keys_part(temporary, first, columns, key_bytes=keys.odd))
 
 
-def _ranked(scratch: Scratch, run: KeyRun, start: int, stop: int) -> pa.Table:
-    """Read keys [start, stop) of a run."""
-    names = ["key", "count", "hash_lo", "hash_hi"]
-    with pq.ParquetFile(scratch.folder("ranked") / f"{run.run:06d}.parquet") as file:
-        groups: list[int] = []
-        at, first = 0, 0
-        for group in range(file.metadata.num_row_groups):
-            size = file.metadata.row_group(group).num_rows
-            if at < stop and at + size > start:
-                first = at if not groups else first
-                groups.append(group)
-            at += size
-        return file.read_row_groups(groups, columns=names, use_threads=False).slice(
-            start - first, stop - start
-        )
-
-
-def _write_keys(scratch: Scratch, folder: str, runs: list[KeyRun], cut: Cut) -> int:
-    table = pa.concat_tables(_ranked(scratch, runs[run], start, stop) for run, start, stop in cut.slices)
-    columns = KeyColumns(
-        table.column("key"),
-        table.column("count").to_numpy(),
-        table.column("hash_lo").to_numpy(),
-        table.column("hash_hi").to_numpy(),
-    )
-    path = Path(folder) / schema.part_name(cut.part)
-    odd = any(run.odd for run in runs)
-    first = cut.part * schema.KEY_PART_ROWS
-    whole_file(path, lambda temporary: write_keys_part(temporary, first, columns, key_bytes=odd))
-    return len(table)
-
-
-def assemble_keys(context: Any, scratch: Scratch, folder: Path, runs: list[KeyRun]) -> int:
-    """Write all of `keys/`; returns the number of keys."""
+def assemble_keys(context: Any, scratch: Scratch, folder: Path, keys: Dictionary) -> None:
+    """Write all of `keys/`."""
     folder.mkdir()
-    cuts = cut_parts([run.keys for run in runs], schema.KEY_PART_ROWS)
-    write = partial(_write_keys, scratch, str(folder), runs)
-    return int(sum(context.parallelize(cuts, len(cuts)).map(write).collect()))
+    parts = range(-(-keys.keys // schema.KEY_PART_ROWS))
+    context.parallelize(parts, len(parts)).foreach(partial(_write_keys, scratch, str(folder), keys))
+
+
+def iterate_keys(folder: Path) -> Iterator[bytes | None]:
+    """Give all keys of `keys/` in id order, a batch in memory at a time."""
+    for path in sorted(folder.iterdir()):
+        with pq.ParquetFile(path) as file:
+            names = [name for name in ("key_bytes", "key") if name in file.schema_arrow.names]
+            for batch in file.iter_batches(columns=names, use_threads=False):
+                columns = [batch.column(name).cast(pa.large_binary()) for name in names]
+                yield from pc.coalesce(*columns).to_pylist()
 
 
 def _reject_tables(files: list[RejectFile], slices: Iterable[tuple[int, int, int]]) -> Iterator[pa.Table]:

@@ -81,9 +81,7 @@ class Contract:
         value = self._numbers(parsed, parsed.value, "value", good, rejects)
         key = self._null_keys(parsed, good, filtered, rejects)
         self._filter(good, np.greater_equal(stamps, _or(self._since, -(2**63))), "before --since", filtered)
-        self._filter(
-            good, np.less(stamps, self._until) if self._until is not None else good, "after --until", filtered
-        )
+        self._filter(good, np.less(stamps, self._until) if self._until is not None else good, "after --until", filtered)
         rows = np.flatnonzero(good)
         key = key.take(pa.array(rows))
         rows, key = self._words(rows, key, filtered)
@@ -136,8 +134,7 @@ class Contract:
         null = key.is_null().to_numpy(zero_copy_only=False) & good
         if self._options.null_keys == "fail":
             rejects.extend(
-                Reject(int(parsed.line[row]), NULL_KEY, parsed.text(row))
-                for row in np.flatnonzero(null).tolist()
+                Reject(int(parsed.line[row]), NULL_KEY, parsed.text(row)) for row in np.flatnonzero(null).tolist()
             )
             good &= ~null
         if self._options.null_keys == "drop":

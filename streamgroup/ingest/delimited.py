@@ -24,12 +24,8 @@ class DelimitedOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    comment: str | None = Field(
-        default=None, min_length=1, description="lines that begin with this are comments"
-    )
-    ragged: bool = Field(
-        default=False, description="accept rows with more or fewer fields than the first line"
-    )
+    comment: str | None = Field(default=None, min_length=1, description="lines that begin with this are comments")
+    ragged: bool = Field(default=False, description="accept rows with more or fewer fields than the first line")
 
 
 class DelimitedReader(LineReader):
@@ -100,9 +96,7 @@ class DelimitedReader(LineReader):
 
     def _first_line(self, head: Block, lines: Lines) -> tuple[int, bytes]:
         comment = self._comment()
-        for start, end, number in zip(
-            lines.start.tolist(), lines.end.tolist(), lines.number.tolist(), strict=True
-        ):
+        for start, end, number in zip(lines.start.tolist(), lines.end.tolist(), lines.number.tolist(), strict=True):
             if end > start:
                 line = head.data[start:end].tobytes()
                 if line.strip(b" \t") and not (comment and line.startswith(comment)):
@@ -118,9 +112,7 @@ class DelimitedReader(LineReader):
             lines, consumed = fields.merge_records(
                 data, lines, layout.delimiter, blank_after=layout.blank_after, final=block.final
             )
-            physical = int(np.count_nonzero(data[:consumed] == 10)) + (
-                consumed == len(data) and not _ended(data)
-            )
+            physical = int(np.count_nonzero(data[:consumed] == 10)) + (consumed == len(data) and not _ended(data))
         if rows is not None and len(lines.start) > rows:
             lines = Lines(*(bounds[:rows] for bounds in lines))
         filtered, used = self._set_aside(block, lines, layout)
@@ -167,9 +159,7 @@ class DelimitedReader(LineReader):
             filtered=filtered,
         )
 
-    def _set_aside(
-        self, block: Block, lines: Lines, layout: Layout
-    ) -> tuple[dict[str, int], NDArray[np.bool_]]:
+    def _set_aside(self, block: Block, lines: Lines, layout: Layout) -> tuple[dict[str, int], NDArray[np.bool_]]:
         """Count and mark what is no row of data: blank lines, comments, the header."""
         data = block.data
         blank = lines.start == lines.end
@@ -194,9 +184,7 @@ class DelimitedReader(LineReader):
             used &= ~marked
         return {name: count for name, count in filtered.items() if count}, used
 
-    def _odd(
-        self, data: NDArray[np.uint8], lines: Lines, cut: Fields, used: NDArray[np.bool_]
-    ) -> dict[int, str]:
+    def _odd(self, data: NDArray[np.uint8], lines: Lines, cut: Fields, used: NDArray[np.bool_]) -> dict[int, str]:
         """Find the rows whose quotes do more than enclose whole fields: they are taken apart one by one."""
         quotes = np.flatnonzero(data == ord('"'))
         if not len(quotes):

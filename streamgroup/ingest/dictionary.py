@@ -1,163 +1,195 @@
-"""The key dictionary, on Spark: counts over all segments, ids by frequency, and each segment's way to the
-ids.
+"""The key dictionary: counts over all segments, ids by frequency, and each segment's way to the ids.
+
+Keys are shared between tasks by ranges of their bytes (buckets). A bucket adds up its keys and puts them in the order
+of the dictionary; how many keys of each count the others hold then tells where each of its keys stands among all.
+What tasks tell each other lies in the scratch directory; the driver sees a few numbers a task.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from streamgroup.ingest.segments import Scratch, Segment, whole_file
+from streamgroup.base.errors import DataError
+from streamgroup.ingest.segments import Scratch, Segment, map_table, whole_file, write_table
 from streamgroup.traces.keys import hash_keys, not_utf8
+from streamgroup.traces.writer import KeyColumns
 
-__all__ = ["KeyRun", "map_segments", "rank_keys"]
+__all__ = ["Bucket", "Dictionary", "count_keys", "keys_between", "map_segments"]
 
-# Keys that one task ranks, about.
-RUN_KEYS = 1 << 20
-_RUN_BATCH = 64 << 10
-
-_LOCAL = "segment long, local int, key binary, count long"
-_RANKED = "run int, place long, key binary, count long, hash_lo long, hash_hi long"
+# Keys (summed over segments) that one task adds up, about.
+BUCKET_KEYS = 1 << 20
+MAX_IDS = 1 << 32
 
 
-class KeyRun(NamedTuple):
-    """A stretch of the ranked dictionary that one task wrote: keys, whether one is not UTF-8, the first
-    count.
-    """
+class Bucket(NamedTuple):
+    """A range of keys [low, high) (None: no bound; the null key is in the first) that one task looks after."""
 
-    run: int
+    number: int
+    low: bytes | None
+    high: bytes | None
+
+
+class Dictionary(NamedTuple):
+    """The dictionary as the driver sees it: buckets, keys, the count of id 0, whether a key is not UTF-8."""
+
+    buckets: list[Bucket]
     keys: int
-    odd: bool
     top: int
+    odd: bool
 
 
-def _partition() -> int:
-    from pyspark import TaskContext
+class _Keys(Sequence[bytes]):
+    """An arrow array of bytes as a sequence to bisect."""
 
-    context = TaskContext.get()
-    assert context is not None
-    return int(context.partitionId())
+    def __init__(self, keys: pa.Array) -> None:
+        self._keys = keys
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._keys[index].as_py()
 
 
-def _write_run(scratch: Scratch, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Hash ranked keys and write them as one run (inside a task)."""
-    run, place, odd, top = _partition(), 0, False, 0
-    path = scratch.folder("ranked") / f"{run:06d}.parquet"
+def _cut_buckets(segments: list[Segment], tasks: int) -> list[Bucket]:
+    """Cut the space of keys so that about the same number of the sampled keys lies in each bucket."""
+    samples = sorted({sample for segment in segments for sample in segment.samples})
+    wanted = max(tasks, sum(segment.keys for segment in segments) // BUCKET_KEYS)
+    step = max(1, len(samples) // wanted)
+    borders = [None, *samples[step::step][: wanted - 1], None]
+    return [Bucket(number, *pair) for number, pair in enumerate(itertools.pairwise(borders))]
+
+
+def _bounds(keys: pa.Array, bucket: Bucket) -> tuple[int, int]:
+    """Find a bucket's stretch in sorted keys (null first)."""
+    nulls = int(keys.null_count)
+    view = _Keys(keys.slice(nulls))
+    start = 0 if bucket.low is None else nulls + bisect_left(view, bucket.low)
+    stop = len(keys) if bucket.high is None else nulls + bisect_left(view, bucket.high)
+    return start, stop
+
+
+def _save(scratch: Scratch, kind: str, number: int, array: NDArray[Any]) -> None:
+    def write(temporary: Any) -> None:
+        with temporary.open("wb") as file:
+            np.save(file, array)
+
+    whole_file(scratch.folder(kind) / f"{number:08d}.npy", write)
+
+
+def _load(scratch: Scratch, kind: str, number: int) -> NDArray[Any]:
+    array: NDArray[Any] = np.load(scratch.folder(kind) / f"{number:08d}.npy", mmap_mode="r")
+    return array
+
+
+def _count_bucket(scratch: Scratch, segments: list[int], bucket: Bucket) -> tuple[int, int, bool]:
+    """Add up a bucket's keys over all segments, order and hash them; tells keys, highest count, not UTF-8."""
+    slices = []
+    for segment in segments:
+        table = map_table(scratch.dictionary(segment))
+        start, stop = _bounds(table.column("key"), bucket)
+        slices.append(table.slice(start, stop - start))
+    offsets = np.cumsum([0, *(len(table) for table in slices)])
+    encoded = pa.concat_arrays([table.column("key") for table in slices]).dictionary_encode(null_encoding="encode")
+    codes = encoded.indices.to_numpy()
+    counts = np.zeros(len(encoded.dictionary), np.int64)
+    np.add.at(counts, codes, np.concatenate([table.column("count").to_numpy() for table in slices]))
+    both = pa.table({"key": encoded.dictionary, "count": pa.array(counts)})
+    order = pc.sort_indices(
+        both, sort_keys=[("count", "descending"), ("key", "ascending")], null_placement="at_start"
+    ).to_numpy()
+    # Where each key of each slice stands in this order; keys that nothing uses any more stand at the end.
+    place = np.empty(len(order), np.uint32)
+    place[order] = np.arange(len(order), dtype=np.uint32)
+    _save(scratch, "places", bucket.number, place[codes])
+    _save(scratch, "offsets", bucket.number, offsets)
+    order = order[: int(np.count_nonzero(counts))]
+    keys = encoded.dictionary.take(pa.array(order)).cast(pa.large_binary())
+    low, high = hash_keys(keys)
+    columns = {"key": keys, "count": counts[order], "hash_lo": low, "hash_hi": high}
+    write_table(scratch.folder("buckets") / f"{bucket.number:08d}.arrow", columns)
+    _save(scratch, "histograms", bucket.number, np.stack(np.unique(counts[order], return_counts=True)))
+    return len(order), int(counts[order[0]]) if len(order) else 0, bool(not_utf8(keys))
+
+
+def _rank_bucket(scratch: Scratch, buckets: int, number: int) -> None:
+    """Give each key of a bucket its id: after all of a higher count, and of its count in buckets before."""
+    histograms = [_load(scratch, "histograms", other) for other in range(buckets)]
+    counts, place = np.unique(np.concatenate([histogram[0] for histogram in histograms]), return_inverse=True)
+    total = np.zeros(len(counts), np.int64)
+    np.add.at(total, place, np.concatenate([histogram[1] for histogram in histograms]))
+    base = total.sum() - np.cumsum(total)
+    for histogram in histograms[:number]:
+        base[np.searchsorted(counts, histogram[0])] += histogram[1]
+    own = map_table(scratch.folder("buckets") / f"{number:08d}.arrow").column("count").to_numpy()
+    index = np.searchsorted(counts, own)
+    new = np.ones(len(own), bool)
+    new[1:] = own[1:] != own[:-1]
+    starts = np.flatnonzero(new)
+    within = np.arange(len(own)) - np.repeat(starts, np.diff(np.append(starts, len(own))))
+    _save(scratch, "ids", number, (base[index] + within).astype(np.uint32))
+
+
+def count_keys(context: Any, scratch: Scratch, segments: list[Segment], tasks: int) -> Dictionary:
+    """Make the dictionary of all segments: ids by (count down, key bytes up, null first), dense from 0."""
+    buckets = _cut_buckets(segments, tasks)
+    numbers = [segment.number for segment in segments]
+    jobs = context.parallelize(buckets, len(buckets))
+    found = jobs.map(partial(_count_bucket, scratch, numbers)).collect()
+    keys = sum(keys for keys, _, _ in found)
+    if keys > MAX_IDS:
+        raise DataError(f"{keys} distinct keys are more than the 2^32 of a trace", "use --sample-keys")
+    rank = partial(_rank_bucket, scratch, len(buckets))
+    context.parallelize(range(len(buckets)), len(buckets)).foreach(rank)
+    return Dictionary(buckets, keys, max(top for _, top, _ in found), any(odd for _, _, odd in found))
+
+
+def _map_segment(scratch: Scratch, buckets: list[Bucket], job: tuple[int, int]) -> None:
+    """Write a segment's key ids by local number."""
+    index, segment = job
+    table = map_table(scratch.dictionary(segment))
+    local = table.column("local").to_numpy()
+    ids = np.zeros(len(local), np.uint32)
+    start = 0
+    for bucket in buckets:
+        first, last = _load(scratch, "offsets", bucket.number)[index : index + 2].tolist()
+        place = _load(scratch, "places", bucket.number)[first:last]
+        ranked = _load(scratch, "ids", bucket.number)
+        # A key that nothing uses any more has no id, and no tuple asks for it.
+        known = place < len(ranked)
+        ids[local[start : start + last - first][known]] = ranked[place[known]]
+        start += last - first
 
     def write(temporary: Any) -> None:
-        nonlocal place, odd, top
-        writer: Any = None
-        for batch in batches:
-            if not batch.num_rows:
-                continue
-            keys = batch.column("key").cast(pa.large_binary())
-            odd = odd or bool(not_utf8(keys))
-            top = top or int(batch.column("count")[0].as_py())
-            low, high = hash_keys(keys)
-            columns = {
-                "run": pa.array(np.full(len(keys), run, np.int32)),
-                "place": pa.array(np.arange(place, place + len(keys))),
-                "key": keys.cast(pa.binary()),
-                "count": batch.column("count"),
-                "hash_lo": pa.array(low),
-                "hash_hi": pa.array(high),
-            }
-            table = pa.table(columns)
-            writer = writer or pq.ParquetWriter(temporary, table.schema, compression="lz4")
-            writer.write_table(table, row_group_size=_RUN_BATCH)
-            place += len(keys)
-        if writer is not None:
-            writer.close()
-        else:
-            temporary.touch()
+        with temporary.open("wb") as file:
+            np.save(file, ids)
 
-    whole_file(path, write)
-    if not place:
-        path.unlink()
-    stats = {"run": [run], "keys": [place], "odd": [odd], "top": [top]}
-    yield pa.RecordBatch.from_pydict(
-        stats, pa.schema([("run", "int64"), ("keys", "int64"), ("odd", "bool"), ("top", "int64")])
-    )
+    whole_file(scratch.mapping(segment), write)
 
 
-def rank_keys(spark: Any, scratch: Scratch, tasks: int) -> list[KeyRun]:
-    """Add up the counts of all segments, order keys by (count down, key bytes up, null first), write runs.
-
-    Key ids are places in the runs one after the other. Returns one entry a run, in order.
-    """
-    from pyspark.sql import functions as fn
-
-    local = spark.read.schema(_LOCAL).parquet(str(scratch.folder("dictionaries")))
-    order = [fn.desc("count"), fn.asc_nulls_first("key")]
-    ranked = (
-        local.where("count > 0")
-        .groupBy("key")
-        .agg(fn.sum("count").alias("count"))
-        .repartitionByRange(tasks, *order)
-        .sortWithinPartitions(*order)
-    )
-    found = ranked.mapInArrow(
-        partial(_write_run, scratch), "run long, keys long, odd boolean, top long"
-    ).collect()
-    return [KeyRun(*row) for row in sorted(map(tuple, found)) if row[1]]
+def map_segments(context: Any, scratch: Scratch, segments: list[Segment], dictionary: Dictionary) -> None:
+    """Write, for each segment, the key id of each of its local numbers."""
+    jobs = list(enumerate(segment.number for segment in segments))
+    context.parallelize(jobs, len(jobs)).foreach(partial(_map_segment, scratch, dictionary.buckets))
 
 
-def _write_mappings(
-    scratch: Scratch, sizes: dict[int, int], batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Write key ids by local number, one array a segment (inside a task; rows come segment by segment)."""
-    current: int | None = None
-    ids = np.empty(0, np.uint32)
-
-    def save() -> None:
-        if current is None:
-            return
-
-        def write(temporary: Any) -> None:
-            with temporary.open("wb") as file:
-                np.save(file, ids)
-
-        whole_file(scratch.mapping(current), write)
-
-    for batch in batches:
-        segments = batch.column("segment").to_numpy()
-        numbers, values = batch.column("local").to_numpy(), batch.column("id").to_numpy()
-        borders = [0, *(np.flatnonzero(np.diff(segments)) + 1).tolist(), len(segments)]
-        for low, high in itertools.pairwise(borders):
-            if low == high:
-                continue
-            segment = int(segments[low])
-            if segment != current:
-                save()
-                current, ids = segment, np.zeros(sizes[segment], np.uint32)
-            ids[numbers[low:high]] = values[low:high].astype(np.uint32)
-    save()
-    yield pa.RecordBatch.from_pydict({"done": []}, pa.schema([("done", "int64")]))
-
-
-def map_segments(
-    spark: Any, scratch: Scratch, segments: list[Segment], runs: list[KeyRun], tasks: int
-) -> None:
-    """Write each segment's key ids by local number, found by joining its dictionary with the ranked one."""
-    from pyspark.sql import functions as fn
-
-    first = np.concatenate([[0], np.cumsum([run.keys for run in runs])])
-    bases = {run.run: int(base) for run, base in zip(runs, first[:-1], strict=True)}
-    offsets = fn.array(*[fn.lit(bases.get(run, 0)).cast("long") for run in range(max(bases) + 1)])
-    ranked = spark.read.schema(_RANKED).parquet(str(scratch.folder("ranked")))
-    ids = ranked.select(
-        fn.col("key").alias("ranked_key"), (offsets[fn.col("run")] + fn.col("place")).alias("id")
-    )
-    local = spark.read.schema(_LOCAL).parquet(str(scratch.folder("dictionaries"))).where("count > 0")
-    joined = (
-        local.join(ids, local["key"].eqNullSafe(ids["ranked_key"]))
-        .select("segment", "local", "id")
-        .repartition(tasks, "segment")
-        .sortWithinPartitions("segment", "local")
-    )
-    sizes = {segment.number: segment.keys for segment in segments}
-    joined.mapInArrow(partial(_write_mappings, scratch, sizes), "done long").collect()
+def keys_between(scratch: Scratch, dictionary: Dictionary, first: int, last: int) -> KeyColumns:
+    """Give the keys with ids [first, last): within a bucket ids ascend, so that each gives one stretch."""
+    tables, ids = [], []
+    for bucket in dictionary.buckets:
+        ranked = _load(scratch, "ids", bucket.number)
+        start, stop = np.searchsorted(ranked, [first, last]).tolist()
+        table = map_table(scratch.folder("buckets") / f"{bucket.number:08d}.arrow")
+        tables.append(table.slice(start, stop - start))
+        ids.append(ranked[start:stop])
+    order = np.argsort(np.concatenate(ids))
+    whole = pa.Table.from_batches(tables).take(pa.array(order)).combine_chunks()
+    columns = (whole.column(name).to_numpy() for name in ("count", "hash_lo", "hash_hi"))
+    return KeyColumns(whole.column("key"), *columns)

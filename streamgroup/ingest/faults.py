@@ -40,7 +40,5 @@ def from_text(text: str) -> StreamgroupError | None:
 def last_line(text: str) -> str:
     """Give the line of a long account that says most: the last one of a Python traceback, else the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [
-        line for line in lines if re.match(r"[\w.]*(Error|Exception|Fault)\b", line) and "Py4J" not in line
-    ]
+    told = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Fault)\b", line) and "Py4J" not in line]
     return (told or lines or ["no account of it"])[0][:500]

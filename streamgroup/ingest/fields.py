@@ -148,9 +148,7 @@ def parse_quoted(line: bytes, delimiter: bytes, *, blank_after: bool) -> tuple[l
 _CLOSED = re.compile(rb'"((?:[^"]+|"")*+)"')
 
 
-def merge_records(
-    data: U8, lines: Lines, delimiter: bytes, *, blank_after: bool, final: bool
-) -> tuple[Lines, int]:
+def merge_records(data: U8, lines: Lines, delimiter: bytes, *, blank_after: bool, final: bool) -> tuple[Lines, int]:
     """Join lines into records where a quoted field goes on; returns records, and the bytes they take.
 
     A record that the block cuts off is left for the next block. A quote that is never closed ends with its

@@ -38,9 +38,7 @@ def resolve(inputs: tuple[str, ...]) -> list[InputFile]:
                 raise UsageError(f"{what} {given}", "check the path")
         for path in found:
             if Path(path).is_dir():
-                raise UsageError(
-                    f"{path} is a directory", f"name its files, for example {path.rstrip('/')}/*"
-                )
+                raise UsageError(f"{path} is a directory", f"name its files, for example {path.rstrip('/')}/*")
             try:
                 with Path(path).open("rb"):
                     files.append(InputFile(path, str(Path(path).absolute()), Path(path).stat().st_size))

@@ -151,9 +151,7 @@ class LineReader(Reader):
                 data = held + block.buffer.to_pybytes() if held else None
                 whole = block._replace(**_arrays(data)) if data is not None else block
                 parsed = self.parse(whole._replace(at_start=split.start == 0 and line == 0), layout, left)
-                held = (
-                    whole.buffer.to_pybytes()[parsed.consumed :] if parsed.consumed < len(whole.data) else b""
-                )
+                held = whole.buffer.to_pybytes()[parsed.consumed :] if parsed.consumed < len(whole.data) else b""
                 yield parsed._replace(line=parsed.line + line, rejects=_moved(parsed, line))
                 line += parsed.lines
                 if left is not None:
@@ -202,9 +200,7 @@ def _blocks(path: str, start: int, end: int | None, encoding: str, size: int) ->
                 yield Block(**_arrays(_transcode(data[:cut], encoding)), at_start=first, final=done)
                 first = False
             elif len(data) > MAX_LINE:
-                raise DataError(
-                    f"{path}: a line is longer than {MAX_LINE >> 20} MiB", "is it a file of lines?"
-                )
+                raise DataError(f"{path}: a line is longer than {MAX_LINE >> 20} MiB", "is it a file of lines?")
             if done:
                 return
             rest, at = data[cut:], at + cut

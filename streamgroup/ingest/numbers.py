@@ -101,9 +101,7 @@ def _float(text: bytes | None) -> float:
 def to_float(values: pa.Array) -> NDArray[np.float64]:
     """Read numbers (decimal texts, or a numeric column) as float64; NaN where there is none."""
     if not pa.types.is_binary(values.type):
-        result: NDArray[np.float64] = pc.fill_null(
-            values.cast(pa.float64(), safe=False), float("nan")
-        ).to_numpy()
+        result: NDArray[np.float64] = pc.fill_null(values.cast(pa.float64(), safe=False), float("nan")).to_numpy()
         return result
     try:
         parsed = pc.fill_null(values.cast(pa.string()).cast(pa.float64()), float("nan"))

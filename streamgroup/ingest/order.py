@@ -1,23 +1,25 @@
-"""Stream order: how far the input is from it, the sort on Spark, and the cut after the first tuples."""
+"""Stream order: how far the input is from it, the sort, and the cut after the first tuples."""
 
 import itertools
-from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as ipc
 from numpy.typing import NDArray
 
-from streamgroup.ingest.segments import Scratch, Segment, iterate, late_rows, whole_file, write_dictionary
+from streamgroup.ingest.segments import Scratch, Segment, iterate, late_rows, map_table, whole_file, write_table
 
 __all__ = ["Piece", "count_late", "cut_head", "in_order", "ordered_pieces", "sort_pieces"]
 
 I64 = NDArray[np.int64]
 
-# Tuples that one task sorts, about.
+# Tuples that one task merges, about.
 RUN_TUPLES = 1 << 20
+# Places to cut at that the driver sees of each segment.
+SAMPLES = 256
 _BINS = 4096
 
 
@@ -70,76 +72,76 @@ def ordered_pieces(segments: list[Segment]) -> list[Piece]:
     return [Piece("", segment.number, segment.tuples) for segment in segments]
 
 
-def _read_placed(
-    scratch: Scratch, segments: list[int], batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Give the tuples of segments with their key ids and their place in the input (inside a task)."""
-    for numbers in batches:
-        for index in numbers.column(0).to_pylist():
-            segment = segments[index]
-            ids = np.load(scratch.mapping(segment))
-            place = index << 32
-            for batch in iterate(scratch, segment):
-                size = batch.num_rows
-                columns = {
-                    "timestamp": batch.column("timestamp"),
-                    "place": pa.array(np.arange(place, place + size)),
-                    "key_id": pa.array(ids[batch.column("local").to_numpy()].view(np.int32)),
-                }
-                columns |= {
-                    name: batch.column(name) for name in ("cost", "value") if name in batch.schema.names
-                }
-                place += size
-                yield pa.RecordBatch.from_pydict(columns)
+class _Border(NamedTuple):
+    """A place in the order of all tuples: time in us, segment (as a number from 0), place within it when sorted."""
+
+    timestamp: int
+    segment: int
+    place: int
 
 
-def _write_sorted(scratch: Scratch, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    assert context is not None
-    run, tuples = int(context.partitionId()), 0
-    path = scratch.folder("sorted") / f"{run:06d}.arrow"
-
-    def write(temporary: Any) -> None:
-        nonlocal tuples
-        writer: Any = None
-        for batch in batches:
-            kept = batch.drop_columns(["place"])
-            writer = writer or ipc.new_file(str(temporary), kept.schema)
-            writer.write_batch(kept)
-            tuples += batch.num_rows
-        if writer is None:
-            temporary.touch()
-        else:
-            writer.close()
-
-    whole_file(path, write)
-    yield pa.RecordBatch.from_pydict(
-        {"run": [run], "tuples": [tuples], "path": [str(path)]},
-        pa.schema([("run", "int64"), ("tuples", "int64"), ("path", "string")]),
-    )
+def _sorted_path(scratch: Scratch, segment: int) -> Path:
+    return scratch.folder("sorted") / f"{segment:012d}.arrow"
 
 
-def sort_pieces(
-    spark: Any, scratch: Scratch, segments: list[Segment], columns: str, tasks: int
-) -> list[Piece]:
-    """Sort all tuples by (time, place in the input) on Spark; returns the runs in stream order.
+def _sort_segment(scratch: Scratch, job: tuple[int, int]) -> list[_Border]:
+    """Sort a segment by time, ties in the order of the input, with key ids; gives places to cut at."""
+    index, segment = job
+    ids = np.load(scratch.mapping(segment))
+    table = pa.Table.from_batches(iterate(scratch, segment))
+    stamps = table.column("timestamp").to_numpy()
+    order = np.argsort(stamps, kind="stable")
+    columns = {"timestamp": stamps[order], "key_id": ids[table.column("local").to_numpy()[order]]}
+    present = [name for name in ("cost", "value") if name in table.schema.names]
+    columns |= {name: table.column(name).to_numpy()[order] for name in present}
+    write_table(_sorted_path(scratch, segment), columns)
+    places = range(0, len(order), max(1, len(order) // SAMPLES))
+    return [_Border(int(columns["timestamp"][place]), index, place) for place in places]
 
-    The place is part of the range as of the sort, so that a time with very many tuples is shared between
-    tasks. `columns` declares the optional columns there are, as in `, cost float`.
+
+def _place(stamps: I64, index: int, border: _Border) -> int:
+    """Find how many tuples of a sorted segment lie before a border."""
+    if index == border.segment:
+        return border.place
+    side: Literal["left", "right"] = "right" if index < border.segment else "left"
+    return int(np.searchsorted(stamps, border.timestamp, side))
+
+
+def _merge(scratch: Scratch, segments: list[int], job: tuple[int, _Border, _Border | None]) -> Piece:
+    """Bring the tuples of all segments between two borders into one run (inside a task)."""
+    number, low, high = job
+    slices = []
+    for index, segment in enumerate(segments):
+        table = map_table(_sorted_path(scratch, segment))
+        stamps = table.column("timestamp").to_numpy()
+        start = _place(stamps, index, low)
+        stop = len(stamps) if high is None else _place(stamps, index, high)
+        if start < stop:
+            slices.append(table.slice(start, stop - start))
+    # Slices lie in the order of the input, so a stable sort by time keeps that order among ties.
+    whole = pa.Table.from_batches(slices)
+    order = np.argsort(whole.column("timestamp").to_numpy(), kind="stable")
+    path = scratch.folder("runs") / f"{number:08d}.arrow"
+    write_table(path, {name: whole.column(name).to_numpy()[order] for name in whole.schema.names})
+    return Piece(str(path), None, len(order))
+
+
+def sort_pieces(context: Any, scratch: Scratch, segments: list[Segment], tasks: int) -> list[Piece]:
+    """Sort all tuples by (time, place in the input); returns the runs in stream order.
+
+    Each segment is sorted on its own; then each task merges what lies between two borders. A border is a place in
+    the order, not a time, so that a time with very many tuples is shared between tasks.
     """
-    numbers = [segment.number for segment in segments]
-    placed = spark.range(0, len(numbers), 1, len(numbers)).mapInArrow(
-        partial(_read_placed, scratch, numbers), f"timestamp long, place long, key_id int{columns}"
-    )
-    runs = (
-        placed.repartitionByRange(tasks, "timestamp", "place")
-        .sortWithinPartitions("timestamp", "place")
-        .mapInArrow(partial(_write_sorted, scratch), "run long, tuples long, path string")
-        .collect()
-    )
-    return [Piece(path, None, tuples) for _, tuples, path in sorted(map(tuple, runs)) if tuples]
+    jobs = list(enumerate(segment.number for segment in segments))
+    found = context.parallelize(jobs, len(jobs)).map(partial(_sort_segment, scratch)).collect()
+    borders = sorted(itertools.chain.from_iterable(found))
+    wanted = max(tasks, sum(segment.tuples for segment in segments) // RUN_TUPLES)
+    step = max(1, len(borders) // wanted)
+    chosen = [*borders[::step][:wanted], None]
+    ranges = [(number, low, high) for number, (low, high) in enumerate(itertools.pairwise(chosen))]
+    merge = partial(_merge, scratch, [number for _, number in jobs])
+    pieces: list[Piece] = context.parallelize(ranges, len(ranges)).map(merge).collect()
+    return pieces
 
 
 def _histogram(scratch: Scratch, low: int, width: int, segment: int) -> I64:
@@ -154,9 +156,7 @@ def _histogram(scratch: Scratch, low: int, width: int, segment: int) -> I64:
 
 
 def _count_at(scratch: Scratch, moment: int, segment: int) -> int:
-    return sum(
-        int((batch.column("timestamp").to_numpy() == moment).sum()) for batch in iterate(scratch, segment)
-    )
+    return sum(int((batch.column("timestamp").to_numpy() == moment).sum()) for batch in iterate(scratch, segment))
 
 
 def cut_head(context: Any, scratch: Scratch, segments: list[Segment], head: int) -> list[Segment]:
@@ -173,9 +173,7 @@ def cut_head(context: Any, scratch: Scratch, segments: list[Segment], head: int)
     while span > 1:
         width = -(-span // _BINS)
         counts: I64 = (
-            context.parallelize(numbers, len(numbers))
-            .map(partial(_histogram, scratch, low, width))
-            .treeReduce(np.add)
+            context.parallelize(numbers, len(numbers)).map(partial(_histogram, scratch, low, width)).treeReduce(np.add)
         )
         sums = counts[0] + np.cumsum(counts[1:-1])
         chosen = int(np.searchsorted(sums, head))
@@ -221,12 +219,8 @@ def _cut_segment(scratch: Scratch, job: tuple[Segment, int, int]) -> Segment:
 
     # Cutting what is cut already changes nothing, so the task may be tried again.
     whole_file(scratch.tuples(segment.number), write)
-    _replace_dictionary(scratch, segment.number, counts)
+    table = map_table(scratch.dictionary(segment.number))
+    columns = {"key": table.column("key"), "local": table.column("local")}
+    columns["count"] = counts[table.column("local").to_numpy()]
+    write_table(scratch.dictionary(segment.number), columns)
     return segment._replace(tuples=tuples, rows=rows)
-
-
-def _replace_dictionary(scratch: Scratch, segment: int, counts: I64) -> None:
-    import pyarrow.parquet as pq
-
-    keys = pq.read_table(scratch.dictionary(segment), columns=["key"]).column("key").combine_chunks()
-    write_dictionary(scratch, segment, keys, counts)

@@ -148,9 +148,7 @@ def read_local(texts: pa.Array, regex: str) -> LocalTimes:
     return result
 
 
-def _read_shape(
-    out: LocalTimes, rows: I64, start: I64, data: NDArray[np.uint8], match: re.Match[str]
-) -> None:
+def _read_shape(out: LocalTimes, rows: I64, start: I64, data: NDArray[np.uint8], match: re.Match[str]) -> None:
     spans = {name: match.span(name) for name in match.re.groupindex if match.group(name) is not None}
 
     def number(name: str, default: int) -> I64:
@@ -168,15 +166,7 @@ def _read_shape(
             return
         month = np.full(len(rows), _MONTHS.index(name) + 1, np.int64)
     hour, minute, second = number("H", 0), number("M", 0), number("S", 0)
-    good = (
-        (minute <= 59)
-        & (second <= 59)
-        & (hour <= 23)
-        & (year >= 1)
-        & (month >= 1)
-        & (month <= 12)
-        & (day >= 1)
-    )
+    good = (minute <= 59) & (second <= 59) & (hour <= 23) & (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
     if "I" in spans:
         twelve = number("I", 12)
         good &= (twelve >= 1) & (twelve <= 12)

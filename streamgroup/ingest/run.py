@@ -59,9 +59,7 @@ class _Lines(NamedTuple):
     before: list[int]
 
 
-def ingest(
-    options: IngestOptions, progress: Progress | None = None, session: Session | None = None
-) -> IngestResult:
+def ingest(options: IngestOptions, progress: Progress | None = None, session: Session | None = None) -> IngestResult:
     """Make a trace of raw inputs on Spark.
 
     `session` is used if given (its master and settings count then), else one is opened and closed. UsageError
@@ -120,7 +118,7 @@ def _read_job(options: IngestOptions, scratch: Scratch, job: Split | str) -> Spl
 
 
 def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> IngestResult:
-    options, context, spark = plan.options, session.spark.sparkContext, session.spark
+    options, context = plan.options, session.context
     scratch = Scratch(str(out / "scratch"))
     lines = _read(plan, scratch, progress, session)
     rejects = _reject_files(plan, scratch, lines)
@@ -132,9 +130,7 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
     ordered = order.in_order(segments)
     late = 0
     if not ordered:
-        late = session.run(
-            lambda: order.count_late(context, scratch, segments), progress, 1, "checking the order"
-        )
+        late = session.run(lambda: order.count_late(context, scratch, segments), progress, 1, "checking the order")
     if options.head is not None:
         whole = segments
         segments = session.run(
@@ -147,28 +143,17 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
         if not segments:
             raise DataError("--head 0 leaves no tuples", "leave it out")
     tasks = session.parallelism
-    key_tasks = max(tasks, sum(segment.keys for segment in segments) // dictionary.RUN_KEYS)
-    runs = session.run(
-        lambda: dictionary.rank_keys(spark, scratch, key_tasks), progress, key_tasks, "ranking keys"
+    keys = session.run(
+        lambda: dictionary.count_keys(context, scratch, segments, tasks), progress, tasks, "ranking keys"
     )
     session.run(
-        lambda: dictionary.map_segments(spark, scratch, segments, runs, key_tasks),
-        progress,
-        key_tasks,
-        "giving ids",
+        lambda: dictionary.map_segments(context, scratch, segments, keys), progress, len(segments), "giving ids"
     )
-    keys = session.run(
-        lambda: assemble.assemble_keys(context, scratch, out / schema.KEYS, runs), progress, 1, "writing keys"
-    )
+    session.run(lambda: assemble.assemble_keys(context, scratch, out / schema.KEYS, keys), progress, 1, "writing keys")
     pieces = order.ordered_pieces(segments)
     if not ordered:
-        sort_tasks = max(tasks, sum(segment.tuples for segment in segments) // order.RUN_TUPLES)
-        kinds = ", cost float" * _has(options, plan, "cost") + ", value double" * (options.value is not None)
         pieces = session.run(
-            lambda: order.sort_pieces(spark, scratch, segments, kinds, sort_tasks),
-            progress,
-            sort_tasks,
-            "sorting",
+            lambda: order.sort_pieces(context, scratch, segments, tasks), progress, len(segments), "sorting"
         )
     parts = -(-sum(piece.tuples for piece in pieces) // schema.PART_ROWS)
     written = session.run(
@@ -184,7 +169,7 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
             1,
             "writing rejects",
         )
-    name = fingerprint(written.block_digests, assemble.iterate_keys(scratch, runs))
+    name = fingerprint(written.block_digests, assemble.iterate_keys(out / schema.KEYS))
     counts = _row_counts(lines, filtered)
     manifest = Manifest(
         format_version=schema.FORMAT_VERSION,
@@ -199,19 +184,15 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
         in_order=ordered,
         out_of_order=late,
         **counts,
-        **measured(written, keys, runs[0].top, name),
+        **measured(written, keys.keys, keys.top, name),
     )
     shutil.rmtree(scratch.root)
     write_manifest(out, manifest)
     return IngestResult(options.output, manifest, _warnings(manifest, lines))
 
 
-def _has(options: IngestOptions, plan: _Plan, what: str) -> bool:
-    return int(getattr(make_reader(options).layout(plan.splits[0].path), what)) >= 0
-
-
 def _read(plan: _Plan, scratch: Scratch, progress: Progress, session: Session) -> _Lines:
-    context = session.spark.sparkContext
+    context = session.context
     files = [file.path for file in plan.files] if plan.options.checksum else []
     jobs: list[Split | str] = [*files, *plan.splits]
     work = partial(_read_job, plan.options, scratch)

@@ -7,30 +7,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.ipc as ipc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streamgroup.ingest.contract import Tuples
 
-__all__ = ["DICTIONARY", "Scratch", "Segment", "SegmentWriter", "iterate", "whole_file"]
+__all__ = ["Scratch", "Segment", "SegmentWriter", "iterate", "late_rows", "map_table", "whole_file", "write_table"]
 
 I64 = NDArray[np.int64]
 
 # A segment ends with the batch that takes it past any of these, so that its dictionary fits into memory
 # anywhere.
-MAX_TUPLES = 8 << 20
+MAX_TUPLES = 4 << 20
 MAX_KEYS = 512 << 10
 MAX_KEY_BYTES = 64 << 20
 
-DICTIONARY = pa.schema(
-    [
-        pa.field("segment", pa.int64()),
-        pa.field("local", pa.int32()),
-        pa.field("key", pa.binary()),
-        pa.field("count", pa.int64()),
-    ]
-)
+# How many keys of a segment the driver sees, and how much of each, to share all keys between tasks.
+SAMPLES = 32
+SAMPLE_BYTES = 256
 
 
 class Scratch(NamedTuple):
@@ -51,8 +46,8 @@ class Scratch(NamedTuple):
         return self.folder("segments") / f"{segment:012d}.arrow"
 
     def dictionary(self, segment: int) -> Path:
-        """Give the file of a segment's dictionary."""
-        return self.folder("dictionaries") / f"{segment:012d}.parquet"
+        """Give the file of a segment's dictionary (key, local number, count), in the order of keys, null first."""
+        return self.folder("dictionaries") / f"{segment:012d}.arrow"
 
     def mapping(self, segment: int) -> Path:
         """Give the file that holds the key id for each local number of a segment."""
@@ -66,7 +61,8 @@ class Scratch(NamedTuple):
 class Segment(NamedTuple):
     """A segment as the driver sees it: number (split x 2^20 + count), tuples, rows, keys, times in us.
 
-    `late` is the number of rows with a time before the latest one seen until then in the segment.
+    `late` is the number of rows with a time before the latest one seen until then in the segment; `samples` are
+    beginnings of some of its keys, in order.
     """
 
     number: int
@@ -78,6 +74,7 @@ class Segment(NamedTuple):
     lowest: int
     highest: int
     late: int
+    samples: tuple[bytes, ...] = ()
 
     @property
     def in_order(self) -> bool:
@@ -170,6 +167,16 @@ class SegmentWriter:
         self._counts[translate] += counts
         return local
 
+    def _write_dictionary(self) -> tuple[bytes, ...]:
+        keys = pa.array(list(self._numbers), pa.binary())
+        order = pc.array_sort_indices(keys, null_placement="at_start")
+        ordered = keys.take(order)
+        columns = {"key": ordered, "local": order.cast(pa.uint32()), "count": self._counts[order.to_numpy()]}
+        write_table(self._scratch.dictionary(self._next), columns)
+        step = max(1, len(keys) // SAMPLES)
+        samples = ordered.take(pa.array(range(step // 2, len(keys), step))).to_pylist()
+        return tuple(sample[:SAMPLE_BYTES] for sample in samples if sample is not None)
+
     def close(self) -> None:
         """Finish the segment under way."""
         if self._writer is None:
@@ -177,34 +184,30 @@ class SegmentWriter:
         assert self._bounds is not None
         self._writer.close()
         self._temporary.replace(self._scratch.tuples(self._next))
-        write_dictionary(self._scratch, self._next, list(self._numbers), self._counts[: len(self._numbers)])
-        self.segments.append(
-            Segment(self._next, self._tuples, self._rows, len(self._numbers), *self._bounds, self._late)
-        )
+        keys = len(self._numbers)
+        samples = self._write_dictionary()
+        self.segments.append(Segment(self._next, self._tuples, self._rows, keys, *self._bounds, self._late, samples))
         self._next += 1
         self._reset()
 
 
-def write_dictionary(scratch: Scratch, segment: int, keys: Any, counts: I64) -> None:
-    """Write the dictionary of a segment: its keys by local number, with their counts (0: not used any
-    more).
-    """
-    number = len(counts)
-    table = pa.table(
-        {
-            "segment": pa.array(np.full(number, segment, np.int64)),
-            "local": pa.array(np.arange(number, dtype=np.int32)),
-            "key": pa.array(keys, pa.binary()),
-            "count": pa.array(counts),
-        },
-        schema=DICTIONARY,
-    )
-    whole_file(scratch.dictionary(segment), lambda path: pq.write_table(table, path, compression="lz4"))
+def write_table(path: Path, columns: dict[str, Any]) -> None:
+    """Write columns as one record batch, which `map_table` gives back without copying; the file appears whole."""
+    table = pa.record_batch([pa.array(column) for column in columns.values()], names=list(columns))
+
+    def write(temporary: Path) -> None:
+        with ipc.new_file(str(temporary), table.schema) as writer:
+            writer.write_batch(table)
+
+    whole_file(path, write)
 
 
-def iterate(
-    scratch: Scratch, segment: int, start: int = 0, stop: int | None = None
-) -> Iterator[pa.RecordBatch]:
+def map_table(path: Path) -> pa.RecordBatch:
+    """Map a file of `write_table` into memory: only what is touched is read."""
+    return ipc.open_file(pa.memory_map(str(path))).get_batch(0)
+
+
+def iterate(scratch: Scratch, segment: int, start: int = 0, stop: int | None = None) -> Iterator[pa.RecordBatch]:
     """Read the tuples [start, stop) of a segment batch by batch."""
     at = 0
     with pa.memory_map(str(scratch.tuples(segment))) as source:

@@ -88,23 +88,23 @@ def find_java() -> tuple[str, int]:
 
 
 class Session(NamedTuple):
-    """An open session: the SparkSession, its master, and the log of its JVM."""
+    """An open session: the SparkContext, its master, and the log of its JVM."""
 
-    spark: Any
+    context: Any
     master: str
     log: Path
 
     @property
     def parallelism(self) -> int:
         """Give the number of tasks that run at a time."""
-        return int(self.spark.sparkContext.defaultParallelism)
+        return int(self.context.defaultParallelism)
 
     def run(self, function: Callable[[], T], progress: Progress, total: int, text: str) -> T:
         """Run a function that starts Spark jobs, telling how many tasks are done; errors come out mended.
 
         The jobs run on a thread of their own, so that an interrupt is seen at once; it cancels them.
         """
-        context = self.spark.sparkContext
+        context = self.context
         outcome: list[T] = []
         failure: list[BaseException] = []
 
@@ -188,17 +188,7 @@ def _settings(master: str, memory: str, scratch: Path, extra: tuple[str, ...]) -
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}"
         f" -Djava.io.tmpdir={scratch / 'tmp'} -Duser.timezone=UTC -XX:+UseParallelGC",
         "spark.executorEnv.PYTHONPATH": path,
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.shuffle.partitions": "8",
-        # Nothing may be collected to the driver that grows with the data, so no broadcast joins.
-        "spark.sql.autoBroadcastJoinThreshold": "-1",
-        "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
         "spark.python.worker.reuse": "true",
-        # Small segments are many files; each is a task of its own only above this size.
-        "spark.sql.files.openCostInBytes": "65536",
     }
     if master.startswith("local"):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
@@ -266,13 +256,12 @@ def _started(settings: dict[str, str], master: str, scratch: Path) -> Iterator[S
         warnings.simplefilter("ignore")
         from pyspark import SparkConf, SparkContext
         from pyspark.java_gateway import launch_gateway
-        from pyspark.sql import SparkSession
 
     launch: Any = launch_gateway
     log = scratch / "spark.log"
     handler = signal.getsignal(signal.SIGINT)
     gateway: Any = None
-    spark: Any = None
+    context: Any = None
     try:
         try:
             conf = SparkConf(loadDefaults=False)
@@ -281,19 +270,17 @@ def _started(settings: dict[str, str], master: str, scratch: Path) -> Iterator[S
             with log.open("wb") as sink, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 gateway = launch(conf, {"stdout": sink, "stderr": sink})
-                spark = SparkSession(SparkContext(gateway=gateway, conf=conf))
+                context = SparkContext(gateway=gateway, conf=conf)
         except KeyboardInterrupt:
             raise
         except Exception as error:
-            raise EnvironmentFault(
-                f"Spark does not start: {faults.last_line(str(error))}", _tail(log)
-            ) from error
+            raise EnvironmentFault(f"Spark does not start: {faults.last_line(str(error))}", _tail(log)) from error
         finally:
             # PySpark sets a handler that writes to the terminal; ours is the caller's.
             _restore(handler)
-        yield Session(spark, master, log)
+        yield Session(context, master, log)
     finally:
-        _stop(spark, gateway, SparkContext)
+        _stop(context, gateway, SparkContext)
 
 
 def _restore(handler: Any) -> None:
@@ -301,18 +288,18 @@ def _restore(handler: Any) -> None:
         signal.signal(signal.SIGINT, handler)
 
 
-def _stop(spark: Any, gateway: Any, context: Any) -> None:
+def _stop(context: Any, gateway: Any, kind: Any) -> None:
     """Stop the session and end the JVM, so that a later session starts with its own memory and settings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if spark is not None:
+        if context is not None:
             with contextlib.suppress(Exception):
-                spark.stop()
+                context.stop()
         if gateway is None:
             return
         with contextlib.suppress(Exception):
             gateway.shutdown()
-    context._gateway = context._jvm = None
+    kind._gateway = kind._jvm = None
     process = gateway.proc
     with contextlib.suppress(Exception):
         process.stdin.close()

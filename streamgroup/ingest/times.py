@@ -48,9 +48,7 @@ def find_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise UsageError(
-            f"--timezone: {name!r} is not known", "use a name such as Europe/Berlin or UTC"
-        ) from None
+        raise UsageError(f"--timezone: {name!r} is not known", "use a name such as Europe/Berlin or UTC") from None
 
 
 def resolve_format(name: str) -> TimeFormat | None:
@@ -102,9 +100,7 @@ def parse_times(column: pa.Array, form: TimeFormat, zone: ZoneInfo) -> tuple[I64
 
 
 def _from_arrow(column: pa.Array, zone: ZoneInfo) -> tuple[I64, NDArray[np.uint8]]:
-    status = np.where(column.is_valid().to_numpy(zero_copy_only=False), numbers.OK, numbers.BAD).astype(
-        np.uint8
-    )
+    status = np.where(column.is_valid().to_numpy(zero_copy_only=False), numbers.OK, numbers.BAD).astype(np.uint8)
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("s" if pa.types.is_date32(column.type) else "ms"))
     unit, aware = column.type.unit, column.type.tz is not None
@@ -133,11 +129,7 @@ def _to_utc(local: I64, zone: ZoneInfo) -> tuple[I64, NDArray[np.uint8]]:
     offsets = np.zeros(len(hours), np.int64)
     uneven = np.zeros(len(hours), bool)
     for number, hour in enumerate(hours.tolist()):
-        found = {
-            _offset(moment, fold, zone)
-            for moment in (hour * _HOUR, (hour + 1) * _HOUR - 1)
-            for fold in (0, 1)
-        }
+        found = {_offset(moment, fold, zone) for moment in (hour * _HOUR, (hour + 1) * _HOUR - 1) for fold in (0, 1)}
         offsets[number] = min(found)
         uneven[number] = len(found) > 1
     result = local - offsets[which]

@@ -69,11 +69,7 @@ class Reader(LineReader):
         """Collect the fields of the first 1,000 rows."""
         lines = fields.find_lines(head.data)
         names: dict[str, None] = {}
-        wanted = {
-            name
-            for name in (self.options.time, self.options.key, self.options.cost, self.options.value)
-            if name
-        }
+        wanted = {name for name in (self.options.time, self.options.key, self.options.cost, self.options.value) if name}
         for start, end in zip(lines.start[:HEAD_ROWS].tolist(), lines.end[:HEAD_ROWS].tolist(), strict=True):
             record = _decode(head.data[start:end].tobytes())
             if isinstance(record, dict):
@@ -95,9 +91,7 @@ class Reader(LineReader):
         data = block.data
         lines = fields.find_lines(data)
         raw = data.tobytes()
-        wanted = [
-            layout.names[i] if i >= 0 else None for i in (layout.time, layout.key, layout.cost, layout.value)
-        ]
+        wanted = [layout.names[i] if i >= 0 else None for i in (layout.time, layout.key, layout.cost, layout.value)]
         columns: list[list[bytes | None]] = [[], [], [], []]
         kept: list[int] = []
         rejects: list[Reject] = []
@@ -111,9 +105,7 @@ class Reader(LineReader):
                     blank += 1
                 else:
                     rejects.append(
-                        Reject(
-                            row + 1, str(record) if isinstance(record, _Fault) else "not a JSON object", text
-                        )
+                        Reject(row + 1, str(record) if isinstance(record, _Fault) else "not a JSON object", text)
                     )
                 continue
             try:
@@ -121,9 +113,7 @@ class Reader(LineReader):
                 if wanted[1] is not None and isinstance(_get(record, wanted[1]), _Fraction):
                     raise TypeError
             except TypeError:
-                rejects.append(
-                    Reject(row + 1, "key, time, cost or value is of a type that cannot serve", text)
-                )
+                rejects.append(Reject(row + 1, "key, time, cost or value is of a type that cannot serve", text))
                 continue
             for column, value in zip(columns, values, strict=True):
                 column.append(value)

@@ -25,9 +25,7 @@ def _open(path: str) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError) as error:
-        raise DataError(
-            f"{path}: not a whole Parquet file ({str(error).splitlines()[0]})", "get it again"
-        ) from None
+        raise DataError(f"{path}: not a whole Parquet file ({str(error).splitlines()[0]})", "get it again") from None
 
 
 def _plain(column: Any) -> Any:
@@ -103,9 +101,7 @@ class Reader(Base):
             field = shape.field(number)
             kind = field.type.value_type if types.is_dictionary(field.type) else field.type
             if not any(check(kind) for check in checks):
-                raise UsageError(
-                    f"{path}: column {field.name!r} is {kind}: no {what} can be made of it", "cast it"
-                )
+                raise UsageError(f"{path}: column {field.name!r} is {kind}: no {what} can be made of it", "cast it")
 
     def batches(self, split: Split, layout: Layout) -> Iterator[Parsed]:
         """Read one row group in batches."""
@@ -115,9 +111,7 @@ class Reader(Base):
         with _open(split.path) as file:
             groups = [split.start]
             try:
-                for batch in file.iter_batches(
-                    _BATCH_ROWS, row_groups=groups, columns=names, use_threads=False
-                ):
+                for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=names, use_threads=False):
                     if left is not None:
                         batch = batch.slice(0, left)
                         left -= batch.num_rows
@@ -146,9 +140,7 @@ class Reader(Base):
             key=_texts(key),
             cost=pa.array(to_float(get(layout.cost))) if layout.cost >= 0 else None,
             value=pa.array(to_float(get(layout.value))) if layout.value >= 0 else None,
-            text=lambda row: ",".join(
-                str(batch.column(name)[row].as_py()) for name in batch.schema.names
-            ).encode(),
+            text=lambda row: ",".join(str(batch.column(name)[row].as_py()) for name in batch.schema.names).encode(),
             rejects=[],
             filtered={},
         )

@@ -113,9 +113,7 @@ class Reader(ABC):
             first = error.errors()[0]
             known = ", ".join(self.Options.model_fields) or "none"
             name = first["loc"][0] if first["loc"] else "options"
-            raise UsageError(
-                f"reader {options.reader}: {name}: {first['msg']}", f"its options: {known}"
-            ) from None
+            raise UsageError(f"reader {options.reader}: {name}: {first['msg']}", f"its options: {known}") from None
 
     @abstractmethod
     def plan(self, path: str) -> list[tuple[int, int | None]]:
@@ -130,17 +128,13 @@ class Reader(ABC):
         """Read a split in stretches of bounded size. DataError when the file is damaged."""
 
 
-def find_column(
-    wanted: str | None, defaults: tuple[str, ...], names: tuple[str, ...], what: str, path: str
-) -> int:
+def find_column(wanted: str | None, defaults: tuple[str, ...], names: tuple[str, ...], what: str, path: str) -> int:
     """Find a column by name or 1-based number; -1 when none is wanted; UsageError lists the columns found."""
     for text in (wanted,) if wanted is not None else defaults:
         if names.count(text) == 1:
             return names.index(text)
         if names.count(text) > 1:
-            raise UsageError(
-                f"{path}: two columns are named {text!r}", f"name --{what} by its number, from 1"
-            )
+            raise UsageError(f"{path}: two columns are named {text!r}", f"name --{what} by its number, from 1")
         if text.isdecimal() and 1 <= int(text) <= len(names):
             return int(text) - 1
     if wanted is None and not defaults:
