@@ -10,24 +10,14 @@ from hypothesis import strategies as st
 
 from streamgroup.metrics.names import METRICS
 from streamgroup.metrics.tables import summary, tables
+from tests.metrics.compare import assert_rows_agree, assert_same
 from tests.metrics.from_records import outcome_of
 from tests.naive import metrics as naive
 from tests.naive.groupings import GreedyD, Kg, Pkg, Setting, Sg, SgRandom
 from tests.naive.simulate import Run, simulate
 
 SECOND = 1_000_000_000
-PERCENTILES = {f"latency_{name}_ms" for name in ("p50", "p95", "p99", "p999")}
 WINDOWS = [("share", Fraction(1, 100)), ("share", Fraction(1, 3)), ("count", 7), ("time", 1_500_000)]
-
-
-def assert_same(name: str, found: Any, expected: Any) -> None:
-    if expected is None or isinstance(expected, int | str):
-        assert found == expected, name
-        assert type(found) is type(expected), name
-    elif name in PERCENTILES:
-        assert found == pytest.approx(expected, rel=0.005, abs=0), name
-    else:
-        assert found == pytest.approx(expected, rel=1e-12, abs=1e-15), name
 
 
 def assert_tables_agree(run: Run, window: naive.Span) -> None:
@@ -39,16 +29,10 @@ def assert_tables_agree(run: Run, window: naive.Span) -> None:
         assert_same(name, value, expected["summary"][name])
     made = tables(outcome)
     assert made["summary"].drop("schema_version").to_dicts() == [found]
-    for name in ("windows", "workers", "loads", "keys"):
-        frame = made[name].drop("schema_version")
-        rows = expected[name]
-        if name == "keys":
-            rows = [{**row, "key": row["key"] if row["key"] is None else row["key"].decode()} for row in rows]
-        assert frame.columns == list(rows[0])
-        assert frame.height == len(rows)
-        for found_row, row in zip(frame.to_dicts(), rows, strict=True):
-            for column, value in row.items():
-                assert_same(column, found_row[column], value)
+    for name in ("windows", "workers", "loads"):
+        assert_rows_agree(made[name], expected[name])
+    as_text = [{**row, "key": None if row["key"] is None else row["key"].decode()} for row in expected["keys"]]
+    assert_rows_agree(made["keys"], as_text)
 
 
 KEYS = st.sampled_from([None, b"", b"a", b"b", b"c", b"d", b"e,", "é".encode()])

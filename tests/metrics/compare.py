@@ -1,0 +1,28 @@
+"""How exactly a figure has to agree with the slow twin's: counts to the unit, percentiles within half a percent."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+__all__ = ["assert_rows_agree", "assert_same"]
+
+PERCENTILES = {f"latency_{name}_ms" for name in ("p50", "p95", "p99", "p999")}
+
+
+def assert_same(name: str, found: Any, expected: Any) -> None:
+    if expected is None or isinstance(expected, int | str):
+        assert found == expected, name
+        assert type(found) is type(expected), name
+    elif name in PERCENTILES:
+        assert found == pytest.approx(expected, rel=0.005, abs=0), name
+    else:
+        assert found == pytest.approx(expected, rel=1e-12, abs=1e-15), name
+
+
+def assert_rows_agree(frame: pl.DataFrame, rows: list[dict[str, Any]]) -> None:
+    assert frame.columns == [*rows[0], "schema_version"]
+    assert frame.height == len(rows)
+    for found, row in zip(frame.to_dicts(), rows, strict=True):
+        for column, value in row.items():
+            assert_same(column, found[column], value)

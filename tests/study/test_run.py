@@ -1,0 +1,181 @@
+"""One run as a directory: whole or not at all, the same bytes each time, and honest warnings."""
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.tables import render
+from streamgroup.metrics.names import METRICS
+from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.run import replay
+from streamgroup.study import run as study
+from streamgroup.study.run import OPTION_COLUMNS, run_to_directory
+from tests.study.traces import write_trace
+
+TABLES = ["keys", "latency", "loads", "summary", "windows", "workers"]
+KEYS = [f"k{int(1 / ((i * 0.6180339887) % 1 + 0.01))}" for i in range(400)]
+
+
+@pytest.fixture(autouse=True)
+def _interpreted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop as plain Python: the same results, and nothing to compile for a few hundred tuples."""
+    if "compiled" not in request.fixturenames:
+        monkeypatch.setattr(study, "replay", functools.partial(replay, interpreted=True))
+
+
+@pytest.fixture
+def compiled() -> None:
+    """Ask for the compiled loop."""
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_trace(tmp_path_factory.mktemp("trace") / "small.trace", [i * 1500 for i in range(400)], KEYS)
+
+
+def options(grouping: str = "pkg", workers: int = 3, **more: Any) -> ReplayOptions:
+    return ReplayOptions(grouping=grouping, workers=workers, **more)
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    files = (path for path in sorted(directory.rglob("*")) if path.is_file())
+    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
+
+
+def test_a_run_directory_holds_all_tables_and_the_log(trace: Path, tmp_path: Path, compiled: None) -> None:
+    out = tmp_path / "runs" / "a"
+    result = run_to_directory(trace, options(), out, log=True)
+    assert sorted(content(out)) == sorted(
+        ["assignments/part-00000.parquet", "run.json", *(f"{name}.parquet" for name in TABLES)]
+    )
+    for name in TABLES:
+        frame = pl.read_parquet(out / f"{name}.parquet")
+        assert frame.equals(result.tables[name])
+        assert frame["schema_version"].unique().to_list() == [1]
+    log = pl.read_parquet(out / "assignments")
+    assert log["seq"].to_list() == list(range(400))
+    loads = log["worker"].value_counts().sort("worker")["count"].to_list()
+    assert loads == result.tables["workers"]["tuples"].to_list()
+    assert result.output == out
+
+
+def test_a_row_names_its_run_and_then_every_metric(trace: Path) -> None:
+    row = run_to_directory(trace, options("greedy_d:d=3", seed=4)).row
+    assert list(row) == [*OPTION_COLUMNS, *METRICS, "schema_version"]
+    assert list(row)[:6] == ["trace", "grouping", "workers", "sources", "seed", "hash_seed"]
+    assert (row["trace"], row["grouping"], row["workers"], row["seed"]) == ("small", "greedy_d:d=3", 3, 4)
+    assert json.loads(render([row], "json")) == [row]
+
+
+def test_the_record_of_a_run(trace: Path, tmp_path: Path) -> None:
+    run_to_directory(trace, options(window="7"), tmp_path / "a")
+    record = json.loads((tmp_path / "a" / "run.json").read_text())
+    assert record["options"]["window"] == "7"
+    assert set(record["options"]) == set(OPTION_COLUMNS) - {"trace"}
+    assert record["trace"]["tuples"] == 400
+    assert len(record["trace"]["fingerprint"]) == 64
+    assert set(record["versions"]) == {"streamgroup", "python", "numpy", "numba", "pyarrow", "polars"}
+    assert record["grouping"] == {"text": "pkg", "parameters": {"d": 2}}
+
+
+def test_two_runs_give_the_same_bytes(trace: Path, tmp_path: Path) -> None:
+    """Everything but timings, host and time of day."""
+    found = []
+    for name in ("a", "b"):
+        run_to_directory(trace, options("sg_random", seed=0), tmp_path / name, log=True)
+        files = content(tmp_path / name)
+        record = json.loads(files.pop("run.json"))
+        for key in ("timings", "host", "finished_at"):
+            del record[key]
+        found.append((files, record))
+    assert found[0] == found[1]
+    other = run_to_directory(trace, options("sg_random", seed=1), tmp_path / "c", log=True)
+    assert content(tmp_path / "c")["assignments/part-00000.parquet"] != found[0][0]["assignments/part-00000.parquet"]
+    assert other.row["seed"] == 1
+
+
+def test_an_output_that_exists_is_refused_before_the_replay(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_to_directory(trace, options(), tmp_path / "a")
+    before = content(tmp_path / "a")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("x")
+
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("replayed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(study, "replay", never)
+        with pytest.raises(UsageError, match="exists already"):
+            run_to_directory(trace, options("kg"), tmp_path / "a")
+        with pytest.raises(UsageError, match="not ours"):
+            run_to_directory(trace, options("kg"), tmp_path / "mine", overwrite=True)
+    assert content(tmp_path / "a") == before
+    run_to_directory(trace, options("kg"), tmp_path / "a", overwrite=True)
+    assert pl.read_parquet(tmp_path / "a" / "summary.parquet")["grouping"].to_list() == ["kg"]
+
+
+def test_a_run_that_fails_leaves_nothing(trace: Path, tmp_path: Path) -> None:
+    for faulty in (options("nosuch"), options(window="x"), options(arrivals="sometimes")):
+        with pytest.raises(UsageError):
+            run_to_directory(trace, faulty, tmp_path / "a", log=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_trace_says_so(tmp_path: Path) -> None:
+    empty = write_trace(tmp_path / "empty", [], [])
+    with pytest.raises(DataError, match="empty") as caught:
+        run_to_directory(empty, options(), tmp_path / "a")
+    assert caught.value.exit_code == 4
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_log_needs_a_directory(trace: Path) -> None:
+    with pytest.raises(UsageError, match="--log"):
+        run_to_directory(trace, options(), None, log=True)
+
+
+def test_no_warning_where_all_is_well(trace: Path, tmp_path: Path) -> None:
+    many = write_trace(tmp_path / "many", [i * 1500 for i in range(400)], [f"k{i % 40}" for i in range(400)])
+    assert run_to_directory(many, options(workers=4, arrivals="utilization=0.8")).warnings == []
+
+
+@pytest.mark.parametrize(("arrivals", "said"), [("rate=1", "0.0333 %"), ("utilization=1.2", "120 %")])
+def test_a_load_that_makes_latencies_meaningless_is_named(trace: Path, arrivals: str, said: str) -> None:
+    found = run_to_directory(trace, options(arrivals=arrivals)).warnings
+    assert any(said in line and "--arrivals utilization=0.8" in line for line in found)
+
+
+def test_few_keys_for_the_workers_are_named(trace: Path) -> None:
+    found = run_to_directory(trace, options("kg", workers=30, arrivals="utilization=0.8"))
+    assert any("distinct keys for 30 workers" in line for line in found.warnings)
+    assert found.row["idle_workers"] > 0
+
+
+def test_whole_seconds_with_ties_are_named(tmp_path: Path) -> None:
+    times = [i // 100 * 1_000_000 for i in range(400)]
+    coarse = write_trace(tmp_path / "coarse", times, KEYS)
+    assert any("--spread-ties" in line for line in run_to_directory(coarse, options()).warnings)
+    spread = run_to_directory(coarse, options(spread_ties=True)).warnings
+    assert not any("--spread-ties" in line for line in spread)
+
+
+def test_one_tuple_and_one_worker(tmp_path: Path) -> None:
+    one = write_trace(tmp_path / "one", [1_700_000_000_000_001], ["k"])
+    for workers in (1, 5):
+        row = run_to_directory(one, options("kg", workers=workers)).row
+        assert row["latency_max_ms"] == 1.0
+        assert row["offered_load"] is None
+        assert row["idle_workers"] == workers - 1
+
+
+def test_progress_is_told_every_tuple(trace: Path) -> None:
+    seen: list[int] = []
+    run_to_directory(trace, options(), progress=seen.append)
+    assert sum(seen) == 400

@@ -1,0 +1,245 @@
+"""Many runs in one table: read, chosen, compared, averaged, held to a gate."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from streamgroup.base.errors import DataError, UsageError
+from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.tables import summary_schema
+from streamgroup.study.conditions import parse_conditions
+from streamgroup.study.summarize import check_gate, load_runs, summarize
+
+NAMING: dict[str, Any] = {
+    "trace": "t",
+    "grouping": "sg",
+    "workers": 16,
+    "seed": 0,
+    "service": None,
+    "spread_ties": False,
+}
+
+
+def write_run(path: Path, fingerprint: str = "f" * 64, **values: Any) -> Path:
+    path.mkdir(parents=True)
+    row = {**NAMING, **dict.fromkeys(METRICS), "replicas": 100, "schema_version": 1, **values}
+    schema = {"service": pl.String(), **summary_schema()}
+    pl.DataFrame([row], schema_overrides=schema).write_parquet(path / "summary.parquet")
+    record = {"schema_version": 1, "trace": {"fingerprint": fingerprint}}
+    (path / "run.json").write_text(json.dumps(record))
+    return path
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Two groupings on 16 and 64 workers with two seeds; pkg on 64 has no baseline with seed 1."""
+    place = tmp_path / "runs"
+    for workers in (16, 64):
+        for seed in (0, 1):
+            named = {"workers": workers, "seed": seed}
+            tag = f"{workers}-{seed}"
+            if (workers, seed) != (64, 1):
+                write_run(place / f"sg-{tag}", replicas=1000 + seed, imbalance=0.0, latency_mean_ms=2.0, **named)
+            write_run(
+                place / f"pkg-{tag}",
+                grouping="pkg",
+                replicas=500,
+                imbalance=0.02 * (seed + 1),
+                latency_mean_ms=3.0,
+                **named,
+            )
+    return place
+
+
+def test_runs_are_read_alone_and_from_a_directory_of_several(runs: Path) -> None:
+    whole = load_runs([runs])
+    assert whole.height == 7
+    assert load_runs([runs / "pkg-16-0"]).height == 1
+    assert load_runs([runs, runs / "pkg-16-0", runs]).equals(whole)
+
+
+def test_cells_of_a_sweep_are_read_and_unfinished_ones_left(tmp_path: Path) -> None:
+    for cell in ("c1", "c2", ".c3.partial-1-2"):
+        write_run(tmp_path / "sweep" / "cells" / cell)
+    assert load_runs([tmp_path / "sweep"]).height == 2
+
+
+def test_what_is_no_run_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "empty").mkdir()
+    for path, said in (("nosuch", "does not exist"), ("file", "not a directory"), ("empty", "holds none")):
+        with pytest.raises(UsageError, match=said):
+            load_runs([tmp_path / path])
+    with pytest.raises(UsageError, match="no run"):
+        load_runs([])
+
+
+def test_a_damaged_run_says_so(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a")
+    (run / "summary.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(DataError, match="cannot be read"):
+        load_runs([run])
+    (run / "summary.parquet").unlink()
+    with pytest.raises(DataError, match="does not exist"):
+        load_runs([run])
+    (run / "run.json").write_text('{"schema_version": 99, "trace": {"fingerprint": ""}}')
+    with pytest.raises(DataError, match="version 99"):
+        load_runs([run])
+    (run / "run.json").write_text("[]")
+    with pytest.raises(DataError, match="not the record"):
+        load_runs([run])
+
+
+def test_two_traces_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", fingerprint="a" * 64)
+    write_run(tmp_path / "b", fingerprint="b" * 64, grouping="pkg")
+    frame = load_runs([tmp_path])
+    assert frame["trace"].to_list() == ["t@aaaaaaaa", "t@bbbbbbbb"]
+    assert summarize(frame, relative_to="sg")["replicas_vs_sg"].to_list() == [1.0, None]
+
+
+def test_without_grouping_by_every_run_is_a_row_with_every_metric(runs: Path) -> None:
+    found = summarize(load_runs([runs]))
+    assert found.columns == [*NAMING, *METRICS]
+    assert found.height == 7
+
+
+@pytest.mark.parametrize(
+    ("where", "height"),
+    [
+        ("workers>=64,grouping=pkg", 2),
+        ("workers!=64", 4),
+        ("imbalance>0.03", 2),
+        ("imbalance<=0", 3),
+        ("service=null", 7),
+        ("service!=null", 0),
+        ("spread_ties=true", 0),
+        ("trace=t, seed==1", 3),
+    ],
+)
+def test_where(runs: Path, where: str, height: int) -> None:
+    assert summarize(load_runs([runs]), where=where).height == height
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("wrkers>1", "no column 'wrkers'"),
+        ("workers", "not a condition"),
+        ("workers>", "not a condition"),
+        ("workers>many", "not a number"),
+        ("imbalance<nan", "not a number"),
+        ("grouping>pkg", "only numbers"),
+        ("spread_ties=maybe", "neither true nor false"),
+        ("grouping=pkg,wrkers>1", "no column 'wrkers'"),
+        ("__import__('os')=1", "not a condition"),
+        ("workers>null", "only numbers"),
+    ],
+)
+def test_a_bad_condition_says_what_is_wrong(runs: Path, where: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        summarize(load_runs([runs]), where=where)
+
+
+def test_a_hint_names_the_nearest_column(runs: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        summarize(load_runs([runs]), where="worker>1")
+    assert caught.value.hint == "did you mean 'workers'?"
+
+
+def test_a_grouping_is_named_with_or_without_its_parameters() -> None:
+    frame = pl.DataFrame({"grouping": ["fish:alpha=0.2,epoch=10", "fish", "fishy", "pkg"], "workers": [1, 2, 3, 4]})
+    for where, workers in (
+        ("grouping=fish", [1, 2]),
+        ("grouping!=fish", [3, 4]),
+        ("grouping=fish:alpha=0.2,epoch=10", [1]),
+        ("grouping=fish:alpha=0.2,epoch=10,workers<2", [1]),
+        ("grouping=fish:alpha=0.2", []),
+    ):
+        assert summarize(frame, where=where)["workers"].to_list() == workers, where
+    assert len(parse_conditions("grouping=fish:alpha=0.2,epoch=10,workers<2", frame.schema, "--where")) == 2
+
+
+def test_ratios_stand_only_where_all_else_is_equal(runs: Path) -> None:
+    frame = load_runs([runs])
+    found = summarize(frame, metrics=["replicas", "imbalance"], relative_to="sg").sort("grouping", "workers", "seed")
+    assert found.columns == [*NAMING, "replicas", "replicas_vs_sg", "imbalance", "imbalance_vs_sg"]
+    assert found["replicas_vs_sg"].to_list() == [500 / 1000, 500 / 1001, 500 / 1000, None, 1.0, 1.0, 1.0]
+    assert found["imbalance_vs_sg"].null_count() == 7
+    chosen = summarize(frame, metrics=["replicas"], relative_to="sg", where="grouping=pkg,replicas_vs_sg<0.5")
+    assert chosen["seed"].to_list() == [1]
+
+
+def test_a_baseline_that_is_not_there_or_is_several(runs: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no run of 'kg'"):
+        summarize(load_runs([runs]), relative_to="kg")
+    write_run(tmp_path / "more" / "a", grouping="fish:alpha=0.1")
+    write_run(tmp_path / "more" / "b", grouping="fish:alpha=0.2")
+    frame = load_runs([tmp_path / "more"])
+    with pytest.raises(UsageError, match="several"):
+        summarize(frame, relative_to="fish")
+    assert summarize(frame, relative_to="fish:alpha=0.1")["replicas_vs_fish:alpha=0.1"].to_list() == [1.0, 1.0]
+
+
+def test_by_counts_and_averages_in_order(runs: Path) -> None:
+    found = summarize(load_runs([runs]), by=["grouping", "workers"], metrics=["imbalance", "replicas"])
+    assert found.rows() == [
+        ("pkg", 16, 2, 0.03, 500.0),
+        ("pkg", 64, 2, 0.03, 500.0),
+        ("sg", 16, 2, 0.0, 1000.5),
+        ("sg", 64, 1, 0.0, 1000.0),
+    ]
+
+
+def test_names_that_do_not_exist(runs: Path) -> None:
+    with pytest.raises(UsageError, match="no metric 'imbalanc'"):
+        summarize(load_runs([runs]), metrics=["imbalanc"])
+    with pytest.raises(UsageError, match="no option column 'imbalance'"):
+        summarize(load_runs([runs]), by=["imbalance"])
+
+
+def test_a_gate_holds_or_names_the_runs(runs: Path) -> None:
+    frame = load_runs([runs])
+    assert check_gate(frame, "imbalance>0.05") == []
+    found = check_gate(frame, "imbalance>0.03")
+    assert len(found) == 2
+    assert all("pkg" in line and "seed 1" in line and "imbalance is 0.04" in line for line in found)
+    assert len(check_gate(frame, "imbalance>0.03,replicas>1000")) == 3
+
+
+def test_a_gate_on_what_is_null_does_not_hold(runs: Path) -> None:
+    found = check_gate(load_runs([runs]), "queue_max>10")
+    assert len(found) == 7
+    assert all("is null" in line for line in found)
+
+
+def test_a_gate_without_runs_does_not_hold(runs: Path) -> None:
+    frame = summarize(load_runs([runs]), where="workers>1000")
+    assert "no run" in check_gate(frame, "imbalance>0.5")[0]
+
+
+def test_a_gate_on_a_ratio_and_on_averages(runs: Path) -> None:
+    frame = load_runs([runs])
+    assert check_gate(summarize(frame, relative_to="sg", where="grouping=sg"), "replicas_vs_sg>1") == []
+    averaged = summarize(frame, by=["grouping"], metrics=["imbalance"])
+    assert check_gate(averaged, "imbalance>0.02") == ["grouping pkg: imbalance is 0.03, and imbalance>0.02 fails"]
+    with pytest.raises(UsageError, match="--fail-on"):
+        check_gate(frame, "imbalanc>0.02")
+
+
+def test_a_moved_directory_is_still_a_run(runs: Path, tmp_path: Path) -> None:
+    shutil.move(runs / "sg-16-0", tmp_path / "elsewhere [x]")
+    assert load_runs([tmp_path / "elsewhere [x]"]).height == 1
+
+
+def test_summarize_starts_without_the_replay() -> None:
+    heavy = "numba", "pyspark", "pyarrow"
+    code = f"import sys, streamgroup.study.summarize; print([m for m in {heavy} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
