@@ -1,4 +1,4 @@
-"""Arrow numbers as numpy arrays without pandas: the conversion of pyarrow imports it, which takes a third of a second."""
+"""Arrow numbers as numpy arrays without pandas, whose import takes a third of a second and which pyarrow would use."""
 
 from typing import Any
 

@@ -1,0 +1,95 @@
+"""What every grouping must do, found by discovery: a new file is tested without being named here."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from streamgroup.groupings.protocol import GroupingParams
+from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.run import replay
+from streamgroup.replay.selection import family, select
+from streamgroup.traces.trace import Trace, open_trace
+from tests.traces_by_hand import write_trace
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    rng = np.random.default_rng(7)
+    keys = rng.zipf(1.3, 6000) % 300
+    times = np.cumsum(rng.integers(0, 60, 6000))
+    tuples = [(int(time), b"key %d" % key, None) for time, key in zip(times, keys, strict=True)]
+    return open_trace(write_trace(tmp_path_factory.mktemp("conformance") / "t", tuples, parts=3))
+
+
+def logged(trace: Trace, options: ReplayOptions, folder: Path, **how: Any) -> tuple[Any, Outcome]:
+    outcome = replay(trace, options, log_directory=folder, **how)
+    return pq.read_table(folder), outcome
+
+
+def same(one: Outcome, other: Outcome) -> None:
+    """Two outcomes are the same but for the seconds they took."""
+    for name in vars(one):
+        if name.endswith("_seconds"):
+            continue
+        _same(getattr(one, name), getattr(other, name), name)
+
+
+def _same(one: Any, other: Any, name: str) -> None:
+    if isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype, name
+        assert np.array_equal(one, other), name
+    elif hasattr(one, "__dataclass_fields__"):
+        for field in one.__dataclass_fields__:
+            _same(getattr(one, field), getattr(other, field), f"{name}.{field}")
+    else:
+        assert one == other, name
+
+
+@pytest.mark.parametrize("name", family())
+def test_compiled_equals_interpreted(trace: Trace, tmp_path: Path, name: str) -> None:
+    options = ReplayOptions(grouping=name, workers=9, sources=3, arrivals="utilization=1.1", network_delay="3us")
+    compiled, fast = logged(trace, options, tmp_path / "compiled")
+    plain, slow = logged(trace, options, tmp_path / "plain", interpreted=True)
+    assert compiled == plain
+    same(fast, slow)
+    assert compiled.num_rows == trace.tuples
+    workers = compiled["worker"].to_numpy()
+    assert workers.min() >= 0
+    assert workers.max() < 9
+
+
+@pytest.mark.parametrize("name", family())
+def test_the_seed_alone_decides(trace: Trace, tmp_path: Path, name: str) -> None:
+    options = ReplayOptions(grouping=name, workers=5, arrivals="poisson=3000")
+    first, one = logged(trace, options, tmp_path / "a")
+    again, two = logged(trace, options, tmp_path / "b")
+    other, _ = logged(trace, replace(options, seed=1, hash_seed=1), tmp_path / "c")
+    assert first == again
+    same(one, two)
+    assert first != other
+
+
+@pytest.mark.parametrize("name", family())
+def test_one_worker_gets_everything(trace: Trace, name: str) -> None:
+    outcome = replay(trace, ReplayOptions(grouping=name, workers=1, arrivals="rate=100"))
+    assert outcome.worker.tuples.tolist() == [trace.tuples]
+    assert outcome.worker.keys.tolist() == [trace.keys]
+
+
+@pytest.mark.parametrize("name", family())
+def test_parameters_and_the_rule_are_documented(name: str) -> None:
+    selection = select(name)
+    assert selection.text == name
+    assert issubclass(selection.module.Params, GroupingParams)
+    for field, info in selection.module.Params.model_fields.items():
+        assert info.description, field
+        assert info.metadata or info.annotation is bool, f"{field} has no bounds"
+    assert selection.module.__doc__
+    assert (ROOT / "docs" / "groupings" / f"{name}.md").is_file(), "every grouping has a page"

@@ -1,0 +1,110 @@
+"""The hook contract, with a grouping outside the package and its naive twin; compiled equals interpreted."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgroup.replay import pending
+from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.run import replay
+from streamgroup.replay.selection import select
+from streamgroup.traces.trace import open_trace
+from tests.naive.simulate import simulate
+from tests.traces_by_hand import Tuple, write_trace
+
+LISTENER = Path(__file__).with_name("listener.py")
+DELAY = 1_500_000
+
+
+class NaiveListener:
+    """The listener again, on lists and dictionaries."""
+
+    def __init__(self, workers: int, bonus: int) -> None:
+        self.outstanding = [-bonus] + [0] * (workers - 1)
+        self.messages: list[tuple[int, int]] = []
+        self.calls: list[tuple[Any, ...]] = []
+
+    def choose(self, source: int, key: Any, now: int) -> int:
+        return self.outstanding.index(min(self.outstanding))
+
+    def observe(self, source: int, key: Any, worker: int, now: int) -> None:
+        self.outstanding[worker] += 1
+        self.calls.append(("observe", source, key, worker, now))
+
+    def executed(self, worker: int, key: Any, arrival: int, start: int, finish: int) -> None:
+        self.calls.append(("executed", worker, key, arrival, start, finish))
+        self.messages.append((finish + DELAY, worker))
+
+    def tick(self, now: int) -> None:
+        while self.messages and self.messages[0][0] <= now:
+            self.outstanding[self.messages.pop(0)[1]] -= 1
+        self.calls.append(("tick", now))
+
+
+def stream(seed: int, count: int) -> list[Tuple]:
+    rng = np.random.default_rng(seed)
+    gaps = rng.choice([0, 0, 200, 1000, 4000], count)
+    keys = rng.zipf(1.4, count) % 7
+    return [(int(time), b"k%d" % key, None) for time, key in zip(np.cumsum(gaps), keys, strict=True)]
+
+
+def heard(trace: Any, options: ReplayOptions, *, interpreted: bool) -> tuple[list[tuple[Any, ...]], Any]:
+    outcome = replay(trace, options, interpreted=interpreted)
+    state = select(options.grouping).module.LATEST[0]
+    names = {0: ("tick", 1), 1: ("executed", 5), 2: ("observe", 4)}
+    texts = trace.key_bytes(list(range(trace.keys)))
+    calls = []
+    for row in state.calls[: state.used[0]].tolist():
+        name, fields = names[row[0]]
+        call = [name, *row[1 : 1 + fields]]
+        if name != "tick":
+            call[2] = texts[row[2]]
+        calls.append(tuple(call))
+    return calls, outcome
+
+
+@pytest.mark.parametrize("interpreted", [True, False])
+@pytest.mark.parametrize(("workers", "slowdown"), [(1, "1"), (3, "1,2.5"), (6, "1")])
+def test_every_hook_is_called_when_it_must_be(tmp_path: Path, interpreted: bool, workers: int, slowdown: str) -> None:
+    tuples = stream(workers, 2500)
+    trace = open_trace(write_trace(tmp_path / "t", tuples))
+    options = ReplayOptions(
+        grouping=f"{LISTENER}:bonus=2",
+        workers=workers,
+        sources=2,
+        slowdown=slowdown,
+        network_delay="700us",
+        control_delay=f"{DELAY}ns",
+    )
+    twin = NaiveListener(workers, 2)
+    run = simulate(tuples, twin, workers=workers, sources=2, slowdown=slowdown, network_delay_ns=700_000)
+    calls, outcome = heard(trace, options, interpreted=interpreted)
+    assert calls == twin.calls
+    assert outcome.control_messages == len(tuples)
+    assert outcome.last_finish_ns == max(record.finish_ns for record in run.records)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50)), min_size=1, max_size=80), st.integers(1, 4))
+def test_waiting_tuples_come_out_by_finish_and_worker(jobs: list[tuple[int, int]], capacity: int) -> None:
+    waiting = pending.empty(4, capacity)
+    free = [0] * 4
+    expected = []
+    for place, (worker, service) in enumerate(jobs):
+        free[worker] += service
+        if pending.is_full(waiting):
+            waiting = pending.grown(waiting)
+        pending.push(waiting, worker, place, 0, 0, free[worker])
+        expected.append((free[worker], worker, place))
+    found = []
+    for _ in jobs:
+        at = int(pending.next_finish(waiting))
+        worker, place, _, _, finish = pending.pop(waiting)
+        assert finish == at
+        found.append((finish, worker, place))
+    assert found == sorted(expected)
+    assert pending.next_finish(waiting) == 2**63 - 1
