@@ -51,7 +51,7 @@ def middle(bucket: Any) -> Any:
 
 @njit
 def rank_value(histogram: Any, first: Any, rank: Any) -> Any:
-    """Give the value (middle of its bucket, ns) of the rank-th smallest entry (from 1), looking from bucket `first` on."""
+    """Give the value (middle of its bucket, ns) of the rank-th smallest entry (from 1), from bucket `first` on."""
     seen = np.int64(0)
     for bucket in range(first, BUCKETS):
         seen += histogram[bucket]
