@@ -1,0 +1,108 @@
+"""The program: its commands, found by file name, its own flags, and what becomes of errors."""
+
+import contextlib
+import errno
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from streamgroup.base import discover
+from streamgroup.cli.command import ENVIRONMENT, as_command, variable
+from streamgroup.cli.failures import report
+
+__all__ = ["PACKAGE", "app", "main"]
+
+PACKAGE = "streamgroup.cli.commands"
+
+_EPILOG = (
+    f"Options can also come from {ENVIRONMENT}<OPTION> variables and from a TOML file (--config); a flag wins over the "
+    "environment, and that over the file. Exit codes: 0 done, 1 the run failed, 2 wrong usage or the output exists, "
+    "3 the environment, 4 bad data, 5 a --fail-on gate did not hold, 130 interrupted."
+)
+
+
+class Program(TyperGroup):
+    """The group of all commands; every error ends here as one line and an exit code."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
+        """Run a command line and exit; with `standalone_mode` off, give the exit code."""
+        for stream in (sys.stdout, sys.stderr):
+            # An encoding that lacks a character must not end a run.
+            with contextlib.suppress(AttributeError):
+                stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        extra["prog_name"] = "streamgroup"
+        try:
+            code = super().main(*args, standalone_mode=False, **extra) or 0
+        except SystemExit as stop:
+            code = 0 if _is_broken_pipe(stop.__context__) else stop.code
+        except Exception as error:  # noqa: BLE001 (the end of the line for all errors)
+            code = report(error, debug="--debug" in sys.argv or bool(os.environ.get(f"{ENVIRONMENT}DEBUG")))
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+
+def _is_broken_pipe(error: BaseException | None) -> bool:
+    return isinstance(error, OSError) and error.errno == errno.EPIPE
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import streamgroup
+
+        typer.echo(f"streamgroup {streamgroup.__version__}")
+        raise typer.Exit
+
+
+def _program(
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="TOML file with options.", envvar=variable("config")),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Results and errors only.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Tell timings too.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback on errors.")] = False,
+    version: Annotated[  # noqa: ARG001 (the callback has done all)
+        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    """Replay recorded streams through any stream grouping: imbalance, latency and state cost, before you build it."""
+    context.obj = {"config": config, "quiet": quiet, "verbose": verbose, "debug": debug}
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+def _build() -> typer.Typer:
+    program = typer.Typer(
+        name="streamgroup",
+        cls=Program,
+        callback=_program,
+        invoke_without_command=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+        epilog=_EPILOG,
+    )
+    for name in discover.names(PACKAGE):
+        module = importlib.import_module(f"{PACKAGE}.{name}")
+        if hasattr(module, "group"):
+            program.add_typer(module.group(), name=name)
+        else:
+            program.command(name=name)(as_command(module.run, module.Options))
+    return program
+
+
+app = _build()
+
+
+def main() -> NoReturn:
+    """Run the command line of this process."""
+    app()
+    raise SystemExit

@@ -1,0 +1,161 @@
+"""From a command's file to a Typer command: common flags, environment variables, errors as exit codes.
+
+Written once for all commands: `Options` is a dataclass whose annotated fields are the flags, `run(console, options)`
+does the work, and its docstring is the help.
+"""
+
+import contextlib
+import copy
+import dataclasses
+import inspect
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import typer
+from typer.models import OptionInfo
+
+from streamgroup.base.errors import UsageError
+from streamgroup.cli.config import read_defaults
+from streamgroup.cli.console import Console
+from streamgroup.cli.failures import report
+
+__all__ = ["ENVIRONMENT", "Common", "Formatted", "Parameter", "as_command", "variable"]
+
+ENVIRONMENT = "STREAMGROUP_"
+
+Parameter = inspect.Parameter
+
+
+def _use_file(context: typer.Context, value: Path | None) -> Path | None:
+    path = value or (context.obj or {}).get("config")
+    if path is not None and not context.resilient_parsing:
+        context.default_map = read_defaults(path, context)
+        context.meta["config"] = str(path)
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Common:
+    """Flags of every command."""
+
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="TOML file with options.", is_eager=True, callback=_use_file),
+    ] = None
+    quiet: Annotated[bool, typer.Option("--quiet", help="Results and errors only.")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", help="Tell timings too.")] = False
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback on errors.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formatted:
+    """Flags of every command that prints a table."""
+
+    form: Annotated[
+        Literal["table", "json", "jsonl", "csv", "markdown"],
+        typer.Option("--format", help="How to print the result."),
+    ] = "table"
+    json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False
+
+
+def variable(flag: str) -> str:
+    """Name the environment variable of a flag."""
+    return ENVIRONMENT + flag.removeprefix("--").split("/")[0].replace("-", "_").upper()
+
+
+def _with_variable(name: str, annotation: Any) -> Any:
+    """Give an option the environment variable that its long flag names."""
+    kind, *infos = get_args(annotation) if hasattr(annotation, "__metadata__") else (annotation,)
+    if not infos or not isinstance(infos[0], OptionInfo):
+        return annotation
+    info = copy.copy(infos[0])
+    # Within Annotated the first flag stands where the default would.
+    flags = [flag for flag in (info.default, *(info.param_decls or ())) if isinstance(flag, str)]
+    info.envvar = variable(next((flag for flag in flags if flag.startswith("--")), name))
+    info.show_envvar = False
+    return Annotated[kind, info]
+
+
+def _parameters(kind: type[Any]) -> list[Parameter]:
+    """Turn the fields of a dataclass into parameters, those of its bases last."""
+    inherited = {field.name for base in kind.__mro__[1:] if dataclasses.is_dataclass(base) for field in _fields(base)}
+    fields = sorted(_fields(kind), key=lambda field: field.name in inherited)
+    return [_parameter(field.name, field.type, _default(field)) for field in fields]
+
+
+def _fields(kind: Any) -> Sequence[dataclasses.Field[Any]]:
+    return dataclasses.fields(kind)
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return Parameter.empty if field.default is dataclasses.MISSING else field.default
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=_with_variable(name, annotation))
+
+
+def as_command(
+    run: Callable[..., None], options: type[Any], own: Mapping[str, tuple[Any, Any]] | None = None
+) -> Callable[..., None]:
+    """Make the function that Typer takes for a command.
+
+    `options` are its flags, as a dataclass. `own` are flags known only by name, each an annotation and a default;
+    what was given of them goes to `run(console, options, own)` as a dict.
+    """
+    flags = _parameters(options)
+    more = [_parameter(name, annotation, default) for name, (annotation, default) in (own or {}).items()]
+    common = _parameters(Common)
+
+    def call(**values: Any) -> None:
+        outer = values.pop("context").obj or {}
+        told = {name: values.pop(name) or outer.get(name) for name in ("config", "quiet", "verbose", "debug")}
+        extra = {parameter.name: values.pop(parameter.name) for parameter in more}
+        with _errors(debug=bool(told["debug"])):
+            form = _form(values)
+            console = Console(form, bool(told["quiet"]), bool(told["verbose"]))
+            given = {name: value for name, value in extra.items() if value is not None}
+            run(console, options(**values), *([given] if own is not None else []))
+            sys.stdout.flush()
+
+    context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    call.__doc__ = inspect.getdoc(run)
+    call.__annotations__ = {}
+    call.__signature__ = inspect.Signature([context, *flags, *more, *common])  # type: ignore[attr-defined]
+    return call
+
+
+def _form(values: Mapping[str, Any]) -> Any:
+    if not values.get("json"):
+        return values.get("form", "table")
+    if values["form"] not in ("table", "json"):
+        raise UsageError(f"--json and --format {values['form']} exclude each other", "give one of them")
+    return "json"
+
+
+@contextlib.contextmanager
+def _errors(*, debug: bool) -> Iterator[None]:
+    """Turn what goes wrong into a line on stderr and an exit code; a reader that went away is no error."""
+    try:
+        with warnings.catch_warnings():
+            if not debug:
+                warnings.simplefilter("ignore")
+            yield
+    except typer.Exit:
+        raise
+    except BrokenPipeError:
+        # What is still buffered must not fail once more when Python ends.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
+    except typer.TyperException:
+        raise
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the end of the line for all errors)
+        raise typer.Exit(report(error, debug=debug)) from None

@@ -1,0 +1,36 @@
+"""`describe`: the facts of a trace."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamgroup.cli.command import Formatted
+from streamgroup.cli.console import Console
+
+__all__ = ["Options", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Formatted):
+    """The flags of `describe`."""
+
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A trace directory.", show_default=False)]
+    top: Annotated[int, typer.Option("--top-keys", min=0, help="Keys to list.")] = 10
+
+
+def run(console: Console, options: Options) -> None:
+    """Tell the facts of a trace: tuples, keys, span, rate, skew, drift of the hot keys, order and ties."""
+    from streamgroup.traces.describe import describe
+    from streamgroup.traces.trace import open_trace
+
+    facts = describe(open_trace(options.trace), options.top).to_json()
+    if console.form not in ("table", "markdown"):
+        console.record(facts)
+        return
+    top = facts.pop("top_keys")
+    console.record(facts)
+    if top:
+        console.text("")
+        console.rows(top, ("key", "count", "share"))

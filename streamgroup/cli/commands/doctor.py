@@ -1,0 +1,100 @@
+"""`doctor`: what this machine has and lacks."""
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamgroup.base.errors import EnvironmentFault, StreamgroupError
+from streamgroup.cli.command import Formatted
+from streamgroup.cli.console import Console
+
+__all__ = ["Options", "run"]
+
+_LIBRARIES = ("pyspark", "numba", "numpy", "pyarrow", "polars", "pandas", "pydantic", "mmh3", "typer", "tqdm", "tzdata")
+_MEMORY_GIB = 2
+_TEMPORARY_GIB = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Formatted):
+    """The flags of `doctor`."""
+
+
+def run(console: Console, options: Options) -> None:
+    """Check Java, Spark, memory, disk and libraries; exit 3 when something that is needed is missing."""
+    del options
+    checks: list[tuple[str, Callable[[], str]]] = [
+        ("python", _python),
+        ("java", _java),
+        ("memory", _memory),
+        ("temporary files", _temporary),
+        ("compiled code", _cache),
+        *((name, lambda name=name: _library(name)) for name in _LIBRARIES),  # type: ignore[misc]
+    ]
+    rows = [_check(name, check) for name, check in checks]
+    console.rows(rows, ("check", "state", "found", "how"))
+    missing = [row for row in rows if row["state"] == "missing"]
+    if missing:
+        first = missing[0]
+        raise EnvironmentFault(f"{', '.join(row['check'] for row in missing)}: {first['found']}", first["how"])
+
+
+def _check(name: str, check: Callable[[], str]) -> dict[str, Any]:
+    try:
+        return {"check": name, "state": "ok", "found": check(), "how": None}
+    except StreamgroupError as error:
+        return {"check": name, "state": "missing", "found": error.message, "how": error.hint}
+
+
+def _python() -> str:
+    return f"{platform.python_version()} ({sys.executable})"
+
+
+def _java() -> str:
+    from streamgroup.ingest.session import find_java
+
+    path, version = find_java()
+    return f"{version} ({path})"
+
+
+def _memory() -> str:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    if total < _MEMORY_GIB:
+        raise EnvironmentFault(f"{total:.1f} GiB, ingest needs {_MEMORY_GIB}", "use a machine with more memory")
+    return f"{total:.1f} GiB, {os.cpu_count()} cores"
+
+
+def _temporary() -> str:
+    folder = Path(tempfile.gettempdir())
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise EnvironmentFault(f"cannot write in {folder}: {error.strerror}", "set TMPDIR") from None
+    free = shutil.disk_usage(folder).free / 2**30
+    if free < _TEMPORARY_GIB:
+        raise EnvironmentFault(f"{folder} has {free:.1f} GiB free", "free some space, or set TMPDIR")
+    return f"{folder}, {free:.1f} GiB free"
+
+
+def _cache() -> str:
+    from streamgroup.replay.compile import cache_directory
+
+    folder = cache_directory()
+    if not os.access(folder, os.W_OK):
+        raise EnvironmentFault(f"cannot write in {folder}", "set STREAMGROUP_CACHE_DIR")
+    return str(folder)
+
+
+def _library(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        raise EnvironmentFault(f"{name} is not installed", f"pip install {name}") from None

@@ -1,0 +1,45 @@
+"""`export`: a trace for other tools."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from streamgroup.base.errors import UsageError
+from streamgroup.cli.console import Console
+
+__all__ = ["Options", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The flags of `export`."""
+
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A trace directory.", show_default=False)]
+    to: Annotated[
+        Literal["csv", "jsonl", "slb", "parquet"],
+        typer.Option("--to", help="The format; slb is `<seconds> TAB <key>` lines.", show_default=False),
+    ]
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write (default, or -: stdout).")
+    ] = None
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False
+
+
+def run(console: Console, options: Options) -> None:
+    """Write the tuples of a trace as one file for other tools."""
+    from streamgroup.traces.export import export
+    from streamgroup.traces.trace import open_trace
+
+    to_file = options.output is not None and str(options.output) != "-"
+    if not to_file and options.to == "parquet":
+        raise UsageError("Parquet does not go to stdout", "name a file with -o")
+    trace = open_trace(options.trace)
+    if to_file and options.output is not None:
+        rows = export(trace, options.to, options.output, overwrite=options.overwrite)
+        console.note(f"wrote {rows} tuples to {options.output}")
+    else:
+        export(trace, options.to, sys.stdout.buffer)
+        sys.stdout.buffer.flush()

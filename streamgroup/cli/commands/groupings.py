@@ -1,0 +1,67 @@
+"""`groupings`: what can be replayed through."""
+
+import inspect
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from streamgroup.base import discover
+from streamgroup.cli import sources
+from streamgroup.cli.command import Formatted
+from streamgroup.cli.console import Console
+from streamgroup.cli.families import GROUPINGS, complete_grouping
+
+__all__ = ["Options", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Formatted):
+    """The flags of `groupings`."""
+
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="One grouping.", autocompletion=complete_grouping, show_default=False),
+    ] = None
+
+
+def run(console: Console, options: Options) -> None:
+    """List the groupings; with a name, tell its parameters, their defaults and ranges, and where it comes from."""
+    if options.name is None:
+        names = discover.names(GROUPINGS)
+        console.rows([{"grouping": name, "about": sources.summary(f"{GROUPINGS}.{name}")} for name in names])
+        return
+    module = discover.load(GROUPINGS, options.name, "grouping")
+    parameters = [_parameter(name, field) for name, field in module.Params.model_fields.items()]
+    if console.form not in ("table", "markdown"):
+        console.record({"grouping": options.name, "about": _about(module), "parameters": parameters})
+        return
+    console.text(f"{options.name}: {_about(module)}\n")
+    if parameters:
+        console.rows(parameters)
+    else:
+        console.text("no parameters")
+
+
+def _about(module: Any) -> str:
+    """Join what the module and its state say of themselves: the latter names the paper."""
+    texts = [inspect.getdoc(module) or ""]
+    states = [
+        state
+        for state in vars(module).values()
+        if isinstance(state, type) and state.__module__ == module.__name__ and hasattr(state, "choose")
+    ]
+    texts += [inspect.getdoc(state) or "" for state in states]
+    return "\n\n".join(text for text in texts if text)
+
+
+def _parameter(name: str, field: Any) -> dict[str, Any]:
+    limits = {side: getattr(limit, side) for limit in field.metadata for side in ("ge", "gt", "le", "lt")
+              if hasattr(limit, side)}  # fmt: skip
+    signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+    return {
+        "parameter": name,
+        "default": None if field.is_required() else field.default,
+        "range": " and ".join(f"{signs[side]} {limit}" for side, limit in limits.items()) or None,
+        "about": field.description,
+    }

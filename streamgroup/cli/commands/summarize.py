@@ -1,0 +1,86 @@
+"""`summarize`: many runs in one table."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamgroup.base.errors import GateError
+from streamgroup.cli.command import Formatted
+from streamgroup.cli.console import Console
+
+__all__ = ["Options", "run"]
+
+# What people see of each run unless they choose.
+_SHOWN = (
+    "peak_to_mean", "imbalance", "replication_factor", "throughput_tps", "latency_p50_ms", "latency_p99_ms",
+    "latency_max_ms",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Formatted):
+    """The flags of `summarize`."""
+
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Run directories, or directories that hold some.", show_default=False),
+    ]
+    by: Annotated[
+        list[str],
+        typer.Option("--by", metavar="COLUMNS", help="Average over all other options, as in grouping,workers."),
+    ] = ()  # type: ignore[assignment]
+    metrics: Annotated[
+        list[str], typer.Option("--metrics", metavar="NAMES", help="Metrics to show (people see a few, programs all).")
+    ] = ()  # type: ignore[assignment]
+    where: Annotated[
+        str | None, typer.Option("--where", metavar="CONDITIONS", help="Only these runs, as in workers>=16,seed=0.")
+    ] = None
+    relative_to: Annotated[
+        str | None, typer.Option("--relative-to", metavar="GROUPING", help="Add ratios to this grouping.")
+    ] = None
+    fail_on: Annotated[
+        list[str],
+        typer.Option("--fail-on", metavar="CONDITIONS", help="Exit 5 where one is true, as in peak_to_mean>1.2."),
+    ] = ()  # type: ignore[assignment]
+
+
+def run(console: Console, options: Options) -> None:
+    """Read runs and print them as one table: chosen, averaged, compared with a baseline, held to conditions."""
+    from streamgroup.study.summarize import check_gate, load_runs, summarize
+
+    metrics = _split(options.metrics)
+    frame = load_runs(options.runs)
+    people = console.form in ("table", "markdown")
+    table = summarize(
+        frame,
+        by=_split(options.by),
+        metrics=metrics or (_SHOWN if people else ()),
+        where=options.where,
+        relative_to=options.relative_to,
+    )
+    broken = []
+    if options.fail_on:
+        judged = summarize(frame, by=_split(options.by), where=options.where, relative_to=options.relative_to)
+        broken = [line for condition in options.fail_on for line in check_gate(judged, condition)]
+    rows = table.to_dicts()
+    console.rows(rows, _varying(table.columns, rows) if people and not options.by else table.columns)
+    if broken:
+        raise GateError("; ".join(broken), "see the runs named")
+
+
+def _split(texts: list[str]) -> list[str]:
+    return [piece.strip() for text in texts for piece in text.split(",") if piece.strip()]
+
+
+def _varying(columns: list[str], rows: list[dict[str, object]]) -> list[str]:
+    """Leave out the options that are the same in all runs, but never what names a run."""
+    from streamgroup.study.run import OPTION_COLUMNS
+
+    always = {"trace", "grouping", "workers"}
+    return [
+        name
+        for name in columns
+        if name in always or name not in {*OPTION_COLUMNS, "schema_version"} or len({row[name] for row in rows}) > 1
+    ]

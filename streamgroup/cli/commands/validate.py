@@ -1,0 +1,34 @@
+"""`validate`: a trace held to the format."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamgroup.base.errors import DataError
+from streamgroup.cli.command import Formatted
+from streamgroup.cli.console import Console
+
+__all__ = ["Options", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Formatted):
+    """The flags of `validate`."""
+
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A trace directory.", show_default=False)]
+
+
+def run(console: Console, options: Options) -> None:
+    """Check every promise of the trace format; exit 4 when one is broken, 0 when there are only notes."""
+    from streamgroup.traces.validate import validate
+
+    findings = [finding._asdict() for finding in validate(options.trace)]
+    errors = sum(finding["level"] == "error" for finding in findings)
+    if findings or console.form != "table":
+        console.rows(findings, ("level", "check", "message"))
+    if errors:
+        raise DataError(f"{options.trace} breaks {errors} of the format's promises", "make the trace again")
+    if console.form == "table":
+        console.text(f"ok: {options.trace} is as the trace format says")

@@ -1,0 +1,118 @@
+"""Where output goes: results to stdout, all else to stderr and only as much as was asked for."""
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streamgroup.base.tables import Format, Row, render
+
+__all__ = ["Bar", "Console"]
+
+
+@dataclass(frozen=True)
+class Console:
+    """The output of one command: its format, and how much it tells on stderr."""
+
+    form: Format = "table"
+    quiet: bool = False
+    verbose: bool = False
+
+    def rows(self, rows: Sequence[Row], columns: Sequence[str] | None = None) -> None:
+        """Print a table in the chosen format."""
+        self._write(rows, self.form, columns)
+
+    def record(self, record: Row, shown: Sequence[Row] | None = None) -> None:
+        """Print one object: a line for each value for people, one object or one row for programs.
+
+        `shown` are the rows that people see instead of all values.
+        """
+        if self.form in ("table", "markdown"):
+            rows = [{"name": name, "value": value} for name, value in record.items()] if shown is None else shown
+            self._write(rows, self.form, None)
+        elif self.form == "json":
+            ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+            self.text(json.dumps(record, indent=2, ensure_ascii=ascii_only, allow_nan=False))
+        else:
+            self._write([record], self.form, None)
+
+    def text(self, text: str) -> None:
+        """Print a line of the result."""
+        sys.stdout.write(f"{text}\n")
+
+    def note(self, text: str) -> None:
+        """Tell something on stderr, unless --quiet."""
+        if not self.quiet:
+            sys.stderr.write(f"{text}\n")
+
+    def warn(self, text: str) -> None:
+        """Warn on stderr, unless --quiet."""
+        self.note(f"warning: {text}")
+
+    def detail(self, text: str) -> None:
+        """Tell on stderr what only --verbose wants to know."""
+        if self.verbose and not self.quiet:
+            sys.stderr.write(f"{text}\n")
+
+    def bar(self, unit: str) -> "Bar":
+        """Give a progress bar, which shows itself only on a terminal."""
+        return Bar(unit, shown=not self.quiet and sys.stderr.isatty())
+
+    def _write(self, rows: Sequence[Row], form: Format, columns: Sequence[str] | None) -> None:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(render(rows, form, columns=columns, width=width, encoding=encoding))
+
+
+class Bar:
+    """Progress in steps, each of a number of things; counts also where it shows nothing."""
+
+    def __init__(self, unit: str, *, shown: bool) -> None:
+        self.shown = shown
+        self.done = 0
+        self._unit = unit
+        self._begun = time.perf_counter()
+        self._bar: Any = None
+
+    def start(self, total: int | None, text: str) -> None:
+        """Begin a step; the one before ends."""
+        self.close()
+        self.done = 0
+        self._begun = time.perf_counter()
+        if self.shown:
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                total=total, desc=text, unit=self._unit, unit_scale=True, ascii=True, leave=False, file=sys.stderr
+            )
+
+    def advance(self, done: int) -> None:
+        """Count what is done."""
+        self.done += done
+        if self._bar is not None:
+            self._bar.update(done)
+
+    @property
+    def seconds(self) -> float:
+        """Tell how long the step has lasted."""
+        return time.perf_counter() - self._begun
+
+    def close(self) -> None:
+        """Take the bar off the terminal."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def __enter__(self) -> "Bar":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def listed(record: Mapping[str, Any], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Turn some values of a record into rows of name and value; what is null is left out."""
+    return [{"name": name, "value": record[name]} for name in names if record.get(name) is not None]

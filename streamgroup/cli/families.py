@@ -1,0 +1,119 @@
+"""Readers, generators and groupings as the command line sees them: by file name, imported only when one is used."""
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from streamgroup.base import discover
+from streamgroup.base.errors import UsageError
+from streamgroup.cli import sources
+from streamgroup.cli.command import as_command
+
+__all__ = ["GENERATORS", "GROUPINGS", "READERS", "Own", "complete_grouping", "family_group", "flags_of"]
+
+READERS = "streamgroup.ingest.readers"
+GENERATORS = "streamgroup.ingest.generators"
+GROUPINGS = "streamgroup.groupings"
+
+Own = dict[str, tuple[Any, Any]]
+
+
+def complete_grouping(incomplete: str) -> list[str]:
+    """Complete a grouping's name, as long as it has no parameters yet."""
+    return [name for name in discover.names(GROUPINGS) if name.startswith(incomplete)]
+
+
+def flags_of(model: Any) -> Own:
+    """Make a flag of every field of a pydantic model; the model itself checks the values."""
+    return {name: _flag(name, field) for name, field in model.model_fields.items()}
+
+
+def _flag(name: str, field: Any) -> tuple[Any, Any]:
+    flag = f"--{name.replace('_', '-')}"
+    pieces = [field.description or "", *(f"[{bound}]" for bound in map(_bound, field.metadata) if bound)]
+    if field.is_required():
+        pieces.append("[required]")
+    elif field.default is not None:
+        pieces.append(f"[default: {str(field.default).lower() if field.annotation is bool else field.default}]")
+    text = " ".join(piece for piece in pieces if piece)
+    if field.annotation is bool:
+        return Annotated[bool | None, typer.Option(f"{flag}/--no-{flag[2:]}", help=text)], None
+    metavar = {int: "INTEGER", float: "NUMBER"}.get(field.annotation, "VALUE")
+    return Annotated[str | None, typer.Option(flag, metavar=metavar, help=text)], None
+
+
+def _bound(limit: Any) -> str:
+    signs = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
+    return ", ".join(f"{sign} {getattr(limit, name)}" for name, sign in signs if hasattr(limit, name))
+
+
+class _Member(TyperCommand):
+    """A command whose flags are put together when they are first asked for."""
+
+    make: Callable[[], Callable[..., None]]
+    _whole: TyperCommand | None = None
+
+    def whole(self) -> Any:
+        """Give the command with all its flags."""
+        if self._whole is None:
+            single = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+            single.command(name=self.name)(self.make())
+            self._whole = typer.main.get_command(single)  # type: ignore[assignment]
+        return self._whole
+
+    def get_params(self, ctx: Any) -> Any:
+        return self.whole().get_params(ctx)
+
+    def invoke(self, ctx: Any) -> Any:
+        return self.whole().invoke(ctx)
+
+
+class _Family(TyperGroup):
+    """A group with a command for each member of a family, found by file name."""
+
+    package: str
+    kind: str
+    make: Callable[[str], Callable[..., None]]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        del ctx
+        return [name.replace("_", "-") for name in discover.names(self.package)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands:
+            known = self.list_commands(ctx)
+            if cmd_name not in known:
+                raise UsageError(f"there is no {self.kind} {cmd_name!r}", discover.suggest(cmd_name, known))
+            text = sources.summary(f"{self.package}.{cmd_name.replace('-', '_')}")
+            member = _Member(cmd_name, help=text, rich_markup_mode=None)
+            member.make = partial(type(self).make, cmd_name)
+            self.commands[cmd_name] = member
+        return self.commands[cmd_name]
+
+
+def family_group(
+    package: str, kind: str, run: Callable[..., None], options: type[Any], own: Callable[[str], Own]
+) -> typer.Typer:
+    """Make a command that takes a member of a family first: `run(member, console, options, own values)`."""
+
+    def make(name: str) -> Callable[..., None]:
+        return as_command(partial(run, name), options, own(f"{package}.{name.replace('-', '_')}"))
+
+    def begin(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+            raise typer.Exit(2)
+
+    members = type("Family", (_Family,), {"package": package, "kind": kind, "make": staticmethod(make)})
+    return typer.Typer(
+        cls=members,
+        callback=begin,
+        help=inspect.getdoc(run),
+        invoke_without_command=True,
+        rich_markup_mode=None,
+        subcommand_metavar=f"{kind.upper()} [ARGS]...",
+    )

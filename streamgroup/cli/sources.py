@@ -1,0 +1,96 @@
+"""What a member of a family says of itself, read from its source: importing it would load numpy or Spark's readers.
+
+`--help` and completion must answer at once. A summary is the first line of a docstring; a pydantic model of options
+is made from its class statement alone, which needs no more than pydantic and the standard library.
+"""
+
+import ast
+import importlib
+import importlib.util
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+__all__ = ["model_of", "reader_model", "summary"]
+
+_LIGHT = {"pydantic"}
+
+
+@cache
+def _source(module: str) -> ast.Module:
+    package, _, name = module.rpartition(".")
+    folder = importlib.util.find_spec(package)
+    assert folder is not None
+    assert folder.submodule_search_locations
+    path = Path(folder.submodule_search_locations[0]) / f"{name}.py"
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def summary(module: str) -> str:
+    """Give the first line of a module's docstring."""
+    text = ast.get_docstring(_source(module)) or ""
+    return text.splitlines()[0] if text else ""
+
+
+def model_of(module: str, name: str) -> Any:
+    """Give a pydantic model of a module, made from its class statement if that is enough, else imported."""
+    space: dict[str, Any] = {"__name__": module}
+    try:
+        for node in _source(module).body:
+            if _is_light(node) or (isinstance(node, ast.ClassDef) and node.name == name):
+                exec(compile(ast.Module([node], []), module, "exec"), space)
+            elif isinstance(node, ast.Assign):
+                _try_constant(node, space)
+        return space[name]
+    except (ImportError, KeyError, NameError):
+        return getattr(importlib.import_module(module), name)
+
+
+def _try_constant(node: ast.Assign, space: dict[str, Any]) -> None:
+    try:
+        exec(compile(ast.Module([node], []), "constant", "exec"), space)
+    except NameError:
+        return
+
+
+def _is_light(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        names = [node.module or ""]
+    elif isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    else:
+        return False
+    roots = {name.split(".")[0] for name in names}
+    return roots <= _LIGHT | sys.stdlib_module_names
+
+
+def reader_model(module: str, reader: str = "Reader") -> Any:
+    """Give the options model of a reader's class: its own `Options`, or that of the nearest base that has one."""
+    tree = _source(module)
+    shape = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == reader)
+    for node in shape.body:
+        target, value = None, None
+        if isinstance(node, ast.AnnAssign):
+            target, value = node.target, node.value
+        elif isinstance(node, ast.Assign):
+            target, value = node.targets[0], node.value
+        elif isinstance(node, ast.ClassDef) and node.name == "Options":
+            break
+        if isinstance(target, ast.Name) and target.id == "Options" and isinstance(value, ast.Name):
+            return model_of(*_origin(tree, module, value.id))
+    else:
+        for base in shape.bases:
+            if isinstance(base, ast.Name):
+                return reader_model(*_origin(tree, module, base.id))
+    return getattr(importlib.import_module(module), reader).Options
+
+
+def _origin(tree: ast.Module, module: str, name: str) -> tuple[str, str]:
+    """Tell which module defines a name, and under what name: this one, or the one it is imported from."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    return node.module, alias.name
+    return module, name
