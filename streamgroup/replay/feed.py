@@ -33,8 +33,8 @@ class Ready(NamedTuple):
 
 
 def cost_ns(cost_us: NDArray[np.float32]) -> I64:
-    """Give base costs in whole ns, halves to even."""
-    return np.rint(cost_us.astype(np.float64) * 1000.0).astype(np.int64)
+    """Give base costs in whole ns, halves to even; what no int64 holds becomes 2^62, which no service may last."""
+    return np.minimum(np.rint(cost_us.astype(np.float64) * 1000.0), 2.0**62).astype(np.int64)
 
 
 class SourceRule:

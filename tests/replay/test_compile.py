@@ -1,0 +1,194 @@
+"""The traps of a compiled loop with a cache on disk, each sprung on purpose."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import streamgroup
+from streamgroup.base.errors import UsageError
+from streamgroup.replay.compile import cache_directory, check_shape, compiled_loop
+from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.run import replay
+from streamgroup.replay.selection import select
+from streamgroup.traces.trace import open_trace
+from tests.traces_by_hand import write_trace
+
+PACKAGE = Path(streamgroup.__file__).parent
+PROGRAM = """
+import json, sys
+from streamgroup.replay.compile import compiled_loop
+from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.run import replay
+from streamgroup.replay.selection import select
+from streamgroup.traces.trace import open_trace
+trace, grouping = sys.argv[1:]
+outcome = replay(open_trace(trace), ReplayOptions(grouping=grouping, workers=4))
+chosen = select(grouping)
+stats = compiled_loop(chosen.name, chosen.outside_digest).stats
+hits, misses = sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
+print(json.dumps({"loads": outcome.worker.tuples.tolist(), "hits": hits, "misses": misses}))
+"""
+OUTSIDE = """
+from typing import NamedTuple
+from streamgroup.groupings.protocol import Context, GroupingParams
+
+class Params(GroupingParams):
+    pass
+
+class Fixed(NamedTuple):
+    worker: int
+
+    def choose(self, source: int, key: int, now: int) -> int:
+        return self.worker if key != 1 else %d
+
+def start(params: Params, context: Context) -> Fixed:
+    return Fixed(1)
+"""
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tuples = [(place * 1000, b"k%d" % (place % 10), None) for place in range(1000)]
+    return write_trace(tmp_path_factory.mktemp("compile") / "t", tuples)
+
+
+def begin(trace: Path, grouping: str, cache: Path, package: Path = PACKAGE) -> "subprocess.Popen[str]":
+    env = {**os.environ, "STREAMGROUP_CACHE_DIR": str(cache), "PYTHONPATH": str(package.parent)}
+    command = [sys.executable, "-c", PROGRAM, str(trace), grouping]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, cwd=package.parent)
+
+
+def result(process: "subprocess.Popen[str]") -> dict[str, Any]:
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def interpreted_loads(trace: Path, grouping: str) -> list[int]:
+    outcome = replay(open_trace(trace), ReplayOptions(grouping=grouping, workers=4), interpreted=True)
+    loads: list[int] = outcome.worker.tuples.tolist()
+    return loads
+
+
+def test_an_edited_grouping_or_kernel_runs_as_edited(trace: Path, tmp_path: Path) -> None:
+    package = tmp_path / "copy" / "streamgroup"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    cache = tmp_path / "cache"
+    before = result(begin(trace, "pkg", cache, package))
+    assert before["loads"] == interpreted_loads(trace, "pkg")
+    again = result(begin(trace, "pkg", cache, package))
+    assert (again["hits"], again["misses"]) == (1, 0)
+    kernel = package / "kernels" / "picks.py"
+    edited = re.sub(r"return np\.int64\(first\) \+ .*", "return np.int64(3)", kernel.read_text())
+    assert edited != kernel.read_text()
+    kernel.write_text(edited)
+    assert result(begin(trace, "pkg", cache, package))["loads"] == [0, 0, 0, 1000]
+
+
+def test_a_cold_start_side_by_side_mixes_nothing_up(trace: Path, tmp_path: Path) -> None:
+    texts = ["kg", "sg", "kg"]
+    started = [begin(trace, text, tmp_path) for text in texts]
+    for text, process in zip(texts, started, strict=True):
+        assert result(process)["loads"] == interpreted_loads(trace, text)
+    index = {path.name.split("-")[0] for path in tmp_path.rglob("*.nbi")}
+    assert {"loop.run_chunk_kg", "loop.run_chunk_sg"} <= index
+
+
+def test_a_grouping_outside_is_cached_until_it_changes(trace: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OUTSIDE % 2)
+    first = result(begin(trace, str(file), tmp_path / "cache"))
+    second = result(begin(trace, str(file), tmp_path / "cache"))
+    assert first["loads"] == second["loads"] == [0, 900, 100, 0]
+    assert (second["hits"], second["misses"]) == (1, 0)
+    file.write_text(OUTSIDE % 0)
+    assert result(begin(trace, str(file), tmp_path / "cache"))["loads"] == [100, 900, 0, 0]
+
+
+def test_every_kind_of_run_without_extras_is_one_compilation(trace: Path) -> None:
+    opened = open_trace(trace)
+    runs = [
+        ReplayOptions(grouping="kg", workers=3),
+        ReplayOptions(grouping="kg", workers=70, arrivals="rate=100", window="7"),
+        ReplayOptions(grouping="kg", workers=3, arrivals="poisson=100", network_delay="1ms", slowdown="1,2"),
+        ReplayOptions(grouping="kg", workers=3, spread_ties=True, speedup="0.7", service="3ms"),
+    ]
+    loop: Any = compiled_loop("kg")
+    before = len(loop.signatures)
+    for options in runs:
+        replay(opened, options)
+    assert len(loop.signatures) - before <= 1
+    for signature in loop.signatures:
+        arrays = [kind for kind in signature if type(kind).__name__ == "Array" and not kind.mutable]
+        assert len(arrays) >= 3, "the stream comes read-only"
+
+
+def test_the_cache_directory_names_the_code() -> None:
+    assert cache_directory() != cache_directory("0123")
+    assert cache_directory().parent == cache_directory("0123").parent
+
+
+class NoChoose(NamedTuple):
+    x: int
+
+
+class WrongNames(NamedTuple):
+    x: int
+
+    def choose(self, source: int, k: int, now: int) -> int:
+        return 0
+
+
+class Helper(NamedTuple):
+    x: int
+
+    def choose(self, source: int, key: int, now: int) -> int:
+        return 0
+
+    def helper(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ([1], "must return a NamedTuple"),
+        (NoChoose(1), "no method choose"),
+        (WrongNames(1), r"choose must take \(self, source, key, now\)"),
+        (Helper(1), "helper is not a hook"),
+    ],
+)
+def test_a_wrong_shape_is_told_in_one_line(state: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as error:
+        check_shape(state, "mine")
+    assert "\n" not in error.value.message
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("x = 1", "has no Params"),
+        ("def (", "does not import: SyntaxError"),
+        ("import nothing_of_that_name", "does not import: ModuleNotFoundError"),
+    ],
+)
+def test_a_broken_file_is_told_in_one_line(tmp_path: Path, content: str, words: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(content)
+    with pytest.raises(UsageError, match=words):
+        select(str(file))
+
+
+def test_arrays_of_the_trace_are_read_only(trace: Path) -> None:
+    for batch in open_trace(trace).batches():
+        assert isinstance(batch.timestamp, np.ndarray)
+        assert not batch.timestamp.flags.writeable

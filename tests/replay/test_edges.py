@@ -1,0 +1,212 @@
+"""The edges of a replay: one tuple, one worker, more workers than keys, windows, the end of the clock, overflow."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgroup.base.errors import DataError, StreamgroupError, UsageError
+from streamgroup.kernels import latencies
+from streamgroup.replay import clock, pairs
+from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.run import replay
+from streamgroup.replay.windows import WindowRule
+from streamgroup.traces.trace import Trace, open_trace
+from tests.traces_by_hand import Tuple, write_trace
+
+
+def opened(path: Path, tuples: list[Tuple]) -> Trace:
+    return open_trace(write_trace(path / "t", tuples))
+
+
+@pytest.mark.parametrize("grouping", ["sg", "kg", "pkg", "greedy_d:d=9"])
+def test_one_tuple(tmp_path: Path, grouping: str) -> None:
+    outcome = replay(opened(tmp_path, [(5, b"a", None)]), ReplayOptions(grouping=grouping, workers=3), interpreted=True)
+    assert outcome.worker.tuples.sum() == 1
+    assert outcome.last_finish_ns == 1_000_000
+    assert outcome.offered_load is None
+    assert outcome.window.number.tolist() == [0]
+
+
+def test_more_workers_than_keys(tmp_path: Path) -> None:
+    trace = opened(tmp_path, [(i, b"k%d" % (i % 2), None) for i in range(50)])
+    outcome = replay(trace, ReplayOptions(grouping="kg", workers=1000), interpreted=True)
+    assert (outcome.worker.tuples > 0).sum() <= 2
+    assert outcome.worker.keys.sum() == 2
+
+
+def test_latency_counts_from_the_arrival_in_the_trace(tmp_path: Path) -> None:
+    trace = opened(tmp_path, [(0, b"a", None)] * 3)
+    outcome = replay(trace, ReplayOptions(grouping="kg", workers=1, service="1s"), interpreted=True)
+    assert outcome.worker.latency_sum_ns == [6_000_000_000]
+    assert (outcome.latency_min_ns, outcome.latency_max_ns) == (1_000_000_000, 3_000_000_000)
+
+
+def test_negative_hashes_and_colliding_candidates_stay_in_range(tmp_path: Path) -> None:
+    keys = [b"polygenelubricants", b"PUFPaY9KxDAcGqfsorJp1R", b"", b"a"]
+    trace = opened(tmp_path, [(i, keys[i % 4], None) for i in range(64)])
+    for workers in (1, 2, 3, 5, 7):
+        for grouping in ("kg", "pkg", "greedy_d:d=5", "sg", "sg_random"):
+            outcome = replay(trace, ReplayOptions(grouping=grouping, workers=workers), interpreted=True)
+            assert outcome.worker.tuples.sum() == 64
+
+
+def test_an_empty_trace_is_refused(tmp_path: Path) -> None:
+    trace = opened(tmp_path, [])
+    with pytest.raises(DataError, match="empty"):
+        replay(trace, ReplayOptions(grouping="kg", workers=1))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"workers": 0}, "-n 0"),
+        ({"workers": 70_000}, "-n 70000"),
+        ({"sources": 0}, "--sources 0"),
+        ({"arrivals": "rate"}, "needs a value"),
+        ({"arrivals": "rate=0"}, "not between"),
+        ({"arrivals": "rate=x"}, "not a number"),
+        ({"arrivals": "sometimes"}, "no kind 'sometimes'"),
+        ({"arrivals": "rate=5", "speedup": "2"}, "change the trace's times"),
+        ({"speedup": "0"}, "--speedup 0"),
+        ({"slowdown": "0"}, "--slowdown"),
+        ({"slowdown": "fast"}, "not a number"),
+        ({"service": "-1ms"}, "not a duration"),
+        ({"window": "0"}, "cannot be empty"),
+        ({"window": "10q"}, "not a time"),
+        ({"source_assignment": "hash"}, "no kind 'hash'"),
+        ({"seed": -1}, "not negative"),
+        ({"service": "0", "arrivals": "utilization=0.8"}, "mean cost over 0"),
+    ],
+)
+def test_wrong_options_are_told(tmp_path: Path, options: dict[str, object], words: str) -> None:
+    trace = opened(tmp_path, [(0, b"a", None)])
+    given_options = {"grouping": "kg", "workers": 2, **options}
+    with pytest.raises(UsageError, match=words):
+        replay(trace, ReplayOptions(**given_options), interpreted=True)  # type: ignore[arg-type]
+
+
+def test_a_finish_past_the_clock_is_refused(tmp_path: Path) -> None:
+    trace = opened(tmp_path, [(0, b"a", 1.0), (0, b"a", 9.1e12), (0, b"a", 3e38)])
+    with pytest.raises(DataError, match="2\\^53"):
+        replay(trace, ReplayOptions(grouping="kg", workers=1), interpreted=True)
+    far = opened(tmp_path / "far", [(-(2**62), b"a", None), (2**62, b"a", None)])
+    with pytest.raises(DataError, match="146 years"):
+        replay(far, ReplayOptions(grouping="kg", workers=1), interpreted=True)
+    slow = opened(tmp_path / "slow", [(0, b"a", None)] * 600)
+    with pytest.raises(DataError, match="146 years"):
+        replay(slow, ReplayOptions(grouping="kg", workers=1, service="100d"), interpreted=True)
+
+
+def test_sums_of_latencies_pass_two_to_the_63(tmp_path: Path) -> None:
+    service = 8_000_000_000_000_000
+    trace = opened(tmp_path, [(0, b"a", None)] * 400)
+    outcome = replay(trace, ReplayOptions(grouping="kg", workers=1, service=f"{service}ns"), interpreted=True)
+    assert outcome.worker.latency_sum_ns == [service * 400 * 401 // 2]
+    assert sum(outcome.window.latency_sum_ns) == service * 400 * 401 // 2 > 2**63
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.integers(0, 400), min_size=1, max_size=120),
+    st.sampled_from(["1%", "7%", "100%", "33.3%", "0.1%", "1", "7", "50", "200", "1us", "130ns", "1s"]),
+    st.integers(1, 50),
+)
+def test_every_tuple_has_its_window(gaps: list[int], text: str, size: int) -> None:
+    arrival = np.cumsum(np.array([0, *gaps[1:]], dtype=np.int64))
+    count = len(arrival)
+    rule = WindowRule(text, count)
+    found = np.empty(count, dtype=np.int64)
+    for offset in range(0, count, size):
+        chunk = arrival[offset : offset + size]
+        places, numbers = rule.begins(offset, chunk)
+        assert places[0] == 0
+        assert (np.diff(places) > 0).all()
+        found[offset : offset + len(chunk)] = np.repeat(numbers, np.diff(places, append=len(chunk)))
+    if text.endswith("%"):
+        share = Fraction(text[:-1]) / 100
+        expected = [i // (share * count) for i in range(count)]
+    elif text.isdigit():
+        expected = [i // int(text) for i in range(count)]
+    else:
+        width = {"1us": 1000, "130ns": 130, "1s": 10**9}[text]
+        expected = [int(a) // width for a in arrival]
+    assert found.tolist() == expected
+
+
+def test_windows_sum_to_the_total_whatever_their_length(tmp_path: Path) -> None:
+    trace = opened(tmp_path, [(i * 700, b"k%d" % (i % 5), None) for i in range(257)])
+    for window in ("1%", "100", "3", "10ms", "1d"):
+        outcome = replay(trace, ReplayOptions(grouping="pkg", workers=3, window=window), interpreted=True)
+        assert outcome.window.tuples.sum() == 257
+        assert np.array_equal(outcome.window.tuples.sum(axis=0), outcome.worker.tuples)
+        assert outcome.window.busy_ns.sum() == 257_000_000
+        assert sum(outcome.window.latency_sum_ns) == sum(outcome.worker.latency_sum_ns)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6), st.booleans()), max_size=300), st.booleans())
+def test_pairs_are_counted_by_both_structures(touches: list[tuple[int, int, bool]], in_bits: bool) -> None:
+    found = pairs.make_pairs(31, 7, max_bits=1000 if in_bits else 0)
+    run: set[tuple[int, int]] = set()
+    window: set[tuple[int, int]] = set()
+    for key, worker, ends in touches:
+        if ends:
+            found.forget_window()
+            window.clear()
+        expected = 0 if (key, worker) in window else 1 if (key, worker) in run else 3
+        assert found.touch(key, worker) == expected
+        window.add((key, worker))
+        run.add((key, worker))
+    for key in range(31):
+        assert found.workers_of(key) == len({pair for pair in run if pair[0] == key})
+
+
+def test_the_hash_set_of_pairs_grows() -> None:
+    found = pairs.make_pairs(1 << 40, 64, max_bits=0)
+    assert isinstance(found, pairs.HashPairs)
+    for key in range(40_000):
+        if found.is_full(1):
+            found = pairs.grown(found)
+        assert found.touch(key * 977, key % 64) == 3
+    assert found.slot.shape[0] >= 80_000
+    assert all(found.touch(key * 977, key % 64) == 0 for key in range(0, 40_000, 37))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**62))
+def test_a_latency_is_in_its_bucket_and_near_its_middle(ns: int) -> None:
+    bucket = int(latencies.bucket_of(ns))
+    bounds = latencies.lower_bounds()
+    assert 0 <= bucket < latencies.BUCKETS == len(bounds)
+    assert abs(float(latencies.middle(bucket)) - ns) <= 0.005 * ns
+    if ns < 2**52:
+        assert bounds[bucket] <= ns
+        assert bucket + 1 == len(bounds) or ns < bounds[bucket + 1]
+
+
+def test_buckets_are_never_too_many() -> None:
+    assert int(latencies.bucket_of(2**62)) == latencies.BUCKETS - 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.fractions(min_value=Fraction(1, 50), max_value=10**9),
+    st.integers(0, 2**40),
+    st.integers(1, 60),
+)
+def test_constant_arrivals_are_exact_anywhere(spacing: Fraction, offset: int, size: int) -> None:
+    try:
+        arrivals = clock.ConstantArrivals(spacing, offset + size)
+    except StreamgroupError:
+        return
+    expected = [(offset + i) * spacing.numerator // spacing.denominator for i in range(size)]
+    assert arrivals.chunk(offset, None, size).tolist() == expected
+
+
+def test_a_thousand_million_steps_of_a_millisecond_end_exactly() -> None:
+    arrivals = clock.ConstantArrivals(Fraction(10**6), 10**9 + 1)
+    assert arrivals.chunk(10**9, None, 1).tolist() == [10**15]

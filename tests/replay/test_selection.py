@@ -1,0 +1,56 @@
+"""The text of `-g`."""
+
+import pytest
+
+from streamgroup.base.errors import UsageError
+from streamgroup.replay.selection import select, split_text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("kg", ("kg", [])),
+        ("fish:alpha=0,0.2,epoch=1000,2000", ("fish", [("alpha", ["0", "0.2"]), ("epoch", ["1000", "2000"])])),
+        ("./mine.py:x=1", ("./mine.py", [("x", ["1"])])),
+        ("a:b/mine.py", ("a:b/mine.py", [])),
+        ("pkg:", ("pkg", [])),
+    ],
+)
+def test_the_text_is_split_as_documented(text: str, expected: object) -> None:
+    assert split_text(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [("pkg", "pkg"), ("pkg:d=2", "pkg"), ("pkg:d=3", "pkg:d=3"), ("greedy_d:d=1", "greedy_d:d=1")],
+)
+def test_the_canonical_text_gives_what_is_not_the_default(text: str, canonical: str) -> None:
+    assert select(text).text == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("pgk", "no grouping 'pgk'"),
+        ("", "names no grouping"),
+        ("pkg:x=1", "no parameter 'x'"),
+        ("pkg:d=1,d=2", "twice"),
+        ("pkg:d=2,3", "several values"),
+        ("pkg:d=1..4..1", "several values"),
+        ("pkg:d", "is no parameter"),
+        ("pkg:d=0", "greater than or equal to 1"),
+        ("pkg:d=two", "integer"),
+        ("protocol", "no grouping 'protocol'"),
+        ("./nothing.py", "No such file"),
+    ],
+)
+def test_a_mistake_is_a_usage_error_that_says_what(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as error:
+        select(text)
+    assert error.value.exit_code == 2
+
+
+def test_a_misspelt_name_gets_a_suggestion() -> None:
+    with pytest.raises(UsageError) as error:
+        select("gredy_d")
+    assert error.value.hint == "did you mean 'greedy_d'?"
