@@ -1,10 +1,10 @@
 """The program: its commands, found by file name, its own flags, and what becomes of errors."""
 
-import contextlib
 import errno
 import importlib
-import os
+import io
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -18,6 +18,7 @@ from streamgroup.cli.failures import report
 __all__ = ["PACKAGE", "app", "main"]
 
 PACKAGE = "streamgroup.cli.commands"
+_NAME = "streamgroup"
 
 _EPILOG = (
     f"Options can also come from {ENVIRONMENT}<OPTION> variables and from a TOML file (--config); a flag wins over the "
@@ -29,22 +30,34 @@ _EPILOG = (
 class Program(TyperGroup):
     """The group of all commands; every error ends here as one line and an exit code."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
         """Run a command line and exit; with `standalone_mode` off, give the exit code."""
+        del prog_name
         for stream in (sys.stdout, sys.stderr):
             # An encoding that lacks a character must not end a run.
-            with contextlib.suppress(AttributeError):
-                stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-        extra["prog_name"] = "streamgroup"
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
         try:
-            code = super().main(*args, standalone_mode=False, **extra) or 0
+            code = super().main(args, _NAME, complete_var, False, windows_expand_args, **extra) or 0
         except SystemExit as stop:
             code = 0 if _is_broken_pipe(stop.__context__) else stop.code
         except Exception as error:  # noqa: BLE001 (the end of the line for all errors)
-            code = report(error, debug="--debug" in sys.argv or bool(os.environ.get(f"{ENVIRONMENT}DEBUG")))
+            code = report(error, debug="--debug" in (sys.argv if args is None else args))
         if standalone_mode:
             sys.exit(code)
         return code
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Name the commands, sorted."""
+        return sorted(super().list_commands(ctx))
 
 
 def _is_broken_pipe(error: BaseException | None) -> bool:
@@ -63,7 +76,9 @@ def _program(
     context: typer.Context,
     config: Annotated[
         Path | None,
-        typer.Option("--config", metavar="FILE", help="TOML file with options.", envvar=variable("config")),
+        typer.Option(
+            "--config", metavar="FILE", help="TOML file with options.", envvar=variable("config"), show_envvar=False
+        ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Results and errors only.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Tell timings too.")] = False,
@@ -81,7 +96,7 @@ def _program(
 
 def _build() -> typer.Typer:
     program = typer.Typer(
-        name="streamgroup",
+        name=_NAME,
         cls=Program,
         callback=_program,
         invoke_without_command=True,

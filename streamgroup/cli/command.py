@@ -82,10 +82,7 @@ def _with_variable(name: str, annotation: Any) -> Any:
 
 
 def _parameters(kind: type[Any]) -> list[Parameter]:
-    """Turn the fields of a dataclass into parameters, those of its bases last."""
-    inherited = {field.name for base in kind.__mro__[1:] if dataclasses.is_dataclass(base) for field in _fields(base)}
-    fields = sorted(_fields(kind), key=lambda field: field.name in inherited)
-    return [_parameter(field.name, field.type, _default(field)) for field in fields]
+    return [_parameter(field.name, field.type, _default(field)) for field in _fields(kind)]
 
 
 def _fields(kind: Any) -> Sequence[dataclasses.Field[Any]]:
@@ -110,9 +107,12 @@ def as_command(
     `options` are its flags, as a dataclass. `own` are flags known only by name, each an annotation and a default;
     what was given of them goes to `run(console, options, own)` as a dict.
     """
+    inherited = {field.name for field in _fields(Formatted)}
     flags = _parameters(options)
     more = [_parameter(name, annotation, default) for name, (annotation, default) in (own or {}).items()]
     common = _parameters(Common)
+    listed = [*(flag for flag in flags if flag.name not in inherited), *more]
+    listed += [flag for flag in flags if flag.name in inherited]
 
     def call(**values: Any) -> None:
         outer = values.pop("context").obj or {}
@@ -128,7 +128,7 @@ def as_command(
     context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
     call.__doc__ = inspect.getdoc(run)
     call.__annotations__ = {}
-    call.__signature__ = inspect.Signature([context, *flags, *more, *common])  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature([context, *listed, *common])  # type: ignore[attr-defined]
     return call
 
 

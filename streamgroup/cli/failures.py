@@ -3,6 +3,7 @@
 import errno
 import sys
 import traceback
+from typing import Any
 
 import typer
 
@@ -50,7 +51,7 @@ def _usage(error: typer.TyperException) -> tuple[str, str | None, int]:
     context = getattr(error, "ctx", None)
     if context is None:
         return message, None, error.exit_code
-    parameter = getattr(error, "param", None)
+    parameter: Any = getattr(error, "param", None)
     source = context.get_parameter_source(parameter.name) if parameter is not None and parameter.name else None
     if source is not None and source.name == "ENVIRONMENT":
         message += f" (from {parameter.envvar})"

@@ -19,6 +19,8 @@ READERS = "streamgroup.ingest.readers"
 GENERATORS = "streamgroup.ingest.generators"
 GROUPINGS = "streamgroup.groupings"
 
+_WORD = 1 << 62
+
 Own = dict[str, tuple[Any, Any]]
 
 
@@ -34,12 +36,12 @@ def flags_of(model: Any) -> Own:
 
 def _flag(name: str, field: Any) -> tuple[Any, Any]:
     flag = f"--{name.replace('_', '-')}"
-    pieces = [field.description or "", *(f"[{bound}]" for bound in map(_bound, field.metadata) if bound)]
-    if field.is_required():
-        pieces.append("[required]")
-    elif field.default is not None:
-        pieces.append(f"[default: {str(field.default).lower() if field.annotation is bool else field.default}]")
-    text = " ".join(piece for piece in pieces if piece)
+    text = field.description or name
+    notes = ["required"] if field.is_required() else []
+    if field.default is not None and not field.is_required():
+        notes = [f"default: {str(field.default).lower() if field.annotation is bool else field.default}"]
+    notes += [bound for bound in map(_bound, field.metadata) if bound]
+    text = f"{text[0].upper()}{text[1:]}." + (f"  [{'; '.join(notes)}]" if notes else "")
     if field.annotation is bool:
         return Annotated[bool | None, typer.Option(f"{flag}/--no-{flag[2:]}", help=text)], None
     metavar = {int: "INTEGER", float: "NUMBER"}.get(field.annotation, "VALUE")
@@ -47,8 +49,10 @@ def _flag(name: str, field: Any) -> tuple[Any, Any]:
 
 
 def _bound(limit: Any) -> str:
+    """Write a bound, unless it is only that of a 64-bit integer."""
     signs = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
-    return ", ".join(f"{sign} {getattr(limit, name)}" for name, sign in signs if hasattr(limit, name))
+    found = [(sign, getattr(limit, name)) for name, sign in signs if hasattr(limit, name)]
+    return ", ".join(f"{sign}{value}" for sign, value in found if abs(value) < _WORD)
 
 
 class _Member(TyperCommand):

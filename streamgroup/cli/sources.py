@@ -70,7 +70,8 @@ def reader_model(module: str, reader: str = "Reader") -> Any:
     tree = _source(module)
     shape = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == reader)
     for node in shape.body:
-        target, value = None, None
+        target: ast.expr | None = None
+        value: ast.expr | None = None
         if isinstance(node, ast.AnnAssign):
             target, value = node.target, node.value
         elif isinstance(node, ast.Assign):

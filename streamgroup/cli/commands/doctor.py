@@ -36,7 +36,7 @@ def run(console: Console, options: Options) -> None:
         ("memory", _memory),
         ("temporary files", _temporary),
         ("compiled code", _cache),
-        *((name, lambda name=name: _library(name)) for name in _LIBRARIES),  # type: ignore[misc]
+        *((name, lambda name=name: _library(name)) for name in _LIBRARIES),
     ]
     rows = [_check(name, check) for name, check in checks]
     console.rows(rows, ("check", "state", "found", "how"))
