@@ -108,3 +108,26 @@ def test_waiting_tuples_come_out_by_finish_and_worker(jobs: list[tuple[int, int]
         found.append((finish, worker, place))
     assert found == sorted(expected)
     assert pending.next_finish(waiting) == 2**63 - 1
+
+
+@pytest.mark.parametrize("interpreted", [True, False])
+@pytest.mark.parametrize("costs", [None, (1000.0, 2500.0, 400.5)])
+def test_a_declared_exception_sees_the_workers_as_they_are(
+    tmp_path: Path, interpreted: bool, costs: tuple[float, ...] | None
+) -> None:
+    oracle = Path(__file__).with_name("oracle.py")
+    tuples = [(i * 300, b"k%d" % (i % 9), costs[i % 3] if costs else None) for i in range(900)]
+    trace = open_trace(write_trace(tmp_path / "t", tuples))
+    slowdown = [1.0, 2.0, 0.5, 1.0]
+    options = ReplayOptions(grouping=str(oracle), workers=4, sources=3, slowdown="1,2,0.5,1")
+    outcome = replay(trace, options, interpreted=interpreted)
+    free, loads = [0.0] * 4, [0] * 4
+    for time, _, cost in tuples:
+        base = 1_000_000.0 if cost is None else cost * 1000
+        finish = [max(time * 1000, free[w]) + base * slowdown[w] for w in range(4)]
+        worker = finish.index(min(finish))
+        free[worker] = finish[worker]
+        loads[worker] += 1
+    assert outcome.worker.tuples.tolist() == loads
+    blind = replay(trace, ReplayOptions(grouping=f"{oracle}:blind=true", workers=4), interpreted=interpreted)
+    assert blind.worker.tuples.tolist() == [900, 0, 0, 0]
