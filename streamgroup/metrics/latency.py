@@ -1,5 +1,6 @@
 """Latency, finish - arrival: exact mean and extremes, percentiles by nearest rank from pooled histograms."""
 
+import functools
 from fractions import Fraction
 
 import numpy as np
@@ -38,11 +39,13 @@ def measure(outcome: Outcome) -> dict[str, Number]:
     return found
 
 
+@functools.cache
 def middles() -> NDArray[np.float64]:
-    """Give the middle of the whole numbers in every bucket: float64[BUCKETS], in ns."""
+    """Give the middle of the whole numbers in every bucket: float64[BUCKETS], in ns, read-only."""
     low = lower_bounds()
     high = np.maximum(np.append(low[1:] - 1, low[-1]), low)
     middle: NDArray[np.float64] = (low.astype(np.float64) + high.astype(np.float64)) / 2
+    middle.flags.writeable = False
     return middle
 
 

@@ -85,6 +85,8 @@ def test_one_tuple_on_more_workers_than_keys() -> None:
     assert found["idle_workers"] == 4
     assert found["offered_load"] is None
     assert found["latency_p50_ms"] == found["latency_max_ms"] == 1.0
+    window = tables(outcome_of(run, WINDOWS[0]))["windows"].row(0, named=True)
+    assert window["latency_p50_ms"] == window["latency_p99_ms"] == 1.0
 
 
 def test_nothing_takes_any_time() -> None:

@@ -75,6 +75,8 @@ def test_busy_times_past_64_bits() -> None:
 def test_deviations_whose_squares_pass_64_bits() -> None:
     table = np.array([[1 << 40, (1 << 40) + 2, 1 << 40, (1 << 40) + 2], [0, 4, 0, 4]], dtype=np.int64)
     assert row_deviation(table).tolist() == [1.0, 2.0]
+    wide = np.array([[0, 1 << 40]], dtype=np.int64)
+    assert row_deviation(wide).tolist() == [float(1 << 39)]
     small = np.arange(12, dtype=np.int64).reshape(3, 4)
     assert row_deviation(small).tolist() == [deviation(row) for row in small.tolist()]
 

@@ -10,6 +10,7 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.tables import render
+from streamgroup.groupings import kg
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
@@ -173,6 +174,15 @@ def test_one_tuple_and_one_worker(tmp_path: Path) -> None:
         assert row["latency_max_ms"] == 1.0
         assert row["offered_load"] is None
         assert row["idle_workers"] == workers - 1
+
+
+def test_a_grouping_file_whose_name_is_not_utf8(trace: Path, tmp_path: Path) -> None:
+    odd = tmp_path / "caf\udce9.py"
+    odd.write_bytes(Path(kg.__file__).read_bytes())
+    row = run_to_directory(trace, options(str(odd)), tmp_path / "a").row
+    assert row["grouping"].endswith("caf\\xe9.py")
+    assert pl.read_parquet(tmp_path / "a" / "summary.parquet")["grouping"].to_list() == [row["grouping"]]
+    assert json.loads((tmp_path / "a" / "run.json").read_text())["options"]["grouping"] == row["grouping"]
 
 
 def test_progress_is_told_every_tuple(trace: Path) -> None:
