@@ -33,6 +33,7 @@ __all__ = [
     "LAT_MIN",
     "MAX_TIME_NS",
     "NEVER",
+    "NO_WORKER",
     "PAIRS",
     "PLACE",
     "ROW",
@@ -50,7 +51,7 @@ __all__ = [
 MAX_TIME_NS = 1 << 62
 
 # Why the loop came back.
-DONE, FULL_PAIRS, FULL_PENDING, TOO_LATE = 0, 1, 2, 3
+DONE, FULL_PAIRS, FULL_PENDING, TOO_LATE, NO_WORKER = range(5)
 
 # Columns of a worker's row in `Meters.window` and `Meters.total`.
 TUPLES, BUSY, LATENCY_LOW, LATENCY_HIGH, WAIT_MAX, PAIRS, HEAD = range(7)
@@ -198,6 +199,7 @@ def run_chunk(
     worker_histogram = meters.worker_histogram
     source = state[NEXT_SOURCE]
     block = chosen.shape[0]
+    workers = np.uint64(free.shape[0])
     while True:
         stop = setup[END]
         if place < ends.shape[0] and ends[place] <= stop:
@@ -230,6 +232,10 @@ def run_chunk(
                         grouping.executed(done, what, reached, start, finish)
                 grouping.tick(now)
                 worker = np.int64(grouping.choose(source, key, now))
+                if np.uint64(worker) >= workers:
+                    why = NO_WORKER
+                    upto = j
+                    break
                 grouping.observe(source, key, worker, now)
                 chosen[j - i] = worker
                 if choices is not None:
@@ -247,6 +253,9 @@ def run_chunk(
                     source += 1
                     if source == sources:
                         source = 0
+            if why != DONE:
+                i = upto
+                break
             for j in range(i, upto):
                 now = arrivals[j]
                 w = np.uint64(chosen[j - i])
@@ -261,6 +270,7 @@ def run_chunk(
                 finish = start + duration
                 if finish > MAX_TIME_NS:
                     why = TOO_LATE
+                    upto = j
                     break
                 free[w] = finish
                 latency = finish - now
@@ -283,6 +293,7 @@ def run_chunk(
                     log.start[j] = start
                     log.finish[j] = finish
             if why != DONE:
+                i = upto
                 break
             for j in range(i, upto):
                 w = np.uint64(chosen[j - i])

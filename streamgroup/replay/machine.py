@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import DataError
+from streamgroup.base.errors import DataError, RunError
 from streamgroup.kernels.latencies import BUCKETS
 from streamgroup.replay import loop, pairs, pending
 from streamgroup.replay.feed import Ready
@@ -138,8 +138,13 @@ class Machine:
                 self._waiting = pending.grown(self._waiting)
             else:
                 seq = ready.offset + int(setup[loop.BEGIN])
+                if why == loop.NO_WORKER:
+                    raise RunError(
+                        f"the grouping chose a worker that there is not, for tuple {seq}",
+                        f"choose() must return 0..{workers - 1}",
+                    )
                 raise DataError(
-                    f"a tuple near number {seq} would finish past the clock's 146 years",
+                    f"tuple {seq} would finish past the clock's 146 years",
                     "the job is hopelessly overloaded: use --arrivals utilization=0.8, or a shorter --service",
                 )
         if count:

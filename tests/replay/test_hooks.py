@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamgroup.base.errors import RunError
 from streamgroup.replay import pending
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
@@ -131,3 +132,24 @@ def test_a_declared_exception_sees_the_workers_as_they_are(
     assert outcome.worker.tuples.tolist() == loads
     blind = replay(trace, ReplayOptions(grouping=f"{oracle}:blind=true", workers=4), interpreted=interpreted)
     assert blind.worker.tuples.tolist() == [900, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("worker", "interpreted"), [(-1, True), (4, True), (1 << 40, True), (-1, False)])
+def test_a_worker_that_there_is_not_stops_the_run(tmp_path: Path, interpreted: bool, worker: int) -> None:
+    trace = open_trace(write_trace(tmp_path / "t", [(i, b"a", None) for i in range(300)]))
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from typing import NamedTuple\n"
+        "import numpy as np\n"
+        "from streamgroup.groupings.protocol import GroupingParams as Params\n\n"
+        "class Bad(NamedTuple):\n"
+        "    seen: np.ndarray\n"
+        "    def choose(self, source, key, now):\n"
+        "        self.seen[0] += 1\n"
+        f"        return {worker} if self.seen[0] == 290 else 0\n\n"
+        "def start(params, context):\n"
+        "    return Bad(np.zeros(1, np.int64))\n"
+    )
+    with pytest.raises(RunError, match="a worker that there is not, for tuple 289") as error:
+        replay(trace, ReplayOptions(grouping=str(file), workers=4), interpreted=interpreted)
+    assert error.value.hint == "choose() must return 0..3"
