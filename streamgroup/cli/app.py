@@ -5,14 +5,14 @@ import importlib
 import io
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from streamgroup.base import discover
-from streamgroup.cli.command import ENVIRONMENT, as_command, variable
+from streamgroup.cli.command import ENVIRONMENT, LateCommand, as_command
 from streamgroup.cli.failures import report
 
 __all__ = ["PACKAGE", "app", "main"]
@@ -56,8 +56,20 @@ class Program(TyperGroup):
         return code
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Name the commands, sorted."""
-        return sorted(super().list_commands(ctx))
+        """Name the commands: their files."""
+        del ctx
+        return discover.names(PACKAGE)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import the file of a command, and no other."""
+        if cmd_name not in self.commands and cmd_name in self.list_commands(ctx):
+            module = importlib.import_module(f"{PACKAGE}.{cmd_name}")
+            self.commands[cmd_name] = (
+                typer.main.get_command(module.group(cmd_name))
+                if hasattr(module, "group")
+                else LateCommand.of(cmd_name, module.run, partial(as_command, module.run, module.Options))
+            )
+        return self.commands.get(cmd_name)
 
 
 def _is_broken_pipe(error: BaseException | None) -> bool:
@@ -74,12 +86,6 @@ def _version(wanted: bool) -> None:
 
 def _program(
     context: typer.Context,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config", metavar="FILE", help="TOML file with options.", envvar=variable("config"), show_envvar=False
-        ),
-    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Results and errors only.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Tell timings too.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback on errors.")] = False,
@@ -88,33 +94,22 @@ def _program(
     ] = False,
 ) -> None:
     """Replay recorded streams through any stream grouping: imbalance, latency and state cost, before you build it."""
-    context.obj = {"config": config, "quiet": quiet, "verbose": verbose, "debug": debug}
+    context.obj = {"quiet": quiet, "verbose": verbose, "debug": debug}
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
 
 
-def _build() -> typer.Typer:
-    program = typer.Typer(
-        name=_NAME,
-        cls=Program,
-        callback=_program,
-        invoke_without_command=True,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
-        epilog=_EPILOG,
-    )
-    for name in discover.names(PACKAGE):
-        module = importlib.import_module(f"{PACKAGE}.{name}")
-        if hasattr(module, "group"):
-            program.add_typer(module.group(), name=name)
-        else:
-            program.command(name=name)(as_command(module.run, module.Options))
-    return program
-
-
-app = _build()
+app = typer.Typer(
+    name=_NAME,
+    cls=Program,
+    callback=_program,
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+    epilog=_EPILOG,
+)
 
 
 def main() -> NoReturn:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import typer
+from typer.core import TyperCommand
 from typer.models import OptionInfo
 
 from streamgroup.base.errors import UsageError
@@ -24,7 +25,7 @@ from streamgroup.cli.config import read_defaults
 from streamgroup.cli.console import Console
 from streamgroup.cli.failures import report
 
-__all__ = ["ENVIRONMENT", "Common", "Formatted", "Parameter", "as_command", "variable"]
+__all__ = ["ENVIRONMENT", "Common", "Formatted", "LateCommand", "Parameter", "as_command", "variable"]
 
 ENVIRONMENT = "STREAMGROUP_"
 
@@ -32,10 +33,9 @@ Parameter = inspect.Parameter
 
 
 def _use_file(context: typer.Context, value: Path | None) -> Path | None:
-    path = value or (context.obj or {}).get("config")
-    if path is not None and not context.resilient_parsing:
-        context.default_map = read_defaults(path, context)
-        context.meta["config"] = str(path)
+    if value is not None and not context.resilient_parsing:
+        context.default_map = read_defaults(value, context)
+        context.meta["config"] = str(value)
     return value
 
 
@@ -99,6 +99,37 @@ def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=_with_variable(name, annotation))
 
 
+class LateCommand(TyperCommand):
+    """A command whose flags are put together when they are first asked for: a list of commands stays cheap."""
+
+    make: Callable[[], Callable[..., None]]
+    _whole: Any = None
+
+    @classmethod
+    def of(cls, name: str, about: str | Callable[..., None], make: Callable[[], Callable[..., None]]) -> "LateCommand":
+        """Name a command, with its help (or the function whose docstring that is) and what makes its function."""
+        text = about if isinstance(about, str) else inspect.getdoc(about)
+        command = cls(name, help=text, rich_markup_mode=None)
+        command.make = make
+        return command
+
+    def whole(self) -> Any:
+        """Give the command with all its flags."""
+        if self._whole is None:
+            single = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+            single.command(name=self.name)(self.make())
+            self._whole = typer.main.get_command(single)
+        return self._whole
+
+    def get_params(self, ctx: Any) -> Any:
+        """Give the flags and arguments."""
+        return self.whole().get_params(ctx)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        return self.whole().invoke(ctx)
+
+
 def as_command(
     run: Callable[..., None], options: type[Any], own: Mapping[str, tuple[Any, Any]] | None = None
 ) -> Callable[..., None]:
@@ -116,7 +147,7 @@ def as_command(
 
     def call(**values: Any) -> None:
         outer = values.pop("context").obj or {}
-        told = {name: values.pop(name) or outer.get(name) for name in ("config", "quiet", "verbose", "debug")}
+        told = {flag.name: values.pop(flag.name) or outer.get(flag.name) for flag in common}
         extra = {parameter.name: values.pop(parameter.name) for parameter in more}
         with _errors(debug=bool(told["debug"])):
             form = _form(values)

@@ -6,12 +6,12 @@ from functools import partial
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
 from streamgroup.cli import sources
-from streamgroup.cli.command import as_command
+from streamgroup.cli.command import LateCommand, as_command
 
 __all__ = ["GENERATORS", "GROUPINGS", "READERS", "Own", "complete_grouping", "family_group", "flags_of"]
 
@@ -55,27 +55,6 @@ def _bound(limit: Any) -> str:
     return ", ".join(f"{sign}{value}" for sign, value in found if abs(value) < _WORD)
 
 
-class _Member(TyperCommand):
-    """A command whose flags are put together when they are first asked for."""
-
-    make: Callable[[], Callable[..., None]]
-    _whole: TyperCommand | None = None
-
-    def whole(self) -> Any:
-        """Give the command with all its flags."""
-        if self._whole is None:
-            single = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-            single.command(name=self.name)(self.make())
-            self._whole = typer.main.get_command(single)  # type: ignore[assignment]
-        return self._whole
-
-    def get_params(self, ctx: Any) -> Any:
-        return self.whole().get_params(ctx)
-
-    def invoke(self, ctx: Any) -> Any:
-        return self.whole().invoke(ctx)
-
-
 class _Family(TyperGroup):
     """A group with a command for each member of a family, found by file name."""
 
@@ -93,19 +72,17 @@ class _Family(TyperGroup):
             if cmd_name not in known:
                 raise UsageError(f"there is no {self.kind} {cmd_name!r}", discover.suggest(cmd_name, known))
             text = sources.summary(f"{self.package}.{cmd_name.replace('-', '_')}")
-            member = _Member(cmd_name, help=text, rich_markup_mode=None)
-            member.make = partial(type(self).make, cmd_name)
-            self.commands[cmd_name] = member
+            self.commands[cmd_name] = LateCommand.of(cmd_name, text, partial(type(self).make, cmd_name))
         return self.commands[cmd_name]
 
 
 def family_group(
-    package: str, kind: str, run: Callable[..., None], options: type[Any], own: Callable[[str], Own]
+    name: str, package: str, kind: str, run: Callable[..., None], options: type[Any], own: Callable[[str], Own]
 ) -> typer.Typer:
     """Make a command that takes a member of a family first: `run(member, console, options, own values)`."""
 
-    def make(name: str) -> Callable[..., None]:
-        return as_command(partial(run, name), options, own(f"{package}.{name.replace('-', '_')}"))
+    def make(member: str) -> Callable[..., None]:
+        return as_command(partial(run, member), options, own(f"{package}.{member.replace('-', '_')}"))
 
     def begin(context: typer.Context) -> None:
         if context.invoked_subcommand is None:
@@ -114,10 +91,13 @@ def family_group(
 
     members = type("Family", (_Family,), {"package": package, "kind": kind, "make": staticmethod(make)})
     return typer.Typer(
+        name=name,
         cls=members,
         callback=begin,
         help=inspect.getdoc(run),
         invoke_without_command=True,
         rich_markup_mode=None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
         subcommand_metavar=f"{kind.upper()} [ARGS]...",
     )

@@ -28,9 +28,9 @@ class Options(Formatted):
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing trace.")] = False
 
 
-def group() -> typer.Typer:
+def group(name: str) -> typer.Typer:
     """Make the command, with a command below it for each generator."""
-    return family_group(GENERATORS, "generator", run, Options, _own)
+    return family_group(name, GENERATORS, "generator", run, Options, _own)
 
 
 def _own(module: str) -> Own:
