@@ -176,8 +176,8 @@ class Machine:
             head_tuples=total[:, loop.HEAD].copy() if detector else None,
         )
 
-    def window_table(self, finished: dict[int, int] | None) -> WindowTable:
-        """Give the windows, after `finish`; `finished` counts finishes by window number where windows are times."""
+    def window_table(self, width_ns: int | None, finished: dict[int, int] | None) -> WindowTable:
+        """Give the windows, after `finish`; `width_ns` and `finished` (by window number) where windows are times."""
         latency = np.concatenate([rows.latency for rows in self._rows])
         number = np.concatenate(self._numbers)
         by_finish = (
@@ -185,7 +185,7 @@ class Machine:
         )
         return WindowTable(
             number=number,
-            start_ns=np.concatenate(self._starts),
+            start_ns=np.concatenate(self._starts) if width_ns is None else number * np.int64(width_ns),
             tuples=np.concatenate([rows.tuples for rows in self._rows]),
             busy_ns=np.concatenate([rows.busy for rows in self._rows]),
             latency_min_ns=latency[:, 0].copy(),

@@ -60,8 +60,9 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     for name, value in (("-n", options.workers), ("--sources", options.sources)):
         if not 1 <= value <= _MOST:
             raise UsageError(f"{name} {value} is not between 1 and {_MOST}")
-    if options.seed < 0 or options.hash_seed < 0:
-        raise UsageError("--seed and --hash-seed are not negative")
+    for name, value in (("--seed", options.seed), ("--hash-seed", options.hash_seed)):
+        if not 0 <= value < 1 << 63:
+            raise UsageError(f"{name} {value} is not between 0 and 2^63 - 1")
     selection = select(options.grouping)
     if trace.tuples == 0:
         raise DataError(f"{trace.path}: the trace is empty, there is nothing to replay")
@@ -172,7 +173,7 @@ class _Tally:
 
     def __init__(self, plan: Plan, width_ns: int | None) -> None:
         self._constant = plan.constant_ns
-        self._width = width_ns
+        self.width_ns = width_ns
         self.work = 0
         self.longest = plan.constant_ns or 0
         self.finished: dict[int, int] | None = {} if width_ns is not None else None
@@ -186,9 +187,9 @@ class _Tally:
         else:
             self.work += (int((ready.cost >> 20).sum()) << 20) + int((ready.cost & 0xFFFFF).sum())
             self.longest = max(self.longest, int(ready.cost.max()))
-        if self._width is not None and log is not None:
+        if self.width_ns is not None and log is not None:
             assert self.finished is not None
-            numbers, counts = np.unique(log.finish // self._width, return_counts=True)
+            numbers, counts = np.unique(log.finish // self.width_ns, return_counts=True)
             for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
                 self.finished[number] = self.finished.get(number, 0) + count
 
@@ -291,7 +292,7 @@ def _outcome(
         TopKey(key, text, int(dictionary.count[key]), machine.workers_of(key))
         for key, text in zip(order, texts, strict=True)
     ]
-    window = machine.window_table(tally.finished)
+    window = machine.window_table(tally.width_ns, tally.finished)
     return Outcome(
         grouping=plan.selection.text,
         parameters=plan.selection.params.model_dump(),

@@ -78,7 +78,8 @@ def test_an_empty_trace_is_refused(tmp_path: Path) -> None:
         ({"window": "0"}, "cannot be empty"),
         ({"window": "10q"}, "not a time"),
         ({"source_assignment": "hash"}, "no kind 'hash'"),
-        ({"seed": -1}, "not negative"),
+        ({"seed": -1}, "--seed -1"),
+        ({"hash_seed": 1 << 63}, "--hash-seed"),
         ({"service": "0", "arrivals": "utilization=0.8"}, "mean cost over 0"),
     ],
 )
