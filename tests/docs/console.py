@@ -1,0 +1,72 @@
+"""The console blocks of a document: `$ ` begins a command, what follows is what it prints."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_FILE = re.compile(r"# file: (\S+)\n")
+
+
+class Step(NamedTuple):
+    """A command and the lines shown below it, or (with a name) a file that the reader is told to save."""
+
+    command: str
+    shown: list[str]
+    file: str = ""
+
+
+def steps(text: str) -> Iterator[Step]:
+    """Give the commands and files of a document, in order."""
+    for kind, body in _BLOCK.findall(text):
+        if kind == "python" and (named := _FILE.match(body)):
+            yield Step(body[named.end() :], [], named.group(1))
+        elif kind == "console":
+            for piece in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+                command, *shown = piece.rstrip("\n").split("\n")
+                yield Step(command, shown)
+
+
+def run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as a reader would who has the environment activated."""
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    prepared = f'export PATH="{path}:$PATH"\n{command}'
+    return subprocess.run(["bash", "-c", prepared], cwd=directory, capture_output=True, text=True, timeout=300)
+
+
+def prepare(directory: Path) -> None:
+    """Make the shipped samples reachable as they are in a clone."""
+    (directory / "traces").symlink_to(ROOT / "traces")
+
+
+def write(text: str, directory: Path) -> str:
+    """Run a document's commands and give it with what they print now; blocks with a `...` stay as they are."""
+    prepare(directory)
+    told: list[str] = []
+    for step in steps(text):
+        if step.file:
+            (directory / step.file).write_text(step.command)
+        else:
+            result = run(step.command, directory)
+            told.append(result.stdout.rstrip("\n"))
+            print(f"{step.command}: exit {result.returncode} {result.stderr if result.returncode else ''}", flush=True)
+    outputs = iter(told)
+
+    def renewed(block: re.Match[str]) -> str:
+        if block.group(1) != "console":
+            return block.group(0)
+        lines = []
+        for piece in re.split(r"^\$ ", block.group(2), flags=re.MULTILINE)[1:]:
+            command, *shown = piece.rstrip("\n").split("\n")
+            output = next(outputs)
+            kept = shown if "..." in shown or "doctor" in command else output.split("\n")
+            lines += [f"$ {command}", *(line.rstrip() for line in kept if line.strip() or line in shown)]
+        return "```console\n" + "\n".join(lines) + "\n```"
+
+    return _BLOCK.sub(renewed, text)

@@ -1,0 +1,80 @@
+"""The examples of the how-to pages work as they are printed."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from streamgroup.base.errors import UsageError
+from streamgroup.ingest.contract import Contract
+from streamgroup.ingest.inputs import plan_splits, resolve
+from streamgroup.ingest.options import make_options
+from streamgroup.ingest.synthesis import synthesise
+from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.run import replay
+from streamgroup.traces.trace import Trace, open_trace
+from tests.docs.console import DOCS, steps
+
+
+def _save(page: str, name: str, directory: Path) -> Path:
+    code = next(step.command for step in steps((DOCS / page).read_text()) if step.file == name)
+    path = directory / name
+    path.write_text(code)
+    return path
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def zipf(tmp_path: Path) -> Trace:
+    synthesise("zipf", {"tuples": 20_000, "keys": 500}, tmp_path / "zipf.trace")
+    return open_trace(tmp_path / "zipf.trace")
+
+
+@pytest.mark.parametrize("name", ["hot_shuffle.py", "reported.py"])
+def test_grouping_runs_compiled_as_interpreted(name: str, zipf: Trace, tmp_path: Path) -> None:
+    page = "tutorial.md" if name == "hot_shuffle.py" else "adding-a-grouping.md"
+    path = _save(page, name, tmp_path)
+    options = ReplayOptions(str(path), 8, arrivals="utilization=0.8", control_delay="2ms", slowdown="half:2")
+    compiled, interpreted = replay(zipf, options), replay(zipf, options, interpreted=True)
+    assert np.array_equal(compiled.worker.tuples, interpreted.worker.tuples)
+    assert compiled.worker.latency_sum_ns == interpreted.worker.latency_sum_ns
+
+
+def test_reports_help_where_workers_differ(zipf: Trace, tmp_path: Path) -> None:
+    path = _save("adding-a-grouping.md", "reported.py", tmp_path)
+    means = []
+    for grouping in ("sg", str(path)):
+        outcome = replay(zipf, ReplayOptions(grouping, 8, arrivals="utilization=0.8", slowdown="half:2"))
+        means.append(sum(outcome.worker.latency_sum_ns) / outcome.tuples)
+    assert means[1] < means[0] / 2
+
+
+def test_reports_must_not_overlap(zipf: Trace, tmp_path: Path) -> None:
+    path = _save("adding-a-grouping.md", "reported.py", tmp_path)
+    with pytest.raises(UsageError, match="interval_ms=10 is not longer"):
+        replay(zipf, ReplayOptions(str(path), 8, control_delay="10ms"))
+
+
+def test_reader(tmp_path: Path) -> None:
+    reader = _load(_save("adding-a-reader.md", "messages.py", tmp_path)).Reader
+    raw = tmp_path / "raw.txt"
+    raw.write_bytes(b"1 2 1082040961\n3 4 1082155839\n1 5\n")
+    options = make_options(reader="messages", inputs=(str(raw),), output="unused")
+    member, contract = reader(options), Contract(options)
+    (split,) = plan_splits(member, resolve(options.inputs))
+    layout = member.layout(split.path)
+    (parsed,) = member.batches(split, layout)
+    found = contract.apply(parsed, layout)
+    assert found.timestamp.tolist() == [1082040961_000000, 1082155839_000000]
+    assert found.key.to_pylist() == [b"1", b"3"]
+    assert [(reject.line, reject.reason) for reject in found.rejects] == [(3, "wrong number of fields")]
