@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from streamgroup.base import discover
+from streamgroup.base.errors import UsageError
 from streamgroup.cli.command import ENVIRONMENT, LateCommand, as_command
 from streamgroup.cli.failures import report
 
@@ -61,15 +62,20 @@ class Program(TyperGroup):
         return discover.names(PACKAGE)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import the file of a command, and no other."""
-        if cmd_name not in self.commands and cmd_name in self.list_commands(ctx):
+        """Import the file of a command, and no other; UsageError for an unknown one, with the nearest."""
+        if cmd_name not in self.commands:
+            known = self.list_commands(ctx)
+            if cmd_name not in known:
+                if ctx.resilient_parsing:
+                    return None
+                raise UsageError(f"there is no command {cmd_name!r}", discover.suggest(cmd_name, known))
             module = importlib.import_module(f"{PACKAGE}.{cmd_name}")
             self.commands[cmd_name] = (
                 typer.main.get_command(module.group(cmd_name))
                 if hasattr(module, "group")
                 else LateCommand.of(cmd_name, module.run, partial(as_command, module.run, module.Options))
             )
-        return self.commands.get(cmd_name)
+        return self.commands[cmd_name]
 
 
 def _is_broken_pipe(error: BaseException | None) -> bool:

@@ -70,6 +70,8 @@ class _Family(TyperGroup):
         if cmd_name not in self.commands:
             known = self.list_commands(ctx)
             if cmd_name not in known:
+                if ctx.resilient_parsing:
+                    return None
                 raise UsageError(f"there is no {self.kind} {cmd_name!r}", discover.suggest(cmd_name, known))
             text = sources.summary(f"{self.package}.{cmd_name.replace('-', '_')}")
             self.commands[cmd_name] = LateCommand.of(cmd_name, text, partial(type(self).make, cmd_name))

@@ -1,0 +1,114 @@
+import json
+
+import pytest
+
+
+def _row(found) -> dict[str, object]:
+    assert found.exit_code == 0, found.stderr
+    (row,) = json.loads(found.stdout)
+    return row
+
+
+FILE = """
+workers = 4
+seed = 3
+
+[replay]
+grouping = "kg"
+hash_seed = 7
+spread-ties = false
+
+[ingest]
+time-format = "s"
+
+[ingest.csv]
+ragged = true
+time-format = "ms"
+
+[synth.zipf]
+keys = 10
+"""
+
+
+def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(invoke, trace, tmp_path) -> None:
+    file = tmp_path / "options.toml"
+    file.write_text(FILE)
+    command = ("replay", trace, "--json", "--quiet")
+    row = _row(invoke(*command, "--config", file))
+    assert (row["grouping"], row["workers"], row["seed"], row["hash_seed"], row["sources"]) == ("kg", 4, 3, 7, 5)
+    row = _row(invoke(*command, "--config", file, STREAMGROUP_WORKERS="6", STREAMGROUP_SEED="0"))
+    assert (row["workers"], row["seed"], row["hash_seed"]) == (6, 0, 7)
+    row = _row(invoke(*command, "-n", "8", STREAMGROUP_CONFIG=str(file), STREAMGROUP_WORKERS="6"))
+    assert (row["grouping"], row["workers"]) == ("kg", 8)
+
+
+def test_the_nearest_table_wins(invoke, tmp_path) -> None:
+    file = tmp_path / "options.toml"
+    file.write_text(FILE)
+    data = tmp_path / "raw.csv"
+    data.write_text("timestamp,key\n1500,a\n2500,b,extra\n")
+    found = invoke("ingest", "csv", data, "-o", "x", "--dry-run", "--json", "--config", file)
+    assert [row["timestamp"] for row in json.loads(found.stdout)] == [1_500_000, 2_500_000]
+    made = invoke("synth", "zipf", "--tuples", "100", "-o", tmp_path / "t", "--json", "--config", file)
+    assert json.loads(made.stdout)["keys"] <= 10
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("sead = 1", "did you mean 'seed'?"),
+        ("[reply]\nseed = 1", "did you mean 'replay'?"),
+        ("[replay]\nhash-sed = 1", "[replay]: unknown key 'hash-sed'"),
+        ("[replay]\nseed = [1, 2]", "seed: [1, 2] is not a text or a number"),
+        ("[replay]\nlog = 'yes'", "log: 'yes' is not true or false"),
+        ("[ingest.cvs]\nragged = true", "did you mean 'csv'?"),
+        ("[ingest.csv]\nwords = 1", "unknown key 'words'"),
+        ("[replay]\nworkers = 'many'", "(from "),
+        ("seed = ", "not TOML"),
+        ("config = 'other.toml'", "unknown key 'config'"),
+    ],
+)
+def test_every_mistake_in_a_file_is_an_error_that_names_it(invoke, trace, tmp_path, text, said) -> None:
+    file = tmp_path / "options.toml"
+    file.write_text(text)
+    found = invoke("replay", trace, "-g", "sg", "--config", file, *(() if "workers" in text else ("-n", "2")))
+    assert found.exit_code == 2
+    assert said in found.stderr
+    assert str(file) in found.stderr
+
+
+def test_a_file_that_is_not_there(invoke, trace, tmp_path) -> None:
+    found = invoke("describe", trace, "--config", tmp_path / "none.toml")
+    assert found.exit_code == 2
+    assert "none.toml" in found.stderr
+
+
+def test_a_bad_variable_is_named(invoke, trace) -> None:
+    found = invoke("replay", trace, "-g", "sg", STREAMGROUP_WORKERS="many")
+    assert found.exit_code == 2
+    assert "STREAMGROUP_WORKERS" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("streamgroup rep", "replay"),
+        ("streamgroup replay x -g gr", "greedy_d"),
+        ("streamgroup groupings k", "kg"),
+        ("streamgroup ingest wiki", "wikibench"),
+        ("streamgroup synth z", "zipf"),
+        ("streamgroup synth zipf --expo", "--exponent"),
+        ("streamgroup ingest csv --ragg", "--ragged"),
+        ("streamgroup replay --format js", "json\njsonl"),
+    ],
+)
+def test_completion_knows_commands_members_and_flags(spawn, words, found) -> None:
+    done = spawn(_STREAMGROUP_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
+    assert done.stdout.strip() == found
+    assert done.returncode == 0
+
+
+def test_completion_can_be_shown(spawn) -> None:
+    shown = spawn("--show-completion", "bash")
+    assert shown.returncode == 0
+    assert "_STREAMGROUP_COMPLETE" in shown.stdout
