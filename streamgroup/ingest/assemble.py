@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from streamgroup.ingest.dictionary import Dictionary, keys_between
 from streamgroup.ingest.order import Piece
 from streamgroup.ingest.segments import Scratch, iterate, map_table, whole_file
+from streamgroup.ingest.tasks import run_all
 from streamgroup.traces import schema
 from streamgroup.traces.writer import (
     Columns,
@@ -97,7 +98,7 @@ def assemble_tuples(context: Any, scratch: Scratch, folder: Path, pieces: list[P
     folder.mkdir()
     cuts = cut_parts([piece.tuples for piece in pieces], schema.PART_ROWS)
     write = partial(_write_tuples, scratch, str(folder), pieces)
-    return join_stats(context.parallelize(cuts, len(cuts)).map(write).collect())
+    return join_stats(run_all(context, write, cuts))
 
 
 def _write_keys(scratch: Scratch, folder: str, keys: Dictionary, part: int) -> None:
@@ -111,7 +112,7 @@ def assemble_keys(context: Any, scratch: Scratch, folder: Path, keys: Dictionary
     """Write all of `keys/`."""
     folder.mkdir()
     parts = range(-(-keys.keys // schema.KEY_PART_ROWS))
-    context.parallelize(parts, len(parts)).foreach(partial(_write_keys, scratch, str(folder), keys))
+    run_all(context, partial(_write_keys, scratch, str(folder), keys), parts)
 
 
 def iterate_keys(folder: Path) -> Iterator[bytes | None]:
@@ -151,7 +152,7 @@ def assemble_rejects(context: Any, folder: Path, files: list[RejectFile]) -> Non
     """Write all of `rejects/`, in the order of the input."""
     folder.mkdir()
     cuts = cut_parts([file.rows for file in files], REJECT_ROWS)
-    context.parallelize(cuts, len(cuts)).map(partial(_write_rejects, str(folder), files)).collect()
+    run_all(context, partial(_write_rejects, str(folder), files), cuts)
 
 
 def first_rejects(files: list[RejectFile], number: int) -> list[tuple[str, int, str, str]]:

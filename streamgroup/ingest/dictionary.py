@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.segments import Scratch, Segment, map_table, whole_file, write_table
+from streamgroup.ingest.tasks import run_all
 from streamgroup.traces.keys import hash_keys, not_utf8
 from streamgroup.traces.writer import KeyColumns
 
@@ -25,6 +26,8 @@ __all__ = ["Bucket", "Dictionary", "count_keys", "keys_between", "map_segments"]
 
 # Keys (summed over segments) that one task adds up, about.
 BUCKET_KEYS = 1 << 20
+# Keys below which buckets, and segments, share a task.
+TASK_KEYS = 1 << 18
 MAX_IDS = 1 << 32
 
 
@@ -141,13 +144,12 @@ def count_keys(context: Any, scratch: Scratch, segments: list[Segment], tasks: i
     """Make the dictionary of all segments: ids by (count down, key bytes up, null first), dense from 0."""
     buckets = _cut_buckets(segments, tasks)
     numbers = [segment.number for segment in segments]
-    jobs = context.parallelize(buckets, len(buckets))
-    found = jobs.map(partial(_count_bucket, scratch, numbers)).collect()
+    found = run_all(context, partial(_count_bucket, scratch, numbers), buckets)
     keys = sum(keys for keys, _, _ in found)
     if keys > MAX_IDS:
         raise DataError(f"{keys} distinct keys are more than the 2^32 of a trace", "use --sample-keys")
-    rank = partial(_rank_bucket, scratch, len(buckets))
-    context.parallelize(range(len(buckets)), len(buckets)).foreach(rank)
+    weights = [keys for keys, _, _ in found]
+    run_all(context, partial(_rank_bucket, scratch, len(buckets)), range(len(buckets)), weights, TASK_KEYS)
     return Dictionary(buckets, keys, max(top for _, top, _ in found), any(odd for _, _, odd in found))
 
 
@@ -177,7 +179,8 @@ def _map_segment(scratch: Scratch, buckets: list[Bucket], job: tuple[int, int]) 
 def map_segments(context: Any, scratch: Scratch, segments: list[Segment], dictionary: Dictionary) -> None:
     """Write, for each segment, the key id of each of its local numbers."""
     jobs = list(enumerate(segment.number for segment in segments))
-    context.parallelize(jobs, len(jobs)).foreach(partial(_map_segment, scratch, dictionary.buckets))
+    weights = [segment.keys for segment in segments]
+    run_all(context, partial(_map_segment, scratch, dictionary.buckets), jobs, weights, TASK_KEYS)
 
 
 def keys_between(scratch: Scratch, dictionary: Dictionary, first: int, last: int) -> KeyColumns:

@@ -59,7 +59,7 @@ def split_fields(data: U8, lines: Lines, delimiter: bytes, *, quoting: bool, bla
 
     With `blank_after` one blank after each delimiter is skipped. Quotes stay part of the fields.
     """
-    at = np.flatnonzero(data == delimiter[0])
+    at = np.flatnonzero(data == delimiter[0]) if len(lines.start) else np.empty(0, np.int64)
     if quoting:
         quotes = np.flatnonzero(data == _QUOTE)
         if len(quotes):

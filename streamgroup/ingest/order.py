@@ -11,6 +11,7 @@ import pyarrow.ipc as ipc
 from numpy.typing import NDArray
 
 from streamgroup.ingest.segments import Scratch, Segment, iterate, late_rows, map_table, whole_file, write_table
+from streamgroup.ingest.tasks import groups, run_all
 
 __all__ = ["Piece", "count_late", "cut_head", "in_order", "ordered_pieces", "sort_pieces"]
 
@@ -20,6 +21,8 @@ I64 = NDArray[np.int64]
 RUN_TUPLES = 1 << 20
 # Places to cut at that the driver sees of each segment.
 SAMPLES = 256
+# Tuples below which segments share a task.
+TASK_TUPLES = 1 << 19
 _BINS = 4096
 
 
@@ -63,7 +66,9 @@ def count_late(context: Any, scratch: Scratch, segments: list[Segment]) -> int:
             late += segment.late
         latest = max(latest, segment.highest)
     if again:
-        late += sum(context.parallelize(again, len(again)).map(partial(_recount, scratch)).collect())
+        sizes = {segment.number: segment.tuples for segment in segments}
+        weights = [sizes[number] for number, _ in again]
+        late += sum(run_all(context, partial(_recount, scratch), again, weights, TASK_TUPLES))
     return late
 
 
@@ -133,20 +138,20 @@ def sort_pieces(context: Any, scratch: Scratch, segments: list[Segment], tasks: 
     the order, not a time, so that a time with very many tuples is shared between tasks.
     """
     jobs = list(enumerate(segment.number for segment in segments))
-    found = context.parallelize(jobs, len(jobs)).map(partial(_sort_segment, scratch)).collect()
+    weights = [segment.tuples for segment in segments]
+    found = run_all(context, partial(_sort_segment, scratch), jobs, weights, TASK_TUPLES)
     borders = sorted(itertools.chain.from_iterable(found))
     wanted = max(tasks, sum(segment.tuples for segment in segments) // RUN_TUPLES)
     step = max(1, len(borders) // wanted)
     chosen = [*borders[::step][:wanted], None]
     ranges = [(number, low, high) for number, (low, high) in enumerate(itertools.pairwise(chosen))]
     merge = partial(_merge, scratch, [number for _, number in jobs])
-    pieces: list[Piece] = context.parallelize(ranges, len(ranges)).map(merge).collect()
-    return pieces
+    return run_all(context, merge, ranges)
 
 
-def _histogram(scratch: Scratch, low: int, width: int, segment: int) -> I64:
+def _histograms(scratch: Scratch, low: int, width: int, numbers: list[int]) -> I64:
     counts = np.zeros(_BINS + 2, np.int64)
-    for batch in iterate(scratch, segment):
+    for batch in itertools.chain.from_iterable(iterate(scratch, number) for number in numbers):
         stamps = batch.column("timestamp").to_numpy()
         # As unsigned words, so that no difference of two int64 overflows.
         above = stamps.view(np.uint64) - np.array([low], np.int64).view(np.uint64)
@@ -167,25 +172,26 @@ def cut_head(context: Any, scratch: Scratch, segments: list[Segment], head: int)
     if sum(segment.tuples for segment in segments) <= head:
         return segments
     numbers = [segment.number for segment in segments]
+    weights = [segment.tuples for segment in segments]
+    together = groups(numbers, weights, TASK_TUPLES)
     low = min(segment.lowest for segment in segments)
     span = max(segment.highest for segment in segments) - low + 1
     earlier = 0
     while span > 1:
         width = -(-span // _BINS)
-        counts: I64 = (
-            context.parallelize(numbers, len(numbers)).map(partial(_histogram, scratch, low, width)).treeReduce(np.add)
-        )
+        histogram = partial(_histograms, scratch, low, width)
+        counts: I64 = context.parallelize(together, len(together)).map(histogram).treeReduce(np.add)
         sums = counts[0] + np.cumsum(counts[1:-1])
         chosen = int(np.searchsorted(sums, head))
         earlier = int(sums[chosen - 1]) if chosen else int(counts[0])
         low, span = low + chosen * width, width
-    at = context.parallelize(numbers, len(numbers)).map(partial(_count_at, scratch, low)).collect()
+    at = run_all(context, partial(_count_at, scratch, low), numbers, weights, TASK_TUPLES)
     left = head - earlier
     jobs = []
     for segment, count in zip(segments, at, strict=True):
         jobs.append((segment, low, min(left, count)))
         left -= min(left, count)
-    cut = context.parallelize(jobs, len(jobs)).map(partial(_cut_segment, scratch)).collect()
+    cut = run_all(context, partial(_cut_segment, scratch), jobs, weights, TASK_TUPLES)
     return [segment for segment in cut if segment.tuples]
 
 

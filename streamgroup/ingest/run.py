@@ -17,19 +17,21 @@ from streamgroup.base.staging import staged_directory
 from streamgroup.ingest import assemble, dictionary, inputs, order
 from streamgroup.ingest.assemble import RejectFile
 from streamgroup.ingest.contract import NULL_KEY, Contract
-from streamgroup.ingest.faults import carried
 from streamgroup.ingest.inputs import InputFile
 from streamgroup.ingest.options import IngestOptions, parse_max_rejects
 from streamgroup.ingest.read import SplitStats, digest_file, make_reader, read_split
 from streamgroup.ingest.readers.protocol import Split
 from streamgroup.ingest.segments import Scratch
 from streamgroup.ingest.session import Progress, Session, Silent, find_java, open_session
+from streamgroup.ingest.tasks import groups, run_all
 from streamgroup.traces import schema
 from streamgroup.traces.manifest import Input, Manifest, measured, write_manifest
 from streamgroup.traces.writer import fingerprint
 
 __all__ = ["IngestResult", "ingest"]
 
+# Bytes below which inputs share a task; little, as they may be compressed or words to be split.
+TASK_BYTES = 1 << 20
 # Options that say how to run, not what to read: the same trace comes of any of them.
 _HOW = {
     "reader", "inputs", "output", "master", "spark_conf", "driver_memory", "overwrite", "dry_run", "checksum",
@@ -113,8 +115,7 @@ def _plan(options: IngestOptions) -> _Plan:
 
 
 def _read_job(options: IngestOptions, scratch: Scratch, job: Split | str) -> SplitStats | str:
-    with carried():
-        return digest_file(job) if isinstance(job, str) else read_split(options, scratch, job)
+    return digest_file(job) if isinstance(job, str) else read_split(options, scratch, job)
 
 
 def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> IngestResult:
@@ -196,8 +197,12 @@ def _read(plan: _Plan, scratch: Scratch, progress: Progress, session: Session) -
     files = [file.path for file in plan.files] if plan.options.checksum else []
     jobs: list[Split | str] = [*files, *plan.splits]
     work = partial(_read_job, plan.options, scratch)
-    found = session.run(
-        lambda: context.parallelize(jobs, len(jobs)).map(work).collect(), progress, len(jobs), "reading"
+    sizes = {file.path: file.size for file in plan.files}
+    shares = Counter(split.path for split in plan.splits)
+    weights = [sizes[job] if isinstance(job, str) else sizes[job.path] // shares[job.path] for job in jobs]
+    together = len(groups(jobs, weights, TASK_BYTES))
+    found: list[Any] = session.run(
+        lambda: run_all(context, work, jobs, weights, TASK_BYTES), progress, together, "reading"
     )
     stats: list[SplitStats] = found[len(files) :]
     before, line, current = [], 0, -1

@@ -1,0 +1,77 @@
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from streamgroup.ingest.contract import Contract
+from streamgroup.ingest.inputs import limited, plan_splits, resolve
+from streamgroup.ingest.options import make_options
+from streamgroup.ingest.read import make_reader
+from streamgroup.ingest.session import Session, open_session
+
+RAW = Path(__file__).parents[2] / "traces" / "raw"
+
+
+class Rows(NamedTuple):
+    tuples: list[tuple[int, bytes | None]]
+    rejects: list[tuple[int, str]]
+    filtered: dict[str, int]
+    rows: int
+    cost: list[float]
+    inferred: tuple[str, ...]
+
+
+def read(path: Path | str, reader: str, **options: Any) -> Rows:
+    """Read a file in this process with the parts of the read task; lines are those of the file."""
+    made = make_options(reader=reader, inputs=(str(path),), output="unused", **options)
+    member, contract = make_reader(made), Contract(made)
+    splits = plan_splits(member, resolve(made.inputs))
+    if made.limit is not None:
+        splits = limited(member, splits, made.limit)
+    tuples: list[tuple[int, bytes | None]] = []
+    rejects: list[tuple[int, str]] = []
+    filtered: dict[str, int] = {}
+    rows, kept, line = 0, 0, 0
+    cost: list[float] = []
+    inferred: tuple[str, ...] = ()
+    for split in splits:
+        layout = member.layout(split.path)
+        inferred = layout.inferred
+        lines = 0
+        for parsed in member.batches(split, layout):
+            found = contract.apply(parsed, layout)
+            tuples += zip(found.timestamp.tolist(), found.key.to_pylist(), strict=True)
+            rejects += [(line + reject.line, reject.reason) for reject in found.rejects]
+            cost += [] if found.cost is None else found.cost.tolist()
+            for reason, count in found.filtered.items():
+                filtered[reason] = filtered.get(reason, 0) + count
+            rows += parsed.rows
+            kept += found.rows
+            lines += parsed.lines
+        line += lines
+    assert rows == kept + len(rejects) + sum(filtered.values())
+    return Rows(tuples, rejects, filtered, rows, cost, inferred)
+
+
+@pytest.fixture
+def parse(tmp_path: Path) -> Callable[..., Rows]:
+    """Read bytes as if they were a file."""
+
+    def run(content: bytes, reader: str, name: str = "input", **options: Any) -> Rows:
+        path = tmp_path / name
+        path.write_bytes(content)
+        return read(path, reader, **options)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def raw() -> Path:
+    return RAW
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Session]:
+    with open_session("local[2]", memory="1g") as session:
+        yield session

@@ -1,0 +1,392 @@
+"""The ingest as a whole, on Spark, against what the files' makers and a slow twin say."""
+
+import csv
+import gzip
+import io
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest import dictionary, lines, order, segments
+from streamgroup.ingest.options import make_options
+from streamgroup.ingest.run import IngestResult, ingest
+from streamgroup.ingest.session import Session
+from streamgroup.traces.keys import hash_key
+from streamgroup.traces.manifest import read_manifest
+
+pytestmark = pytest.mark.spark
+
+Ingest = Callable[..., IngestResult]
+
+
+@pytest.fixture
+def make(spark: Session, tmp_path: Path) -> Ingest:
+    """Ingest in the shared session; the trace is `out.trace` unless told otherwise."""
+
+    def run(reader: str, *inputs: Path | str, output: str = "out.trace", **options: Any) -> IngestResult:
+        made = make_options(
+            reader=reader, inputs=tuple(str(path) for path in inputs), output=tmp_path / output, **options
+        )
+        return ingest(made, session=options.pop("session", spark))
+
+    return run
+
+
+def tuples_of(trace: Path) -> list[tuple[int, str | None]]:
+    keys = pq.read_table(trace / "keys").column("key").to_pylist()
+    table = pq.read_table(trace / "tuples")
+    return [
+        (stamp, keys[key])
+        for stamp, key in zip(table.column("timestamp").to_pylist(), table.column("key_id").to_pylist(), strict=True)
+    ]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def adds_up(result: IngestResult) -> bool:
+    facts = result.manifest
+    assert facts.rows_read is not None
+    return facts.rows_read == (facts.rows_kept or 0) + (facts.rows_rejected or 0) + (facts.rows_filtered or 0)
+
+
+@pytest.mark.parametrize(
+    ("reader", "file", "options", "facts"),
+    [
+        (
+            "csv",
+            "twitter-cache-cluster52/cluster52-first105000.csv.zst",
+            {"key": "object", "cost": "size"},
+            (105_000, 23_542, 0.0587, True),
+        ),
+        ("text", "jodie-wikipedia/wikipedia.tsv.gz", {"time": "4", "key": "3"}, (157_474, 1_000, 0.0123, True)),
+        (
+            "csv",
+            "nycflights13/flights-first45000.csv.gz",
+            {"time": "time_hour", "key": "dest"},
+            (45_000, 100, 0.051, False),
+        ),
+        (
+            "csv",
+            "nycflights13/flights-first45000.csv.gz",
+            {"time": "time_hour", "key": "carrier"},
+            (45_000, 16, 0.173, False),
+        ),
+        ("csv", "anon-reviews/anonreviews.csv.bz2", {"time": "date", "key": "vendorId"}, (578_805, 247, 0.025, False)),
+    ],
+    ids=["twitter", "jodie", "flights-dest", "flights-carrier", "reviews"],
+)
+def test_real_files(
+    make: Ingest, raw: Path, reader: str, file: str, options: dict[str, Any], facts: tuple[int, int, float, bool]
+) -> None:
+    result = make(reader, raw / file, **options)
+    found = result.manifest
+    assert (found.tuples, found.keys, found.in_order) == (facts[0], facts[1], facts[3])
+    assert found.p1 == pytest.approx(facts[2], abs=0.0006)
+    assert (found.rows_kept, found.rows_rejected) == (facts[0], 0)
+    assert adds_up(result)
+    assert bool(found.out_of_order) != facts[3]
+    assert found == read_manifest(result.trace)
+    stamps = pq.read_table(result.trace / "tuples").column("timestamp").to_numpy()
+    assert (stamps[1:] >= stamps[:-1]).all()
+    counts = pq.read_table(result.trace / "keys").column("count").to_pylist()
+    assert counts == sorted(counts, reverse=True)
+    assert sum(counts) == facts[0]
+    assert not [path for path in result.trace.iterdir() if path.name not in ("trace.json", "tuples", "keys")]
+
+
+def test_null_keys_of_real_flights(make: Ingest, raw: Path) -> None:
+    file = raw / "nycflights13/flights-first45000.csv.gz"
+    with gzip.open(file, "rt") as text:
+        missing = sum(row["tailnum"] == "NA" for row in csv.DictReader(text))
+    assert missing > 0
+    options = {"time": "time_hour", "key": "tailnum", "null_values": ("NA",)}
+    dropped = make("csv", file, **options)
+    assert (dropped.manifest.filtered or {})["null key"] == missing
+    assert any("null key" in warning for warning in dropped.warnings)
+    kept = make("csv", file, null_keys="keep", output="kept.trace", **options)
+    assert kept.manifest.tuples == 45_000
+    keys = pq.read_table(kept.trace / "keys").to_pylist()
+    null = next(row for row in keys if row["key"] is None)
+    assert (null["count"], null["hash_lo"], null["hash_hi"]) == (missing, *hash_key(None))
+    with pytest.raises(DataError, match=rf"{missing} null keys, the first at .*gz:\d+"):
+        make("csv", file, null_keys="fail", output="failed.trace", **options)
+    assert not (kept.trace.parent / "failed.trace").exists()
+
+
+class Twin:
+    """The same trace, made slowly: all rows in lists, sorted, counted."""
+
+    def __init__(self, files: list[Path]) -> None:
+        rows: list[tuple[int, int, int, str]] = []
+        for number, path in enumerate(files):
+            for line, row in enumerate(csv.reader(io.StringIO(path.read_text())), 1):
+                if line > 1 and row:
+                    rows.append((int(row[0]) * 1_000_000, number, line, row[1]))
+        latest, self.late = -(2**63), 0
+        for row in rows:
+            self.late += row[0] < latest
+            latest = max(latest, row[0])
+        rows.sort(key=lambda row: row[:3])
+        self.tuples = [(row[0], row[3]) for row in rows]
+        counts = Counter(key for _, key in self.tuples)
+        self.keys = sorted(counts, key=lambda key: (-counts[key], key.encode()))
+
+
+@pytest.fixture
+def tied_files(tmp_path: Path) -> list[Path]:
+    """Twelve files, 50 times with very many ties, keys of many frequencies."""
+    draw = random.Random(7)
+    files = []
+    for number in range(1, 13):
+        path = tmp_path / f"in-{number}.csv"
+        text = io.StringIO()
+        text.write("time,key\n")
+        for _ in range(700):
+            text.write(f"{draw.randrange(50)},k{int(draw.paretovariate(0.8))}\n")
+            if draw.random() < 0.02:
+                text.write("\n")
+        path.write_text(text.getvalue())
+        files.append(path)
+    return files
+
+
+def test_total_order_against_the_twin(make: Ingest, tied_files: list[Path]) -> None:
+    result = make("csv", *tied_files)
+    twin = Twin(tied_files)
+    assert tuples_of(result.trace) == twin.tuples
+    assert pq.read_table(result.trace / "keys").column("key").to_pylist() == twin.keys
+    assert result.manifest.out_of_order == twin.late
+    lows = pq.read_table(result.trace / "keys").column("hash_lo").to_pylist()
+    assert lows == [hash_key(key.encode())[0] for key in twin.keys]
+    # A glob takes the files by the bytes of their names: 1, 10, 11, 12, 2, ...
+    globbed = make("csv", tied_files[0].parent / "in-*.csv", output="globbed.trace")
+    by_name = sorted(tied_files, key=lambda path: path.name)
+    assert tuples_of(globbed.trace) == Twin(by_name).tuples
+
+
+def test_small_limits_change_nothing(
+    make: Ingest, tied_files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Splits, segments, buckets and runs of any size give the same bytes (they are set in the driver's plan)."""
+    whole = make("csv", *tied_files)
+    monkeypatch.setattr(lines, "SPLIT_BYTES", 1000)
+    monkeypatch.setattr(dictionary, "BUCKET_KEYS", 200)
+    monkeypatch.setattr(order, "RUN_TUPLES", 1000)
+    pieces = make("csv", *tied_files, output="pieces.trace")
+    assert {name: content for name, content in tree(pieces.trace).items() if name != "trace.json"} == {
+        name: content for name, content in tree(whole.trace).items() if name != "trace.json"
+    }
+    assert pieces.manifest.fingerprint == whole.manifest.fingerprint
+    assert pieces.manifest.out_of_order == whole.manifest.out_of_order
+
+
+@pytest.mark.parametrize("head", [1, 3000, 8399, 10_000])
+def test_head_is_the_first_of_the_stream(make: Ingest, tied_files: list[Path], head: int) -> None:
+    result = make("csv", *tied_files, head=head)
+    twin = Twin(tied_files).tuples[:head]
+    assert tuples_of(result.trace) == twin
+    assert result.manifest.keys == len({key for _, key in twin})
+    assert adds_up(result)
+    assert (result.manifest.filtered or {}).get("beyond --head", 0) == 12 * 700 - len(twin)
+
+
+@pytest.mark.parametrize("master", ["local[1]", "local[4]", "local-cluster[2,1,1024]"])
+def test_the_same_bytes_from_every_master(
+    spark: Session, tied_files: list[Path], tmp_path: Path, raw: Path, master: str
+) -> None:
+    """In a process of its own, as a session cannot be open twice; machine zone and hash seed differ, too."""
+    folder = tmp_path / "one"
+    inputs = [*tied_files, tmp_path / "odd.csv"]
+    inputs[-1].write_bytes(b"time,key\n3,\xff\nx,y\n4,\xff\n5,b\n")
+    expected = ingest(
+        make_options(reader="csv", inputs=tuple(map(str, inputs)), output=folder / "x.trace", cost=None),
+        session=spark,
+    )
+    code = (
+        "import sys; from streamgroup.ingest.run import ingest; from streamgroup.ingest.options import make_options\n"
+        "if __name__ == '__main__':\n"
+        "    ingest(make_options(reader='csv', inputs=tuple(sys.argv[3:]), output=sys.argv[2], master=sys.argv[1],"
+        " driver_memory='1g'))\n"
+    )
+    other = tmp_path / "two" / "x.trace"
+    told = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, master, str(other), *map(str, inputs)],
+        env={**os.environ, "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "2", "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
+    assert tree(other) == tree(expected.trace)
+    assert list(other.parent.iterdir()) == [other]
+
+
+def test_rejects_are_kept_with_file_and_line(make: Ingest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "SPLIT_BYTES", 20)
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text("time,key\n" + "1,a\n\n" * 10 + "bad\n2,b\n")
+    second.write_text('key,time\nb,2\nb,2,2\n"b,2\n')
+    result = make("csv", first, second, max_rejects="3")
+    rejects = pq.read_table(result.trace / "rejects").to_pylist()
+    assert rejects == [
+        {"file": str(first), "line": 22, "reason": "wrong number of fields", "text": "bad"},
+        {"file": str(second), "line": 3, "reason": "wrong number of fields", "text": "b,2,2"},
+        {"file": str(second), "line": 4, "reason": "quote is never closed", "text": '"b,2'},
+    ]
+    assert result.manifest.rejected == {"wrong number of fields": 2, "quote is never closed": 1}
+    assert result.manifest.filtered == {"header": 2, "blank": 10}
+    assert (result.manifest.rows_read, result.manifest.tuples) == (27, 12)
+    with pytest.raises(DataError, match=r"3 of 27 rows .*2 x wrong number of fields \(.*a.csv:22: 'bad'\)"):
+        make("csv", first, second, max_rejects="2", output="none.trace")
+    assert not (tmp_path / "none.trace").exists()
+
+
+def test_late_events_count_and_stay(make: Ingest, tmp_path: Path) -> None:
+    path = tmp_path / "late.tsv"
+    path.write_text("10\ta\n11\tb\n9\tc\n12\td\n")
+    result = make("slb", path)
+    assert (result.manifest.tuples, result.manifest.out_of_order, result.manifest.in_order) == (4, 1, False)
+    assert [key for _, key in tuples_of(result.trace)] == ["c", "a", "b", "d"]
+
+
+def test_words_of_one_row_stay_together(make: Ingest, tmp_path: Path) -> None:
+    path = tmp_path / "words.tsv"
+    path.write_text("2\tb a b\n1\tc  a\n1\t \n")
+    result = make("slb", path, split_words=True, head=4)
+    assert tuples_of(result.trace) == [(1_000_000, "c"), (1_000_000, "a"), (2_000_000, "b"), (2_000_000, "a")]
+    assert (result.manifest.rows_kept, result.manifest.out_of_order) == (2, 1)
+    assert adds_up(result)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"time,key\n", b"time,key\n,\n1,NA\n"])
+def test_nothing_left_is_an_error_that_says_so(make: Ingest, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"no rows|no tuple is left"):
+        make("csv", path, null_values=("NA",), max_rejects="100%")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.csv"]
+
+
+def test_odd_keys_come_through(make: Ingest, tmp_path: Path) -> None:
+    keys = [b"a,b", b'"', b"\xf0\x9f\x98\x80", b"nul\x00nul", b"\xff\xfe", b"", b"k" * (1 << 20), b" ", b"line\nfeed"]
+    path = tmp_path / "odd.csv"
+    path.write_bytes(
+        b"time,key\n" + b"".join(b'%d,"%s"\n' % (n, key.replace(b'"', b'""')) for n, key in enumerate(keys))
+    )
+    result = make("csv", path, multiline=True)
+    table = pq.read_table(result.trace / "keys").to_pylist()
+    assert [row["key_bytes"] or row["key"].encode() for row in table] == sorted(keys)
+    assert [(row["hash_lo"], row["hash_hi"]) for row in table] == [hash_key(key) for key in sorted(keys)]
+
+
+def test_a_cut_gzip_leaves_nothing(make: Ingest, tmp_path: Path) -> None:
+    path = tmp_path / "cut.csv.gz"
+    content = "time,key\n" + "".join(f"{n},{random.Random(n).random()}\n" for n in range(50_000))
+    path.write_bytes(gzip.compress(content.encode())[:300_000])
+    with pytest.raises(DataError, match=r"cut\.csv\.gz: the compressed data are cut off or damaged"):
+        make("csv", path)
+    # The task finds it, too, when the head of the file is whole.
+    path.write_bytes(gzip.compress((content + "9,9\n" * 2_000_000).encode())[:-9])
+    with pytest.raises(DataError, match=r"cut\.csv\.gz: the compressed data are cut off or damaged"):
+        make("csv", path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["cut.csv.gz"]
+
+
+def test_an_existing_trace_is_replaced_only_when_asked(make: Ingest, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("time,key\n1,a\n")
+    make("csv", path)
+    with pytest.raises(UsageError, match="exists already"):
+        make("csv", path)
+    path.write_text("time,key\n1,b\n")
+    assert tuples_of(make("csv", path, overwrite=True).trace) == [(1_000_000, "b")]
+
+
+def test_segments_of_one_input_are_bounded(
+    make: Ingest, tied_files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = make("csv", *tied_files)
+    scratch = segments.Scratch(str(tmp_path / "scratch"))
+    monkeypatch.setattr(segments, "MAX_KEYS", 20)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 500)
+    from streamgroup.ingest.read import make_reader, read_split
+    from streamgroup.ingest.readers.protocol import Split
+
+    options = make_options(reader="csv", inputs=(str(tied_files[0]),), output="unused")
+    assert make_reader(options).plan(str(tied_files[0])) == [(0, None)]
+    stats = read_split(options, scratch, Split(3, 0, str(tied_files[0]), 0, None))
+    assert len(stats.segments) > 3
+    assert [segment.number for segment in stats.segments] == list(range(3 << 20, (3 << 20) + len(stats.segments)))
+    assert sum(segment.tuples for segment in stats.segments) == 700
+    assert whole.manifest.tuples == 12 * 700
+
+
+def test_interrupt_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv.gz"
+    path.write_bytes(gzip.compress(b"time,key\n" + b"1,a\n" * 20_000_000, 1))
+    code = (
+        "import sys; from streamgroup.ingest.run import ingest; from streamgroup.ingest.options import make_options\n"
+        "class Tell:\n"
+        "    def start(self, total, text): print(text, flush=True)\n"
+        "    def advance(self, done): pass\n"
+        "if __name__ == '__main__':\n"
+        "    options = make_options(reader='csv', inputs=(sys.argv[1],), output=sys.argv[2], master='local[1]')\n"
+        "    try: ingest(options, Tell())\n"
+        "    except KeyboardInterrupt: sys.exit(130)\n"
+    )
+    place, temporary = tmp_path / "traces", tmp_path / "tmp"
+    temporary.mkdir()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", code, str(path), str(place / "x.trace")],
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.strip() == "reading":
+                break
+        time.sleep(1)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+        assert (process.returncode, errors) == (130, "")
+        assert list(place.iterdir()) == []
+        assert list(temporary.iterdir()) == []
+    assert str(temporary) not in subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_session_with_settings_of_its_own() -> None:
+    """One after the other in one process, each with the memory it was given."""
+    code = (
+        "from streamgroup.ingest.session import open_session\n"
+        "for memory in ('512m', '640m'):\n"
+        "    with open_session('local[1]', memory=memory, conf=('spark.test.x=1',)) as session:\n"
+        "        conf = session.context.getConf()\n"
+        "        print(conf.get('spark.driver.memory'), conf.get('spark.test.x'), session.parallelism)\n"
+        "        heap = session.context._jvm.java.lang.Runtime.getRuntime().maxMemory() >> 20\n"
+        "        assert 400 < heap <= int(memory[:-1]), heap\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.splitlines() == ["512m 1 1", "640m 1 1"]
