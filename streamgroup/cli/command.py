@@ -31,6 +31,9 @@ ENVIRONMENT = "STREAMGROUP_"
 
 Parameter = inspect.Parameter
 
+# Where a value came from, strongest first.
+_SOURCES = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP", "DEFAULT")
+
 
 def _use_file(context: typer.Context, value: Path | None) -> Path | None:
     if value is not None and not context.resilient_parsing:
@@ -146,29 +149,38 @@ def as_command(
     listed += [flag for flag in flags if flag.name in inherited]
 
     def call(**values: Any) -> None:
-        outer = values.pop("context").obj or {}
+        context = values.pop("context")
+        outer = context.obj or {}
         told = {flag.name: values.pop(flag.name) or outer.get(flag.name) for flag in common}
         extra = {parameter.name: values.pop(parameter.name) for parameter in more}
         with _errors(debug=bool(told["debug"])):
-            form = _form(values)
+            form = _form(context, values)
             console = Console(form, bool(told["quiet"]), bool(told["verbose"]))
             given = {name: value for name, value in extra.items() if value is not None}
             run(console, options(**values), *([given] if own is not None else []))
             sys.stdout.flush()
 
-    context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    place = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
     call.__doc__ = inspect.getdoc(run)
     call.__annotations__ = {}
-    call.__signature__ = inspect.Signature([context, *listed, *common])  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature([place, *listed, *common])  # type: ignore[attr-defined]
     return call
 
 
-def _form(values: Mapping[str, Any]) -> Any:
-    if not values.get("json"):
-        return values.get("form", "table")
-    if values["form"] not in ("table", "json"):
-        raise UsageError(f"--json and --format {values['form']} exclude each other", "give one of them")
-    return "json"
+def _form(context: typer.Context, values: Mapping[str, Any]) -> Any:
+    """Choose the format: of --json and --format, what came from the stronger source."""
+    form = values.get("form", "table")
+    if not values.get("json") or form == "json":
+        return form
+    by_json, by_form = (_SOURCES.index(_source(context, name)) for name in ("json", "form"))
+    if by_json == by_form:
+        raise UsageError(f"--json and --format {form} exclude each other", "give one of them")
+    return "json" if by_json < by_form else form
+
+
+def _source(context: typer.Context, name: str) -> str:
+    source = context.get_parameter_source(name)
+    return source.name if source is not None else "DEFAULT"
 
 
 @contextlib.contextmanager

@@ -88,6 +88,7 @@ def test_describe(invoke, trace) -> None:
     assert facts["top_keys"][0]["share"] == facts["p1"]
     people = invoke("describe", trace, "--top-keys", "3").stdout
     assert re.search(r"^zipf_exponent +1\.\d+$", people, re.MULTILINE)
+    assert "0 us (1970-01-01 00:00:00+00:00)" in people
     assert [line.split()[0] for line in people.splitlines()[-3:]] == ["k0", "k1", "k2"]
 
 

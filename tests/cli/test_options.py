@@ -53,6 +53,16 @@ def test_the_nearest_table_wins(invoke, tmp_path) -> None:
     assert json.loads(made.stdout)["keys"] <= 10
 
 
+def test_of_json_and_format_the_stronger_source_wins(invoke, tmp_path) -> None:
+    file = tmp_path / "options.toml"
+    file.write_text("format = 'csv'")
+    assert invoke("readers", "--config", file).stdout.startswith("reader,")
+    assert invoke("readers", "--config", file, "--json").stdout.startswith("[")
+    assert invoke("readers", "--config", file, STREAMGROUP_FORMAT="markdown").stdout.startswith("| reader")
+    assert invoke("readers", "--format", "csv", STREAMGROUP_JSON="1").stdout.startswith("reader,")
+    assert invoke("readers", "--format", "csv", "--json").exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -1,6 +1,7 @@
 """`describe`: the facts of a trace."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -30,7 +31,19 @@ def run(console: Console, options: Options) -> None:
         console.record(facts)
         return
     top = facts.pop("top_keys")
+    for name in ("first_timestamp", "last_timestamp"):
+        facts[name] = _moment(facts[name])
     console.record(facts)
     if top:
         console.text("")
         console.rows(top, ("key", "count", "share"))
+
+
+def _moment(us: int | None) -> str | None:
+    """Write us since 1970 as people read it, where the calendar reaches."""
+    if us is None:
+        return None
+    try:
+        return f"{us} us ({(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)).isoformat(sep=' ')})"
+    except OverflowError:
+        return f"{us} us"

@@ -1,6 +1,7 @@
 """`ingest`: raw data to a trace, on Spark."""
 
 import dataclasses
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -103,10 +104,11 @@ def run(reader: str, console: Console, options: Options, own: dict[str, Any]) ->
         return
     from streamgroup.ingest.run import ingest
 
+    begun = time.perf_counter()
     with console.bar("tasks") as bar:
-        bar.start(None, "ingest")
         result = ingest(asked, bar)
-    manifest = result.manifest
+    manifest, seconds = result.manifest, time.perf_counter() - begun
+    console.detail(f"{manifest.rows_read} rows in {seconds:.1f} s, the start of Spark included")
     for warning in result.warnings:
         console.warn(warning)
     names = ("tuples", "keys", "p1", "rows_read", "rows_kept", "rows_rejected", "rows_filtered", "fingerprint")
