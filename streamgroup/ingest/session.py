@@ -200,6 +200,18 @@ def _settings(master: str, memory: str, scratch: Path, extra: tuple[str, ...]) -
     return settings
 
 
+def _linked_home(place: Path) -> Path:
+    """Make a Spark home of links: the workers of local-cluster leave their files in it, whatever they are told."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    find: Any = _find_spark_home
+    place.mkdir()
+    for entry in Path(find()).iterdir():
+        if entry.name != "work":
+            (place / entry.name).symlink_to(entry)
+    return place
+
+
 @contextlib.contextmanager
 def _environment(values: dict[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in values}
@@ -245,6 +257,8 @@ def open_session(master: str, *, memory: str = "2g", conf: tuple[str, ...] = ())
         }
         if master.startswith("local"):
             environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+        if master.startswith("local-cluster"):
+            environment["SPARK_HOME"] = str(_linked_home(scratch / "home"))
         with _environment(environment):
             yield from _started(settings, master, scratch)
     finally:

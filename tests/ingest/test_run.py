@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
@@ -232,6 +233,7 @@ def test_the_same_bytes_from_every_master(
     assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
     assert tree(other) == tree(expected.trace)
     assert list(other.parent.iterdir()) == [other]
+    assert not (Path(pyspark.__file__).parent / "work").exists()
 
 
 def test_rejects_are_kept_with_file_and_line(make: Ingest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
