@@ -56,6 +56,14 @@ class Program(TyperGroup):
             sys.exit(code)
         return code
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the program's own flags; where a command comes first, none are there."""
+        if args and not args[0].startswith("-"):
+            # Typer reads every flag that is absent by way of pydantic, a third of what a command's --help takes.
+            self.add_help_option = False
+            self.params = [param for param in self.params if "completion" not in str(param.name)]
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Name the commands: their files."""
         del ctx
