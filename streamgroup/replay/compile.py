@@ -4,7 +4,7 @@ numba learns the hooks of any NamedTuple through one `overload_method` a hook. W
 designed out here (each has a test):
 
 1. numba's cache looks only at the file of the cached function, so an edited helper or grouping would silently run old
-   code: the cache directory is named by a digest of all our sources, and of an outside grouping's file.
+   code: the cache directory is named by a digest of all sources that are compiled, and of an outside grouping's file.
 2. Groupings that share one compiled function share one cache index and can run each other's code: each grouping
    compiles a copy of the loop with a `__name__` and `__qualname__` of its own, and one process compiles at a time.
 3. A read-only array is another type: the trace hands out read-only arrays only, and so does everything else.
@@ -49,6 +49,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     "is_full": ("more",),
     "forget_window": (),
 }
+# The rooms that compiled code comes from.
+_COMPILED = ("cluster", "groupings", "kernels", "replay")
 _KEPT_CACHES = 6
 
 
@@ -131,7 +133,7 @@ def check_shape(state: Any, where: str) -> None:
 def _own_sources_digest() -> str:
     digest = hashlib.sha256(numba.__version__.encode())
     root = Path(streamgroup.__file__).parent
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted(path for room in _COMPILED for path in (root / room).rglob("*.py")):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 

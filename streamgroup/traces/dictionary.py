@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
@@ -95,6 +94,8 @@ def _bytes(table: pa.Table) -> pa.LargeBinaryArray:
     keys = _flat(table.column("key"))
     if "key_bytes" not in table.column_names:
         return keys
+    import pyarrow.compute as pc  # its import takes longer than opening a trace, and few traces need it
+
     return pc.coalesce(_flat(table.column("key_bytes")), keys)
 
 
@@ -139,6 +140,6 @@ def repeated_keys(parts: Sequence[Part]) -> list[bytes | None]:
     chunks = [keys for _, keys in key_chunks(parts)]
     if sum(map(len, chunks)) < 2:
         return []
-    counted = pc.value_counts(pa.chunked_array(chunks))
+    counted = pa.chunked_array(chunks).value_counts()
     twice = np.flatnonzero(counted.field("counts").to_numpy() > 1)
     return [counted.field("values")[row].as_py() for row in twice[:10].tolist()]
