@@ -87,10 +87,7 @@ def test_log_is_the_logarithm() -> None:
 
 def test_posg_01_round_robin_fifo() -> None:
     given, expected = example("POSG-01")
-    tuples = [
-        (t * 1_000_000, b"x", cost * 1e6)
-        for t, cost in zip(given["arrivals_s"], given["exec_s"], strict=True)
-    ]
+    tuples = [(t * 1_000_000, b"x", cost * 1e6) for t, cost in zip(given["arrivals_s"], given["exec_s"], strict=True)]
     run = simulate(tuples, Sg(Setting(given["k"], sources=1)), workers=given["k"], sources=1)
     latencies = [r.finish_ns - r.arrival_ns for r in run.records]
     assert [r.worker for r in run.records] == expected["assignment"]
@@ -242,9 +239,7 @@ def test_slowdown_repeats_and_half() -> None:
 
 
 def test_service_and_capacity_follow_the_slowdown() -> None:
-    run = simulate(
-        at([0, 1, 2, 3]), Sg(Setting(2, 1)), workers=2, sources=1, slowdown="1,4", network_delay_ns=7
-    )
+    run = simulate(at([0, 1, 2, 3]), Sg(Setting(2, 1)), workers=2, sources=1, slowdown="1,4", network_delay_ns=7)
     assert [r.finish_ns - r.start_ns for r in run.records] == [MILLISECOND, 4 * MILLISECOND] * 2
     assert [r.start_ns - r.arrival_ns for r in run.records] == [7] * 4
     assert run.offered_load == pytest.approx(1 / 1250)

@@ -37,7 +37,9 @@ def run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     """Run a command as a reader would who has the environment activated."""
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     prepared = f'export PATH="{path}:$PATH"\n{command}'
-    return subprocess.run(["bash", "-c", prepared], cwd=directory, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        ["bash", "-c", prepared], cwd=directory, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 def prepare(directory: Path) -> None:

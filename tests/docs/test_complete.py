@@ -17,9 +17,7 @@ from streamgroup.replay.selection import family
 from tests.docs.console import DOCS, ROOT
 
 PAGES = sorted(
-    path
-    for path in (*DOCS.rglob("*.md"), *ROOT.glob("*.md"), ROOT / "traces" / "README.md")
-    if path != DOCS / "cli.md"
+    path for path in (*DOCS.rglob("*.md"), *ROOT.glob("*.md"), ROOT / "traces" / "README.md") if path != DOCS / "cli.md"
 )
 NAMES = [str(path.relative_to(ROOT)) for path in PAGES]
 _FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -30,7 +28,11 @@ _FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-[a-z])\b")
 @cache
 def _help(*command: str) -> str:
     told = subprocess.run(
-        [sys.executable, "-m", "streamgroup", *command, "--help"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "streamgroup", *command, "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert told.returncode == 0, f"streamgroup {' '.join(command)} --help: {told.stderr}"
     return told.stdout
