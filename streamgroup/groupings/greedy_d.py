@@ -31,7 +31,7 @@ class GreedyD(NamedTuple):
     balanced all the same. Candidates may coincide, so d >= n does not mean all workers.
     """
 
-    candidates: NDArray[np.int32]
+    candidates: NDArray[np.uint16]
     load: NDArray[np.int64]
     state_entries: int
     state_entry_bytes: int
@@ -46,4 +46,7 @@ class GreedyD(NamedTuple):
 def start(params: Params, context: Context) -> GreedyD:
     """Compute the candidates of every key; no source has sent anything."""
     load = np.zeros((context.sources, context.workers), dtype=np.int64)
-    return GreedyD(context.candidates(params.d), load, state_entries=context.workers, state_entry_bytes=8)
+    # Two bytes hold any worker, and a small table stays in the processor's cache.
+    return GreedyD(
+        context.candidates(params.d).astype(np.uint16), load, state_entries=context.workers, state_entry_bytes=8
+    )

@@ -24,7 +24,7 @@ class KeyGrouping(NamedTuple):
     One replica of each key's state, and a worker that cannot do less than its hottest key brings.
     """
 
-    worker_of: NDArray[np.int32]
+    worker_of: NDArray[np.uint16]
     state_entries: int
     state_entry_bytes: int
 
@@ -36,4 +36,4 @@ class KeyGrouping(NamedTuple):
 def start(params: Params, context: Context) -> KeyGrouping:
     """Compute the worker of every key."""
     del params
-    return KeyGrouping(context.candidates(1)[:, 0].copy(), state_entries=0, state_entry_bytes=8)
+    return KeyGrouping(context.candidates(1)[:, 0].astype(np.uint16), state_entries=0, state_entry_bytes=8)

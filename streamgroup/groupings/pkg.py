@@ -30,7 +30,7 @@ class TwoChoices(NamedTuple):
     does not guarantee two workers is that case.
     """
 
-    candidates: NDArray[np.int32]
+    candidates: NDArray[np.uint16]
     load: NDArray[np.int64]
     state_entries: int
     state_entry_bytes: int

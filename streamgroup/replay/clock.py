@@ -186,15 +186,17 @@ class ConstantArrivals:
         whole, rest = divmod(self._spacing.numerator, self._spacing.denominator)
         base, carried = divmod(offset * self._spacing.numerator, self._spacing.denominator)
         index = np.arange(size, dtype=np.int64)
+        if rest == 0:
+            # Whole ns: nothing to floor.
+            return np.int64(base) + index * np.int64(whole)
         step = (rest << _FIXED_BITS) // self._spacing.denominator
         begun = (carried << _FIXED_BITS) // self._spacing.denominator
         fixed = np.int64(begun) + index * np.int64(step)
         result = np.int64(base) + index * np.int64(whole) + (fixed >> _FIXED_BITS)
-        if rest or carried:
-            # Each of the two floors lost less than one unit of the last place, the step's i times.
-            unsure = (fixed & ((1 << _FIXED_BITS) - 1)) >= (1 << _FIXED_BITS) - (index + 1)
-            for i in np.flatnonzero(unsure):
-                result[i] = (offset + int(i)) * self._spacing.numerator // self._spacing.denominator
+        # Each of the two floors lost less than one unit of the last place, the step's i times.
+        unsure = (fixed & ((1 << _FIXED_BITS) - 1)) >= (1 << _FIXED_BITS) - (index + 1)
+        for i in np.flatnonzero(unsure):
+            result[i] = (offset + int(i)) * self._spacing.numerator // self._spacing.denominator
         return result
 
 

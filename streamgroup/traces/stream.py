@@ -14,8 +14,8 @@ from streamgroup.traces.parts import Part, Unit, decode, units
 
 __all__ = ["Batch", "read_batches"]
 
-# More decoders than this only take memory bandwidth from the loop that they feed.
-_DECODERS = min(4, os.cpu_count() or 1)
+# One core is left to the loop that the decoders feed; more of them would only take its memory bandwidth.
+_DECODERS = max(1, min(4, (os.cpu_count() or 1) - 1))
 
 
 class Batch(NamedTuple):
