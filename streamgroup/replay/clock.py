@@ -139,7 +139,8 @@ class TraceArrivals:
         nothing = np.zeros(1, dtype=np.int64)
         if self._ties is None:
             if self._denominator == 1 and int(since[-1]) * self._numerator < MAX_NS:
-                return np.multiply(since, np.int64(self._numerator), out=since)
+                since *= np.int64(self._numerator)
+                return since
             return _rounded(since, nothing, nothing, nothing + 1, self._numerator, self._denominator)
         starts = np.concatenate([[0], np.flatnonzero(timestamp[1:] != timestamp[:-1]) + 1])
         counts = np.diff(starts, append=size)
@@ -190,7 +191,8 @@ class ConstantArrivals:
         index = np.arange(size, dtype=np.int64)
         if rest == 0:
             # Whole ns: nothing to floor.
-            return np.multiply(index, np.int64(whole), out=index) + np.int64(base)
+            index *= np.int64(whole)
+            return index + np.int64(base)
         step = (rest << _FIXED_BITS) // self._spacing.denominator
         begun = (carried << _FIXED_BITS) // self._spacing.denominator
         fixed = np.int64(begun) + index * np.int64(step)

@@ -1,5 +1,6 @@
 """Chunks of the stream made ready for the loop in a thread of its own, a few ahead."""
 
+import os
 import queue
 import threading
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ __all__ = ["Feed", "Ready", "SourceRule", "cost_ns"]
 
 I64 = NDArray[np.int64]
 _AHEAD = 3
+# The feed is one thread and the loop another: with two cores there is none left for decoders of their own.
+_DECODERS = max(0, min(4, (os.cpu_count() or 1) - 2))
 
 
 class Ready(NamedTuple):
@@ -104,7 +107,7 @@ class Feed:
 
         def work() -> None:
             try:
-                for batch in self._trace.batches(self._columns):
+                for batch in self._trace.batches(self._columns, decoders=_DECODERS):
                     if stop.is_set():
                         return
                     put(self._make(batch))

@@ -112,13 +112,16 @@ class Log(NamedTuple):
 
 
 @njit
-def end_window(row: Any, meters: Any, pairs: Any, rows: Any, detector: Any) -> None:
+def end_window(row: Any, meters: Any, pairs: Any, rows: Any, detector: Any, service: Any, costs: Any) -> None:
     """Write the row of the window that ended and start the next one."""
     window, total, state = meters.window, meters.total, meters.state
     tuples = np.int64(0)
     low = np.int64(0)
     high = np.int64(0)
     for worker in range(window.shape[0]):
+        if costs is None:
+            # Equal costs are not added up one by one.
+            window[worker, BUSY] = window[worker, TUPLES] * service.service(worker, 0)
         rows.tuples[row, worker] = window[worker, TUPLES]
         rows.busy[row, worker] = window[worker, BUSY]
         tuples += window[worker, TUPLES]
@@ -218,8 +221,8 @@ def run_chunk(
                 break
             upto = min(i + block, stop)
             for j in range(i, upto):
-                now = arrivals[j]
-                key = np.int64(keys[j])
+                now = arrivals[np.uint64(j)]
+                key = np.int64(keys[np.uint64(j)])
                 if source_of is not None:
                     source = np.int64(source_of[j])
                 if cost_now is not None:
@@ -257,7 +260,7 @@ def run_chunk(
                 i = upto
                 break
             for j in range(i, upto):
-                now = arrivals[j]
+                now = arrivals[np.uint64(j)]
                 w = np.uint64(chosen[j - i])
                 reached = now + delay
                 idle_at = free[w]
@@ -275,7 +278,8 @@ def run_chunk(
                 free[w] = finish
                 latency = finish - now
                 window[w, TUPLES] += 1
-                window[w, BUSY] += duration
+                if costs is not None:
+                    window[w, BUSY] += duration
                 low = window[w, LATENCY_LOW] + latency
                 if low >= _CARRY:
                     low -= _CARRY
@@ -297,9 +301,10 @@ def run_chunk(
                 break
             for j in range(i, upto):
                 w = np.uint64(chosen[j - i])
-                seen = pairs.touch(np.int64(keys[j]), chosen[j - i])
-                new_pairs += seen & 1
-                window[w, PAIRS] += seen >> 1
+                seen = pairs.touch(np.int64(keys[np.uint64(j)]), chosen[j - i])
+                if seen != 0:
+                    new_pairs += 1
+                    window[w, PAIRS] += seen >> 1
             i = upto
         state[LAT_MIN] = shortest
         state[LAT_MAX] = longest
@@ -308,7 +313,7 @@ def run_chunk(
         if why != DONE:
             break
         if place < ends.shape[0] and ends[place] == stop:
-            end_window(setup[ROW], meters, pairs, rows, detector)
+            end_window(setup[ROW], meters, pairs, rows, detector, service, costs)
             setup[ROW] += 1
             place += 1
         elif stop == setup[END]:

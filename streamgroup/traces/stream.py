@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from streamgroup.traces import schema
 from streamgroup.traces.parts import Part, Unit, decode, units
 
-__all__ = ["Batch", "read_batches"]
+__all__ = ["DECODERS", "Batch", "read_batches"]
 
-# One core is left to the loop that the decoders feed; more of them would only take its memory bandwidth.
-_DECODERS = max(1, min(4, (os.cpu_count() or 1) - 1))
+# More decoders than this only take memory bandwidth from whoever takes the batches.
+DECODERS = min(4, os.cpu_count() or 1)
 
 
 class Batch(NamedTuple):
@@ -29,18 +29,28 @@ class Batch(NamedTuple):
     weight: NDArray[np.float64] | None = None
 
 
-def read_batches(parts: Sequence[Part], columns: Sequence[str], start: int = 0) -> Iterator[Batch]:
-    """Decode columns (which all parts have) from tuple `start` on; DataError when a file is damaged."""
-    with ThreadPoolExecutor(_DECODERS, thread_name_prefix="decode") as pool:
+def read_batches(
+    parts: Sequence[Part], columns: Sequence[str], start: int = 0, decoders: int = DECODERS
+) -> Iterator[Batch]:
+    """Decode columns (which all parts have) from tuple `start` on; DataError when a file is damaged.
+
+    `decoders` threads decode ahead of whoever takes the batches; with 0 each is decoded when it is asked for.
+    """
+    if decoders == 0:
+        for part, unit, offset in _work(parts, start):
+            yield from _cut(offset + unit.first, decode(part, unit, columns, offset), start)
+        return
+    with ThreadPoolExecutor(decoders, thread_name_prefix="decode") as pool:
         pending: deque[tuple[int, Future[dict[str, NDArray[Any]]]]] = deque()
         try:
             for part, unit, offset in _work(parts, start):
-                place = offset + unit.first
-                pending.append((place, pool.submit(decode, part, unit, columns, offset)))
-                if len(pending) > _DECODERS:
-                    yield from _cut(*pending.popleft(), start)
+                pending.append((offset + unit.first, pool.submit(decode, part, unit, columns, offset)))
+                if len(pending) > decoders:
+                    place, future = pending.popleft()
+                    yield from _cut(place, future.result(), start)
             while pending:
-                yield from _cut(*pending.popleft(), start)
+                place, future = pending.popleft()
+                yield from _cut(place, future.result(), start)
         finally:
             for _, future in pending:
                 future.cancel()
@@ -56,8 +66,7 @@ def _work(parts: Sequence[Part], start: int) -> Iterator[tuple[Part, Unit, int]]
         offset += part.rows
 
 
-def _cut(place: int, future: "Future[dict[str, NDArray[Any]]]", start: int) -> Iterator[Batch]:
-    arrays = future.result()
+def _cut(place: int, arrays: dict[str, NDArray[Any]], start: int) -> Iterator[Batch]:
     rows = len(next(iter(arrays.values())))
     first = max(0, start - place)
     for low in range(first, rows, schema.BLOCK_ROWS):

@@ -29,7 +29,7 @@ from streamgroup.traces.parts import (
     tuple_faults,
 )
 from streamgroup.traces.scan import Scan, block_digests, scan
-from streamgroup.traces.stream import Batch, read_batches
+from streamgroup.traces.stream import DECODERS, Batch, read_batches
 from streamgroup.traces.writer import fingerprint
 
 __all__ = ["Batch", "Dictionary", "Trace", "open_trace"]
@@ -57,8 +57,10 @@ class Trace:
     _key_parts: Sequence[Part] = field(repr=False)
     _cache: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
 
-    def batches(self, columns: Sequence[str] = ("timestamp", "key_id"), start: int = 0) -> Iterator[Batch]:
-        """Read tuples from place `start` on, in batches of at most 2^20, decoded ahead by threads.
+    def batches(
+        self, columns: Sequence[str] = ("timestamp", "key_id"), start: int = 0, decoders: int = DECODERS
+    ) -> Iterator[Batch]:
+        """Read tuples from place `start` on, in batches of at most 2^20, decoded ahead by `decoders` threads (or none).
 
         `columns` are among timestamp, key_id, cost, value, weight; the others, and those the trace does not
         have, are None. All arrays are C-contiguous and read-only. DataError when a file is damaged.
@@ -67,7 +69,7 @@ class Trace:
         wanted = [name for name in TUPLE_COLUMNS if name in columns and name in self.columns]
         if unknown or not wanted:
             raise ValueError(f"no columns {', '.join(unknown or columns)}")
-        return read_batches(self._tuple_parts, wanted, start)
+        return read_batches(self._tuple_parts, wanted, start, decoders)
 
     def _table(self) -> KeyTable:
         table = self._cache.get("table")
