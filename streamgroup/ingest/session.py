@@ -3,6 +3,7 @@ afterwards.
 """
 
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -27,7 +28,8 @@ T = TypeVar("T")
 JAVA = 17
 _HOW = (
     "install Java 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; "
-    "macOS: brew install openjdk@17) and set JAVA_HOME if it is not on the PATH"
+    "Fedora: dnf install java-21-openjdk-headless; macOS: brew install openjdk@17) "
+    "and set JAVA_HOME if it is not on the PATH"
 )
 _SCRATCH = "streamgroup-spark-"
 
@@ -271,6 +273,11 @@ def _started(settings: dict[str, str], master: str, scratch: Path) -> Iterator[S
         from pyspark import SparkConf, SparkContext
         from pyspark.java_gateway import launch_gateway
 
+    # An interrupt in the middle of a call is ours to tell; py4j would print it with a traceback.
+    py4j = logging.getLogger("py4j")
+    py4j.propagate = False
+    if not py4j.handlers:
+        py4j.addHandler(logging.NullHandler())
     launch: Any = launch_gateway
     log = scratch / "spark.log"
     handler = signal.getsignal(signal.SIGINT)

@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import inspect
 import os
+import re
 import shutil
 import tempfile
 import types as pytypes
@@ -28,6 +29,7 @@ from typing import Any
 
 import numba
 from numba.core import config, types
+from numba.core.errors import NumbaError
 from numba.extending import overload_method
 
 import streamgroup
@@ -168,11 +170,29 @@ def _forget_old(root: Path, keep: Path) -> None:
 
 
 @contextlib.contextmanager
-def only_one_compiles(directory: Path) -> Iterator[None]:
-    """Hold the lock of a cache directory: two processes that compile at once could overwrite each other's code."""
+def only_one_compiles(directory: Path, source: Path) -> Iterator[None]:
+    """Hold the lock of a cache directory: two processes that compile at once could overwrite each other's code.
+
+    What numba cannot compile becomes a usage error that names the line of `source`, the file of the grouping.
+    """
     with (directory / ".lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        try:
+            yield
+        except NumbaError as error:
+            raise _told(error, source) from error
+
+
+def _told(error: NumbaError, source: Path) -> UsageError:
+    """Find, in numba's long message, the line of the grouping that it could not compile."""
+    place = re.search(rf" at \S*{re.escape(source.name)} \((\d+)\)", str(error))
+    hint = "a hook may use numbers, its arrays and numba functions, and makes no arrays, strings or dictionaries"
+    if place is None:
+        return UsageError(f"{source}: numba cannot compile its hooks: {str(error).strip().splitlines()[-1]}", hint)
+    number = int(place[1])
+    lines = source.read_text(errors="replace").splitlines()
+    line = lines[number - 1].strip() if number <= len(lines) else ""
+    return UsageError(f"{source}:{number}: numba cannot compile this line: {line}", hint)
 
 
 @cache

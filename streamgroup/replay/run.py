@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.base.units import parse_duration_ns, parse_number
 from streamgroup.cluster.service import MAX_SERVICE_NS, TracedCost, capacity, constant_cost, parse_slowdown
 from streamgroup.groupings.protocol import SEEN, Context
@@ -212,8 +212,7 @@ def replay(
     slowdown = np.array([float(factor) for factor in plan.slowdown])
     free = np.zeros(options.workers, dtype=np.int64)
     cost = np.full(1, plan.constant_ns or 0, dtype=np.int64)
-    state = plan.selection.module.start(plan.selection.params, _context(trace, plan, free, slowdown, cost))
-    check_shape(state, plan.selection.name)
+    state = _started(plan.selection, _context(trace, plan, free, slowdown, cost))
     service: Any = TracedCost(slowdown)
     if plan.constant_ns is not None:
         service = constant_cost(plan.constant_ns, plan.slowdown)
@@ -265,7 +264,7 @@ def _drive(
                 machine.chunk(ready, log)
             else:
                 # The first call compiles, or finds what an earlier process compiled.
-                with only_one_compiles(cache_directory(plan.selection.outside_digest)):
+                with only_one_compiles(cache_directory(plan.selection.outside_digest), _source(plan.selection)):
                     machine.chunk(ready, log)
                 locked = True
             tally.add(ready, log)
@@ -276,6 +275,22 @@ def _drive(
     finally:
         if writer is not None:
             writer.close()
+
+
+def _started(selection: Selection, context: Context) -> Any:
+    """Start the grouping; what goes wrong in a file of the user's is told as theirs."""
+    try:
+        state = selection.module.start(selection.params, context)
+    except Exception as error:
+        if isinstance(error, StreamgroupError) or not selection.outside_digest:
+            raise
+        raise UsageError(f"{selection.name}: start() failed: {type(error).__name__}: {error}") from error
+    check_shape(state, selection.name)
+    return state
+
+
+def _source(selection: Selection) -> Path:
+    return Path(selection.module.__file__)
 
 
 def _outcome(

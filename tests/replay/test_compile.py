@@ -173,6 +173,16 @@ def test_a_wrong_shape_is_told_in_one_line(state: Any, words: str) -> None:
     assert "\n" not in error.value.message
 
 
+@pytest.mark.parametrize("line", ['x = "a" + key', "x = np.zeros(3)", "x = self.nothing"])
+def test_what_numba_cannot_compile_is_told_with_its_line(trace: Path, tmp_path: Path, line: str) -> None:
+    file = tmp_path / "mine.py"
+    body = (OUTSIDE % 2).replace("        return self", f"        {line}\n        return self")
+    file.write_text("import numpy as np\n" + body)
+    with pytest.raises(UsageError, match=r"mine\.py:13: numba cannot compile this line") as error:
+        replay(open_trace(trace), ReplayOptions(grouping=str(file), workers=4))
+    assert error.value.message.endswith(line)
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -192,3 +202,10 @@ def test_arrays_of_the_trace_are_read_only(trace: Path) -> None:
     for batch in open_trace(trace).batches():
         assert isinstance(batch.timestamp, np.ndarray)
         assert not batch.timestamp.flags.writeable
+
+
+def test_what_fails_in_start_is_told(trace: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text((OUTSIDE % 2).replace("return Fixed(1)", "return Fixed(1 // 0)"))
+    with pytest.raises(UsageError, match=r"start\(\) failed: ZeroDivisionError"):
+        replay(open_trace(trace), ReplayOptions(grouping=str(file), workers=4))
