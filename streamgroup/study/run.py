@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import streamgroup
 from streamgroup.base.errors import DataError, UsageError
@@ -45,7 +46,7 @@ class RunResult:
 
     row: dict[str, Any]
     warnings: list[str]
-    tables: dict[str, pl.DataFrame]
+    tables: dict[str, pa.Table]
     output: Path | None
 
 
@@ -84,17 +85,18 @@ def run_to_directory(
 def _result(trace: Trace, options: ReplayOptions, outcome: Outcome, output: Path | None) -> RunResult:
     made = tables(outcome)
     values = {**dataclasses.asdict(options), "trace": trace.name, "grouping": outcome.grouping}
-    schema = {name: _column(values[name]) for name in OPTION_COLUMNS}
-    texts = {name: _readable(values[name]) for name in OPTION_COLUMNS}
-    named = pl.DataFrame([texts], schema=schema)
-    made["summary"] = pl.concat([named, made["summary"]], how="horizontal")
-    return RunResult(made["summary"].row(0, named=True), _warnings(trace, options, outcome), made, output)
+    naming = pa.table({name: pa.array([_readable(values[name])], _column(values[name])) for name in OPTION_COLUMNS})
+    columns = zip(made["summary"].column_names, made["summary"].columns, strict=True)
+    for name, column in columns:
+        naming = naming.append_column(name, column)
+    made["summary"] = naming
+    return RunResult(naming.to_pylist()[0], _warnings(trace, options, outcome), made, output)
 
 
-def _column(value: Any) -> pl.DataType:
+def _column(value: Any) -> pa.DataType:
     if isinstance(value, bool):
-        return pl.Boolean()
-    return pl.Int64() if isinstance(value, int) else pl.String()
+        return pa.bool_()
+    return pa.int64() if isinstance(value, int) else pa.string()
 
 
 def _readable(value: Any) -> Any:
@@ -134,8 +136,8 @@ def _whole_seconds_with_ties(trace: Trace) -> bool:
     return not np.any(times % _US_PER_S) and bool(np.any(times[1:] == times[:-1]))
 
 
-def _write(frame: pl.DataFrame, path: Path) -> None:
-    frame.rechunk().write_parquet(path, compression="zstd", compression_level=3, row_group_size=1 << 20)
+def _write(table: pa.Table, path: Path) -> None:
+    pq.write_table(table, path, compression="zstd", compression_level=3, row_group_size=1 << 20)
 
 
 def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome) -> dict[str, Any]:

@@ -3,11 +3,24 @@
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
-__all__ = ["assert_rows_agree", "assert_same"]
+from streamgroup.metrics import tables as tables_of_a_run
+from streamgroup.replay.outcome import Outcome
+
+__all__ = ["assert_rows_agree", "assert_same", "frames", "tables"]
 
 PERCENTILES = {f"latency_{name}_ms" for name in ("p50", "p95", "p99", "p999")}
+
+
+def frames(found: dict[str, pa.Table]) -> dict[str, pl.DataFrame]:
+    """Give tables as Polars sees them."""
+    return {name: pl.DataFrame(table) for name, table in found.items()}
+
+
+def tables(outcome: Outcome) -> dict[str, pl.DataFrame]:
+    return frames(tables_of_a_run.tables(outcome))
 
 
 def assert_same(name: str, found: Any, expected: Any) -> None:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.metrics.names import METRICS
-from streamgroup.metrics.tables import summary, tables
-from tests.metrics.compare import assert_rows_agree, assert_same
+from streamgroup.metrics.tables import summary
+from tests.metrics.compare import assert_rows_agree, assert_same, tables
 from tests.metrics.from_records import outcome_of
 from tests.naive import metrics as naive
 from tests.naive.groupings import GreedyD, Kg, Pkg, Setting, Sg, SgRandom

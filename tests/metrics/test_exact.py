@@ -12,7 +12,8 @@ from streamgroup.metrics import latency
 from streamgroup.metrics.exact import deviation, imbalance, peak_to_mean, row_deviation
 from streamgroup.metrics.imbalance import cumulative_imbalance, skew_score
 from streamgroup.metrics.names import METRICS
-from streamgroup.metrics.tables import FAMILIES, summary, tables
+from streamgroup.metrics.tables import FAMILIES, summary
+from tests.metrics.compare import tables
 from tests.metrics.from_records import outcome_of
 from tests.naive.groupings import Setting, Sg
 from tests.naive.simulate import simulate

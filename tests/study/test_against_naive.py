@@ -10,7 +10,7 @@ import pytest
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.study import run as study
-from tests.metrics.compare import assert_rows_agree, assert_same
+from tests.metrics.compare import assert_rows_agree, assert_same, frames
 from tests.naive import metrics as naive
 from tests.naive.groupings import GreedyD, Kg, Pkg, Setting, Sg, SgRandom
 from tests.naive.simulate import simulate
@@ -50,4 +50,4 @@ def test_a_run_agrees_with_the_slow_twin(
         if name != "source_state_bytes":
             assert_same(name, found.row[name], value)
     for name in ("windows", "workers", "loads"):
-        assert_rows_agree(found.tables[name], expected[name])
+        assert_rows_agree(frames(found.tables)[name], expected[name])

@@ -56,12 +56,12 @@ def test_a_run_directory_holds_all_tables_and_the_log(trace: Path, tmp_path: Pat
     )
     for name in TABLES:
         frame = pl.read_parquet(out / f"{name}.parquet")
-        assert frame.equals(result.tables[name])
+        assert frame.equals(pl.DataFrame(result.tables[name]))
         assert frame["schema_version"].unique().to_list() == [1]
     log = pl.read_parquet(out / "assignments")
     assert log["seq"].to_list() == list(range(400))
     loads = log["worker"].value_counts().sort("worker")["count"].to_list()
-    assert loads == result.tables["workers"]["tuples"].to_list()
+    assert loads == result.tables["workers"]["tuples"].to_pylist()
     assert result.output == out
 
 

@@ -12,7 +12,6 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.metrics.names import METRICS
-from streamgroup.metrics.tables import summary_schema
 from streamgroup.study.conditions import parse_conditions
 from streamgroup.study.summarize import check_gate, load_runs, summarize
 
@@ -29,7 +28,8 @@ NAMING: dict[str, Any] = {
 def write_run(path: Path, fingerprint: str = "f" * 64, **values: Any) -> Path:
     path.mkdir(parents=True)
     row = {**NAMING, **dict.fromkeys(METRICS), "replicas": 100, "schema_version": 1, **values}
-    schema = {"service": pl.String(), **summary_schema()}
+    kinds = {name: pl.Int64() if kind is int else pl.Float64() for name, kind in METRICS.items()}
+    schema = {"service": pl.String(), **kinds}
     pl.DataFrame([row], schema_overrides=schema).write_parquet(path / "summary.parquet")
     record = {"schema_version": 1, "trace": {"fingerprint": fingerprint}}
     (path / "run.json").write_text(json.dumps(record))
