@@ -23,8 +23,9 @@ from streamgroup.metrics import (
 from streamgroup.metrics.exact import I64, NS_PER_MS, NS_PER_S, integers, ratio, row_deviation
 from streamgroup.metrics.names import METRICS, SCHEMA_VERSION, Number
 from streamgroup.replay.outcome import Outcome
+from streamgroup.traces.arrays import arrow, column
 
-__all__ = ["FAMILIES", "summary", "summary_schema", "tables"]
+__all__ = ["FAMILIES", "summary", "tables"]
 
 FAMILIES: tuple[ModuleType, ...] = (
     imbalance,
@@ -47,15 +48,16 @@ def summary(outcome: Outcome) -> dict[str, Number]:
     return {name: found.get(name) for name in METRICS}
 
 
-def summary_schema() -> pa.Schema:
-    """Give the column types of the metrics, the same for every run whatever is null in it."""
-    return pa.schema([(name, pa.int64() if kind is int else pa.float64()) for name, kind in METRICS.items()])
+def _summary(outcome: Outcome) -> pa.Table:
+    """Give the one row of metrics, its column types the same for every run whatever is null in it."""
+    kinds = {int: pa.int64(), float: pa.float64()}
+    return pa.table({name: column([value], kinds[METRICS[name]]) for name, value in summary(outcome).items()})
 
 
 def tables(outcome: Outcome) -> dict[str, pa.Table]:
     """Give all tables of a run by name; every one has the column `schema_version`."""
     made = {
-        "summary": pa.Table.from_pylist([summary(outcome)], schema=summary_schema()),
+        "summary": _summary(outcome),
         "windows": _windows(outcome),
         "workers": _workers(outcome),
         "loads": _loads(outcome),
@@ -67,7 +69,7 @@ def tables(outcome: Outcome) -> dict[str, pa.Table]:
 
 def with_version(table: pa.Table) -> pa.Table:
     """Add the column that every table has."""
-    return table.append_column("schema_version", pa.array([SCHEMA_VERSION] * len(table), pa.int32()))
+    return table.append_column("schema_version", arrow(np.full(len(table), SCHEMA_VERSION, dtype=np.int32)))
 
 
 def _windows(outcome: Outcome) -> pa.Table:
@@ -79,20 +81,20 @@ def _windows(outcome: Outcome) -> pa.Table:
     quantiles = latency.window_quantiles_ms(windows)
     return pa.table(
         {
-            "window": windows.number,
-            "start_s": windows.start_ns / NS_PER_S,
-            "tuples": tuples,
+            "window": arrow(windows.number),
+            "start_s": arrow(windows.start_ns / NS_PER_S),
+            "tuples": arrow(tuples),
             "finished": _optional(windows.finished, len(tuples)),
-            "imbalance": imbalance.cumulative_imbalance(windows),
-            "window_imbalance": imbalance.own_imbalance(windows),
-            "load_stddev": row_deviation(windows.tuples),
-            "latency_min_ms": windows.latency_min_ns / NS_PER_MS,
-            "latency_mean_ms": pa.array(means, pa.float64()),
-            "latency_p50_ms": np.ascontiguousarray(quantiles[:, 0]),
-            "latency_p95_ms": np.ascontiguousarray(quantiles[:, 1]),
-            "latency_p99_ms": np.ascontiguousarray(quantiles[:, 2]),
-            "latency_max_ms": windows.latency_max_ns / NS_PER_MS,
-            "replicas": windows.pairs,
+            "imbalance": arrow(imbalance.cumulative_imbalance(windows)),
+            "window_imbalance": arrow(imbalance.own_imbalance(windows)),
+            "load_stddev": arrow(row_deviation(windows.tuples)),
+            "latency_min_ms": arrow(windows.latency_min_ns / NS_PER_MS),
+            "latency_mean_ms": column(means, pa.float64()),
+            "latency_p50_ms": arrow(quantiles[:, 0]),
+            "latency_p95_ms": arrow(quantiles[:, 1]),
+            "latency_p99_ms": arrow(quantiles[:, 2]),
+            "latency_max_ms": arrow(windows.latency_max_ns / NS_PER_MS),
+            "replicas": arrow(windows.pairs),
             "hot_keys": _optional(None, len(tuples)),
             "detector_entries": _optional(windows.detector_entries, len(tuples)),
         }
@@ -106,16 +108,16 @@ def _workers(outcome: Outcome) -> pa.Table:
     waits = zip(integers(workers.wait_max_ns), integers(workers.tuples), strict=True)
     return pa.table(
         {
-            "worker": np.arange(outcome.workers, dtype=np.int32),
-            "tuples": workers.tuples,
+            "worker": arrow(np.arange(outcome.workers, dtype=np.int32)),
+            "tuples": arrow(workers.tuples),
             "head_tuples": _optional(head, outcome.workers),
             "tail_tuples": _optional(None if head is None else workers.tuples - head, outcome.workers),
-            "busy_s": workers.busy_ns / NS_PER_S,
-            "utilization": pa.array(utilization.of_workers(outcome), pa.float64()),
-            "keys": workers.keys,
-            "latency_mean_ms": pa.array(means, pa.float64()),
-            "latency_p99_ms": pa.array(p99, pa.float64()),
-            "backlog_max_ms": pa.array([wait / NS_PER_MS if tuples else None for wait, tuples in waits], pa.float64()),
+            "busy_s": arrow(workers.busy_ns / NS_PER_S),
+            "utilization": column(utilization.of_workers(outcome), pa.float64()),
+            "keys": arrow(workers.keys),
+            "latency_mean_ms": column(means, pa.float64()),
+            "latency_p99_ms": column(p99, pa.float64()),
+            "backlog_max_ms": column([wait / NS_PER_MS if tuples else None for wait, tuples in waits], pa.float64()),
         }
     )
 
@@ -126,10 +128,10 @@ def _loads(outcome: Outcome) -> pa.Table:
     rows, workers = windows.tuples.shape
     return pa.table(
         {
-            "window": np.repeat(windows.number, workers),
-            "worker": np.tile(np.arange(workers, dtype=np.int32), rows),
-            "tuples": windows.tuples.ravel(),
-            "busy_s": windows.busy_ns.ravel() / NS_PER_S,
+            "window": arrow(np.repeat(windows.number, workers)),
+            "worker": arrow(np.tile(np.arange(workers, dtype=np.int32), rows)),
+            "tuples": arrow(windows.tuples.ravel()),
+            "busy_s": arrow(windows.busy_ns.ravel() / NS_PER_S),
         }
     )
 
@@ -137,21 +139,21 @@ def _loads(outcome: Outcome) -> pa.Table:
 def _latency(outcome: Outcome) -> pa.Table:
     pooled = outcome.worker.histogram.sum(axis=0)
     filled = np.flatnonzero(pooled)
-    return pa.table({"at_least_ms": lower_bounds()[filled] / NS_PER_MS, "tuples": pooled[filled]})
+    return pa.table({"at_least_ms": arrow(lower_bounds()[filled] / NS_PER_MS), "tuples": arrow(pooled[filled])})
 
 
 def _keys(outcome: Outcome) -> pa.Table:
     top = outcome.top_keys
     return pa.table(
         {
-            "key": pa.array([key.key for key in top], pa.string()),
-            "count": pa.array([key.count for key in top], pa.int64()),
-            "share": pa.array([ratio(key.count, outcome.tuples) for key in top], pa.float64()),
+            "key": column([key.key for key in top], pa.string()),
+            "count": column([key.count for key in top], pa.int64()),
+            "share": column([ratio(key.count, outcome.tuples) for key in top], pa.float64()),
             "hot": pa.nulls(len(top), pa.bool_()),
-            "workers": pa.array([key.workers for key in top], pa.int64()),
+            "workers": column([key.workers for key in top], pa.int64()),
         }
     )
 
 
 def _optional(values: I64 | None, rows: int) -> pa.Array:
-    return pa.nulls(rows, pa.int64()) if values is None else pa.array(values, pa.int64())
+    return pa.nulls(rows, pa.int64()) if values is None else arrow(values)

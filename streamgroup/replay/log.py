@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streamgroup.replay.loop import Log
+from streamgroup.traces.arrays import arrow
 
 __all__ = ["SCHEMA", "LogWriter"]
 
@@ -43,8 +45,8 @@ class LogWriter:
             self._writer = pq.ParquetWriter(path, SCHEMA, compression="zstd")
         assert self._writer is not None
         seq = np.arange(offset, offset + len(arrival), dtype=np.int64)
-        columns = [seq, arrival, log.source, key, log.worker, log.start, log.finish]
-        self._writer.write_table(pa.Table.from_arrays([pa.array(column) for column in columns], schema=SCHEMA))
+        columns: list[NDArray[Any]] = [seq, arrival, log.source, key, log.worker, log.start, log.finish]
+        self._writer.write_table(pa.Table.from_arrays([arrow(column) for column in columns], schema=SCHEMA))
         self._chunks += 1
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ from streamgroup.metrics.tables import tables
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.outcome import Outcome
 from streamgroup.replay.run import replay
+from streamgroup.traces.arrays import column
 from streamgroup.traces.trace import Trace, open_trace
 
 __all__ = ["MARKER", "OPTION_COLUMNS", "RunResult", "run_to_directory"]
@@ -85,15 +86,14 @@ def run_to_directory(
 def _result(trace: Trace, options: ReplayOptions, outcome: Outcome, output: Path | None) -> RunResult:
     made = tables(outcome)
     values = {**dataclasses.asdict(options), "trace": trace.name, "grouping": outcome.grouping}
-    naming = pa.table({name: pa.array([_readable(values[name])], _column(values[name])) for name in OPTION_COLUMNS})
-    columns = zip(made["summary"].column_names, made["summary"].columns, strict=True)
-    for name, column in columns:
-        naming = naming.append_column(name, column)
+    naming = pa.table({name: column([_readable(values[name])], _kind(values[name])) for name in OPTION_COLUMNS})
+    for name in made["summary"].column_names:
+        naming = naming.append_column(name, made["summary"][name])
     made["summary"] = naming
     return RunResult(naming.to_pylist()[0], _warnings(trace, options, outcome), made, output)
 
 
-def _column(value: Any) -> pa.DataType:
+def _kind(value: Any) -> pa.DataType:
     if isinstance(value, bool):
         return pa.bool_()
     return pa.int64() if isinstance(value, int) else pa.string()

@@ -1,0 +1,54 @@
+"""Arrow arrays made and read without pandas."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamgroup.traces.arrays import arrow, column, numbers
+from tests.traces_by_hand import write_trace
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([], pa.int64()),
+        ([1, None, -(2**63), 2**63 - 1], pa.int64()),
+        ([None] * 9, pa.float64()),
+        ([0.5, None, 1e300], pa.float64()),
+        ([True, None, False] * 5, pa.bool_()),
+        (["", None, "a,b", "中文\x00"], pa.string()),
+        ([None], pa.string()),
+    ],
+)
+def test_a_column_is_what_arrow_itself_would_make(values: list[Any], kind: pa.DataType) -> None:
+    made = column(values, kind)
+    made.validate(full=True)
+    assert made.equals(pa.array(values, kind))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint32", "int32", "float64", "float32"])
+def test_numbers_go_there_and_back(dtype: str) -> None:
+    values = np.arange(20, dtype=dtype)[::3]
+    made = arrow(values)
+    assert made.equals(pa.array(values))
+    assert np.array_equal(numbers(made), values)
+    assert np.array_equal(numbers(pa.chunked_array([made, made.slice(2)])), np.concatenate([values, values[2:]]))
+    assert numbers(made.slice(7)).dtype == values.dtype
+
+
+def test_a_replay_imports_neither_pandas_nor_polars_nor_spark(tmp_path: Path) -> None:
+    trace = write_trace(tmp_path / "t", [(i, b"a", None) for i in range(9)])
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from streamgroup.replay.options import ReplayOptions\n"
+        "from streamgroup.study.run import run_to_directory\n"
+        f"run_to_directory({str(trace)!r}, ReplayOptions('kg', 2), Path({str(tmp_path / 'run')!r}), log=True)\n"
+        "print(sorted({'pandas', 'polars', 'pyspark'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
