@@ -25,8 +25,8 @@ class IngestOptions(BaseModel):
 
     `time`, `key`, `cost` (us) and `value` name a column, or number it from 1; None takes the reader's
     default. `limit` counts input rows, `head` tuples. `since` and `until` are ISO times or epoch numbers,
-    [since, until). `max_rejects` is a number of rows or a percentage of the rows read. `driver_memory` is in
-    Spark's notation.
+    [since, until). A text of `null_values` may be several with commas between; they are held one by one.
+    `max_rejects` is a number of rows or a percentage of the rows read. `driver_memory` is in Spark's notation.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,6 +78,11 @@ class IngestOptions(BaseModel):
         if value.lower() not in _ENCODINGS:
             raise ValueError(f"{value!r} is not known here: utf-8, latin-1 or cp1252")
         return _ENCODINGS[value.lower()]
+
+    @field_validator("null_values")
+    @classmethod
+    def _one_by_one(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(text for texts in value for text in texts.split(","))
 
     @field_validator("max_rejects")
     @classmethod

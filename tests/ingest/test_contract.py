@@ -26,6 +26,22 @@ def test_null_keys(parse: Parse) -> None:
     assert failed.rejects == [(3, "null key"), (5, "null key")]
 
 
+@pytest.mark.parametrize(
+    ("given", "held"),
+    [
+        (("NA,-",), ("NA", "-")),
+        (("NA,-", "none"), ("NA", "-", "none")),
+        (("NA,",), ("NA", "")),
+        (("",), ("",)),
+        ((" NA",), (" NA",)),
+    ],
+)
+def test_null_values_with_commas_between(parse: Parse, given: tuple[str, ...], held: tuple[str, ...]) -> None:
+    assert make_options(reader="csv", inputs=("x",), output="y", null_values=given).null_values == held
+    rows = parse(ROWS, "csv", null_values=given)
+    assert keys(rows) == [key for key in (b"a", b"NA", b"", b"-", b"b") if key.decode() not in held]
+
+
 def test_a_row_that_is_unusable_is_rejected_before_it_is_filtered(parse: Parse) -> None:
     rows = parse(b"time,key\nx,NA\n", "csv", null_values=("NA",))
     assert (rows.rejects, rows.filtered) == ([(2, "time cannot be read")], {"header": 1})
