@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest import numbers, patterns
+from streamgroup.traces.instants import to_micros
 
 __all__ = ["NUMERIC", "REASONS", "TimeFormat", "find_zone", "guess_format", "parse_times", "resolve_format"]
 
@@ -103,15 +104,9 @@ def _from_arrow(column: pa.Array, zone: ZoneInfo) -> tuple[I64, NDArray[np.uint8
     status = np.where(column.is_valid().to_numpy(zero_copy_only=False), numbers.OK, numbers.BAD).astype(np.uint8)
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("s" if pa.types.is_date32(column.type) else "ms"))
-    unit, aware = column.type.unit, column.type.tz is not None
-    values = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
-    if unit == "ns":
-        values = np.floor_divide(values, 1000)
-    elif unit != "us":
-        scale = 1_000_000 if unit == "s" else 1000
-        status[np.abs(values) > (2**63 - 1) // scale] = numbers.RANGE
-        values = np.where(status == numbers.OK, values, 0) * scale
-    if not aware:
+    values, misfit = to_micros(pc.fill_null(column.cast(pa.int64()), 0).to_numpy(), column.type.unit)
+    status[misfit] = numbers.RANGE
+    if column.type.tz is None:
         good = np.flatnonzero(status == numbers.OK)
         values = values.copy()
         values[good], status[good] = _to_utc(values[good], zone)

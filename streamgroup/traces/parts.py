@@ -1,5 +1,7 @@
 """The Parquet files of a trace: finding them, checking their columns, decoding them to arrays of one form."""
 
+import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import numbers
+from streamgroup.traces.instants import to_micros
 
 __all__ = [
     "TUPLE_COLUMNS",
@@ -28,9 +31,6 @@ __all__ = [
 ]
 
 TUPLE_COLUMNS = ("timestamp", "key_id", "cost", "value", "weight")
-
-_US_PER = {"s": 1_000_000, "ms": 1_000, "us": 1}
-_INT64_MAX = 2**63 - 1
 
 
 class Part(NamedTuple):
@@ -63,10 +63,17 @@ def open_part(path: Path) -> Part:
     """Read a file's footer; DataError when it is not (all of) a Parquet file."""
     label = f"{path.parent.name}/{path.name}"
     try:
-        with pq.ParquetFile(path) as file:
+        with _opened(path) as file:
             return Part(path, label, file.metadata, file.schema_arrow, file.metadata.num_rows)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{label}: not a whole Parquet file ({_line(error)})", "make the trace again") from None
+
+
+@contextlib.contextmanager
+def _opened(path: Path, metadata: pq.FileMetaData | None = None) -> Iterator[pq.ParquetFile]:
+    # By the bytes of its name: as text, a name that is not UTF-8 would be refused.
+    with pa.OSFile(os.fsencode(path)) as source, pq.ParquetFile(source, metadata=metadata) as file:
+        yield file
 
 
 def _line(error: BaseException) -> str:
@@ -172,7 +179,7 @@ def read_part(part: Part, groups: list[int] | None, columns: Sequence[str]) -> p
     """Read columns of some row groups of a part (all for None); DataError when the file is damaged."""
     chosen = list(range(part.metadata.num_row_groups)) if groups is None else groups
     try:
-        with pq.ParquetFile(part.path, metadata=part.metadata) as file:
+        with _opened(part.path, part.metadata) as file:
             table: pa.Table = file.read_row_groups(chosen, columns=list(columns), use_threads=False)
             return table
     except (pa.ArrowException, OSError) as error:
@@ -219,15 +226,12 @@ class _MisfitError(Exception):
 def _timestamps(array: pa.Array) -> NDArray[Any]:
     kind = array.type
     values: NDArray[np.int64] = numbers(array.cast(pa.int64()))
-    if not pa.types.is_timestamp(kind) or kind.unit == "us":
+    if not pa.types.is_timestamp(kind):
         return values
-    if kind.unit == "ns":
-        return values // 1000
-    scale = _US_PER[kind.unit]
-    large = np.abs(values) > _INT64_MAX // scale
-    if large.any():
-        raise _MisfitError(int(np.argmax(large)), "does not fit into microseconds")
-    return values * scale
+    micros, misfit = to_micros(values, kind.unit)
+    if misfit.any():
+        raise _MisfitError(int(np.argmax(misfit)), "does not fit into microseconds")
+    return micros
 
 
 def _key_ids(array: pa.Array) -> NDArray[Any]:

@@ -181,7 +181,11 @@ def test_arrow_dates_and_far_seconds() -> None:
     form = resolve_format("s")
     assert form is not None
     assert parse_times(pa.array([dt.date(2020, 1, 1)]), form, find_zone("UTC"))[0].tolist() == [us(2020, 1, 1)]
-    assert parse_times(pa.array([2**62], pa.timestamp("s")), form, find_zone("UTC"))[1].tolist() == [2]
+    far = [2**62, 2**63 - 1, -(2**63), 9_223_372_036_855, -9_223_372_036_855]
+    assert parse_times(pa.array(far, pa.timestamp("s")), form, find_zone("UTC"))[1].tolist() == [2] * 5
+    most = 9_223_372_036_854
+    found, status = parse_times(pa.array([most, -most], pa.timestamp("s")), form, find_zone("UTC"))
+    assert (found.tolist(), status.tolist()) == ([most * 10**6, -most * 10**6], [0, 0])
 
 
 def test_an_unknown_zone() -> None:

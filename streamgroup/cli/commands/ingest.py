@@ -52,7 +52,7 @@ class Options(Formatted):
         Literal["drop", "keep", "fail"], typer.Option("--null-keys", help="What to do with rows without a key.")
     ] = "drop"
     null_values: Annotated[
-        list[str], typer.Option("--null-values", metavar="TEXT,...", help="Texts that mean null, as in NA,-; repeatable.")
+        list[str], typer.Option("--null-values", metavar="TEXT,...", help="Texts that mean null, as NA,-; repeatable.")
     ] = ()  # type: ignore[assignment]
     encoding: Annotated[str, typer.Option("--encoding", metavar="NAME", help="utf-8, latin-1 or cp1252.")] = "utf-8"
     multiline: Annotated[bool, typer.Option("--multiline", help="Quoted fields may hold line breaks.")] = False
