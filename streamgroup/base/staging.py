@@ -68,38 +68,53 @@ def staged_directory(target: Path, *, overwrite: bool, marker: str) -> Iterator[
     """Give a new directory to fill; it takes `target`'s place when the block ends well, and vanishes when it does not.
 
     `marker` is the file that makes a directory one of ours (`trace.json`, `run.json`): only such a directory, or an
-    empty one, is ever replaced, and only with `overwrite`. Checked before anything is done.
+    empty one, is ever replaced, and only with `overwrite`. Checked before anything is done, and again at the end:
+    what came to be there in the meantime is not touched. Parents that were made are removed again on a failure.
     """
     target = Path(os.path.abspath(target))  # noqa: PTH100 (resolve() would follow a symbolic link)
     parent = target.parent
+    made = [folder for folder in (parent, *parent.parents) if not folder.exists()]
+    partial = parent / f".{target.name}.partial-{owner_tag()}"
     try:
         parent.mkdir(parents=True, exist_ok=True)
         _reclaim(target)
-    except OSError as error:
-        raise EnvironmentFault(f"cannot write in {parent}: {error.strerror}", "choose another output") from None
-    if target.exists() or target.is_symlink():
-        if not overwrite:
-            raise UsageError(f"{target} exists already", "name another output, or add --overwrite")
-        if not target.is_dir() or target.is_symlink():
-            raise UsageError(f"{target} is not a directory", "name another output")
-        if any(target.iterdir()) and not (target / marker).is_file():
-            raise UsageError(f"{target} holds no {marker}, so it is not ours to replace", "name another output")
-    partial = parent / f".{target.name}.partial-{owner_tag()}"
-    try:
+        _check_replaceable(target, overwrite=overwrite, marker=marker)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
     except OSError as error:
         raise EnvironmentFault(f"cannot write in {parent}: {error.strerror}", "choose another output") from None
     try:
         yield partial
+        _check_replaceable(target, overwrite=overwrite, marker=marker)
         _publish(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def _check_replaceable(target: Path, *, overwrite: bool, marker: str) -> None:
+    if not target.exists() and not target.is_symlink():
+        return
+    if not overwrite:
+        raise UsageError(f"{target} exists already", "name another output, or add --overwrite")
+    if not target.is_dir() or target.is_symlink():
+        raise UsageError(f"{target} is not a directory", "name another output")
+    if any(target.iterdir()) and not (target / marker).is_file():
+        raise UsageError(f"{target} holds no {marker}, so it is not ours to replace", "name another output")
 
 
 def _publish(partial: Path, target: Path) -> None:
     replaced = target.parent / f".{target.name}.replaced-{owner_tag()}"
     if target.exists():
         target.rename(replaced)
-    partial.rename(target)
-    shutil.rmtree(replaced, ignore_errors=True)
+    try:
+        partial.rename(target)
+    except OSError:
+        # Another run put its own there in this very moment: that one stays.
+        if replaced.exists() and not target.exists():
+            replaced.rename(target)
+        raise UsageError(f"{target} came to be while this ran", "name another output, or add --overwrite") from None
+    finally:
+        shutil.rmtree(replaced, ignore_errors=True)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from streamgroup.base.errors import UsageError
 
-__all__ = ["Extent", "format_ns", "parse_duration_ns", "parse_extent", "parse_number", "round_half_even"]
+__all__ = ["LONGEST_NS", "Extent", "parse_duration_ns", "parse_extent", "parse_number", "round_half_even"]
 
 NS_PER = {
     "ns": 1,
@@ -22,8 +22,9 @@ NS_PER = {
     "h": 3_600_000_000_000,
     "d": 86_400_000_000_000,
 }
-_DURATION = re.compile(r"^\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*(ns|us|ms|s|min|m|h|d)\s*$")
-_NUMBER = re.compile(r"^\s*[+-]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?\s*$")
+LONGEST_NS = 1 << 62
+_DURATION = re.compile(r"^\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,3})?)\s*(ns|us|ms|s|min|m|h|d)\s*$")
+_NUMBER = re.compile(r"^\s*[+-]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*$")
 
 
 def round_half_even(value: Fraction) -> int:
@@ -47,7 +48,10 @@ def parse_duration_ns(text: str, what: str) -> int:
         raise UsageError(
             f"{what}: {text!r} is not a duration", "write a number with ns, us, ms, s, min, h or d, as in 10s"
         )
-    return round_half_even(Fraction(match.group(1)) * NS_PER[match.group(2)])
+    duration = round_half_even(Fraction(match.group(1)) * NS_PER[match.group(2)])
+    if duration > LONGEST_NS:
+        raise UsageError(f"{what}: {text} is longer than the clock's 146 years")
+    return duration
 
 
 @dataclass(frozen=True)
@@ -70,21 +74,6 @@ def parse_extent(text: str, what: str) -> Extent:
         return Extent("share", 0, 0, share)
     if re.fullmatch(r"[0-9][0-9_]*", stripped):
         return Extent("count", 0, int(stripped.replace("_", "")), Fraction(0))
-    try:
-        return Extent("time", parse_duration_ns(stripped, what), 0, Fraction(0))
-    except UsageError:
-        raise UsageError(f"{what}: {text!r} is not a time, a count or a share", "write 10s, 50000 or 1%") from None
-
-
-def format_ns(ns: int) -> str:
-    """Show a duration in ns with a fitting unit, for people."""
-    for unit, size in (
-        ("d", NS_PER["d"]),
-        ("h", NS_PER["h"]),
-        ("s", NS_PER["s"]),
-        ("ms", NS_PER["ms"]),
-        ("us", NS_PER["us"]),
-    ):
-        if abs(ns) >= size:
-            return f"{ns / size:.4g} {unit}"
-    return f"{ns} ns"
+    if _DURATION.match(stripped) is None:
+        raise UsageError(f"{what}: {text!r} is not a time, a count or a share", "write 10s, 50000 or 1%")
+    return Extent("time", parse_duration_ns(stripped, what), 0, Fraction(0))

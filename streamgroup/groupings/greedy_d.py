@@ -29,6 +29,8 @@ class GreedyD(NamedTuple):
 
     Each source counts the tuples that it sent itself (`load[source, worker]`): sources balance alone and the sum is
     balanced all the same. Candidates may coincide, so d >= n does not mean all workers.
+
+    Departures from the paper: none.
     """
 
     candidates: NDArray[np.uint16]
@@ -46,7 +48,4 @@ class GreedyD(NamedTuple):
 def start(params: Params, context: Context) -> GreedyD:
     """Compute the candidates of every key; no source has sent anything."""
     load = np.zeros((context.sources, context.workers), dtype=np.int64)
-    # Two bytes hold any worker, and a small table stays in the processor's cache.
-    return GreedyD(
-        context.candidates(params.d).astype(np.uint16), load, state_entries=context.workers, state_entry_bytes=8
-    )
+    return GreedyD(context.candidates(params.d), load, state_entries=context.workers, state_entry_bytes=8)

@@ -22,6 +22,8 @@ class KeyGrouping(NamedTuple):
     """The worker of a key is its first candidate F_1 (001 section II; "FG" in 000).
 
     One replica of each key's state, and a worker that cannot do less than its hottest key brings.
+
+    Departures from the paper: none.
     """
 
     worker_of: NDArray[np.uint16]
@@ -36,4 +38,4 @@ class KeyGrouping(NamedTuple):
 def start(params: Params, context: Context) -> KeyGrouping:
     """Compute the worker of every key."""
     del params
-    return KeyGrouping(context.candidates(1)[:, 0].astype(np.uint16), state_entries=0, state_entry_bytes=8)
+    return KeyGrouping(context.candidates(1)[:, 0].copy(), state_entries=0, state_entry_bytes=8)

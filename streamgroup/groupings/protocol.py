@@ -59,7 +59,8 @@ class GroupingParams(BaseModel):
 class Context(NamedTuple):
     """What a grouping may know when it starts.
 
-    `hash_lo` and `hash_hi` are int64[keys]; `candidates(d)` gives int32[keys, d], the workers F_1..F_d of each key;
+    `hash_lo` and `hash_hi` are int64[keys]; `candidates(d)` gives uint16[keys, d], the workers F_1..F_d of each key
+    (a small table stays in the processor's cache; widen a worker before counting with it);
     `draw_stream(purpose)` gives the start value (uint64) of a stream of draws. `cost` (int64[1]: base cost of the
     tuple at hand with its random factor, before the slowdown), `free` (int64[n]: when each worker is done) and
     `slowdown` (float64[n]) are the loop's live arrays, and None unless the parameters declare them in `sees`.
@@ -74,7 +75,7 @@ class Context(NamedTuple):
     seed: int
     network_delay: int
     control_delay: int
-    candidates: Callable[[int], NDArray[np.int32]]
+    candidates: Callable[[int], NDArray[np.uint16]]
     draw_stream: Callable[[str], int]
     cost: NDArray[np.int64] | None = None
     free: NDArray[np.int64] | None = None

@@ -1,8 +1,6 @@
 """The names of all metrics, in the order of every table, with what each counts in."""
 
-__all__ = ["METRICS", "SCHEMA_VERSION", "Number"]
-
-SCHEMA_VERSION = 1
+__all__ = ["METRICS", "Number"]
 
 Number = int | float | None
 

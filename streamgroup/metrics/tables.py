@@ -8,6 +8,7 @@ from types import ModuleType
 import numpy as np
 import pyarrow as pa
 
+from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.kernels.latencies import lower_bounds
 from streamgroup.metrics import (
     hot_keys,
@@ -21,7 +22,7 @@ from streamgroup.metrics import (
     work,
 )
 from streamgroup.metrics.exact import I64, NS_PER_MS, NS_PER_S, integers, ratio, row_deviation
-from streamgroup.metrics.names import METRICS, SCHEMA_VERSION, Number
+from streamgroup.metrics.names import METRICS, Number
 from streamgroup.replay.outcome import Outcome
 from streamgroup.traces.arrays import arrow, column
 

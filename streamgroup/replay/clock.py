@@ -126,7 +126,11 @@ class TraceArrivals:
     def __init__(
         self, first_us: int, last_us: int, speedup: Fraction, ties: dict[int, tuple[Tie, Tie]] | None = None
     ) -> None:
-        _check_end(Fraction((last_us - first_us) * 1000) / speedup * (2 if ties else 1))
+        last = Fraction(last_us - first_us)
+        if ties:
+            group = max((pair[1] for pair in ties.values()), key=lambda tie: tie.start)
+            last += Fraction((group.count - 1) * group.gap_us, group.count)
+        _check_end(last * 1000 / speedup)
         self._first = first_us
         per_us = 1000 / speedup
         self._numerator, self._denominator = per_us.numerator, per_us.denominator
@@ -186,21 +190,26 @@ class ConstantArrivals:
     def chunk(self, offset: int, timestamp: I64 | None, size: int) -> I64:
         """Compute with 42 binary places; where these do not decide the floor, with the exact fraction."""
         del timestamp
-        whole, rest = divmod(self._spacing.numerator, self._spacing.denominator)
-        base, carried = divmod(offset * self._spacing.numerator, self._spacing.denominator)
+        numerator, denominator = self._spacing.numerator, self._spacing.denominator
+        whole, rest = divmod(numerator, denominator)
+        base, carried = divmod(offset * numerator, denominator)
         index = np.arange(size, dtype=np.int64)
         if rest == 0:
             # Whole ns: nothing to floor.
             index *= np.int64(whole)
             return index + np.int64(base)
-        step = (rest << _FIXED_BITS) // self._spacing.denominator
-        begun = (carried << _FIXED_BITS) // self._spacing.denominator
+        if carried + rest * size < MAX_NS:
+            return (
+                np.int64(base) + index * np.int64(whole) + (carried + index * np.int64(rest)) // np.int64(denominator)
+            )
+        step = (rest << _FIXED_BITS) // denominator
+        begun = (carried << _FIXED_BITS) // denominator
         fixed = np.int64(begun) + index * np.int64(step)
         result = np.int64(base) + index * np.int64(whole) + (fixed >> _FIXED_BITS)
         # Each of the two floors lost less than one unit of the last place, the step's i times.
         unsure = (fixed & ((1 << _FIXED_BITS) - 1)) >= (1 << _FIXED_BITS) - (index + 1)
         for i in np.flatnonzero(unsure):
-            result[i] = (offset + int(i)) * self._spacing.numerator // self._spacing.denominator
+            result[i] = (offset + int(i)) * numerator // denominator
         return result
 
 
@@ -208,7 +217,7 @@ class PoissonArrivals:
     """Exponential gaps, each rounded to whole ns once; the first tuple arrives at 0."""
 
     def __init__(self, mean_ns: Fraction, tuples: int, seed: int) -> None:
-        _check_end(mean_ns * max(tuples - 1, 0) * 2)
+        _check_end(mean_ns * max(tuples - 1, 0))
         self._mean = float(mean_ns)
         self._seed = seed
         self._before = 0
@@ -217,9 +226,11 @@ class PoissonArrivals:
         """Draw the gaps before these tuples by their index and add them up as integers."""
         del timestamp
         index = np.arange(offset, offset + size, dtype=np.int64)
-        gaps = np.rint(self._mean * draws.exponential(self._seed, "arrivals", index)).astype(np.int64)
+        drawn = np.rint(self._mean * draws.exponential(self._seed, "arrivals", index))
         if offset == 0:
-            gaps[0] = 0
+            drawn[0] = 0
+        _check_end(self._before + int(drawn.sum()))
+        gaps = drawn.astype(np.int64)
         arrivals = np.int64(self._before) + np.cumsum(gaps)
         self._before = int(arrivals[-1])
         return arrivals

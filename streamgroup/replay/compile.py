@@ -13,6 +13,7 @@ designed out here (each has a test):
 6. The interpreted loop gives the same results (`interpreted=True`).
 """
 
+import atexit
 import contextlib
 import fcntl
 import hashlib
@@ -21,6 +22,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 import types as pytypes
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -54,6 +56,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 # The rooms that compiled code comes from.
 _COMPILED = ("cluster", "groupings", "kernels", "replay")
 _KEPT_CACHES = 6
+_KEPT_SECONDS = 86_400
 
 
 # Hooks that do nothing when a class does not have them.
@@ -158,15 +161,19 @@ def cache_directory(outside_digest: str = "") -> Path:
         os.utime(directory)
         _forget_old(directory.parent, directory)
     except OSError:
-        directory = Path(tempfile.gettempdir()) / f"streamgroup-{os.getuid()}" / name
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # No place that stays and that nobody else can write to: this process compiles for itself.
+        directory = Path(tempfile.mkdtemp(prefix="streamgroup-"))
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return directory
 
 
 def _forget_old(root: Path, keep: Path) -> None:
     others = sorted((entry for entry in root.iterdir() if entry != keep), key=lambda entry: entry.stat().st_mtime)
+    too_old = time.time() - _KEPT_SECONDS
     for entry in others[: max(0, len(others) - _KEPT_CACHES)]:
-        shutil.rmtree(entry, ignore_errors=True)
+        # One that was used lately may be in use.
+        if entry.stat().st_mtime < too_old:
+            shutil.rmtree(entry, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -188,7 +195,7 @@ def _told(error: NumbaError, source: Path) -> UsageError:
     place = re.search(rf" at \S*{re.escape(source.name)} \((\d+)\)", str(error))
     hint = "a hook may use numbers, its arrays and numba functions, and makes no arrays, strings or dictionaries"
     if place is None:
-        return UsageError(f"{source}: numba cannot compile its hooks: {str(error).strip().splitlines()[-1]}", hint)
+        return UsageError(f"{source}: numba cannot compile its hooks: {str(error).strip().splitlines()[0]}", hint)
     number = int(place[1])
     lines = source.read_text(errors="replace").splitlines()
     line = lines[number - 1].strip() if number <= len(lines) else ""

@@ -3,13 +3,13 @@
 import os
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import UsageError
+from streamgroup.base.errors import DataError, UsageError
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay.clock import Arrivals
 from streamgroup.replay.windows import WindowRule
@@ -38,6 +38,21 @@ class Ready(NamedTuple):
 def cost_ns(cost_us: NDArray[np.float32]) -> I64:
     """Give base costs in whole ns, halves to even; what no int64 holds becomes 2^62, which no service may last."""
     return np.minimum(np.rint(cost_us.astype(np.float64) * 1000.0), 2.0**62).astype(np.int64)
+
+
+def _check(batch: Batch, trace: Trace) -> None:
+    """Refuse what a damaged trace could hold and compiled code would trip over; opening trusts a full manifest."""
+    assert batch.key_id is not None
+    fault = None
+    if len(batch.key_id) and int(batch.key_id.max()) >= trace.keys:
+        fault = (int(batch.key_id.argmax()), f"has a key_id that is not in the dictionary of {trace.keys} keys")
+    elif batch.timestamp is not None and np.any(batch.timestamp[1:] < batch.timestamp[:-1]):
+        fault = (int(np.argmax(batch.timestamp[1:] < batch.timestamp[:-1])) + 1, "is earlier than the one before it")
+    elif batch.cost is not None and not np.all(sound := (batch.cost >= 0) & np.isfinite(batch.cost)):
+        fault = (int(np.argmin(sound)), "has a cost that is negative or no number")
+    if fault is not None:
+        place, what = fault
+        raise DataError(f"{trace.path}: tuple {batch.offset + place} {what}", "run streamgroup validate on the trace")
 
 
 class SourceRule:
@@ -83,6 +98,7 @@ class Feed:
     def _make(self, batch: Batch) -> Ready:
         assert batch.key_id is not None
         size = len(batch.key_id)
+        _check(batch, self._trace)
         arrival = self._arrivals.chunk(batch.offset, batch.timestamp, size)
         cost = None if batch.cost is None else cost_ns(batch.cost)
         source = self._sources.chunk(batch.offset, batch.key_id)
@@ -92,7 +108,7 @@ class Feed:
                 array.flags.writeable = False
         return Ready(batch.offset, arrival, batch.key_id, cost, source, place, number)
 
-    def chunks(self) -> Iterator[Ready]:
+    def chunks(self) -> Generator[Ready]:
         """Yield the chunks in order; leaving early stops the thread."""
         ready: queue.Queue[Ready | BaseException | None] = queue.Queue(_AHEAD)
         stop = threading.Event()

@@ -1,7 +1,6 @@
 """The assignment log: one row a tuple, in Parquet parts of bounded size, written as the replay goes."""
 
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.replay.loop import Log
 from streamgroup.traces.arrays import arrow
 
@@ -23,6 +23,7 @@ SCHEMA = pa.schema(
         pa.field("worker", pa.int32(), nullable=False),
         pa.field("start_ns", pa.int64()),
         pa.field("finish_ns", pa.int64()),
+        pa.field("schema_version", pa.int32(), nullable=False),
     ]
 )
 _CHUNKS_PER_PART = 8
@@ -45,7 +46,8 @@ class LogWriter:
             self._writer = pq.ParquetWriter(path, SCHEMA, compression="zstd")
         assert self._writer is not None
         seq = np.arange(offset, offset + len(arrival), dtype=np.int64)
-        columns: list[NDArray[Any]] = [seq, arrival, log.source, key, log.worker, log.start, log.finish]
+        version = np.full(len(arrival), SCHEMA_VERSION, dtype=np.int32)
+        columns: list[NDArray[Any]] = [seq, arrival, log.source, key, log.worker, log.start, log.finish, version]
         self._writer.write_table(pa.Table.from_arrays([arrow(column) for column in columns], schema=SCHEMA))
         self._chunks += 1
 
@@ -54,11 +56,3 @@ class LogWriter:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-
-    def __enter__(self) -> "LogWriter":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

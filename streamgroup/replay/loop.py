@@ -65,10 +65,10 @@ _CARRY = 1 << 62
 class Meters(NamedTuple):
     """What is measured: running arrays, per window and in total.
 
-    `window`, `total` int64[n, 8] (columns above; latency sums are split at 2^32); `free` int64[n], when each worker
-    is done; `window_histogram` int64[BUCKETS]; `worker_histogram` int64[n, BUCKETS]; `state` int64[8]: latency
-    minimum of the window, pairs new in the window, next source, hot tuples, sum and maximum of their choices, largest
-    state of a source, and a spare.
+    `window`, `total` int64[n, 8] (columns above; a sum of latencies is high x 2^62 + low); `free` int64[n], when each
+    worker is done; `window_histogram` int64[BUCKETS]; `worker_histogram` int64[n, BUCKETS]; `state` int64[8] (places
+    below): least and largest latency and new pairs of the window; the next source; of the run the hot tuples, the sum
+    and maximum of their choices, and the largest state of a source.
     """
 
     window: NDArray[np.int64]

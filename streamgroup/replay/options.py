@@ -13,6 +13,8 @@ class ReplayOptions:
     `arrivals` trace, rate=R, poisson=R, utilization=RHO or poisson-utilization=RHO; `speedup` divides the trace's
     times; `service` replaces the trace's cost (a duration); `slowdown` factors per worker; `network_delay` and
     `control_delay` durations (the latter defaults to the former); `window` a time, a count or a share of the tuples.
+    `spread_ties` places equal times evenly before the next one; `seed` and `hash_seed` 0..2^63-1 are for draws and for
+    the candidates of keys; `top_keys` is how many of the most frequent keys are reported.
     """
 
     grouping: str

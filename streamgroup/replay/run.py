@@ -36,6 +36,8 @@ __all__ = ["Plan", "make_plan", "offered_load", "replay"]
 I64 = NDArray[np.int64]
 _DEFAULT_COST_NS = 1_000_000
 _MOST = 1 << 16
+# Windows x workers: 16 bytes each.
+_MOST_CELLS = 1 << 29
 
 
 class Plan(NamedTuple):
@@ -72,7 +74,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
         raise UsageError(f"--speedup {options.speedup} is not between 1e-9 and 1e9")
     if kind.name != "trace" and (options.spread_ties or speedup != 1):
         raise UsageError(f"--speedup and --spread-ties change the trace's times, not --arrivals {options.arrivals}")
-    WindowRule(options.window, trace.tuples)
+    _check_windows(trace, options, kind, speedup)
     constant, mean = _cost(trace, options)
     slowdown = parse_slowdown(options.slowdown, options.workers)
     network = parse_duration_ns(options.network_delay, "--network-delay")
@@ -84,6 +86,20 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
             f"--arrivals {options.arrivals} needs a mean cost over 0", "use --arrivals rate=R or --service"
         )
     return Plan(selection, options, kind, speedup, slowdown, constant, mean, network, control)
+
+
+def _check_windows(trace: Trace, options: ReplayOptions, kind: clock.ArrivalKind, speedup: Fraction) -> None:
+    """Refuse windows that no memory holds: each keeps a row for every worker."""
+    rule = WindowRule(options.window, trace.tuples)
+    first, last = _ends(trace)
+    span = int(Fraction((last - first) * 1000) / speedup) if kind.name == "trace" else clock.MAX_NS
+    cells = rule.most(span) * options.workers
+    if cells > _MOST_CELLS:
+        raise UsageError(
+            f"--window {options.window} makes up to {cells // options.workers} windows of {options.workers} workers, "
+            f"over {16 * cells >> 30} GB",
+            "make the windows longer",
+        )
 
 
 def offered_load(trace: Trace, plan: Plan, last_arrival: int | None = None) -> Fraction | None:
@@ -138,8 +154,8 @@ def _arrivals(trace: Trace, plan: Plan) -> clock.Arrivals:
 def _context(trace: Trace, plan: Plan, free: I64, slowdown: NDArray[np.float64], cost: I64) -> Context:
     options, dictionary = plan.options, trace.dictionary()
 
-    def candidates(d: int) -> NDArray[np.int32]:
-        found = np.empty((trace.keys, d), dtype=np.int32)
+    def candidates(d: int) -> NDArray[np.uint16]:
+        found = np.empty((trace.keys, d), dtype=np.uint16)
         for j in range(1, d + 1):
             found[:, j - 1] = hashing.candidate(
                 dictionary.hash_lo, dictionary.hash_hi, j, options.workers, options.hash_seed
@@ -250,8 +266,9 @@ def _drive(
     worst = max(plan.slowdown)
     writer = None if log_directory is None else LogWriter(log_directory)
     locked = interpreted
+    chunks = feed.chunks()
     try:
-        for ready in feed.chunks():
+        for ready in chunks:
             size = len(ready.arrival)
             log = None
             if writer is not None or tally.finished is not None:
@@ -273,6 +290,7 @@ def _drive(
             if progress is not None:
                 progress(size)
     finally:
+        chunks.close()
         if writer is not None:
             writer.close()
 

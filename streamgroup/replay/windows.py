@@ -11,6 +11,8 @@ from streamgroup.base.units import parse_extent
 __all__ = ["WindowRule"]
 
 I64 = NDArray[np.int64]
+# Numbers of windows stay far below 2^63.
+_LEAST_SHARE = Fraction(1, 10**12)
 
 
 class WindowRule:
@@ -20,6 +22,8 @@ class WindowRule:
         extent = parse_extent(text, "--window")
         if not (extent.ns or extent.count or extent.share):
             raise UsageError(f"--window {text}: a window cannot be empty", "write 10s, 50000 or 1%")
+        if extent.kind == "share" and extent.share < _LEAST_SHARE:
+            raise UsageError(f"--window {text}: there are not that many windows", "write 10s, 50000 or 1%")
         self._kind = extent.kind
         self.width_ns = extent.ns if extent.kind == "time" else None
         # Window k of a share p begins at the first i with i >= k p m; a count c is p m = c.
@@ -39,6 +43,12 @@ class WindowRule:
         # More windows than tuples: each tuple has a window of its own.
         numbers = np.array([self._number(offset + place) for place in range(size)], dtype=np.int64)
         return np.arange(size, dtype=np.int64), numbers
+
+    def most(self, span_ns: int) -> int:
+        """Tell how many windows there can be that are not empty, over a stream of `span_ns`."""
+        if self.width_ns is not None:
+            return min(self._tuples, span_ns // self.width_ns + 1)
+        return min(self._tuples, self._number(self._tuples - 1) + 1)
 
     def _number(self, index: int) -> int:
         return index * self._length.denominator // self._length.numerator

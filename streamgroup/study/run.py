@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 import streamgroup
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.base.staging import staged_directory
-from streamgroup.metrics.names import SCHEMA_VERSION
 from streamgroup.metrics.tables import tables
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.outcome import Outcome

@@ -9,7 +9,8 @@ import polars as pl
 
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.metrics.names import METRICS, SCHEMA_VERSION
+from streamgroup.base.schema import SCHEMA_VERSION
+from streamgroup.metrics.names import METRICS
 from streamgroup.study.conditions import grouping_is, matches, parse_conditions
 
 __all__ = ["check_gate", "load_runs", "summarize"]

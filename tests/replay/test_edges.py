@@ -14,7 +14,7 @@ from streamgroup.replay import clock, pairs
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.replay.windows import WindowRule
-from streamgroup.traces.trace import Trace, open_trace
+from streamgroup.traces.trace import Batch, Trace, open_trace
 from tests.traces_by_hand import Tuple, write_trace
 
 
@@ -77,6 +77,10 @@ def test_an_empty_trace_is_refused(tmp_path: Path) -> None:
         ({"service": "-1ms"}, "not a duration"),
         ({"window": "0"}, "cannot be empty"),
         ({"window": "10q"}, "not a time"),
+        ({"window": "1e-300%"}, "not that many windows"),
+        ({"window": "1e30s"}, "146 years"),
+        ({"network_delay": "1e30s"}, "146 years"),
+        ({"control_delay": "1e30s"}, "146 years"),
         ({"source_assignment": "hash"}, "no kind 'hash'"),
         ({"seed": -1}, "--seed -1"),
         ({"hash_seed": 1 << 63}, "--hash-seed"),
@@ -208,6 +212,53 @@ def test_constant_arrivals_are_exact_anywhere(spacing: Fraction, offset: int, si
     assert arrivals.chunk(offset, None, size).tolist() == expected
 
 
-def test_a_thousand_million_steps_of_a_millisecond_end_exactly() -> None:
-    arrivals = clock.ConstantArrivals(Fraction(10**6), 10**9 + 1)
-    assert arrivals.chunk(10**9, None, 1).tolist() == [10**15]
+@pytest.mark.parametrize(("spacing", "steps"), [(Fraction(10**6), 10**9), (Fraction(10**6) + Fraction(1, 3), 10**8)])
+def test_a_thousand_million_steps_of_a_millisecond_end_exactly(spacing: Fraction, steps: int) -> None:
+    size = 1 << 20
+    arrivals = clock.ConstantArrivals(spacing, steps + 1)
+    last, least, most = -1, 10**12, 0
+    for offset in range(0, steps + 1, size):
+        chunk = arrivals.chunk(offset, None, min(size, steps + 1 - offset))
+        gaps = np.diff(chunk, prepend=last if offset else chunk[0] - 10**6)
+        least, most, last = min(least, int(gaps.min())), max(most, int(gaps.max())), int(chunk[-1])
+    assert last == steps * spacing.numerator // spacing.denominator
+    assert least == 10**6
+    assert most == (10**6 if spacing == 10**6 else 10**6 + 1)
+
+
+def test_spread_ties_over_eighty_years_fit_the_clock(tmp_path: Path) -> None:
+    year = 365 * 86_400 * 10**6
+    trace = opened(tmp_path, [(0, b"a", None), (80 * year, b"a", None), (80 * year, b"b", None)])
+    outcome = replay(trace, ReplayOptions(grouping="kg", workers=1, spread_ties=True), interpreted=True)
+    assert outcome.last_arrival_ns == 120 * year * 1000
+    far = opened(tmp_path / "far", [(0, b"a", None), (80 * year, b"a", None), *[(80 * year, b"b", None)] * 50])
+    with pytest.raises(DataError, match="146 years"):
+        replay(far, ReplayOptions(grouping="kg", workers=1, spread_ties=True), interpreted=True)
+
+
+def test_poisson_arrivals_past_the_clock_are_refused(tmp_path: Path) -> None:
+    trace = opened(tmp_path, [(0, b"a", None)] * 5)
+    with pytest.raises(DataError, match="146 years"):
+        replay(trace, ReplayOptions(grouping="kg", workers=1, arrivals="poisson=1e-9", seed=3), interpreted=True)
+
+
+@pytest.mark.parametrize(
+    ("tuples", "words"),
+    [
+        ({"key_id": [0, 7, 1]}, "tuple 1 has a key_id that is not in the dictionary of 2 keys"),
+        ({"timestamp": [5, 4, 6]}, "tuple 1 is earlier"),
+        ({"cost": [1.0, 1.0, -2.0]}, "tuple 2 has a cost"),
+        ({"cost": [1.0, float("nan"), 2.0]}, "tuple 1 has a cost"),
+    ],
+)
+def test_a_trace_that_was_damaged_after_it_was_made_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuples: dict[str, list[float]], words: str
+) -> None:
+    trace = opened(tmp_path, [(1, b"a", 1.0), (2, b"a", 1.0), (3, b"b", 1.0)])
+    columns: dict[str, list[float]] = {"timestamp": [1, 2, 3], "key_id": [0, 0, 1], "cost": [1.0, 1.0, 1.0], **tuples}
+    kinds = {"timestamp": np.int64, "key_id": np.uint32, "cost": np.float32}
+    damaged = Batch(0, **{name: np.array(columns[name], dtype=kind) for name, kind in kinds.items()})
+    monkeypatch.setattr(Trace, "batches", lambda *_, **__: iter([damaged]))
+    for grouping in ("kg", "pkg"):
+        with pytest.raises(DataError, match=words):
+            replay(trace, ReplayOptions(grouping=grouping, workers=3))
