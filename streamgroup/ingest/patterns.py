@@ -40,6 +40,7 @@ _JAVA = {
     "S": r"(?P<f>\d+)", "n": r"(?P<f>\d+)", "a": r"(?P<p>[AaPp]\.?[Mm]\.?)", "D": r"(?P<j>\d{1,3})",
     "E": r"[A-Za-z]{3,9}", "X": _ZONE, "x": _ZONE, "Z": _ZONE, "z": _ZONE,
 }  # fmt: skip
+_DIGITS_ONLY = re.compile(r"(\(\?P<[YymdHIMSj]>\\d\{(\d,)?\d\}\))+")
 
 
 def _strptime(pattern: str) -> str:
@@ -120,8 +121,27 @@ class LocalTimes(NamedTuple):
     status: NDArray[np.uint8]
 
 
+def _digits_wide(regex: str) -> int:
+    """Give how many digits a time has that is nothing but digits, or 0 for any other."""
+    plain = regex.replace(r"\s?", "")
+    if not _DIGITS_ONLY.fullmatch(plain):
+        return 0
+    return sum(map(int, re.findall(r"(\d)\}", plain)))
+
+
+def _padded(data: NDArray[np.uint8], start: I64, length: int, width: int) -> tuple[NDArray[np.uint8], I64]:
+    """Copy texts of one length, with zeros before them; gives the bytes and where each text begins."""
+    table = np.full((len(start), width), ord("0"), np.uint8)
+    table[:, width - length :] = data[start[:, None] + np.arange(length)]
+    return table.ravel(), np.arange(len(start), dtype=np.int64) * width
+
+
 def read_local(texts: pa.Array, regex: str) -> LocalTimes:
-    """Read a binary column of written times by a regular expression with the fields of `compile_pattern`."""
+    """Read a binary column of written times by a regular expression with the fields of `compile_pattern`.
+
+    Where that is nothing but digits, as of `%H%M`, a number that is too short lacks zeros in front: 517 is 0517. Not
+    where a year of four digits comes first: 970916 is no `%Y%m%d`.
+    """
     rows = len(texts)
     result = LocalTimes(
         np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows, bool), np.full(rows, BAD, np.uint8)
@@ -135,16 +155,24 @@ def read_local(texts: pa.Array, regex: str) -> LocalTimes:
     ).dictionary_encode()
     which = shapes.indices.to_numpy()
     compiled = re.compile(regex)
+    width = _digits_wide(regex)
+    pads = not regex.startswith("(?P<Y>")
     order = np.argsort(which, kind="stable")
     borders = np.searchsorted(which[order], np.arange(len(shapes.dictionary) + 1))
     for number, shape in enumerate(shapes.dictionary.to_pylist()):
+        members = order[borders[number] : borders[number + 1]]
+        begin, source = start[members], data
+        if width and len(shape) != width and not shape.strip(b"0"):
+            if not pads or not 0 < len(shape) < width:
+                continue
+            source, begin = _padded(data, begin, len(shape), width)
+            shape = b"0" * width
         try:
             match = compiled.fullmatch(shape.decode("ascii"))
         except UnicodeDecodeError:
             continue
         if match is not None:
-            members = order[borders[number] : borders[number + 1]]
-            _read_shape(result, members, start[members], data, match)
+            _read_shape(result, members, begin, source, match)
     return result
 
 

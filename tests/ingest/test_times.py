@@ -1,4 +1,7 @@
+import csv
 import datetime as dt
+import gzip
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -133,6 +136,38 @@ def test_clocks_set_forward_and_back() -> None:
 )
 def test_patterns(pattern: str, text: str, value: int) -> None:
     assert times(pattern, text) == [value]
+
+
+@pytest.mark.parametrize("pattern", ["%H%M", "HHmm", "Hmm"])
+def test_a_number_lacks_zeros_in_front(pattern: str) -> None:
+    found = times(pattern, "517", "0517", "5", "05", "17", "2359", "", "NA", "5 1", "-517", "00517", "2400", "60")
+    minutes = [value // 60_000_000 if isinstance(value, int) else None for value in found]
+    assert minutes == [317, 317, 5, 5, 17, 1439, None, None, None, None, None, None, None]
+
+
+def test_zeros_are_lacking_in_front_of_digits_alone() -> None:
+    assert times("%m%d%Y", "1022015", "1022015", "12312015") == [us(2015, 1, 2)] * 2 + [us(2015, 12, 31)]
+    assert times("%d%m%Y", "1022015") == [us(2015, 2, 1)]
+    assert times("ddMMyyyy", "1022015") == [us(2015, 2, 1)]
+    assert times("%H%M%S", "51709", "9") == [us(1970, 1, 1, 5, 17, 9), us(1970, 1, 1, 0, 0, 9)]
+    # A year of two digits is no year of the first century, and nothing is put before what is not all digits.
+    unreadable = "time cannot be read"
+    assert times("%Y%m%d", "970916", "20150102") == [unreadable, us(2015, 1, 2)]
+    assert times("%H:%M", "517", "5:17") == [unreadable, us(1970, 1, 1, 5, 17)]
+    assert times("%H%M%p", "517") == [unreadable]
+
+
+def test_departures_of_real_flights() -> None:
+    file = Path(__file__).parents[2] / "traces/raw/nycflights13/flights-first45000.csv.gz"
+    with gzip.open(file, "rt") as text:
+        written = [row["dep_time"] for row in csv.DictReader(text)]
+    assert {len(value) for value in written if value != "NA"} == {1, 2, 3, 4}
+    for value, found in zip(written, times("%H%M", *written), strict=True):
+        if value in ("NA", "2400"):
+            assert found == "time cannot be read"
+        else:
+            hour, minute = divmod(int(value), 100)
+            assert found == (hour * 60 + minute) * 60_000_000
 
 
 @pytest.mark.parametrize("pattern", ["%Q", "%Y %Y", "yyyy QQ", "nonsense", "hello"])
