@@ -1,5 +1,5 @@
 """`python -m streamgroup` is the command line."""
 
-from streamgroup.cli.app import main
+from streamgroup.cli.start import main
 
 main()

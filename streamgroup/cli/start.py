@@ -1,0 +1,27 @@
+"""Where a process begins: an interrupt while the program is still being imported ends it as silently as a later one."""
+
+import os
+import signal
+import sys
+from typing import NoReturn
+
+__all__ = ["main"]
+
+_INTERRUPTED = 130
+
+
+def main() -> NoReturn:
+    """Import the command line and run it."""
+    early = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if early:
+        # Nothing is begun yet, so nothing is to be undone. An exception would not do: Python prints one that is raised
+        # within a callback of its import system, and goes on.
+        signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
+    from streamgroup.cli import app
+
+    try:
+        if early:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        app.main()
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)

@@ -1,0 +1,74 @@
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Interrupts the process that loads it, `DELAY` seconds after the import of `MODULE` begins.
+HOOK = """
+import os, signal, sys, threading
+
+def _interrupt(event, args, asked=[]):
+    if event == "import" and args[0] == "{module}" and not asked:
+        asked.append(1)
+        if {delay}:
+            threading.Timer({delay}, os.kill, (os.getpid(), signal.SIGINT)).start()
+        else:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.addaudithook(_interrupt)
+"""
+
+
+def _run_interrupted(folder: Path, module: str, delay: float, args: list[str]) -> tuple[int, str, str]:
+    (folder / "sitecustomize.py").write_text(HOOK.format(module=module, delay=delay))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-m", "streamgroup", *args],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    "module", ["streamgroup.cli.app", "typer", "streamgroup.cli.failures", "streamgroup.traces.describe", "numpy"]
+)
+def test_an_interrupt_while_importing_is_silent(trace, tmp_path, module) -> None:
+    assert _run_interrupted(tmp_path, module, 0, ["describe", str(trace)]) == (130, "", "")
+
+
+@pytest.mark.parametrize("delay", [0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15])
+def test_an_interrupt_at_any_time_is_silent(tmp_path, delay) -> None:
+    command = ["synth", "zipf", "--tuples", "2000000000", "-o", str(tmp_path / "big")]
+    assert _run_interrupted(tmp_path, "streamgroup.cli.app", delay, command) == (130, "", "")
+    assert not list(tmp_path.glob("*big*"))
+
+
+def test_the_console_script_begins_where_the_module_does() -> None:
+    import tomllib
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert project["scripts"] == {"streamgroup": "streamgroup.cli.start:main"}
+    code = "import sys, streamgroup.cli.start; sys.exit('typer' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_ignored_interrupt_stays_ignored(trace, tmp_path) -> None:
+    command = [sys.executable, "-m", "streamgroup", "describe", str(trace), "--json"]
+    (tmp_path / "sitecustomize.py").write_text(HOOK.format(module="typer", delay=0))
+    done = subprocess.run(
+        command,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
