@@ -10,11 +10,9 @@ from functools import partial
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from streamgroup.base import discover
-from streamgroup.base.errors import UsageError
-from streamgroup.cli.command import ENVIRONMENT, LateCommand, as_command
+from streamgroup.cli.command import ENVIRONMENT, FoundGroup, LateCommand, as_command
 from streamgroup.cli.failures import report
 
 __all__ = ["PACKAGE", "app", "main"]
@@ -29,7 +27,7 @@ _EPILOG = (
 )
 
 
-class Program(TyperGroup):
+class Program(FoundGroup):
     """The group of all commands; every error ends here as one line and an exit code."""
 
     def main(
@@ -70,21 +68,12 @@ class Program(TyperGroup):
         del ctx
         return discover.names(PACKAGE)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import the file of a command, and no other; UsageError for an unknown one, with the nearest."""
-        if cmd_name not in self.commands:
-            known = self.list_commands(ctx)
-            if cmd_name not in known:
-                if ctx.resilient_parsing:
-                    return None
-                raise UsageError(f"there is no command {cmd_name!r}", discover.suggest(cmd_name, known))
-            module = importlib.import_module(f"{PACKAGE}.{cmd_name}")
-            self.commands[cmd_name] = (
-                typer.main.get_command(module.group(cmd_name))
-                if hasattr(module, "group")
-                else LateCommand.of(cmd_name, module.run, partial(as_command, module.run, module.Options))
-            )
-        return self.commands[cmd_name]
+    def find(self, name: str) -> Any:
+        """Import the file of a command, and no other."""
+        module = importlib.import_module(f"{PACKAGE}.{name}")
+        if hasattr(module, "group"):
+            return typer.main.get_command(module.group(name))
+        return LateCommand.of(name, module.run, partial(as_command, module.run, module.Options))
 
 
 def _is_broken_pipe(error: BaseException | None) -> bool:

@@ -17,15 +17,26 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
+from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
 from streamgroup.cli.config import read_defaults
 from streamgroup.cli.console import Console
 from streamgroup.cli.failures import report
 
-__all__ = ["ENVIRONMENT", "Common", "Formatted", "LateCommand", "Parameter", "as_command", "variable"]
+__all__ = [
+    "ENVIRONMENT",
+    "Common",
+    "Formatted",
+    "FoundGroup",
+    "LateCommand",
+    "Parameter",
+    "as_command",
+    "utf8_path",
+    "variable",
+]
 
 ENVIRONMENT = "STREAMGROUP_"
 
@@ -39,6 +50,18 @@ def _use_file(context: typer.Context, value: Path | None) -> Path | None:
     if value is not None and not context.resilient_parsing:
         context.default_map = read_defaults(value, context)
         context.meta["config"] = str(value)
+    return value
+
+
+def utf8_path(value: Any) -> Any:
+    """Refuse paths (the callback of an option) that are not UTF-8: Parquet libraries cannot open them by name."""
+    for path in value if isinstance(value, list) else [value]:
+        if path is not None:
+            full = os.path.abspath(path)  # noqa: PTH100 (resolve() would follow a symbolic link)
+            try:
+                full.encode()
+            except UnicodeEncodeError:
+                raise UsageError(f"the path {full!r} is not UTF-8", "rename the directory") from None
     return value
 
 
@@ -131,6 +154,27 @@ class LateCommand(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         return self.whole().invoke(ctx)
+
+
+class FoundGroup(TyperGroup):
+    """A group whose commands are found by file name, and imported only when one is used."""
+
+    kind = "command"
+
+    def find(self, name: str) -> Any:
+        """Give the command of one of the names that `list_commands` gives."""
+        raise NotImplementedError
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Give a command; UsageError for an unknown one, with the nearest."""
+        if cmd_name not in self.commands:
+            known = self.list_commands(ctx)
+            if cmd_name not in known:
+                if ctx.resilient_parsing:
+                    return None
+                raise UsageError(f"there is no {self.kind} {cmd_name!r}", discover.suggest(cmd_name, known))
+            self.commands[cmd_name] = self.find(cmd_name)
+        return self.commands[cmd_name]
 
 
 def as_command(

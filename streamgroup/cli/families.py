@@ -6,12 +6,10 @@ from functools import partial
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from streamgroup.base import discover
-from streamgroup.base.errors import UsageError
 from streamgroup.cli import sources
-from streamgroup.cli.command import LateCommand, as_command
+from streamgroup.cli.command import FoundGroup, LateCommand, as_command
 
 __all__ = ["GENERATORS", "GROUPINGS", "READERS", "Own", "complete_grouping", "family_group", "flags_of"]
 
@@ -55,27 +53,19 @@ def _bound(limit: Any) -> str:
     return ", ".join(f"{sign}{value}" for sign, value in found if abs(value) < _WORD)
 
 
-class _Family(TyperGroup):
+class _Family(FoundGroup):
     """A group with a command for each member of a family, found by file name."""
 
     package: str
-    kind: str
     make: Callable[[str], Callable[..., None]]
 
     def list_commands(self, ctx: Any) -> list[str]:
         del ctx
         return [name.replace("_", "-") for name in discover.names(self.package)]
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in self.commands:
-            known = self.list_commands(ctx)
-            if cmd_name not in known:
-                if ctx.resilient_parsing:
-                    return None
-                raise UsageError(f"there is no {self.kind} {cmd_name!r}", discover.suggest(cmd_name, known))
-            text = sources.summary(f"{self.package}.{cmd_name.replace('-', '_')}")
-            self.commands[cmd_name] = LateCommand.of(cmd_name, text, partial(type(self).make, cmd_name))
-        return self.commands[cmd_name]
+    def find(self, name: str) -> Any:
+        text = sources.summary(f"{self.package}.{name.replace('-', '_')}")
+        return LateCommand.of(name, text, partial(type(self).make, name))
 
 
 def family_group(

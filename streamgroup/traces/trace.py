@@ -1,5 +1,6 @@
 """Opening a trace: checks what the format asks of everyone, computes what a trace made by hand leaves out."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,7 +155,7 @@ def open_trace(path: str | Path) -> Trace:
             },
         )
         cache["table"] = table
-    name = manifest.name or root.resolve().name.removesuffix(".trace")
+    name = manifest.name or str(key_text(os.fsencode(root.resolve().name))).removesuffix(".trace")
     return Trace(
         root,
         name,

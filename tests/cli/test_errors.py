@@ -1,3 +1,6 @@
+import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,6 +11,7 @@ import pytest
 
 from streamgroup.base import errors
 from streamgroup.cli import failures
+from streamgroup.traces.trace import open_trace
 
 
 @pytest.mark.parametrize(
@@ -30,7 +34,7 @@ from streamgroup.cli import failures
         (["synth", "zpf", "-o", "x"], 2, "did you mean 'zipf'?"),
         (["synth", "zipf", "-o", "TRACE"], 2, "exists already"),
         (["synth", "zipf", "-o", "x", "--exponent", "9"], 2, "exponent"),
-        (["synth", "zipf", "-o", "x", "--engine", "spark"], 2, "--engine spark"),
+        (["synth", "zipf", "-o", "x", "--engine", "spark"], 2, "'spark' is not one of 'auto', 'local'"),
         (["synth", "zipf", "-o", "FILE/x"], 3, "cannot write"),
         (["ingest", "cvs", "x", "-o", "y"], 2, "did you mean 'csv'?"),
         (["ingest", "csv", "NOSUCH", "-o", "y"], 2, "there is no file"),
@@ -144,3 +148,65 @@ def test_an_interrupt_is_silent_and_leaves_nothing(tmp_path: Path) -> None:
     assert process.communicate(timeout=60) == (b"", b"")
     assert process.returncode == 130
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def odd(trace: Path, tmp_path: Path) -> Path:
+    """Give a copy of the trace in a directory whose name is not UTF-8."""
+    folder = tmp_path / os.fsdecode(b"a\xff")
+    folder.mkdir()
+    return Path(shutil.copytree(trace, folder / os.fsdecode(b"b\xff.trace")))
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("describe", "TRACE"),
+        ("describe", "TRACE", "--json"),
+        ("validate", "TRACE"),
+        ("export", "TRACE", "--to", "csv"),
+        ("export", "TRACE", "--to", "parquet", "-o", "out"),
+        ("replay", "TRACE", "-g", "sg", "-n", "3", "--json"),
+        ("replay", "TRACE", "-g", "sg", "-n", "3", "--log", "-o", "out"),
+    ],
+    ids=" ".join,
+)
+def test_a_trace_whose_path_is_not_utf8_is_as_good(spawn, odd, tmp_path, args) -> None:
+    places = {"TRACE": odd, "out": tmp_path / "out"}
+    done = spawn(*(places.get(arg, arg) for arg in args))
+    assert done.returncode == 0, done.stderr
+    assert "Error" not in done.stderr
+
+
+def test_a_trace_without_a_name_is_called_after_its_directory(odd) -> None:
+    manifest = json.loads((odd / "trace.json").read_text())
+    del manifest["name"]
+    (odd / "trace.json").write_text(json.dumps(manifest))
+    assert open_trace(odd).name == "b\ufffd"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("replay", "TRACE", "-g", "sg", "-n", "3", "-o", "ODD"),
+        ("synth", "zipf", "-o", "ODD"),
+        ("ingest", "csv", "FILE", "-o", "ODD"),
+        ("summarize", "ODD"),
+    ],
+    ids=" ".join,
+)
+def test_a_path_that_parquet_cannot_open_is_refused_before_the_work(spawn, trace, odd, tmp_path, args) -> None:
+    (tmp_path / "file").write_text("timestamp,key\n1,a\n")
+    places = {"TRACE": trace, "ODD": odd.parent / "new", "FILE": tmp_path / "file"}
+    done = spawn(*(places.get(arg, arg) for arg in args))
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: the path ")
+    assert "is not UTF-8\nhint: rename" in done.stderr
+    assert [entry.name for entry in odd.parent.iterdir()] == [odd.name]
+
+
+def test_another_name_that_is_not_utf8_is_no_fault_of_the_program(capsys) -> None:
+    with pytest.raises(UnicodeEncodeError) as caught:
+        os.fsdecode(b"a\xff").encode()
+    assert failures.report(caught.value, debug=False) == 2
+    assert "is not UTF-8" in capsys.readouterr().err

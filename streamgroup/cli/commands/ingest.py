@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from streamgroup.cli import sources
-from streamgroup.cli.command import Formatted
+from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
 from streamgroup.cli.families import READERS, Own, family_group, flags_of
 
@@ -24,7 +24,10 @@ class Options(Formatted):
         list[str], typer.Argument(metavar="INPUT...", help="Files or globs; .gz, .bz2, .zst too.", show_default=False)
     ]
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="TRACE", help="Trace directory to make.", show_default=False)
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="TRACE", help="Trace directory to make.", show_default=False, callback=utf8_path
+        ),
     ]
     time: Annotated[
         str | None, typer.Option("--time", metavar="COLUMN", help="Column of the time: a name, or a number from 1.")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from streamgroup.base.errors import UsageError
-from streamgroup.cli.command import Formatted
+from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Bar, Console, listed
 from streamgroup.cli.families import complete_grouping
 
@@ -40,7 +40,8 @@ class Options(Formatted):
     ]  # fmt: skip
     workers: Annotated[int, typer.Option("--workers", "-n", help="Number of workers.", show_default=False)]
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="RUN", help="Directory for the tables of the run.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="RUN", help="Directory for the tables of the run.", callback=utf8_path),
     ] = None
     sources: Annotated[int, typer.Option("--sources", help="Number of sources.")] = 5
     source_assignment: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from streamgroup.base.errors import GateError
-from streamgroup.cli.command import Formatted
+from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
 
 __all__ = ["Options", "run"]
@@ -25,7 +25,12 @@ class Options(Formatted):
 
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="Run directories, or directories that hold some.", show_default=False),
+        typer.Argument(
+            metavar="RUN...",
+            help="Run directories, or directories that hold some.",
+            show_default=False,
+            callback=utf8_path,
+        ),
     ]
     by: Annotated[
         list[str],

@@ -6,9 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from streamgroup.base.errors import UsageError
 from streamgroup.cli import sources
-from streamgroup.cli.command import Formatted
+from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
 from streamgroup.cli.families import GENERATORS, Own, family_group, flags_of
 
@@ -20,10 +19,13 @@ class Options(Formatted):
     """The flags of every generator."""
 
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="TRACE", help="Trace directory to make.", show_default=False)
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="TRACE", help="Trace directory to make.", show_default=False, callback=utf8_path
+        ),
     ]
     engine: Annotated[
-        Literal["auto", "local", "spark"], typer.Option("--engine", help="Where to make it: in this process (local).")
+        Literal["auto", "local"], typer.Option("--engine", help="Where to make it: in this process (local).")
     ] = "auto"
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing trace.")] = False
 
@@ -39,8 +41,6 @@ def _own(module: str) -> Own:
 
 def run(generator: str, console: Console, options: Options, own: dict[str, Any]) -> None:
     """Make a synthetic trace. `synth GENERATOR --help` tells its parameters."""
-    if options.engine == "spark":
-        raise UsageError("--engine spark is not available yet", "leave --engine out: the trace is made here")
     from streamgroup.ingest.synthesis import synthesise
 
     with console.bar("tuples") as bar:
