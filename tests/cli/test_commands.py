@@ -185,6 +185,17 @@ def test_doctor(invoke, monkeypatch) -> None:
     assert "openjdk-17" in found.stderr
 
 
+@pytest.mark.parametrize("library", ["numba", "pyarrow", "pyspark", "numpy", "polars"])
+def test_doctor_tells_of_a_library_that_cannot_be_imported(spawn, tmp_path, library) -> None:
+    (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.modules[{library!r}] = None\n")
+    done = spawn("doctor", "--json", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 3
+    rows = {row["check"]: row for row in json.loads(done.stdout)}
+    assert (rows[library]["state"], rows[library]["how"]) == ("missing", f"pip install {library}")
+    assert rows["python"]["state"] == "ok"
+    assert "fault of the program" not in done.stderr
+
+
 @pytest.mark.spark
 def test_ingest(spawn, tmp_path) -> None:
     raw = tmp_path / "raw.csv"

@@ -1,5 +1,6 @@
 """`doctor`: what this machine has and lacks."""
 
+import importlib
 import importlib.metadata
 import os
 import platform
@@ -51,6 +52,10 @@ def _check(name: str, check: Callable[[], str]) -> dict[str, Any]:
         return {"check": name, "state": "ok", "found": check(), "how": None}
     except StreamgroupError as error:
         return {"check": name, "state": "missing", "found": error.message, "how": error.hint}
+    except ImportError as error:
+        library = (error.name or name).partition(".")[0]
+        how = f"pip install {library}" if library in _LIBRARIES else "install streamgroup again"
+        return {"check": name, "state": "missing", "found": f"cannot be imported: {error}", "how": how}
 
 
 def _python() -> str:
@@ -94,6 +99,7 @@ def _cache() -> str:
 
 
 def _library(name: str) -> str:
+    importlib.import_module(name)
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
