@@ -7,7 +7,7 @@ modulo 2^64. Each purpose has a constant of its own, so that nothing correlates 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["candidate", "mix64", "node_positions", "ring_positions", "sampled", "sketch_columns", "source_of"]
+__all__ = ["candidate", "mix64", "node_positions", "place", "ring_positions", "sampled", "sketch_columns", "source_of"]
 
 U64 = NDArray[np.uint64]
 
@@ -33,7 +33,7 @@ def _scalar(value: int) -> U64:
     return np.array([value & 0xFFFF_FFFF_FFFF_FFFF], dtype=np.uint64)
 
 
-def _place(mixed: U64, n: int) -> U64:
+def place(mixed: U64, n: int) -> U64:
     """Map the upper 32 bits of a word to 0..n-1 by multiplication (Lemire 2016), for n up to 2^32."""
     return ((mixed >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)
 
@@ -47,12 +47,12 @@ def candidate(
     """
     seed = mix64(_scalar(hash_seed)) if hash_seed else _scalar(0)
     words = _words(hash_lo) + _scalar(j) * (_words(hash_hi) | np.uint64(1)) + seed
-    return _place(mix64(words), n).astype(np.int32)
+    return place(mix64(words), n).astype(np.int32)
 
 
 def source_of(hash_lo: NDArray[np.int64], sources: int) -> NDArray[np.int32]:
     """Give the source that a key's tuples come from under `--source-assignment key`."""
-    return _place(mix64(_words(hash_lo) ^ _SOURCE), sources).astype(np.int32)
+    return place(mix64(_words(hash_lo) ^ _SOURCE), sources).astype(np.int32)
 
 
 def sampled(hash_hi: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
@@ -73,4 +73,4 @@ def node_positions(worker: int, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def sketch_columns(hash_lo: NDArray[np.int64], row: int, columns: int) -> NDArray[np.int32]:
     """Give each key's column in row `row` (0, 1, ...) of a sketch."""
-    return _place(mix64(_words(hash_lo) ^ mix64(_scalar(row + 1))), columns).astype(np.int32)
+    return place(mix64(_words(hash_lo) ^ mix64(_scalar(row + 1))), columns).astype(np.int32)

@@ -14,6 +14,7 @@ from streamgroup.kernels import draws, hashing
 from streamgroup.replay.clock import Arrivals
 from streamgroup.replay.windows import WindowRule
 from streamgroup.traces.trace import Batch, Dictionary, Trace
+from streamgroup.traces.writer import whole_ns
 
 __all__ = ["Feed", "Ready", "SourceRule", "cost_ns"]
 
@@ -37,7 +38,7 @@ class Ready(NamedTuple):
 
 def cost_ns(cost_us: NDArray[np.float32]) -> I64:
     """Give base costs in whole ns, halves to even; what no int64 holds becomes 2^62, which no service may last."""
-    return np.minimum(np.rint(cost_us.astype(np.float64) * 1000.0), 2.0**62).astype(np.int64)
+    return np.minimum(whole_ns(cost_us), 2.0**62).astype(np.int64)
 
 
 def _check(batch: Batch, trace: Trace) -> None:
@@ -73,7 +74,7 @@ class SourceRule:
         if self._kind == "shuffle":
             return None
         words = draws.words(self._seed, "source", np.arange(offset, offset + len(key), dtype=np.int64))
-        return (((words >> np.uint64(32)) * np.uint64(self._sources)) >> np.uint64(32)).astype(np.int32)
+        return hashing.place(words, self._sources).astype(np.int32)
 
 
 class Feed:

@@ -17,11 +17,15 @@ __all__ = [
     "KeyTable",
     "hashes",
     "in_id_order",
+    "iterate_keys",
     "key_chunks",
     "load_table",
     "lookup",
     "repeated_keys",
 ]
+
+# Keys that are Python objects at a time.
+_AT_ONCE = 1 << 16
 
 
 class Dictionary(NamedTuple):
@@ -90,6 +94,13 @@ def key_chunks(parts: Sequence[Part]) -> Iterator[tuple[NDArray[np.int64], pa.La
             yield _integers(table, part, "key_id"), _bytes(table)
 
 
+def iterate_keys(parts: Sequence[Part]) -> Iterator[bytes | None]:
+    """Give all keys in file order, which is that of the ids in a trace of this program's; None is the null key."""
+    for _, keys in key_chunks(parts):
+        for start in range(0, len(keys), _AT_ONCE):
+            yield from keys.slice(start, _AT_ONCE).to_pylist()
+
+
 def _bytes(table: pa.Table) -> pa.LargeBinaryArray:
     keys = _flat(table.column("key"))
     if "key_bytes" not in table.column_names:
@@ -126,8 +137,7 @@ def hashes(parts: Sequence[Part], count: int) -> tuple[NDArray[np.int64], NDArra
 def in_id_order(parts: Sequence[Part], table: KeyTable) -> Iterator[bytes | None]:
     """Give all keys by ascending id; a dictionary whose rows are not in that order is held in memory."""
     if table.sorted_rows:
-        for _, keys in key_chunks(parts):
-            yield from keys.to_pylist()
+        yield from iterate_keys(parts)
         return
     chunks = list(key_chunks(parts))
     order = np.argsort(np.concatenate([ids for ids, _ in chunks]), kind="stable")

@@ -8,6 +8,7 @@ a key that is not UTF-8 with replacement characters, and its bytes in `key_bytes
 import base64
 import contextlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -45,8 +46,8 @@ def export(trace: Trace, to: str, output: Path | BinaryIO, *, overwrite: bool = 
     """Write all tuples of a trace as csv, jsonl, slb or parquet; return their number.
 
     csv has a header, timestamps in us, `key` and what else the tuples carry (cost, value, weight); the null
-    key is an empty field, the empty key `""`. A path gets the whole file or none; UsageError when it exists
-    (unless `overwrite`). An open binary file is written to as it is. DataError for a key slb cannot hold.
+    key is an empty field, the empty key `""`. A path gets the whole file or none, and directories made for it go
+    again on a failure; UsageError when it exists, also only by then (unless `overwrite`). An open binary file is written to as it is. DataError for a key slb cannot hold.
     """
     if to not in FORMATS:
         raise UsageError(f"there is no export format {to!r}", suggest(to, FORMATS))
@@ -56,19 +57,47 @@ def export(trace: Trace, to: str, output: Path | BinaryIO, *, overwrite: bool = 
     if output.is_dir():
         raise UsageError(f"{output} is a directory", "name a file")
     if output.exists() and not overwrite:
-        raise UsageError(f"{output} exists already", "name another output, or add --overwrite")
+        raise _exists(output)
+    if output.exists() and not output.is_file():
+        raise UsageError(f"{output} is not a file", "name another output; without -o it goes to stdout")
+    made = [folder for folder in output.parents if not folder.exists()]
     partial = output.parent / f".{output.name}.partial-{owner_tag()}"
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as file:
             rows = write(trace, file)
-        partial.replace(output)
+        _publish(partial, output, overwrite=overwrite)
     except OSError as error:
         raise EnvironmentFault(f"cannot write {output}: {error.strerror}", "choose another output") from None
     finally:
         with contextlib.suppress(OSError):
             partial.unlink()
+        with contextlib.suppress(OSError):  # the first that is not empty ends it: all went well
+            for folder in made:
+                folder.rmdir()
     return rows
+
+
+def _exists(output: Path) -> UsageError:
+    return UsageError(f"{output} exists already", "name another output, or add --overwrite")
+
+
+def _publish(partial: Path, output: Path, *, overwrite: bool) -> None:
+    """Move a complete file to its place; unless `overwrite`, never over one that came to be in the meantime."""
+    if not overwrite:
+        try:
+            os.link(partial, output)
+        except FileExistsError:
+            raise _exists(output) from None
+        except OSError:
+            # A file system without links: what takes the place first has it.
+            try:
+                output.open("xb").close()
+            except FileExistsError:
+                raise _exists(output) from None
+        else:
+            return
+    partial.replace(output)
 
 
 def _pieces(trace: Trace, size: NDArray[np.int64]) -> Iterator[Batch]:

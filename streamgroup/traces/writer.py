@@ -29,6 +29,7 @@ __all__ = [
     "cost_ns",
     "fingerprint",
     "join_stats",
+    "whole_ns",
     "write_keys",
     "write_keys_part",
     "write_part",
@@ -110,10 +111,16 @@ def fingerprint(block_digests: Iterable[bytes], keys: Iterable[bytes | None]) ->
     return digest.hexdigest()
 
 
-def cost_ns(cost: NDArray[np.float32]) -> int:
-    """Sum costs given in us as whole ns, each rounded half to even; exact, however large."""
+def whole_ns(cost: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Give costs in us as whole ns, halves to even, as floats: an int64 does not hold every float32."""
     # A float32 times 1000 is exact in float64 (24 + 10 bits), so this is the only rounding.
-    each = np.rint(cost.astype(np.float64) * 1000.0)
+    each: NDArray[np.float64] = np.rint(cost.astype(np.float64) * 1000.0)
+    return each
+
+
+def cost_ns(cost: NDArray[np.float32]) -> int:
+    """Sum costs given in us as whole ns; exact, however large."""
+    each = whole_ns(cost)
     if not len(each) or each.max() * len(each) < 2.0**62:
         return int(each.astype(np.int64).sum())
     return sum(map(int, each.tolist()))
