@@ -4,13 +4,11 @@ them.
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgroup.ingest.dictionary import Dictionary, keys_between
@@ -27,7 +25,7 @@ from streamgroup.traces.writer import (
     write_rejects,
 )
 
-__all__ = ["RejectFile", "assemble_keys", "assemble_rejects", "assemble_tuples", "iterate_keys"]
+__all__ = ["RejectFile", "assemble_keys", "assemble_rejects", "assemble_tuples"]
 
 REJECT_ROWS = 1 << 20
 
@@ -115,30 +113,31 @@ def assemble_keys(context: Any, scratch: Scratch, folder: Path, keys: Dictionary
     run_all(context, partial(_write_keys, scratch, str(folder), keys), parts)
 
 
-def iterate_keys(folder: Path) -> Iterator[bytes | None]:
-    """Give all keys of `keys/` in id order, a batch in memory at a time."""
-    for path in sorted(folder.iterdir()):
-        with pq.ParquetFile(path) as file:
-            names = [name for name in ("key_bytes", "key") if name in file.schema_arrow.names]
-            for batch in file.iter_batches(columns=names, use_threads=False):
-                columns = [batch.column(name).cast(pa.large_binary()) for name in names]
-                yield from pc.coalesce(*columns).to_pylist()
-
-
 def _reject_tables(files: list[RejectFile], slices: Iterable[tuple[int, int, int]]) -> Iterator[pa.Table]:
     for source, start, stop in slices:
         file = files[source]
-        table = pq.read_table(file.path).slice(start, stop - start)
-        lines = pa.array(table.column("line").to_numpy() + file.line)
         shown = file.file.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        yield pa.table(
-            {
-                "file": pa.array([shown] * len(table), pa.string()),
-                "line": lines,
-                "reason": table.column("reason").cast(pa.string()),
-                "text": table.column("text"),
-            }
-        )
+        for table in _rows_between(Path(file.path), start, stop):
+            yield pa.table(
+                {
+                    "file": pa.array([shown] * len(table), pa.string()),
+                    "line": pa.array(table.column("line").to_numpy() + file.line),
+                    "reason": table.column("reason"),
+                    "text": table.column("text"),
+                }
+            )
+
+
+def _rows_between(path: Path, start: int, stop: int) -> Iterator[pa.Table]:
+    """Read the rows [start, stop) of a Parquet file, and no row group without one of them."""
+    with pq.ParquetFile(path) as file:
+        first = 0
+        for group in range(file.num_row_groups):
+            rows = file.metadata.row_group(group).num_rows
+            low, high = max(start - first, 0), min(stop - first, rows)
+            if low < high:
+                yield file.read_row_group(group, use_threads=False).slice(low, high - low)
+            first += rows
 
 
 def _write_rejects(folder: str, files: list[RejectFile], cut: Cut) -> int:
@@ -153,10 +152,3 @@ def assemble_rejects(context: Any, folder: Path, files: list[RejectFile]) -> Non
     folder.mkdir()
     cuts = cut_parts([file.rows for file in files], REJECT_ROWS)
     run_all(context, partial(_write_rejects, str(folder), files), cuts)
-
-
-def first_rejects(files: list[RejectFile], number: int) -> list[tuple[str, int, str, str]]:
-    """Give the first rejects in the order of the input: file, line, reason, text."""
-    slices = [(source, 0, min(file.rows, number)) for source, file in enumerate(files)]
-    rows = (row for table in _reject_tables(files, slices) for row in table.to_pylist())
-    return [(row["file"], row["line"], row["reason"], row["text"]) for row in islice(rows, number)]

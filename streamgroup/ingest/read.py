@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,15 +12,16 @@ from streamgroup.base.discover import load
 from streamgroup.ingest.contract import Contract
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.readers.protocol import Reader, Reject, Split
-from streamgroup.ingest.segments import Scratch, Segment, SegmentWriter, whole_file
+from streamgroup.ingest.segments import Scratch, Segment, SegmentWriter, temporary_name
 
 __all__ = ["READERS", "SplitStats", "digest_file", "make_reader", "read_split"]
 
 READERS = "streamgroup.ingest.readers"
 # What is kept of the text of a rejected row.
 TEXT_BYTES = 1024
-# Rejects of a split beyond this are written in several row groups.
-_FLUSH = 100_000
+# Rejects held before they are written, as a row group of the split's file.
+_FLUSH = 1 << 15
+_REJECT_SCHEMA = pa.schema([("line", pa.int64()), ("reason", pa.string()), ("text", pa.string())])
 
 
 class SplitStats(NamedTuple):
@@ -56,35 +57,37 @@ class _RejectFile:
 
     def __init__(self, scratch: Scratch, split: int) -> None:
         self._path = scratch.rejects(split)
-        self._held: list[Reject] = []
-        self._tables: list[pa.Table] = []
+        self._held: list[tuple[int, str, str]] = []
+        self._temporary = temporary_name(self._path)
+        self._writer: pq.ParquetWriter | None = None
         self.counts: Counter[str] = Counter()
         self.examples: dict[str, tuple[int, str]] = {}
 
     def add(self, rejects: list[Reject]) -> None:
-        self._held += rejects
         self.counts.update(reject.reason for reject in rejects)
         for reject in rejects:
-            if reject.reason not in self.examples:
-                self.examples[reject.reason] = (reject.line, shown(reject.text))
-        if len(self._held) >= _FLUSH:
-            self._flush()
+            text = shown(reject.text)
+            self.examples.setdefault(reject.reason, (reject.line, text))
+            self._held.append((reject.line, reject.reason, text))
+            if len(self._held) >= _FLUSH:
+                self._flush()
 
     def _flush(self) -> None:
-        columns: dict[str, Any] = {
-            "line": pa.array([reject.line for reject in self._held], pa.int64()),
-            "reason": pa.array([reject.reason for reject in self._held], pa.string()).dictionary_encode(),
-            "text": pa.array([shown(reject.text) for reject in self._held], pa.string()),
-        }
-        self._tables.append(pa.table(columns))
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._temporary, _REJECT_SCHEMA, compression="lz4")
+        columns = [
+            pa.array(column, field.type)
+            for column, field in zip(zip(*self._held, strict=True), _REJECT_SCHEMA, strict=True)
+        ]
+        self._writer.write_table(pa.table(columns, schema=_REJECT_SCHEMA))
         self._held = []
 
     def close(self) -> None:
         if self._held:
             self._flush()
-        if self._tables:
-            table = pa.concat_tables(self._tables).unify_dictionaries()
-            whole_file(self._path, lambda path: pq.write_table(table, path, compression="lz4"))
+        if self._writer is not None:
+            self._writer.close()
+            self._temporary.replace(self._path)
 
 
 def read_split(options: IngestOptions, scratch: Scratch, split: Split) -> SplitStats:

@@ -25,7 +25,9 @@ from streamgroup.ingest.segments import Scratch
 from streamgroup.ingest.session import Progress, Session, Silent, find_java, open_session
 from streamgroup.ingest.tasks import groups, run_all
 from streamgroup.traces import schema
+from streamgroup.traces.dictionary import iterate_keys
 from streamgroup.traces.manifest import Input, Manifest, measured, write_manifest
+from streamgroup.traces.parts import list_parts, open_part
 from streamgroup.traces.writer import fingerprint
 
 __all__ = ["IngestResult", "ingest"]
@@ -170,7 +172,8 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
             1,
             "writing rejects",
         )
-    name = fingerprint(written.block_digests, assemble.iterate_keys(out / schema.KEYS))
+    names = iterate_keys([open_part(path) for path in list_parts(out, schema.KEYS)])
+    name = fingerprint(written.block_digests, names)
     counts = _row_counts(lines, filtered)
     manifest = Manifest(
         format_version=schema.FORMAT_VERSION,

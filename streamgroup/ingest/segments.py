@@ -1,6 +1,8 @@
 """What a read task leaves behind: segments of tuples with a dictionary of their own, bounded in size."""
 
 import os
+import secrets
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +15,17 @@ from numpy.typing import NDArray
 
 from streamgroup.ingest.contract import Tuples
 
-__all__ = ["Scratch", "Segment", "SegmentWriter", "iterate", "late_rows", "map_table", "whole_file", "write_table"]
+__all__ = [
+    "Scratch",
+    "Segment",
+    "SegmentWriter",
+    "iterate",
+    "late_rows",
+    "map_table",
+    "temporary_name",
+    "whole_file",
+    "write_table",
+]
 
 I64 = NDArray[np.int64]
 
@@ -82,11 +94,20 @@ class Segment(NamedTuple):
         return self.late == 0
 
 
+def temporary_name(path: Path) -> Path:
+    """Name what will be `path`, hidden beside it: no two attempts share a name, on one machine or on several."""
+    return path.parent / f".{path.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}"
+
+
 def whole_file(path: Path, write: Any) -> None:
     """Let `write(temporary path)` make a file that appears whole, so that a task may be tried again."""
-    temporary = path.parent / f".{path.name}.{os.getpid()}"
-    write(temporary)
-    temporary.replace(path)
+    temporary = temporary_name(path)
+    try:
+        write(temporary)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def late_rows(stamps: I64, row: I64, before: int) -> tuple[int, int]:
@@ -135,7 +156,7 @@ class SegmentWriter:
         batch = pa.record_batch([pa.array(column) for column in columns.values()], names=list(columns))
         if self._writer is None:
             path = self._scratch.tuples(self._next)
-            self._temporary = path.parent / f".{path.name}.{os.getpid()}"
+            self._temporary = temporary_name(path)
             self._writer = ipc.new_file(str(self._temporary), batch.schema)
         self._writer.write_batch(batch)
         stamps = tuples.timestamp
