@@ -47,7 +47,8 @@ def export(trace: Trace, to: str, output: Path | BinaryIO, *, overwrite: bool = 
 
     csv has a header, timestamps in us, `key` and what else the tuples carry (cost, value, weight); the null
     key is an empty field, the empty key `""`. A path gets the whole file or none, and directories made for it go
-    again on a failure; UsageError when it exists, also only by then (unless `overwrite`). An open binary file is written to as it is. DataError for a key slb cannot hold.
+    again on a failure; UsageError when it exists, also if only by then (unless `overwrite`). An open binary file
+    is written to as it is. DataError for a key slb cannot hold.
     """
     if to not in FORMATS:
         raise UsageError(f"there is no export format {to!r}", suggest(to, FORMATS))

@@ -4,8 +4,10 @@ import base64
 import csv
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow.parquet as pq
 import pytest
@@ -118,6 +120,53 @@ def test_a_file_appears_whole_or_not_at_all(by_writer: Make, tmp_path: Path) -> 
     with pytest.raises(UsageError) as caught:
         export(trace, "cvs", tmp_path / "x")
     assert caught.value.hint == "did you mean 'csv'?"
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_came_to_be_meanwhile_stays(
+    by_writer: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    trace = open_trace(by_writer([(1, b"a")]))
+    out = tmp_path / "new" / "out.csv"
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "no links here")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refuse)
+    assert export(trace, "csv", out) == 1
+    assert [path.name for path in out.parent.iterdir()] == ["out.csv"]
+    write = export_module.FORMATS["csv"]
+
+    def slow(source: Trace, file: BinaryIO) -> int:
+        rows = write(source, file)
+        (tmp_path / "other.csv").write_text("theirs")
+        return rows
+
+    monkeypatch.setitem(export_module.FORMATS, "csv", slow)
+    with pytest.raises(UsageError, match="exists already"):
+        export(trace, "csv", tmp_path / "other.csv")
+    assert (tmp_path / "other.csv").read_text() == "theirs"
+    assert export(trace, "csv", tmp_path / "other.csv", overwrite=True) == 1
+    assert (tmp_path / "other.csv").read_bytes() == out.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "other.csv", "ours.trace"]
+
+
+def test_a_failed_export_leaves_no_directory_it_made(by_writer: Make, tmp_path: Path) -> None:
+    trace = open_trace(by_writer([(1, None)]))
+    (tmp_path / "there").mkdir()
+    for folder in (tmp_path / "deep" / "er", tmp_path / "there" / "deeper"):
+        with pytest.raises(DataError):
+            export(trace, "slb", folder / "out.slb")
+    assert sorted(path.name for path in tmp_path.rglob("*") if "ours.trace" not in str(path)) == ["there"]
+
+
+def test_what_is_no_file_is_never_replaced(by_writer: Make, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match="is not a file"):
+        export(open_trace(by_writer([(1, b"a")])), "csv", pipe, overwrite=True)
+    assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize(("to", "expected"), [("csv", b"timestamp,key\n"), ("jsonl", b""), ("slb", b"")])
