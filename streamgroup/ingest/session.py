@@ -7,15 +7,15 @@ import logging
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from streamgroup.base.errors import EnvironmentFault, RunError, StreamgroupError
 from streamgroup.base.staging import owner_is_alive, owner_tag
@@ -89,6 +89,34 @@ def find_java() -> tuple[str, int]:
     return java, version
 
 
+class _Aside(Generic[T]):
+    """A function on a thread of its own: `done` is set when it has ended, with its outcome or its failure."""
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        self.done = threading.Event()
+        self.outcome: list[T] = []
+        self.failure: BaseException | None = None
+        self._function = function
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def _work(self) -> None:
+        try:
+            self.outcome.append(self._function())
+        except BaseException as error:  # noqa: BLE001 (handed to the thread that waits)
+            self.failure = error
+        finally:
+            self.done.set()
+
+
+def _unhurried(function: Callable[[], object], seconds: float = 30) -> None:
+    """Do something that must be done, whatever it raises and however often the user interrupts meanwhile."""
+    aside = _Aside(function)
+    until = time.monotonic() + seconds
+    while not aside.done.is_set() and time.monotonic() < until:
+        with contextlib.suppress(KeyboardInterrupt):
+            aside.done.wait(until - time.monotonic())
+
+
 class Session(NamedTuple):
     """An open session: the SparkContext, its master, and the log of its JVM."""
 
@@ -104,40 +132,39 @@ class Session(NamedTuple):
     def run(self, function: Callable[[], T], progress: Progress, total: int, text: str) -> T:
         """Run a function that starts Spark jobs, telling how many tasks are done; errors come out mended.
 
-        The jobs run on a thread of their own, so that an interrupt is seen at once; it cancels them.
+        The jobs run on a thread of their own, and so does whoever asks how far they are, so that an interrupt is
+        seen at once and never falls into a call to the JVM; it cancels the jobs.
         """
         context = self.context
-        outcome: list[T] = []
-        failure: list[BaseException] = []
+        finished = [0]
 
-        def work() -> None:
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    outcome.append(function())
-            except BaseException as error:  # noqa: BLE001 (handed to the caller's thread)
-                failure.append(error)
+        def work() -> T:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return function()
+
+        def watch() -> None:
+            while not job.done.wait(0.2):
+                finished[0] = _finished(context)
 
         progress.start(total, text)
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        done = 0
+        job = _Aside(work)
+        _Aside(watch)
+        shown = 0
         try:
-            while thread.is_alive():
-                thread.join(0.05 if done == 0 else 0.2)
-                now = min(_finished(context), total)
-                if now > done:
-                    progress.advance(now - done)
-                    done = now
+            while not job.done.wait(0.05):
+                now = min(finished[0], total)
+                if now > shown:
+                    progress.advance(now - shown)
+                    shown = now
         except BaseException:
-            with contextlib.suppress(Exception):
-                context.cancelAllJobs()
-            thread.join(5)
+            _unhurried(context.cancelAllJobs)
+            job.done.wait(5)
             raise
-        if failure:
-            raise self._mended(failure[0]) from failure[0]
-        progress.advance(total - done)
-        return outcome[0]
+        if job.failure is not None:
+            raise self._mended(job.failure) from job.failure
+        progress.advance(total - shown)
+        return job.outcome[0]
 
     def _mended(self, error: BaseException) -> BaseException:
         if isinstance(error, StreamgroupError) or not isinstance(error, Exception):
@@ -270,58 +297,88 @@ def open_session(master: str, *, memory: str = "2g", conf: tuple[str, ...] = ())
 def _started(settings: dict[str, str], master: str, scratch: Path) -> Iterator[Session]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from pyspark import SparkConf, SparkContext
-        from pyspark.java_gateway import launch_gateway
+        from pyspark import SparkConf, SparkContext, java_gateway
 
-    # An interrupt in the middle of a call is ours to tell; py4j would print it with a traceback.
-    py4j = logging.getLogger("py4j")
-    py4j.propagate = False
-    if not py4j.handlers:
-        py4j.addHandler(logging.NullHandler())
-    launch: Any = launch_gateway
     log = scratch / "spark.log"
-    handler = signal.getsignal(signal.SIGINT)
-    gateway: Any = None
-    context: Any = None
-    try:
+    gateway: list[Any] = []
+    context: list[Any] = []
+
+    processes: list[Any] = []
+
+    def start() -> None:
+        conf = SparkConf(loadDefaults=False)
+        for name, value in settings.items():
+            conf.set(name, value)
+        with log.open("wb") as sink, warnings.catch_warnings(), _recorded(java_gateway, processes) as launch:
+            warnings.simplefilter("ignore")
+            gateway.append(launch(conf, {"stdout": sink, "stderr": sink}))
+            context.append(SparkContext(gateway=gateway[0], conf=conf))
+
+    with _py4j_is_silent():
+        # On a thread of its own: an interrupt in the middle must not lose the JVM that is being started.
+        starting = _Aside(start)
         try:
-            conf = SparkConf(loadDefaults=False)
-            for name, value in settings.items():
-                conf.set(name, value)
-            with log.open("wb") as sink, warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                gateway = launch(conf, {"stdout": sink, "stderr": sink})
-                context = SparkContext(gateway=gateway, conf=conf)
-        except KeyboardInterrupt:
-            raise
-        except Exception as error:
-            raise EnvironmentFault(f"Spark does not start: {faults.last_line(str(error))}", _tail(log)) from error
+            starting.done.wait()
+            if starting.failure is not None:
+                reason = faults.last_line(str(starting.failure))
+                raise EnvironmentFault(f"Spark does not start: {reason}", _tail(log)) from starting.failure
+            yield Session(context[0], master, log)
         finally:
-            # PySpark sets a handler that writes to the terminal; ours is the caller's.
-            _restore(handler)
-        yield Session(context, master, log)
+            if not starting.done.is_set():
+                for process in processes:
+                    process.kill()
+                _unhurried(starting.done.wait)
+            _unhurried(lambda: _stop(context, gateway, SparkContext))
+
+
+@contextlib.contextmanager
+def _recorded(module: Any, processes: list[Any]) -> Iterator[Any]:
+    """Give PySpark's `launch_gateway`, which tells the process that it starts only when that is up."""
+    popen = module.Popen
+
+    def start(*arguments: Any, **options: Any) -> Any:
+        processes.append(popen(*arguments, **options))
+        return processes[-1]
+
+    module.Popen = start
+    try:
+        yield module.launch_gateway
     finally:
-        _stop(context, gateway, SparkContext)
+        module.Popen = popen
 
 
-def _restore(handler: Any) -> None:
-    if threading.current_thread() is threading.main_thread() and handler is not None:
-        signal.signal(signal.SIGINT, handler)
+@contextlib.contextmanager
+def _py4j_is_silent() -> Iterator[None]:
+    """Keep py4j from printing calls that an interrupt or the end of the JVM cut short.
+
+    Part of it logs to the root logger, which without a handler would be given one that prints.
+    """
+    loggers = [logging.getLogger("py4j"), *([] if logging.root.handlers else [logging.root])]
+    handler = logging.NullHandler()
+    for logger in loggers:
+        logger.addHandler(handler)
+    before, loggers[0].propagate = loggers[0].propagate, False
+    try:
+        yield
+    finally:
+        loggers[0].propagate = before
+        for logger in loggers:
+            logger.removeHandler(handler)
 
 
-def _stop(context: Any, gateway: Any, kind: Any) -> None:
+def _stop(context: list[Any], gateway: list[Any], kind: Any) -> None:
     """Stop the session and end the JVM, so that a later session starts with its own memory and settings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if context is not None:
+        for open_context in context:
             with contextlib.suppress(Exception):
-                context.stop()
-        if gateway is None:
+                open_context.stop()
+        if not gateway:
             return
         with contextlib.suppress(Exception):
-            gateway.shutdown()
+            gateway[0].shutdown()
     kind._gateway = kind._jvm = None
-    process = gateway.proc
+    process = gateway[0].proc
     with contextlib.suppress(Exception):
         process.stdin.close()
     try:
