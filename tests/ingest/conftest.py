@@ -8,6 +8,7 @@ from streamgroup.ingest.contract import Contract
 from streamgroup.ingest.inputs import limited, plan_splits, resolve
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.read import make_reader
+from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.ingest.session import Session, open_session
 
 RAW = Path(__file__).parents[2] / "traces" / "raw"
@@ -75,3 +76,16 @@ def raw() -> Path:
 def spark() -> Iterator[Session]:
     with open_session("local[2]", memory="1g") as session:
         yield session
+
+
+@pytest.fixture
+def make(spark: Session, tmp_path: Path) -> Callable[..., IngestResult]:
+    """Ingest in the shared session; the trace is `out.trace` unless told otherwise."""
+
+    def run(reader: str, *inputs: Path | str, output: str = "out.trace", **options: Any) -> IngestResult:
+        made = make_options(
+            reader=reader, inputs=tuple(str(path) for path in inputs), output=tmp_path / output, **options
+        )
+        return ingest(made, session=spark)
+
+    return run

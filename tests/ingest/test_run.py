@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,32 +24,11 @@ from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.ingest.session import Session
 from streamgroup.traces.keys import hash_key
 from streamgroup.traces.manifest import read_manifest
+from tests.ingest.twin import Twin, tuples_of
 
 pytestmark = pytest.mark.spark
 
 Ingest = Callable[..., IngestResult]
-
-
-@pytest.fixture
-def make(spark: Session, tmp_path: Path) -> Ingest:
-    """Ingest in the shared session; the trace is `out.trace` unless told otherwise."""
-
-    def run(reader: str, *inputs: Path | str, output: str = "out.trace", **options: Any) -> IngestResult:
-        made = make_options(
-            reader=reader, inputs=tuple(str(path) for path in inputs), output=tmp_path / output, **options
-        )
-        return ingest(made, session=options.pop("session", spark))
-
-    return run
-
-
-def tuples_of(trace: Path) -> list[tuple[int, str | None]]:
-    keys = pq.read_table(trace / "keys").column("key").to_pylist()
-    table = pq.read_table(trace / "tuples")
-    return [
-        (stamp, keys[key])
-        for stamp, key in zip(table.column("timestamp").to_pylist(), table.column("key_id").to_pylist(), strict=True)
-    ]
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -127,25 +105,6 @@ def test_null_keys_of_real_flights(make: Ingest, raw: Path) -> None:
     assert not (kept.trace.parent / "failed.trace").exists()
 
 
-class Twin:
-    """The same trace, made slowly: all rows in lists, sorted, counted."""
-
-    def __init__(self, files: list[Path]) -> None:
-        rows: list[tuple[int, int, int, str]] = []
-        for number, path in enumerate(files):
-            for line, row in enumerate(csv.reader(io.StringIO(path.read_text())), 1):
-                if line > 1 and row:
-                    rows.append((int(row[0]) * 1_000_000, number, line, row[1]))
-        latest, self.late = -(2**63), 0
-        for row in rows:
-            self.late += row[0] < latest
-            latest = max(latest, row[0])
-        rows.sort(key=lambda row: row[:3])
-        self.tuples = [(row[0], row[3]) for row in rows]
-        counts = Counter(key for _, key in self.tuples)
-        self.keys = sorted(counts, key=lambda key: (-counts[key], key.encode()))
-
-
 @pytest.fixture
 def tied_files(tmp_path: Path) -> list[Path]:
     """Twelve files, 50 times with very many ties, keys of many frequencies."""
@@ -210,8 +169,9 @@ def test_the_same_bytes_from_every_master(
 ) -> None:
     """In a process of its own, as a session cannot be open twice; machine zone and hash seed differ, too."""
     folder = tmp_path / "one"
-    inputs = [*tied_files, tmp_path / "odd.csv"]
-    inputs[-1].write_bytes(b"time,key\n3,\xff\nx,y\n4,\xff\n5,b\n")
+    inputs = [*tied_files, tmp_path / "odd.csv", tmp_path / "written.csv"]
+    inputs[-2].write_bytes(b"time,key\n3,\xff\nx,y\n4,\xff\n5,b\n")
+    inputs[-1].write_text("time,key\n2024-03-10 02:30,a\n2024-03-10T03:00:00.5,b\n2024-03-10 02:30:00+01:00,c\n")
     expected = ingest(
         make_options(reader="csv", inputs=tuple(map(str, inputs)), output=folder / "x.trace", cost=None),
         session=spark,
@@ -232,6 +192,9 @@ def test_the_same_bytes_from_every_master(
     )
     assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
     assert tree(other) == tree(expected.trace)
+    assert tuples_of(other)[-3:] == [
+        (1_710_034_200_000_000, "c"), (1_710_037_800_000_000, "a"), (1_710_039_600_500_000, "b"),
+    ]  # fmt: skip
     assert list(other.parent.iterdir()) == [other]
     assert not (Path(pyspark.__file__).parent / "work").exists()
 
