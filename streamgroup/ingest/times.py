@@ -29,6 +29,7 @@ REASONS = {
     4: "time does not exist in the time zone",
 }
 _NONE, _GAP = 3, 4
+_DATE = r"^\s*\d{4}-"
 _HOUR = 3_600_000_000
 _EPOCH = dt.datetime(1970, 1, 1)
 # Naive times that datetime can hold with room for any offset.
@@ -61,14 +62,19 @@ def resolve_format(name: str) -> TimeFormat | None:
     return TimeFormat(name, None, patterns.ISO if name == "iso8601" else patterns.compile_pattern(name))
 
 
-def guess_format(first: pa.Array) -> TimeFormat:
-    """Decide `auto` from the first 1,000 times of an input (binary texts): numbers by size, else iso8601."""
+def guess_format(first: pa.Array, *, numeric: bool = False) -> TimeFormat:
+    """Decide `auto` from the first 1,000 times of an input (binary texts): numbers by size, else iso8601.
+
+    Only numbers and texts that begin as a date does have a say, not `NA`, and the numbers win a tie; `numeric`: the
+    column holds nothing but numbers. Those beyond 64 bits, times in no unit, do not count for the size.
+    """
     present = first.filter(pc.fill_null(pc.greater(pc.binary_length(first), 0), False))
     values, status = numbers.to_fixed(present, 0)
-    numeric = status == numbers.OK
-    if len(present) and 2 * int(numeric.sum()) < len(present):
+    found = int((status != numbers.BAD).sum())
+    dates = pc.sum(pc.match_substring_regex(present, _DATE)).as_py() or 0
+    if not numeric and len(present) and (not found or found < dates):
         return TimeFormat("iso8601", None, patterns.ISO)
-    largest = max(map(abs, values[numeric].tolist()), default=0)
+    largest = max(map(abs, values[status == numbers.OK].tolist()), default=0)
     unit = next((unit for bound, unit in _AUTO if largest < bound), "ns")
     return TimeFormat(unit, NUMERIC[unit], "")
 

@@ -12,7 +12,7 @@ from streamgroup.base.discover import load, names
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.preview import preview
-from streamgroup.ingest.read import READERS
+from streamgroup.ingest.read import READERS, make_reader
 from streamgroup.ingest.readers.protocol import Reader
 
 Parse = Callable[..., Any]
@@ -143,6 +143,14 @@ def test_parquet_numbers_and_texts_as_times(parse: Parse, tmp_path: Path) -> Non
     rows = parse(path.read_bytes(), "parquet", time="b", time_format="s")
     assert rows.tuples == [(1190146243_500000, b"k")]
     assert rows.rejects == [(2, "time cannot be read"), (3, "time cannot be read")]
+
+
+def test_parquet_numbers_are_never_dates(parse: Parse, tmp_path: Path) -> None:
+    for times in ([1.5, float("nan"), float("inf"), 1e30], [float("nan"), None, float("nan"), float("nan")]):
+        path = write(tmp_path / "in", time=pa.array(times, pa.float64()), key=pa.array(list("abcd")))
+        found = make_reader(make_options(reader="parquet", inputs=(str(path),), output="unused")).layout(str(path))
+        assert found.time_format is not None
+        assert found.time_format.name == "s"
 
 
 def test_parquet_that_is_cut(parse: Parse, tmp_path: Path) -> None:

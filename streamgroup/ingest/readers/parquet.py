@@ -33,6 +33,10 @@ def _plain(column: Any) -> Any:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
+def _value_type(field: pa.Field) -> pa.DataType:
+    return field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+
+
 def _texts(array: Any) -> Any:
     """Turn a column of numbers or texts into texts; timestamps and dates stay."""
     kind = array.type
@@ -74,7 +78,10 @@ class Reader(Base):
             if form is None:
                 head = next(file.iter_batches(_HEAD_ROWS, columns=[names[layout.time]]), None)
                 column = _texts(_plain(head.column(0))) if head is not None else pa.array([], pa.binary())
-                form = guess_format(column if pa.types.is_binary(column.type) else pa.array([], pa.binary()))
+                kind = _value_type(shape.field(layout.time))
+                numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+                known = pa.types.is_binary(column.type)
+                form = guess_format(column if known else pa.array([], pa.binary()), numeric=numeric)
         return layout._replace(time_format=form)
 
     @staticmethod
@@ -99,7 +106,7 @@ class Reader(Base):
             if number < 0:
                 continue
             field = shape.field(number)
-            kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+            kind = _value_type(field)
             if not any(check(kind) for check in checks):
                 raise UsageError(f"{path}: column {field.name!r} is {kind}: no {what} can be made of it", "cast it")
 
