@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import shutil
@@ -6,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -210,3 +212,38 @@ def test_another_name_that_is_not_utf8_is_no_fault_of_the_program(capsys) -> Non
         os.fsdecode(b"a\xff").encode()
     assert failures.report(caught.value, debug=False) == 2
     assert "is not UTF-8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("replay", "TRACE", "-g", "sg", "-n", "3"),
+        ("synth", "zipf", "--tuples", "10"),
+        ("export", "TRACE", "--to", "csv"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("place", ["forbidden", "below a file", "/proc"])
+def test_an_output_that_cannot_be_made_is_the_environments_fault(
+    invoke, trace, tmp_path, monkeypatch, args, place
+) -> None:
+    output = {"forbidden": tmp_path / "no", "below a file": tmp_path / "file", "/proc": Path("/proc/no")}[place] / "out"
+    if place == "/proc" and not output.parent.parent.is_dir():
+        pytest.skip("there is no /proc")
+    (tmp_path / "file").write_text("keep")
+    make = os.mkdir
+
+    def mkdir(path: object, *more: Any, **named: Any) -> None:
+        if place == "forbidden" and Path(str(path)).is_relative_to(output.parent):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        make(str(path), *more, **named)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    found = invoke(*(trace if arg == "TRACE" else arg for arg in args), "-o", output)
+    assert found.exit_code == 3
+    assert found.stdout == ""
+    first, hint = found.stderr.splitlines()
+    assert first.startswith("error: cannot write ")
+    assert str(output.parent) in first
+    assert hint == "hint: choose another output"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
