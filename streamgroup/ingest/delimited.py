@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -44,6 +45,9 @@ class DelimitedReader(LineReader):
     def _comment(self) -> bytes | None:
         comment = getattr(self.own, "comment", None)
         return comment.encode() if comment else None
+
+    def _empty_is_null(self) -> bool:
+        return bool(getattr(self.own, "empty_is_null", False))
 
     def _delimiter(self, line: bytes) -> bytes:
         if self.options.delimiter is not None:
@@ -127,16 +131,19 @@ class DelimitedReader(LineReader):
         needed = max(layout.time, layout.key, layout.cost, layout.value) + 1
         fits = (cut.count == layout.width) if layout.width else (cut.count >= needed)
         good = used & fits
-        mended: dict[int, list[bytes]] = {}
+        mended: dict[int, list[bytes | None]] = {}
         for row in odd:
             start, end = int(lines.start[row]), int(lines.end[row])
+            bare: set[int] = set()
             pieces, fault = fields.parse_quoted(
-                data[start:end].tobytes(), layout.delimiter, blank_after=layout.blank_after
+                data[start:end].tobytes(), layout.delimiter, blank_after=layout.blank_after, bare=bare
             )
             enough = len(pieces) == layout.width if layout.width else len(pieces) >= needed
             good[row] = not fault and enough
             if good[row]:
-                mended[row] = pieces
+                mended[row] = [*pieces]
+                if self._empty_is_null() and not pieces[layout.key] and layout.key in bare:
+                    mended[row][layout.key] = None
             elif fault:
                 odd[row] = fault
         for row in np.flatnonzero(used & ~good).tolist():
@@ -151,7 +158,9 @@ class DelimitedReader(LineReader):
             consumed=consumed,
             line=lines.number[keep],
             time=source.column(layout.time),
-            key=source.column(layout.key, to_end=self._key_to_end(layout.delimiter)),
+            key=source.column(
+                layout.key, to_end=self._key_to_end(layout.delimiter), empty_is_null=self._empty_is_null()
+            ),
             cost=source.column(layout.cost) if layout.cost >= 0 else None,
             value=source.column(layout.value) if layout.value >= 0 else None,
             text=source.text,
@@ -212,7 +221,7 @@ class _Columns:
         lines: Lines,
         cut: Fields,
         keep: NDArray[np.int64],
-        mended: dict[int, list[bytes]],
+        mended: dict[int, list[bytes | None]],
         *,
         quoting: bool,
     ) -> None:
@@ -223,7 +232,7 @@ class _Columns:
         row = self._keep[entry]
         return bytes(self._block.data[int(self._lines.start[row]) : int(self._lines.end[row])].tobytes())
 
-    def column(self, number: int, *, to_end: bool = False) -> Any:
+    def column(self, number: int, *, to_end: bool = False, empty_is_null: bool = False) -> Any:
         plain = self._keep
         if self._mended:
             plain = plain[~np.isin(plain, np.fromiter(self._mended, np.int64))]
@@ -231,11 +240,14 @@ class _Columns:
         start, end = self._cut.start[place], self._cut.end[place]
         if to_end:
             end = self._lines.end[plain]
+        empty = start == end
         if self._quoting and len(start):
             data = self._block.data
             quoted = (end - start >= 2) & (data[np.minimum(start, len(data) - 1)] == ord('"'))
             start, end = start + quoted, end - quoted
         values = fields.column(self._block.buffer, start, end)
+        if empty_is_null and empty.any():
+            values = pc.if_else(pa.array(empty), pa.scalar(None, values.type), values)
         if not self._mended:
             return values
         rows = np.concatenate([plain, np.fromiter(self._mended, np.int64)])

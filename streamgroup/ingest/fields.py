@@ -117,10 +117,13 @@ def column(data: pa.Buffer, start: I64, end: I64) -> pa.Array:
     return both.take(pa.array(np.arange(0, len(bounds) - 1, 2)))
 
 
-def parse_quoted(line: bytes, delimiter: bytes, *, blank_after: bool) -> tuple[list[bytes], str]:
+def parse_quoted(
+    line: bytes, delimiter: bytes, *, blank_after: bool, bare: set[int] | None = None
+) -> tuple[list[bytes], str]:
     """Take one record apart as RFC 4180 says, strictly; returns its fields and what is wrong ("" if nothing).
 
-    A quote in the middle of an unquoted field is an ordinary character.
+    A quote in the middle of an unquoted field is an ordinary character. The numbers of the fields without quotes are
+    added to `bare`.
     """
     fields: list[bytes] = []
     at, fault = 0, ""
@@ -139,6 +142,8 @@ def parse_quoted(line: bytes, delimiter: bytes, *, blank_after: bool) -> tuple[l
         else:
             end = line.find(delimiter, at)
             value = line[at : end if end >= 0 else len(line)]
+            if bare is not None:
+                bare.add(len(fields))
         fields.append(value)
         if end < 0:
             return fields, fault

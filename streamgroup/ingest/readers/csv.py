@@ -2,15 +2,24 @@
 
 from typing import ClassVar
 
-from streamgroup.ingest.delimited import DelimitedReader
+from pydantic import BaseModel, Field
+
+from streamgroup.ingest.delimited import DelimitedOptions, DelimitedReader
 from streamgroup.ingest.readers.protocol import Defaults
 
 __all__ = ["Reader"]
 
 
+class Options(DelimitedOptions):
+    """Options of the csv reader."""
+
+    empty_is_null: bool = Field(default=False, description='an empty key is null, unless it is written ""')
+
+
 class Reader(DelimitedReader):
     """CSV: a quote opens a field only at its start; a header may begin with `#`."""
 
+    Options: ClassVar[type[BaseModel]] = Options
     about = "comma-separated values with a header (quotes as in RFC 4180)"
     defaults: ClassVar = Defaults(time=("timestamp", "time", "ts"), key=("key",))
     delimiter = b","
