@@ -1,11 +1,10 @@
 """A trace as one file for other tools: csv, jsonl, slb (`<seconds>\\t<key>` lines) or Parquet.
 
 Each key is encoded once, the columns of a batch are joined in compiled code, and only the dictionary is held.
-What slb cannot hold is refused, never bent: null keys, tabs and line breaks in keys. jsonl and Parquet show
-a key that is not UTF-8 with replacement characters, and its bytes in `key_bytes` (in base64 in jsonl).
+What a format cannot hold is refused, never bent: null keys, tabs and line breaks in keys by slb, keys that are not
+UTF-8 by jsonl and Parquet. Only csv holds every key.
 """
 
-import base64
 import contextlib
 import json
 import os
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.base.staging import owner_tag
-from streamgroup.traces.keys import key_text, split_texts
+from streamgroup.traces.keys import key_text, not_utf8
 from streamgroup.traces.parts import TUPLE_COLUMNS
 from streamgroup.traces.stream import Batch
 from streamgroup.traces.trace import Trace
@@ -35,11 +34,15 @@ _EXTRA = TUPLE_COLUMNS[2:]
 
 
 class _Lines(NamedTuple):
-    """A text format: its first line, its key encoding, and how a tuple's columns become one line."""
+    """A text format: its first line, its key encoding, and how a tuple's columns become one line.
+
+    `utf8`: keys that are not UTF-8 are refused.
+    """
 
     header: bytes
     encode: Callable[[bytes | None], bytes]
     join: Callable[[Batch, pa.Array, tuple[str, ...]], pa.Array]
+    utf8: bool = False
 
 
 def export(trace: Trace, to: str, output: Path | BinaryIO, *, overwrite: bool = False) -> int:
@@ -48,7 +51,7 @@ def export(trace: Trace, to: str, output: Path | BinaryIO, *, overwrite: bool = 
     csv has a header, timestamps in us, `key` and what else the tuples carry (cost, value, weight); the null
     key is an empty field, the empty key `""`. A path gets the whole file or none, and directories made for it go
     again on a failure; UsageError when it exists, also if only by then (unless `overwrite`). An open binary file
-    is written to as it is. DataError for a key slb cannot hold.
+    is written to as it is. DataError for a key the format cannot hold, UsageError for a path inside the trace.
     """
     if to not in FORMATS:
         raise UsageError(f"there is no export format {to!r}", suggest(to, FORMATS))
@@ -57,6 +60,9 @@ def export(trace: Trace, to: str, output: Path | BinaryIO, *, overwrite: bool = 
         return write(trace, output)
     if output.is_dir():
         raise UsageError(f"{output} is a directory", "name a file")
+    root = trace.path.resolve()
+    if root in (output.parent.resolve() / output.name).parents or root in output.resolve().parents:
+        raise UsageError(f"{output} is inside the trace itself", "name a file outside of it")
     if output.exists() and not overwrite:
         raise _exists(output)
     if output.exists() and not output.is_file():
@@ -119,6 +125,8 @@ def _pieces(trace: Trace, size: NDArray[np.int64]) -> Iterator[Batch]:
 def _write_lines(lines: _Lines) -> Callable[[Trace, BinaryIO], int]:
     def write(trace: Trace, file: BinaryIO) -> int:
         extra = tuple(name for name in _EXTRA if name in trace.columns)
+        if lines.utf8:
+            _utf8(pa.array(trace.all_keys(), pa.large_binary()), "jsonl")
         keys = pa.array([lines.encode(key) for key in trace.all_keys()], pa.large_binary())
         if lines.header:
             file.write(b",".join([lines.header, *(name.encode() for name in extra)]) + b"\n")
@@ -176,11 +184,16 @@ def _csv_line(piece: Batch, keys: pa.Array, extra: tuple[str, ...]) -> pa.Array:
 
 
 def _json_key(key: bytes | None) -> bytes:
-    text = key_text(key)
-    shown = b'"key":' + json.dumps(text, ensure_ascii=False).encode()
-    if key is None or text is None or text.encode() == key:
-        return shown
-    return shown + b',"key_bytes":"' + base64.b64encode(key) + b'"'
+    return b'"key":' + json.dumps(key_text(key), ensure_ascii=False).encode()
+
+
+def _utf8(keys: pa.LargeBinaryArray, to: str) -> pa.LargeBinaryArray:
+    odd = not_utf8(keys)
+    if odd:
+        what = "1 key is" if len(odd) == 1 else f"{len(odd)} keys are"
+        shown = (key_text(keys[odd[0]].as_py()) or "")[:50]
+        raise DataError(f"{what} not UTF-8, which {to} cannot hold: {shown!r}", "export to csv keeps the bytes")
+    return keys
 
 
 def _json_line(piece: Batch, keys: pa.Array, extra: tuple[str, ...]) -> pa.Array:
@@ -203,11 +216,9 @@ def _slb_line(piece: Batch, keys: pa.Array, _: tuple[str, ...]) -> pa.Array:
 
 
 def _write_parquet(trace: Trace, file: BinaryIO) -> int:
-    texts, odd = split_texts(pa.array(trace.all_keys(), pa.large_binary()))
+    texts = _utf8(pa.array(trace.all_keys(), pa.large_binary()), "parquet").cast(pa.large_string())
     extra = [name for name in _EXTRA if name in trace.columns]
     fields = [pa.field("timestamp", pa.timestamp("us", tz="UTC")), pa.field("key", pa.large_string())]
-    if odd is not None:
-        fields.append(pa.field("key_bytes", pa.large_binary()))
     fields += [pa.field(name, pa.float32() if name == "cost" else pa.float64()) for name in extra]
     shape = pa.schema(fields)
     rows = 0
@@ -215,8 +226,6 @@ def _write_parquet(trace: Trace, file: BinaryIO) -> int:
         for piece in _pieces(trace, _sizes(texts)):
             ids = pa.array(piece.key_id)
             columns = [pa.array(piece.timestamp).cast(shape.field(0).type), texts.take(ids)]
-            if odd is not None:
-                columns.append(odd.take(ids))
             columns += [pa.array(getattr(piece, name)) for name in extra]
             writer.write_table(pa.Table.from_arrays(columns, schema=shape))
             rows += len(ids)
@@ -225,7 +234,7 @@ def _write_parquet(trace: Trace, file: BinaryIO) -> int:
 
 FORMATS: dict[str, Callable[[Trace, BinaryIO], int]] = {
     "csv": _write_lines(_Lines(b"timestamp,key", _csv_key, _csv_line)),
-    "jsonl": _write_lines(_Lines(b"", _json_key, _json_line)),
+    "jsonl": _write_lines(_Lines(b"", _json_key, _json_line, utf8=True)),
     "slb": _write_lines(_Lines(b"", _slb_key, _slb_line)),
     "parquet": _write_parquet,
 }

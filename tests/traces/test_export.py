@@ -1,6 +1,5 @@
 """Exports with keys that break naive writers, read back by parsers that are not ours."""
 
-import base64
 import csv
 import io
 import json
@@ -52,8 +51,14 @@ def _export(trace: Trace, to: str) -> bytes:
     return file.getvalue()
 
 
-def _shown(key: bytes | None) -> str | None:
-    return None if key is None else key.decode("utf-8", "replace")
+@pytest.fixture
+def nasty_text(by_writer: Make) -> Trace:
+    rows = [(stamp, key) for stamp, key in ROWS if key != b"\xff\xfe"]
+    return open_trace(by_writer(rows, cost=COST[: len(rows)]))
+
+
+def _texts() -> list[tuple[int, str | None]]:
+    return [(stamp, None if key is None else key.decode()) for stamp, key in ROWS if key != b"\xff\xfe"]
 
 
 @pytest.mark.parametrize("piece", [1, 1_500_000, 32 << 20])
@@ -72,21 +77,29 @@ def test_csv(nasty: Trace, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f'\n{empty},"",'.encode() in text.encode()
 
 
-def test_jsonl(nasty: Trace) -> None:
-    rows = [json.loads(line) for line in _export(nasty, "jsonl").decode().split("\n")[:-1]]
-    assert [(row["timestamp"], row["key"]) for row in rows] == [(stamp, _shown(key)) for stamp, key in ROWS]
-    kept = {base64.b64decode(row["key_bytes"]) for row in rows if "key_bytes" in row}
-    assert kept == {b"\xff\xfe"}
-    assert [row["cost"] for row in rows] == pytest.approx(COST)
+def test_jsonl(nasty_text: Trace) -> None:
+    rows = [json.loads(line) for line in _export(nasty_text, "jsonl").decode().split("\n")[:-1]]
+    assert [(row["timestamp"], row["key"]) for row in rows] == _texts()
+    assert [row["cost"] for row in rows] == pytest.approx(COST[: len(rows)])
 
 
-def test_parquet(nasty: Trace) -> None:
-    table = pq.read_table(io.BytesIO(_export(nasty, "parquet")))
+def test_parquet(nasty_text: Trace) -> None:
+    table = pq.read_table(io.BytesIO(_export(nasty_text, "parquet")))
     assert str(table.schema.field("timestamp").type) == "timestamp[us, tz=UTC]"
-    assert table.column("timestamp").cast("int64").to_pylist() == [stamp for stamp, _ in ROWS]
-    assert table.column("key").to_pylist() == [_shown(key) for _, key in ROWS]
-    assert table.column("key_bytes").drop_null().to_pylist() == [b"\xff\xfe"] * 3
-    assert table.column("cost").to_pylist() == pytest.approx(COST)
+    assert table.column_names == ["timestamp", "key", "cost"]
+    stamps = table.column("timestamp").cast("int64").to_pylist()
+    assert list(zip(stamps, table.column("key").to_pylist(), strict=True)) == _texts()
+    assert table.column("cost").to_pylist() == pytest.approx(COST[: len(stamps)])
+
+
+@pytest.mark.parametrize("to", ["jsonl", "parquet"])
+def test_keys_that_are_not_utf8_are_refused(by_writer: Make, tmp_path: Path, to: str) -> None:
+    # With replacement characters the two would become one.
+    trace = open_trace(by_writer([(1, b"\xff"), (2, b"\xfe"), (3, b"a"), (4, None)]))
+    with pytest.raises(DataError, match=f"^2 keys are not UTF-8, which {to} cannot hold") as caught:
+        export(trace, to, tmp_path / "out")
+    assert caught.value.hint == "export to csv keeps the bytes"
+    assert not (tmp_path / "out").exists()
 
 
 def test_slb_floors_seconds_and_keeps_bytes(by_writer: Make) -> None:
@@ -120,6 +133,17 @@ def test_a_file_appears_whole_or_not_at_all(by_writer: Make, tmp_path: Path) -> 
     with pytest.raises(UsageError) as caught:
         export(trace, "cvs", tmp_path / "x")
     assert caught.value.hint == "did you mean 'csv'?"
+
+
+def test_the_trace_itself_is_never_written_to(by_writer: Make, tmp_path: Path) -> None:
+    root = by_writer([(1, b"a")])
+    (tmp_path / "alias").symlink_to(root)
+    (tmp_path / "link.csv").symlink_to(root / "tuples" / "part-00000.parquet")
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    for out in ("ours.trace/tuples/part-00000.parquet", "alias/trace.json", "ours.trace/new.csv", "link.csv"):
+        with pytest.raises(UsageError, match="inside the trace itself"):
+            export(open_trace(root), "parquet", tmp_path / out, overwrite=True)
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize("links", [True, False])
