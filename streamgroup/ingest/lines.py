@@ -1,6 +1,7 @@
 """Inputs made of lines: opening them (compressed or not), cutting them into blocks of whole lines, splits."""
 
 import codecs
+import os
 from abc import abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -63,7 +64,8 @@ class _Source:
     def __init__(self, path: str, start: int) -> None:
         self.path = path
         compression = compression_of(path)
-        self._file: Any = pa.OSFile(path)
+        # By the bytes of its name: as text, a name that is not UTF-8 would be refused.
+        self._file: Any = pa.OSFile(os.fsencode(path))
         if compression is not None:
             self._file = pa.CompressedInputStream(self._file, compression)
         elif start:

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.inputs import resolve
+from streamgroup.ingest.options import make_options
+from streamgroup.ingest.preview import preview
 
 Parse = Callable[..., Any]
 CONTENT = b"time,key\n" + b"".join(b"%d,k%d\n" % (n, n % 7) for n in range(5000))
@@ -62,3 +65,16 @@ def test_inputs_that_are_none(tmp_path: Path) -> None:
 def test_a_name_with_brackets_is_a_name_if_it_exists(tmp_path: Path) -> None:
     (tmp_path / "a[1].csv").touch()
     assert len(resolve((f"{tmp_path}/a[1].csv",))) == 1
+
+
+@pytest.mark.parametrize("reader", ["csv", "parquet"])
+def test_a_name_that_is_not_utf8(tmp_path: Path, reader: str) -> None:
+    path = tmp_path / os.fsdecode(b"bad\xff")
+    if reader == "csv":
+        path.write_bytes(b"time,key\n1,a\n")
+    else:
+        with path.open("wb") as file:
+            pq.write_table(pa.table({"time": [1], "key": ["a"]}), file)
+    for given in (str(path), f"{tmp_path}/bad*"):
+        found = preview(make_options(reader=reader, inputs=(given,), output="unused"))
+        assert [(row.timestamp, row.key) for row in found.tuples] == [(1_000_000, "a")]

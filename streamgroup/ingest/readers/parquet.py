@@ -1,5 +1,6 @@
 """Parquet files, as pandas, Spark or any other tool wrote them: one split a row group."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,7 +24,9 @@ _HEAD_ROWS = 1000
 
 def _open(path: str) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+        # By the bytes of its name: as text, a name that is not UTF-8 would be refused.
+        source = pa.OSFile(os.fsencode(path))
+        return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path}: not a whole Parquet file ({str(error).splitlines()[0]})", "get it again") from None
 
