@@ -20,7 +20,7 @@ from streamgroup.ingest.contract import NULL_KEY, Contract
 from streamgroup.ingest.inputs import InputFile
 from streamgroup.ingest.options import IngestOptions, parse_max_rejects
 from streamgroup.ingest.read import SplitStats, digest_file, make_reader, read_split
-from streamgroup.ingest.readers.protocol import Split
+from streamgroup.ingest.readers.protocol import Reader, Split
 from streamgroup.ingest.segments import Scratch
 from streamgroup.ingest.session import Progress, Session, Silent, find_java, open_session
 from streamgroup.ingest.tasks import groups, run_all
@@ -34,6 +34,8 @@ __all__ = ["IngestResult", "ingest"]
 
 # Bytes below which inputs share a task; little, as they may be compressed or words to be split.
 TASK_BYTES = 1 << 20
+# Bytes of all inputs up to which they are searched for a first record before Spark starts.
+_SMALL = 1 << 20
 # Options that say how to run, not what to read: the same trace comes of any of them.
 _HOW = {
     "reader", "inputs", "output", "master", "spark_conf", "driver_memory", "overwrite", "dry_run", "checksum",
@@ -113,6 +115,7 @@ def _plan(options: IngestOptions) -> _Plan:
         splits = inputs.limited(reader, splits, options.limit)
         if not splits:
             raise DataError("--limit 0 leaves no rows", "leave it out")
+    _check_rows(reader, splits)
     return _Plan(options, files, splits)
 
 
@@ -129,7 +132,8 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
     segments = [segment for stats in lines.stats for segment in stats.segments]
     filtered = sum((Counter(stats.filtered) for stats in lines.stats), Counter[str]())
     if not segments:
-        raise DataError(_nothing_left(lines, filtered), "look at a few rows with --dry-run")
+        rejected = sum((Counter(stats.rejected) for stats in lines.stats), Counter[str]())
+        raise _nothing_left(sum(stats.rows for stats in lines.stats), filtered, rejected)
     ordered = order.in_order(segments)
     late = 0
     if not ordered:
@@ -261,10 +265,26 @@ def _judge(options: IngestOptions, lines: _Lines, files: list[RejectFile]) -> No
     )
 
 
-def _nothing_left(lines: _Lines, filtered: Counter[str]) -> str:
-    rows = sum(stats.rows for stats in lines.stats)
-    why = ", ".join(f"{count} {reason}" for reason, count in filtered.most_common(4))
-    return f"no tuple is left of {rows} rows" + (f": {why}" if why else "")
+def _nothing_left(rows: int, filtered: Counter[str], rejected: Counter[str]) -> DataError:
+    why = [f"{count} {reason}" for reason, count in filtered.most_common(4)]
+    why += [f"{count} rejected ({reason})" for reason, count in rejected.most_common(4)]
+    what = "1 row" if rows == 1 else f"{rows} rows"
+    message = f"no tuple is left of {what}" + (f": {', '.join(why)}" if why else "")
+    return DataError(message, "look at a few rows with --dry-run")
+
+
+def _check_rows(reader: Reader, splits: list[Split]) -> None:
+    """Refuse inputs that hold no record at all, only a header or blank lines; looked at only where that is cheap."""
+    if sum(Path(split.path).stat().st_size for split in splits) > _SMALL:
+        return
+    rows, filtered = 0, Counter[str]()
+    for split in splits:
+        for parsed in reader.batches(split, reader.layout(split.path)):
+            if len(parsed.line) or parsed.rejects:
+                return
+            rows += parsed.rows
+            filtered.update(parsed.filtered)
+    raise _nothing_left(rows, filtered, Counter())
 
 
 def _row_counts(lines: _Lines, filtered: Counter[str]) -> dict[str, Any]:
