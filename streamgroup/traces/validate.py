@@ -67,6 +67,7 @@ def validate(trace: str | Path) -> list[Finding]:
         found += _layout(keys, schema.KEY_PART_ROWS, schema.KEY_PART_ROWS)
     if tuples is not None:
         found += _layout(tuples, schema.PART_ROWS, schema.ROW_GROUP_ROWS)
+    found += [note for folder in (schema.TUPLES, schema.KEYS, schema.REJECTS) for note in _ignored(root, folder)]
     table = None if keys is None else _try(found, "keys", lambda: load_table(keys))
     if keys is not None and table is not None:
         found += _keys(keys, table)
@@ -104,6 +105,11 @@ def _open(found: list[Finding], root: Path, folder: str, faults: Callable[[Part]
     if len(found) == before and folder == schema.TUPLES:
         _try(found, folder, lambda: columns_of(parts))
     return parts if len(found) == before else None
+
+
+def _ignored(root: Path, folder: str) -> Iterator[Finding]:
+    for path in sorted((root / folder).glob("*/**/*.parquet")):
+        yield Finding("note", "names", f"{path.relative_to(root)} is ignored: no sub-directory is part of a trace")
 
 
 def _reject_faults(part: Part) -> list[str]:
@@ -170,6 +176,10 @@ def _texts(parts: Sequence[Part]) -> Iterator[str]:
 
 
 def _counts(table: KeyTable, content: Scan) -> Iterator[Finding]:
+    unused = np.flatnonzero((table.count == 0) & (content.count == 0))
+    if len(unused):
+        more = f" ({len(unused)} such keys)" if len(unused) > 1 else ""
+        yield Finding("error", "counts", f"key_id {unused[0]} has count 0: a key without tuples is no key{more}")
     wrong = np.flatnonzero(table.count != content.count)
     if len(wrong):
         key = int(wrong[0])

@@ -1,6 +1,7 @@
 """Validation finds each planted fault, all of them at once, and nothing in a sound trace."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -160,3 +161,19 @@ def test_borders_are_noted(by_writer: Make) -> None:
     pq.write_table(table.slice(0, 5), root / "tuples" / "part-00000.parquet", compression="zstd")
     pq.write_table(table.slice(5), root / "tuples" / "part-7.parquet", compression="zstd")
     assert _found(root) == [("note", "parts"), ("note", "names")]
+
+
+def test_a_key_without_tuples(by_hand: Make) -> None:
+    root = by_hand(keys={"key_id": [0, 1, 2], "key": ["a", "b", "c"], "count": [1, 3, 0]})
+    errors = [finding.message for finding in validate(root) if finding.level == "error"]
+    assert errors == ["key_id 2 has count 0: a key without tuples is no key"]
+
+
+@pytest.mark.parametrize("folder", ["tuples", "keys"])
+def test_files_in_sub_directories_are_noted(sound: Path, folder: str) -> None:
+    _rejects(sound, 1)
+    (sound / folder / "more" / "still").mkdir(parents=True)
+    shutil.copy(sound / folder / "part-00000.parquet", sound / folder / "more" / "still" / "part-00001.parquet")
+    assert [(finding.level, finding.message) for finding in validate(sound)] == [
+        ("note", f"{folder}/more/still/part-00001.parquet is ignored: no sub-directory is part of a trace")
+    ]
