@@ -192,14 +192,17 @@ def only_one_compiles(directory: Path, source: Path) -> Iterator[None]:
 
 def _told(error: NumbaError, source: Path) -> UsageError:
     """Find, in numba's long message, the line of the grouping that it could not compile."""
-    place = re.search(rf" at \S*{re.escape(source.name)} \((\d+)\)", str(error))
+    text, file = str(error), re.escape(source.name)
+    place = re.search(rf" at \S*{file} \((\d+)\)", text) or re.search(rf'File "[^"]*{file}", line (\d+)', text)
     hint = "a hook may use numbers, its arrays and numba functions, and makes no arrays, strings or dictionaries"
+    stages = re.findall(r"Failed in nopython mode pipeline[^\n]*\n+\s*([^\n]+)", text)
+    cause = (stages[-1] if stages else text.strip().splitlines()[0]).strip(" -")
     if place is None:
-        return UsageError(f"{source}: numba cannot compile its hooks: {str(error).strip().splitlines()[0]}", hint)
+        return UsageError(f"{source}: numba cannot compile its hooks: {cause}", hint)
     number = int(place[1])
     lines = source.read_text(errors="replace").splitlines()
     line = lines[number - 1].strip() if number <= len(lines) else ""
-    return UsageError(f"{source}:{number}: numba cannot compile this line: {line}", hint)
+    return UsageError(f"{source}:{number}: numba cannot compile this line: {line} ({cause})", hint)
 
 
 @cache

@@ -70,6 +70,7 @@ class Outcome:
 
     Times are ns since the first arrival. `count` int64[keys] is the frequency of each key. `service_ns` int64[n] is
     each worker's service time where all tuples cost the same, else None. `offered_load` is exact or None.
+    `grouping_digest` names the code of a grouping outside the package.
     `choices_per_key`: workers that any key may go to, None where it depends on the key.
     """
 
@@ -103,3 +104,4 @@ class Outcome:
     control_bytes: int
     loop_seconds: float
     total_seconds: float
+    grouping_digest: str = ""

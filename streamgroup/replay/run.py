@@ -1,7 +1,9 @@
 """One replay: read the options, start the grouping, drive the loop over the trace, hand over what was found."""
 
+import contextlib
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import DataError, StreamgroupError, UsageError
+from streamgroup.base.errors import DataError, RunError, StreamgroupError, UsageError
 from streamgroup.base.units import parse_duration_ns, parse_number
 from streamgroup.cluster.service import MAX_SERVICE_NS, TracedCost, capacity, constant_cost, parse_slowdown
 from streamgroup.groupings.protocol import SEEN, Context
@@ -277,13 +279,14 @@ def _drive(
             if ready.cost is not None and int(ready.cost.max()) * worst > MAX_SERVICE_NS:
                 place = ready.offset + int(ready.cost.argmax())
                 raise DataError(f"tuple {place} would be served for over 2^53 ns (104 days)", "check the trace's cost")
-            if locked:
+            with contextlib.ExitStack() as around:
+                around.enter_context(_blamed(plan.selection, "a hook failed"))
+                if not locked:
+                    # The first call compiles, or finds what an earlier process compiled.
+                    cache = cache_directory(plan.selection.outside_digest)
+                    around.enter_context(only_one_compiles(cache, _source(plan.selection)))
+                    locked = True
                 machine.chunk(ready, log)
-            else:
-                # The first call compiles, or finds what an earlier process compiled.
-                with only_one_compiles(cache_directory(plan.selection.outside_digest), _source(plan.selection)):
-                    machine.chunk(ready, log)
-                locked = True
             tally.add(ready, log)
             if writer is not None and log is not None:
                 writer.write(ready.offset, ready.arrival, ready.key, log)
@@ -295,14 +298,25 @@ def _drive(
             writer.close()
 
 
+@contextlib.contextmanager
+def _blamed(selection: Selection, what: str) -> Iterator[None]:
+    """Tell an error in a file of the user's as theirs, and keep what it prints out of the results."""
+    if not selection.outside_digest:
+        yield
+        return
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    except StreamgroupError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise RunError(f"{selection.name}: {what}: {type(error).__name__}: {error}") from error
+
+
 def _started(selection: Selection, context: Context) -> Any:
     """Start the grouping; what goes wrong in a file of the user's is told as theirs."""
-    try:
+    with _blamed(selection, "start() failed"):
         state = selection.module.start(selection.params, context)
-    except Exception as error:
-        if isinstance(error, StreamgroupError) or not selection.outside_digest:
-            raise
-        raise UsageError(f"{selection.name}: start() failed: {type(error).__name__}: {error}") from error
     check_shape(state, selection.name)
     return state
 
@@ -328,6 +342,7 @@ def _outcome(
     window = machine.window_table(tally.width_ns, tally.finished)
     return Outcome(
         grouping=plan.selection.text,
+        grouping_digest=plan.selection.outside_digest,
         parameters=plan.selection.params.model_dump(),
         workers=options.workers,
         sources=options.sources,

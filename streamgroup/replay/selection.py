@@ -1,5 +1,6 @@
 """From the text of `-g` to a grouping: its module, its parameters, its canonical text."""
 
+import contextlib
 import hashlib
 import importlib.util
 import re
@@ -76,15 +77,34 @@ def _outside(path: Path) -> tuple[Any, str]:
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         try:
-            spec.loader.exec_module(module)
-        except Exception as error:
+            # What it prints is no result of ours.
+            with contextlib.redirect_stdout(sys.stderr):
+                spec.loader.exec_module(module)
+        except (Exception, SystemExit) as error:
             del sys.modules[name]
             raise UsageError(f"grouping file {path} does not import: {type(error).__name__}: {error}") from error
     module = sys.modules[name]
     for wanted in ("Params", "start"):
         if not hasattr(module, wanted):
             raise UsageError(f"grouping file {path} has no {wanted}", "see the guide on adding a grouping")
-    return module, digest
+    return module, _with_companions(path, digest)
+
+
+def _with_companions(path: Path, digest: str) -> str:
+    """Add what the grouping imported from its own folder to its digest: compiled code comes from there too."""
+    folder = path.resolve().parent
+    files = set()
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is None or name.partition(".")[0] in ("streamgroup", "tests") or "site-packages" in file:
+            continue
+        if Path(file).resolve().is_relative_to(folder) and Path(file).resolve() != path.resolve():
+            files.add(Path(file).resolve())
+    combined = hashlib.sha256(digest.encode())
+    for file in sorted(files):
+        with contextlib.suppress(OSError):
+            combined.update(file.read_bytes())
+    return combined.hexdigest()[:16] if files else digest
 
 
 def _params(module: Any, text: str, values: list[tuple[str, list[str]]]) -> GroupingParams:

@@ -151,7 +151,11 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome) -> dict[st
             "tuples": trace.tuples,
             "keys": trace.keys,
         },
-        "grouping": {"text": _readable(outcome.grouping), "parameters": outcome.parameters},
+        "grouping": {
+            "text": _readable(outcome.grouping),
+            "parameters": outcome.parameters,
+            "file_digest": outcome.grouping_digest or None,
+        },
         "options": {name: _readable(value) for name, value in dataclasses.asdict(options).items()},
         "versions": {"streamgroup": streamgroup.__version__, "python": platform.python_version(), **libraries},
         "timings": {"loop_seconds": outcome.loop_seconds, "replay_seconds": outcome.total_seconds},

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import streamgroup
-from streamgroup.base.errors import UsageError
+from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.replay.compile import cache_directory, check_shape, compiled_loop
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
@@ -173,14 +173,16 @@ def test_a_wrong_shape_is_told_in_one_line(state: Any, words: str) -> None:
     assert "\n" not in error.value.message
 
 
-@pytest.mark.parametrize("line", ['x = "a" + key', "x = np.zeros(3)", "x = self.nothing"])
+@pytest.mark.parametrize(
+    "line", ['x = "a" + key', "x = np.zeros(3)", "x = self.nothing", "x = nowhere", "x = start(1)"]
+)
 def test_what_numba_cannot_compile_is_told_with_its_line(trace: Path, tmp_path: Path, line: str) -> None:
     file = tmp_path / "mine.py"
     body = (OUTSIDE % 2).replace("        return self", f"        {line}\n        return self")
     file.write_text("import numpy as np\n" + body)
     with pytest.raises(UsageError, match=r"mine\.py:13: numba cannot compile this line") as error:
         replay(open_trace(trace), ReplayOptions(grouping=str(file), workers=4))
-    assert error.value.message.endswith(line)
+    assert f"this line: {line} (" in error.value.message
 
 
 @pytest.mark.parametrize(
@@ -207,5 +209,49 @@ def test_arrays_of_the_trace_are_read_only(trace: Path) -> None:
 def test_what_fails_in_start_is_told(trace: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text((OUTSIDE % 2).replace("return Fixed(1)", "return Fixed(1 // 0)"))
-    with pytest.raises(UsageError, match=r"start\(\) failed: ZeroDivisionError"):
+    with pytest.raises(RunError, match=r"start\(\) failed: ZeroDivisionError"):
         replay(open_trace(trace), ReplayOptions(grouping=str(file), workers=4))
+
+
+def test_a_name_that_numba_does_not_find_is_told(trace: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text((OUTSIDE % 2).replace("return self.worker", "return nowhere + self.worker"))
+    with pytest.raises(UsageError, match=r"mine\.py.*name 'nowhere' is not defined"):
+        replay(open_trace(trace), ReplayOptions(grouping=str(file), workers=4))
+
+
+def test_what_fails_in_a_hook_is_told(trace: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text((OUTSIDE % 2).replace("return self.worker", "return 1 // (key - key) + self.worker"))
+    with pytest.raises(RunError, match=r"mine\.py: a hook failed: ZeroDivisionError"):
+        replay(open_trace(trace), ReplayOptions(grouping=str(file), workers=4))
+
+
+@pytest.mark.parametrize("place", ["top", "start"])
+def test_a_grouping_cannot_end_the_program(trace: Path, tmp_path: Path, place: str) -> None:
+    file = tmp_path / "mine.py"
+    content = OUTSIDE % 2
+    stop = "raise SystemExit(0)"
+    file.write_text(stop + content if place == "top" else content.replace("return Fixed(1)", stop))
+    with pytest.raises(StreamgroupError, match="SystemExit"):
+        replay(open_trace(trace), ReplayOptions(grouping=str(file), workers=4))
+
+
+def test_what_a_grouping_prints_is_no_result(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("print('top')" + (OUTSIDE % 2).replace("return Fixed(1)", "print('start'); return Fixed(1)"))
+    replay(open_trace(trace), ReplayOptions(grouping=str(file), workers=4), interpreted=True)
+    assert capsys.readouterr() == ("", "top\nstart\n")
+
+
+def test_an_edited_helper_beside_a_grouping_runs_as_edited(trace: Path, tmp_path: Path) -> None:
+    helper = tmp_path / "my_helper.py"
+    helper.write_text("from numba import njit\n\n@njit\ndef pick():\n    return 0\n")
+    file = tmp_path / "mine.py"
+    top = "import sys; sys.path.insert(0, __file__.rpartition('/')[0])\nfrom my_helper import pick\n"
+    file.write_text(top + (OUTSIDE % 2).replace("return self.worker if key != 1 else 2", "return pick()"))
+    cache = tmp_path / "cache"
+    assert result(begin(trace, str(file), cache))["loads"] == [1000, 0, 0, 0]
+    assert result(begin(trace, str(file), cache))["hits"] == 1
+    helper.write_text(helper.read_text().replace("return 0", "return 2"))
+    assert result(begin(trace, str(file), cache))["loads"] == [0, 0, 1000, 0]
