@@ -173,9 +173,7 @@ def test_a_wrong_shape_is_told_in_one_line(state: Any, words: str) -> None:
     assert "\n" not in error.value.message
 
 
-@pytest.mark.parametrize(
-    "line", ['x = "a" + key', "x = np.zeros(3)", "x = self.nothing", "x = nowhere", "x = start(1)"]
-)
+@pytest.mark.parametrize("line", ['x = "a" + key', "x = np.zeros(3)", "x = self.nothing", "x = start(1)"])
 def test_what_numba_cannot_compile_is_told_with_its_line(trace: Path, tmp_path: Path, line: str) -> None:
     file = tmp_path / "mine.py"
     body = (OUTSIDE % 2).replace("        return self", f"        {line}\n        return self")
