@@ -36,8 +36,12 @@ def summary(module: str) -> str:
 def model_of(module: str, name: str) -> Any:
     """Give a pydantic model of a module, made from its class statement if that is enough, else imported."""
     space: dict[str, Any] = {"__name__": module}
+    tree = _source(module)
     try:
-        for node in _source(module).body:
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                for base in (base.id for base in node.bases if isinstance(base, ast.Name) and base.id not in space):
+                    space[base] = model_of(*_origin(tree, module, base))
             if _is_light(node) or (isinstance(node, ast.ClassDef) and node.name == name):
                 exec(compile(ast.Module([node], []), module, "exec"), space)
             elif isinstance(node, ast.Assign):
