@@ -1,17 +1,24 @@
 """Where a process begins: an interrupt while the program is still being imported ends it as silently as a later one."""
 
 import os
-import signal
 import sys
-from typing import NoReturn
 
 __all__ = ["main"]
 
 _INTERRUPTED = 130
 
 
-def main() -> NoReturn:
+def main() -> None:
     """Import the command line and run it."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+
+
+def _run() -> None:
+    import signal  # with it comes enum: not before `main` can catch an interrupt
+
     early = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if early:
         # Nothing is begun yet, so nothing is to be undone. An exception would not do: Python prints one that is raised
@@ -19,9 +26,6 @@ def main() -> NoReturn:
         signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
     from streamgroup.cli import app
 
-    try:
-        if early:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        app.main()
-    except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+    if early:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    app.main()
