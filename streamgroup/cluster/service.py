@@ -45,8 +45,6 @@ def parse_slowdown(text: str, workers: int) -> list[Fraction]:
         factors = [Fraction(1)] * (workers - workers // 2) + [_factor(text[5:])] * (workers // 2)
     else:
         given = [_factor(piece) for piece in text.split(",")]
-        if len(given) > workers:
-            raise UsageError(f"--slowdown {text}: {len(given)} factors for {workers} workers", "give at most one each")
         factors = [given[worker % len(given)] for worker in range(workers)]
     return factors
 

@@ -141,6 +141,7 @@ def _write(table: pa.Table, path: Path) -> None:
 
 
 def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome) -> dict[str, Any]:
+    outside = {"file_digest": outcome.grouping_digest} if outcome.grouping_digest else {}
     libraries = {name: importlib.metadata.version(name) for name in _LIBRARIES}
     return {
         "schema_version": SCHEMA_VERSION,
@@ -151,11 +152,7 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome) -> dict[st
             "tuples": trace.tuples,
             "keys": trace.keys,
         },
-        "grouping": {
-            "text": _readable(outcome.grouping),
-            "parameters": outcome.parameters,
-            "file_digest": outcome.grouping_digest or None,
-        },
+        "grouping": {"text": _readable(outcome.grouping), "parameters": outcome.parameters, **outside},
         "options": {name: _readable(value) for name, value in dataclasses.asdict(options).items()},
         "versions": {"streamgroup": streamgroup.__version__, "python": platform.python_version(), **libraries},
         "timings": {"loop_seconds": outcome.loop_seconds, "replay_seconds": outcome.total_seconds},
