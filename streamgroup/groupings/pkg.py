@@ -37,7 +37,7 @@ class TwoChoices(NamedTuple):
 
     def choose(self, source: int, key: int, now: int) -> int:
         """Take the less loaded of the two candidates and count the tuple."""
-        return send_to_less_loaded(self.load, source, self.candidates[key, 0], self.candidates[key, 1])
+        return send_to_less_loaded(self.candidates, self.load, source, key)
 
 
 def start(params: Params, context: Context) -> TwoChoices | greedy_d.GreedyD:

@@ -38,11 +38,12 @@ def least_loaded(candidates: Any, load: Any) -> Any:
 
 
 @njit(forceinline=True)
-def send_to_less_loaded(load: Any, source: Any, first: Any, second: Any) -> Any:
-    """Give the less loaded of two workers (ties: the first) and count one more for it in `load[source]`.
+def send_to_less_loaded(candidates: Any, load: Any, source: Any, key: Any) -> Any:
+    """Give the less loaded of a key's two candidates (ties: the first) and count one more for it in `load[source]`.
 
     Written without a branch, which no processor could predict, and with unsigned places, which need no wrapping.
     """
+    first, second = candidates[np.uint64(key), 0], candidates[np.uint64(key), 1]
     row, one, other = np.uint64(source), np.uint64(first), np.uint64(second)
     mine = load[row, one]
     to_second = np.int64(load[row, other] < mine)
