@@ -14,6 +14,10 @@ def main() -> None:
         _run()
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
+    finally:
+        # An interrupt within code that is run from a string (named tuples are made so) counts for Python as unhandled
+        # even when it was caught, and the process is ended by the signal; the next such code takes that back.
+        exec("")
 
 
 def _run() -> None:

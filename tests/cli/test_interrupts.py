@@ -46,11 +46,23 @@ def test_an_interrupt_while_importing_is_silent(trace, tmp_path, module) -> None
 @pytest.mark.parametrize("delay", [0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15])
 def test_an_interrupt_at_any_time_is_silent(tmp_path, delay) -> None:
     command = ["synth", "zipf", "--tuples", "2000000000", "-o", str(tmp_path / "big")]
-    code, out, errors = _run_interrupted(tmp_path, "streamgroup.cli.app", delay, command)
-    # While Python itself ends, the signal ends it: a shell tells 130 of that, too.
-    assert code in (130, -signal.SIGINT)
-    assert (out, errors) == ("", "")
+    assert _run_interrupted(tmp_path, "streamgroup.cli.app", delay, command) == (130, "", "")
     assert not list(tmp_path.glob("*big*"))
+
+
+def test_an_interrupt_in_code_that_is_run_from_a_string_is_exit_130(tmp_path) -> None:
+    (tmp_path / "stringy.py").write_text(
+        "import sys, types\n"
+        "fake = types.ModuleType('streamgroup.cli.app')\n"
+        "fake.main = lambda: exec('raise KeyboardInterrupt')\n"
+        "sys.modules['streamgroup.cli.app'] = fake\n"
+        "from streamgroup.cli import start\n"
+        "start.main()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, "-m", "stringy"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_the_console_script_begins_where_the_module_does() -> None:
