@@ -19,7 +19,7 @@ class ConstantCost(NamedTuple):
 
     service_ns: NDArray[np.int64]
 
-    def service(self, worker: int, cost: int) -> int:
+    def service(self, worker: int, key: int, cost: float, seq: int, start: int) -> int:
         """Give the service time on a worker; the tuple's own cost does not matter."""
         return self.service_ns[worker]
 
@@ -29,7 +29,7 @@ class TracedCost(NamedTuple):
 
     slowdown: NDArray[np.float64]
 
-    def service(self, worker: int, cost: int) -> int:
+    def service(self, worker: int, key: int, cost: float, seq: int, start: int) -> int:
         """Give cost x slowdown in whole ns, halves to even."""
         return np.int64(np.rint(np.float64(cost) * self.slowdown[worker]))  # type: ignore[return-value]
 

@@ -10,18 +10,24 @@ __all__ = ["makespan_ns", "measure"]
 
 
 def makespan_ns(outcome: Outcome) -> int:
-    """Give the time from the first measured arrival to the last finish (000: execution time)."""
-    return outcome.last_finish_ns - outcome.first_arrival_ns
+    """Give the time from the first measured arrival to the last finish (000: execution time); 0 if none finished."""
+    last = outcome.last_finish_ns
+    return 0 if last is None else last - outcome.first_arrival_ns
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give makespan, throughput and offered load; the lower bound is that of 004 section IV-A."""
+    """Give makespan, throughput and offered load; the lower bound is that of 004 section IV-A.
+
+    The bound holds only as long as speeds and workers stay as they are.
+    """
     makespan = makespan_ns(outcome)
-    finished = sum(integers(outcome.worker.tuples))
-    speed = sum((1 / factor for factor in outcome.slowdown), Fraction(0))
-    bound = max(outcome.base_work_ns / speed, outcome.longest_cost_ns * min(outcome.slowdown))
+    finished = sum(integers(outcome.worker.served))
+    bound: int | Fraction = 0
+    if outcome.steady:
+        speed = sum((1 / factor for factor in outcome.slowdown), Fraction(0))
+        bound = max(outcome.base_work_ns / speed, outcome.longest_cost_ns * min(outcome.slowdown))
     return {
-        "makespan_s": ratio(makespan, NS_PER_S),
+        "makespan_s": None if outcome.last_finish_ns is None else ratio(makespan, NS_PER_S),
         "makespan_vs_lower_bound": ratio(makespan, bound),
         "throughput_tps": ratio(finished * NS_PER_S, makespan),
         "throughput_limit_tps": ratio(finished * NS_PER_S, max(integers(outcome.worker.busy_ns))),

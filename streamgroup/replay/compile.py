@@ -48,7 +48,7 @@ HOOKS: dict[str, tuple[str, ...]] = {
     "tick": ("now",),
 }
 PARTS: dict[str, tuple[str, ...]] = {
-    "service": ("worker", "cost"),
+    "service": ("worker", "key", "cost", "seq", "start"),
     "touch": ("key", "worker"),
     "is_full": ("more",),
     "forget_window": (),

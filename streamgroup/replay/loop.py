@@ -121,7 +121,7 @@ def end_window(row: Any, meters: Any, pairs: Any, rows: Any, detector: Any, serv
     for worker in range(window.shape[0]):
         if costs is None:
             # Equal costs are not added up one by one.
-            window[worker, BUSY] = window[worker, TUPLES] * service.service(worker, 0)
+            window[worker, BUSY] = window[worker, TUPLES] * service.service(worker, 0, 0, 0, 0)
         rows.tuples[row, worker] = window[worker, TUPLES]
         rows.busy[row, worker] = window[worker, BUSY]
         tuples += window[worker, TUPLES]
@@ -269,7 +269,7 @@ def run_chunk(
                 cost = np.int64(0)
                 if costs is not None:
                     cost = costs[j]
-                duration = service.service(w, cost)
+                duration = service.service(w, key, cost, offset + j, start)
                 finish = start + duration
                 if finish > MAX_TIME_NS:
                     why = TOO_LATE

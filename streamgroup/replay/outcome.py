@@ -14,13 +14,18 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class WindowTable:
-    """The non-empty windows, in order: r rows.
+    """The windows in which a measured tuple arrived, in order: r rows.
 
-    `number` int64[r] (a window keeps its number when others are empty), `start_ns` int64[r] (time windows: where the
-    window begins; others: the arrival of its first tuple), `tuples` and `busy_ns` int64[r, n] per worker,
-    `latency_min_ns`, `latency_max_ns` int64[r], `latency_sum_ns` r exact ints, `quantile_ns` float64[r, 3] (p50, p95,
+    `number` int64[r] (a window keeps its number when others are empty), `start_ns` int64[r] since the first arrival of
+    the trace (time windows: where the window begins, the first at the first measured arrival; others: the arrival of
+    its first tuple), `tuples` and `busy_ns` int64[r, N] per worker: accepted deliveries, and the service time of the
+    finished ones, all in the window of the tuple's arrival. `served` int64[r] are the window's tuples that finished,
+    None when those are all that were accepted. `latency_min_ns`, `latency_max_ns` int64[r] and `latency_sum_ns` r exact
+    ints are over the served ones; a window that served none has 2^62, -1 and 0. `quantile_ns` float64[r, 3] (p50, p95,
     p99), `pairs` int64[r] distinct (worker, key) pairs, `detector_entries` int64[r] or None, `finished` int64[r]
     (measured tuples that finished within the window) or None unless the windows are times.
+    `alive` bool[r, N] tells who is alive at the arrival of the window's last tuple, `ever` int64[r] (1..N) how many
+    have been alive until then, ids 0..ever-1; None when all are alive all the time.
     """
 
     number: I64
@@ -34,15 +39,21 @@ class WindowTable:
     pairs: I64
     detector_entries: I64 | None
     finished: I64 | None
+    served: I64 | None = None
+    alive: NDArray[np.bool_] | None = None
+    ever: I64 | None = None
 
 
 @dataclass(frozen=True)
 class WorkerTable:
-    """The workers ever alive, by id: n rows.
+    """The workers ever alive, by id: N rows.
 
-    `tuples`, `busy_ns`, `wait_max_ns` (longest wait ahead of a new tuple), `keys` (distinct keys seen) int64[n];
-    `latency_sum_ns` n exact ints; `histogram` int64[n, BUCKETS] (see `kernels.latencies`); `head_tuples` int64[n] or
-    None without a hot-key detector.
+    `tuples` int64[N] are accepted deliveries, `finished` int64[N] the finished ones of them (None: all);
+    `busy_ns` (of finished ones), `wait_max_ns` (longest wait ahead of a new tuple), `keys` (distinct keys seen)
+    int64[N]; `latency_sum_ns` N exact ints and `histogram` int64[N, BUCKETS] (see `kernels.latencies`) are of finished
+    ones; `head_tuples` int64[N] or None without a hot-key detector. A worker is alive from `alive_from_ns` (0 or its
+    join) to `alive_to_ns` (its crash; its leave or, if later, its last finish; for all others any time from the last
+    finish of the run on), int64[N] since the first arrival; None: all the time.
     """
 
     tuples: I64
@@ -52,6 +63,14 @@ class WorkerTable:
     latency_sum_ns: list[int]
     histogram: I64
     head_tuples: I64 | None
+    finished: I64 | None = None
+    alive_from_ns: I64 | None = None
+    alive_to_ns: I64 | None = None
+
+    @property
+    def served(self) -> I64:
+        """Give the finished tuples of each worker: int64[N]."""
+        return self.tuples if self.finished is None else self.finished
 
 
 @dataclass(frozen=True)
@@ -66,12 +85,20 @@ class TopKey:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The findings of one run over `tuples` measured tuples of `keys` distinct keys on `workers` workers.
+    """The findings of one run that begins with `workers` workers.
 
-    Times are ns since the first arrival. `count` int64[keys] is the frequency of each key. `service_ns` int64[n] is
-    each worker's service time where all tuples cost the same, else None. `offered_load` is exact or None.
-    `grouping_digest` names the code of a grouping outside the package.
-    `choices_per_key`: workers that any key may go to, None where it depends on the key.
+    Of the trace's `tuples` the last `measured` are (0: all of them); they have `keys` distinct keys, and `count`
+    int64[keys] is the frequency of each. Times are ns since the first arrival of the trace; under `saturate` a tuple
+    arrives when it is emitted. `first_arrival_ns` and `last_arrival_ns` are of measured tuples, `last_finish_ns` is the
+    last finish of one, None if none finished. `base_work_ns` and `longest_cost_ns` are base costs of the finished ones.
+
+    `slowdown` is that of the first `workers` at time 0. `steady` is False when speeds or membership change. `service_ns`
+    int64[N] is each worker's service time where that is the same for all tuples, else None; `queue_max` is the longest
+    queue where the loop knows queues (`queue_known`; None if nothing was accepted). `offered_load` is exact or None.
+    `dropped` and `lost` are tuples, `redelivered` deliveries. `aggregation_messages` is None when each worker sends one
+    partial result a key, at the end. `remapped_replicas` compares with the run without a change of membership, if there
+    is one. `grouping_digest` names the code of a grouping outside the package. `choices_per_key`: workers that any key
+    may go to, None where it depends on the key.
     """
 
     grouping: str
@@ -83,7 +110,7 @@ class Outcome:
     count: I64
     first_arrival_ns: int
     last_arrival_ns: int
-    last_finish_ns: int
+    last_finish_ns: int | None
     base_work_ns: int
     longest_cost_ns: int
     slowdown: list[Fraction]
@@ -105,3 +132,17 @@ class Outcome:
     loop_seconds: float
     total_seconds: float
     grouping_digest: str = ""
+    measured: int = 0
+    steady: bool = True
+    queue_max: int | None = None
+    queue_known: bool = False
+    dropped: int = 0
+    lost: int = 0
+    redelivered: int = 0
+    aggregation_messages: int | None = None
+    remapped_replicas: int | None = None
+
+    def __post_init__(self) -> None:
+        """Without a warm-up all tuples are measured."""
+        if not self.measured:
+            object.__setattr__(self, "measured", self.tuples)
