@@ -51,15 +51,18 @@ def deviation(values: list[int]) -> float:
     return float(np.sqrt(np.float64(spread)) / n)
 
 
-def row_deviation(table: I64) -> NDArray[np.float64]:
+def row_deviation(table: I64, among: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
     """Give the population standard deviation of each row: float64[r] from int64[r, n] of values >= 0.
 
-    Exact before the root: the squares are Python ints where they could pass 2^63.
+    `among` bool[r, n] tells which values of a row count, at least one of each; None: all. Exact before the root: the
+    squares are Python ints where they could pass 2^63.
     """
-    n = table.shape[1]
-    total = table.sum(axis=1)
-    if n * int(total.max(initial=0)) ** 2 < 1 << 62:
-        spread = n * np.einsum("ij,ij->i", table, table) - total * total
+    counted = table if among is None else np.where(among, table, 0)
+    n = np.full(len(table), table.shape[1], dtype=np.int64) if among is None else among.sum(axis=1, dtype=np.int64)
+    total = counted.sum(axis=1)
+    if table.shape[1] * int(total.max(initial=0)) ** 2 < 1 << 62:
+        spread = n * np.einsum("ij,ij->i", counted, counted) - total * total
         rooted: NDArray[np.float64] = np.sqrt(spread.astype(np.float64)) / n
         return rooted
-    return np.array([deviation(integers(row)) for row in table], dtype=np.float64)
+    rows = table if among is None else (row[kept] for row, kept in zip(table, among, strict=True))
+    return np.array([deviation(integers(row)) for row in rows], dtype=np.float64)

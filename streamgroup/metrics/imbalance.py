@@ -14,10 +14,14 @@ __all__ = ["cumulative_imbalance", "measure", "own_imbalance", "skew_score"]
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give the imbalance family (001 section II, figs. 10 and 11; 002 fig. 17; 003 eq. 7) in tuples."""
+    """Give the imbalance family (001 section II, figs. 10 and 11; 002 fig. 17; 003 eq. 7) in accepted deliveries.
+
+    The totals are over the workers ever alive, a window's own figures over those alive at its end. A window in which
+    nothing was accepted has no imbalance.
+    """
     loads = integers(outcome.worker.tuples)
     windows = outcome.window
-    grown, own = cumulative_imbalance(windows), own_imbalance(windows)
+    grown, own = _that_exist(cumulative_imbalance(windows)), _that_exist(own_imbalance(windows))
     return {
         "imbalance": imbalance(loads),
         "imbalance_mean": _mean(grown),
@@ -25,7 +29,7 @@ def measure(outcome: Outcome) -> dict[str, Number]:
         "window_imbalance_max": float(own.max()) if len(own) else None,
         "peak_to_mean": peak_to_mean(loads),
         "load_stddev_percent": ratio(Fraction(100 * deviation(loads)), sum(loads)),
-        "window_load_stddev_mean": _mean(row_deviation(windows.tuples)),
+        "window_load_stddev_mean": _mean(row_deviation(windows.tuples, windows.alive)),
         "skew_score": skew_score(loads),
         "idle_workers": loads.count(0),
     }
@@ -44,22 +48,41 @@ def skew_score(loads: list[int]) -> float:
 
 
 def cumulative_imbalance(windows: WindowTable) -> NDArray[np.float64]:
-    """Give the imbalance of all tuples up to the end of each window: float64[r]."""
-    return _row_imbalance(np.cumsum(windows.tuples, axis=0, dtype=np.int64))
+    """Give the imbalance of all tuples up to the end of each window, among the workers ever alive by then: float64[r].
+
+    NaN as long as nothing was accepted.
+    """
+    grown = np.cumsum(windows.tuples, axis=0, dtype=np.int64)
+    total = grown.sum(axis=1)
+    # Who has not joined yet has no load, so only the mean changes.
+    workers = np.int64(grown.shape[1]) if windows.ever is None else windows.ever
+    return _shares(workers * grown.max(axis=1, initial=0) - total, workers * total)
 
 
 def own_imbalance(windows: WindowTable) -> NDArray[np.float64]:
-    """Give the imbalance of each window's own tuples: float64[r]."""
-    return _row_imbalance(windows.tuples)
+    """Give the imbalance of each window's own tuples, among the workers alive at its end: float64[r].
 
-
-def _row_imbalance(loads: I64) -> NDArray[np.float64]:
-    # The numerator is an exact integer (tuples x workers stays far below 2^63), so nothing cancels in floats.
-    workers = loads.shape[1]
+    The shares are of all tuples of the window, also those that went to workers that are gone. NaN where nothing was
+    accepted.
+    """
+    loads, alive = windows.tuples, windows.alive
     total = loads.sum(axis=1)
-    above = workers * loads.max(axis=1, initial=0) - total
-    shares: NDArray[np.float64] = above.astype(np.float64) / (workers * total).astype(np.float64)
+    if alive is None:
+        workers = loads.shape[1]
+        return _shares(workers * loads.max(axis=1, initial=0) - total, workers * total)
+    count, theirs = alive.sum(axis=1, dtype=np.int64), np.where(alive, loads, 0)
+    return _shares(count * theirs.max(axis=1, initial=0) - theirs.sum(axis=1), count * total)
+
+
+def _shares(above: I64, whole: I64) -> NDArray[np.float64]:
+    # Both are exact integers (tuples x workers stays far below 2^63), so nothing cancels in floats.
+    shares = np.full(len(whole), np.nan)
+    np.divide(above.astype(np.float64), whole.astype(np.float64), out=shares, where=whole > 0)
     return shares
+
+
+def _that_exist(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return values[~np.isnan(values)]
 
 
 def _mean(values: NDArray[np.float64]) -> float | None:

@@ -22,18 +22,18 @@ _QUANTILES = {
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give the latency family in ms, over all workers' tuples (never a mean of percentiles); 001 fig. 14."""
+    """Give the latency family in ms, over all finished tuples (never a mean of percentiles); 001 fig. 14."""
     workers = outcome.worker
     pooled = workers.histogram.sum(axis=0)
     limits = outcome.latency_min_ns, outcome.latency_max_ns
     found: dict[str, Number] = {
-        "latency_mean_ms": ratio(sum(workers.latency_sum_ns), sum(integers(workers.tuples)) * NS_PER_MS),
-        "latency_max_ms": ratio(outcome.latency_max_ns, NS_PER_MS),
+        "latency_mean_ms": ratio(sum(workers.latency_sum_ns), sum(integers(workers.served)) * NS_PER_MS),
+        "latency_max_ms": ratio(outcome.latency_max_ns, NS_PER_MS) if workers.served.any() else None,
     }
     for name, quantile in _QUANTILES.items():
         value = quantile_ns(pooled, quantile, *limits)
         found[f"latency_{name}_ms"] = None if value is None else value / NS_PER_MS
-    pairs = zip(workers.latency_sum_ns, integers(workers.tuples), strict=True)
+    pairs = zip(workers.latency_sum_ns, integers(workers.served), strict=True)
     worst = max((Fraction(total, tuples) for total, tuples in pairs if tuples), default=None)
     found["latency_worst_worker_mean_ms"] = None if worst is None else ratio(worst, NS_PER_MS)
     return found
@@ -63,7 +63,10 @@ def quantile_ns(histogram: I64, quantile: Fraction, low: int, high: int) -> floa
 
 
 def window_quantiles_ms(windows: WindowTable) -> NDArray[np.float64]:
-    """Give p50, p95 and p99 of each window in ms, float64[r, 3]: within the window's own bounds."""
+    """Give p50, p95 and p99 of each window in ms, float64[r, 3]: within the window's own bounds.
+
+    Of a window that served nothing they mean nothing.
+    """
     low = windows.latency_min_ns.astype(np.float64)[:, None]
     high = windows.latency_max_ns.astype(np.float64)[:, None]
     bounded: NDArray[np.float64] = np.clip(windows.quantile_ns, low, high) / NS_PER_MS
@@ -71,11 +74,11 @@ def window_quantiles_ms(windows: WindowTable) -> NDArray[np.float64]:
 
 
 def worker_latencies(outcome: Outcome) -> tuple[list[float | None], list[float | None]]:
-    """Give each worker's mean and 99th percentile in ms; None for one that got no tuple."""
+    """Give each worker's mean and 99th percentile in ms; None for one that finished no tuple."""
     workers: WorkerTable = outcome.worker
     means = [
         ratio(total, tuples * NS_PER_MS)
-        for total, tuples in zip(workers.latency_sum_ns, integers(workers.tuples), strict=True)
+        for total, tuples in zip(workers.latency_sum_ns, integers(workers.served), strict=True)
     ]
     found = (
         quantile_ns(row, _QUANTILES["p99"], outcome.latency_min_ns, outcome.latency_max_ns) for row in workers.histogram

@@ -1,4 +1,4 @@
-"""How far the workers fell behind, and what never reached one."""
+"""How far the workers fell behind, and what never reached one or was lost with it."""
 
 from streamgroup.metrics.exact import NS_PER_MS, integers, ratio
 from streamgroup.metrics.names import Number
@@ -8,13 +8,15 @@ __all__ = ["measure"]
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give the longest wait and queue; queues have no limit and workers stay, so no tuple is lost."""
+    """Give the longest wait (of finished tuples) and queue, and the counts of what did not simply finish."""
+    workers = outcome.worker
+    wait = ratio(max(integers(workers.wait_max_ns)), NS_PER_MS) if workers.served.any() else None
     return {
-        "backlog_max_ms": ratio(max(integers(outcome.worker.wait_max_ns)), NS_PER_MS),
-        "queue_max": _queue_max(outcome),
-        "dropped": 0,
-        "redelivered": 0,
-        "lost": 0,
+        "backlog_max_ms": wait,
+        "queue_max": outcome.queue_max if outcome.queue_known else _queue_max(outcome),
+        "dropped": outcome.dropped,
+        "redelivered": outcome.redelivered,
+        "lost": outcome.lost,
     }
 
 

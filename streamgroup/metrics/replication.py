@@ -12,12 +12,12 @@ __all__ = ["measure"]
 def measure(outcome: Outcome) -> dict[str, Number]:
     """Give the replication family (003 eq. 8; 002 section I; 001 section IV-B).
 
-    `memory_estimate` is None where the choices depend on the key. Each worker sends one partial per key
-    at the end, so `aggregation_messages` are the replicas.
+    `memory_estimate` is None where the choices depend on the key. Where each worker sends one partial per
+    key at the end, `aggregation_messages` are the replicas.
     """
     held = integers(outcome.worker.keys)
     replicas = sum(held)
-    choices = outcome.choices_per_key
+    choices, messages = outcome.choices_per_key, outcome.aggregation_messages
     return {
         "replicas": replicas,
         "replication_factor": ratio(replicas, outcome.keys),
@@ -25,7 +25,8 @@ def measure(outcome: Outcome) -> dict[str, Number]:
         "memory_estimate_pkg": _estimate(outcome, 2),
         "memory_estimate_sg": _estimate(outcome, outcome.workers),
         "memory_estimate": None if choices is None else _estimate(outcome, choices),
-        "aggregation_messages": replicas,
+        "aggregation_messages": replicas if messages is None else messages,
+        "remapped_replicas": outcome.remapped_replicas,
     }
 
 

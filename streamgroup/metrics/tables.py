@@ -7,6 +7,7 @@ from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.kernels.latencies import lower_bounds
@@ -76,9 +77,11 @@ def with_version(table: pa.Table) -> pa.Table:
 def _windows(outcome: Outcome) -> pa.Table:
     windows = outcome.window
     tuples = windows.tuples.sum(axis=1)
+    served = tuples if windows.served is None else windows.served
     means = [
-        ratio(total, count * NS_PER_MS) for total, count in zip(windows.latency_sum_ns, integers(tuples), strict=True)
+        ratio(total, count * NS_PER_MS) for total, count in zip(windows.latency_sum_ns, integers(served), strict=True)
     ]
+    any_served = served > 0
     quantiles = latency.window_quantiles_ms(windows)
     return pa.table(
         {
@@ -86,15 +89,15 @@ def _windows(outcome: Outcome) -> pa.Table:
             "start_s": arrow(windows.start_ns / NS_PER_S),
             "tuples": arrow(tuples),
             "finished": _optional(windows.finished, len(tuples)),
-            "imbalance": arrow(imbalance.cumulative_imbalance(windows)),
-            "window_imbalance": arrow(imbalance.own_imbalance(windows)),
-            "load_stddev": arrow(row_deviation(windows.tuples)),
-            "latency_min_ms": arrow(windows.latency_min_ns / NS_PER_MS),
+            "imbalance": _floats(imbalance.cumulative_imbalance(windows)),
+            "window_imbalance": _floats(imbalance.own_imbalance(windows)),
+            "load_stddev": arrow(row_deviation(windows.tuples, windows.alive)),
+            "latency_min_ms": _floats(windows.latency_min_ns / NS_PER_MS, any_served),
             "latency_mean_ms": column(means, pa.float64()),
-            "latency_p50_ms": arrow(quantiles[:, 0]),
-            "latency_p95_ms": arrow(quantiles[:, 1]),
-            "latency_p99_ms": arrow(quantiles[:, 2]),
-            "latency_max_ms": arrow(windows.latency_max_ns / NS_PER_MS),
+            "latency_p50_ms": _floats(quantiles[:, 0], any_served),
+            "latency_p95_ms": _floats(quantiles[:, 1], any_served),
+            "latency_p99_ms": _floats(quantiles[:, 2], any_served),
+            "latency_max_ms": _floats(windows.latency_max_ns / NS_PER_MS, any_served),
             "replicas": arrow(windows.pairs),
             "hot_keys": _optional(None, len(tuples)),
             "detector_entries": _optional(windows.detector_entries, len(tuples)),
@@ -104,21 +107,22 @@ def _windows(outcome: Outcome) -> pa.Table:
 
 def _workers(outcome: Outcome) -> pa.Table:
     workers = outcome.worker
+    ever = len(workers.tuples)
     head = workers.head_tuples
     means, p99 = latency.worker_latencies(outcome)
-    waits = zip(integers(workers.wait_max_ns), integers(workers.tuples), strict=True)
+    waits = zip(integers(workers.wait_max_ns), integers(workers.served), strict=True)
     return pa.table(
         {
-            "worker": arrow(np.arange(outcome.workers, dtype=np.int32)),
+            "worker": arrow(np.arange(ever, dtype=np.int32)),
             "tuples": arrow(workers.tuples),
-            "head_tuples": _optional(head, outcome.workers),
-            "tail_tuples": _optional(None if head is None else workers.tuples - head, outcome.workers),
+            "head_tuples": _optional(head, ever),
+            "tail_tuples": _optional(None if head is None else workers.tuples - head, ever),
             "busy_s": arrow(workers.busy_ns / NS_PER_S),
             "utilization": column(utilization.of_workers(outcome), pa.float64()),
             "keys": arrow(workers.keys),
             "latency_mean_ms": column(means, pa.float64()),
             "latency_p99_ms": column(p99, pa.float64()),
-            "backlog_max_ms": column([wait / NS_PER_MS if tuples else None for wait, tuples in waits], pa.float64()),
+            "backlog_max_ms": column([wait / NS_PER_MS if served else None for wait, served in waits], pa.float64()),
         }
     )
 
@@ -149,10 +153,20 @@ def _keys(outcome: Outcome) -> pa.Table:
         {
             "key": column([key.key for key in top], pa.string()),
             "count": column([key.count for key in top], pa.int64()),
-            "share": column([ratio(key.count, outcome.tuples) for key in top], pa.float64()),
+            "share": column([ratio(key.count, outcome.measured) for key in top], pa.float64()),
             "hot": pa.nulls(len(top), pa.bool_()),
             "workers": column([key.workers for key in top], pa.int64()),
         }
+    )
+
+
+def _floats(values: NDArray[np.float64], exist: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Give the values that exist (None: those that are not NaN), and null for the others."""
+    exist = ~np.isnan(values) if exist is None else exist
+    if exist.all():
+        return arrow(values)
+    return column(
+        [value if has else None for value, has in zip(values.tolist(), exist.tolist(), strict=True)], pa.float64()
     )
 
 

@@ -142,7 +142,6 @@ def test_every_family_gives_names_of_the_list_and_no_two_the_same() -> None:
         "hot_recall",
         "hot_detection_delay_tuples",
         "hot_detection_delay_ms",
-        "remapped_replicas",
     }
 
 
