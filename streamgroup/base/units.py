@@ -10,7 +10,17 @@ from typing import Literal
 
 from streamgroup.base.errors import UsageError
 
-__all__ = ["LONGEST_NS", "Extent", "parse_duration_ns", "parse_extent", "parse_number", "round_half_even"]
+__all__ = [
+    "LONGEST_NS",
+    "Extent",
+    "Place",
+    "index_of",
+    "parse_duration_ns",
+    "parse_extent",
+    "parse_number",
+    "parse_place",
+    "round_half_even",
+]
 
 NS_PER = {
     "ns": 1,
@@ -77,3 +87,32 @@ def parse_extent(text: str, what: str) -> Extent:
     if _DURATION.match(stripped) is None:
         raise UsageError(f"{what}: {text!r} is not a time, a count or a share", "write 10s, 50000 or 1%")
     return Extent("time", parse_duration_ns(stripped, what), 0, Fraction(0))
+
+
+def index_of(extent: Extent, tuples: int) -> int | None:
+    """Give the first tuple that is not before a place in a stream: a share p is ceil(p x tuples); None for a time.
+
+    As a length, it is the number of the first tuples that make it up.
+    """
+    if extent.kind == "time":
+        return None
+    return -(-extent.share.numerator * tuples // extent.share.denominator) if extent.kind == "share" else extent.count
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a stream: a time in ns since the first arrival, or the index of a tuple; the other is None."""
+
+    time_ns: int | None
+    index: int | None
+
+
+def parse_place(text: str, what: str, tuples: int) -> Place:
+    """Read `10s` (a time), `50000` (a tuple, from 0) or `50%` (of the tuples); UsageError past the last one."""
+    extent = parse_extent(text, what)
+    index = index_of(extent, tuples)
+    if index is None:
+        return Place(extent.ns, None)
+    if index >= tuples:
+        raise UsageError(f"{what}: there is no tuple {index}: the trace has only {tuples} tuples")
+    return Place(None, index)

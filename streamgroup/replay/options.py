@@ -10,11 +10,19 @@ class ReplayOptions:
     """What to simulate: texts with units are read, and checked, by the part that uses them.
 
     `grouping` as in `-g`; `workers` 1..65536; `sources` 1..65536; `source_assignment` shuffle, random or key;
-    `arrivals` trace, rate=R, poisson=R, utilization=RHO or poisson-utilization=RHO; `speedup` divides the trace's
-    times; `service` replaces the trace's cost (a duration); `slowdown` factors per worker; `network_delay` and
-    `control_delay` durations (the latter defaults to the former); `window` a time, a count or a share of the tuples.
-    `spread_ties` places equal times evenly before the next one; `seed` and `hash_seed` 0..2^63-1 are for draws and for
-    the candidates of keys; `top_keys` is how many of the most frequent keys are reported.
+    `arrivals` trace, rate=R, poisson=R, utilization=RHO, poisson-utilization=RHO or saturate; `speedup` divides the
+    trace's times, `spread_ties` places equal times evenly before the next one; `max_pending` tuples of a source may be
+    unfinished under saturate. `network_delay` and `control_delay` are durations (the latter defaults to the former).
+    `window` and `warmup` are a time, a count or a share of the tuples, `aggregate_every` too (None: once, at the end).
+    `seed` and `hash_seed` 0..2^63-1 are for draws and for the candidates of keys; `top_keys` is how many of the most
+    frequent keys are reported.
+
+    The capacity model (None or empty: not given; `capacity` names a TOML file that fills in what is not given):
+    `service` (a duration) or `key_cost` (a file) replaces the trace's cost; `service_distribution` deterministic,
+    exponential or lognormal:CV; `slowdown` factors per worker; `slowdown_at` changes T=FACTORS; `speed_jitter`
+    CV:EVERY; `queue_capacity` waiting tuples a worker holds and `when_full` block or drop; `join` T, `leave` and
+    `crash` T[:WORKER|random], T a time, a tuple's index or a share of the tuples; `redeliver` chooses the tuples anew
+    that a crash took.
     """
 
     grouping: str
@@ -24,11 +32,25 @@ class ReplayOptions:
     arrivals: str = "trace"
     spread_ties: bool = False
     speedup: str = "1"
+    max_pending: int = 1000
     service: str | None = None
-    slowdown: str = "1"
+    key_cost: str | None = None
+    service_distribution: str | None = None
+    capacity: str | None = None
+    slowdown: str | None = None
+    slowdown_at: tuple[str, ...] = ()
+    speed_jitter: str | None = None
+    queue_capacity: int | None = None
+    when_full: str | None = None
+    join: tuple[str, ...] = ()
+    leave: tuple[str, ...] = ()
+    crash: tuple[str, ...] = ()
+    redeliver: bool = False
     network_delay: str = "0"
     control_delay: str | None = None
+    aggregate_every: str | None = None
     window: str = "1%"
+    warmup: str = "0"
     seed: int = 0
     hash_seed: int = 0
     top_keys: int = 20

@@ -78,7 +78,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
         raise UsageError(f"--speedup and --spread-ties change the trace's times, not --arrivals {options.arrivals}")
     _check_windows(trace, options, kind, speedup)
     constant, mean = _cost(trace, options)
-    slowdown = parse_slowdown(options.slowdown, options.workers)
+    slowdown = parse_slowdown(options.slowdown or "1", options.workers)
     network = parse_duration_ns(options.network_delay, "--network-delay")
     control = network if options.control_delay is None else parse_duration_ns(options.control_delay, "--control-delay")
     if constant is not None and constant * max(slowdown) > MAX_SERVICE_NS:

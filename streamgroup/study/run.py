@@ -37,6 +37,10 @@ _FIELDS = [field.name for field in dataclasses.fields(ReplayOptions)]
 # What names a run in its row, ahead of the metrics.
 OPTION_COLUMNS = ("trace", *_FIRST, *(name for name in _FIELDS if name not in _FIRST))
 
+# A column has its type also where nothing was given.
+_ARROW: dict[Any, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), int | None: pa.int64()}
+_KINDS = {field.name: _ARROW.get(field.type, pa.string()) for field in dataclasses.fields(ReplayOptions)}
+
 _KEYS_PER_WORKER = 10
 _US_PER_S = 1_000_000
 
@@ -86,21 +90,19 @@ def run_to_directory(
 def _result(trace: Trace, options: ReplayOptions, outcome: Outcome, output: Path | None) -> RunResult:
     made = tables(outcome)
     values = {**dataclasses.asdict(options), "trace": trace.name, "grouping": outcome.grouping}
-    naming = pa.table({name: column([_readable(values[name])], _kind(values[name])) for name in OPTION_COLUMNS})
+    naming = pa.table(
+        {name: column([_readable(values[name])], _KINDS.get(name, pa.string())) for name in OPTION_COLUMNS}
+    )
     for name in made["summary"].column_names:
         naming = naming.append_column(name, made["summary"][name])
     made["summary"] = naming
     return RunResult(naming.to_pylist()[0], _warnings(trace, options, outcome), made, output)
 
 
-def _kind(value: Any) -> pa.DataType:
-    if isinstance(value, bool):
-        return pa.bool_()
-    return pa.int64() if isinstance(value, int) else pa.string()
-
-
 def _readable(value: Any) -> Any:
-    """Escape the bytes of a file name that are not UTF-8, which neither JSON nor Parquet can hold."""
+    """Make a list one text; escape bytes of a file name that are not UTF-8, which neither JSON nor Parquet holds."""
+    if isinstance(value, tuple):
+        value = " ".join(value)
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return value

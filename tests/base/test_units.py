@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.units import parse_duration_ns, parse_extent, parse_number
+from streamgroup.base.units import Place, index_of, parse_duration_ns, parse_extent, parse_number, parse_place
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,22 @@ def test_extents() -> None:
     for text in ("101%", "-1%", "10q", "1.5"):
         with pytest.raises(UsageError):
             parse_extent(text, "--x")
+
+
+def test_places_are_a_time_or_the_first_tuple_that_is_not_before() -> None:
+    assert parse_place("10s", "--x", 7) == Place(10**10, None)
+    assert parse_place("6", "--x", 7) == Place(None, 6)
+    assert parse_place("0", "--x", 7) == Place(None, 0)
+    assert parse_place("50%", "--x", 7) == Place(None, 4)
+    assert parse_place("50%", "--x", 8) == Place(None, 4)
+    # One tenth is no float: 0.1 x 30 is 3, not a little more.
+    assert parse_place("10%", "--x", 30) == Place(None, 3)
+    assert index_of(parse_extent("100%", "--x"), 7) == 7
+    assert index_of(parse_extent("9", "--x"), 7) == 9
+    assert index_of(parse_extent("0s", "--x"), 7) is None
+
+
+@pytest.mark.parametrize("text", ["7", "100%", "99%"])
+def test_a_place_past_the_last_tuple_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match="--x: there is no tuple 7: the trace has only 7 tuples"):
+        parse_place(text, "--x", 7)

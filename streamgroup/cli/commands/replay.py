@@ -63,8 +63,9 @@ class Options(Formatted):
         typer.Option("--service", metavar="TIME", help="Service time of every tuple, instead of the trace's cost."),
     ] = None
     slowdown: Annotated[
-        str, typer.Option("--slowdown", metavar="FACTORS", help="Slowdown of each worker, as in 1,1,2 or half:2.")
-    ] = "1"
+        str | None,
+        typer.Option("--slowdown", metavar="FACTORS", help="Slowdown of each worker, as in 1,1,2 or half:2."),
+    ] = None
     network_delay: Annotated[
         str, typer.Option("--network-delay", metavar="TIME", help="Time from a source to a worker.")
     ] = "0"
@@ -92,12 +93,13 @@ def run(console: Console, options: Options) -> None:
     from streamgroup.replay.options import ReplayOptions
     from streamgroup.study.run import run_to_directory
 
-    given = {name: getattr(options, name) for name in _names(ReplayOptions) if name != "grouping"}
-    asked = ReplayOptions(grouping=options.grouping[0], **given)
+    asked = set(_names(Options)) - {"grouping"}
+    given = {name: getattr(options, name) for name in _names(ReplayOptions) if name in asked}
+    chosen = ReplayOptions(grouping=options.grouping[0], **given)
     with console.bar("tuples") as bar:
         bar.start(_tuples(options.trace, bar), "replay")
         result = run_to_directory(
-            options.trace, asked, options.output, log=options.log, overwrite=options.overwrite, progress=bar.advance
+            options.trace, chosen, options.output, log=options.log, overwrite=options.overwrite, progress=bar.advance
         )
         done, seconds = bar.done, bar.seconds
     load = result.row.get("offered_load")
