@@ -9,12 +9,12 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgroup.kernels import elementary
 from streamgroup.kernels.hashing import mix64
 
-__all__ = ["exponential", "stream", "uniform", "words"]
+__all__ = ["exponential", "normal", "stream", "uniform", "words"]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_LN2 = 0.6931471805599453
 
 
 def stream(seed: int, purpose: str) -> int:
@@ -34,24 +34,15 @@ def uniform(seed: int, purpose: str, index: NDArray[np.int64]) -> NDArray[np.flo
     return (words(seed, purpose, index) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def _log(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Take the natural logarithm of x in (0, 1] with basic operations only (error below 1e-15 relative to 1).
-
-    The library's logarithm differs in its last bit between processors; this one does not: x = m 2^e with m in
-    [sqrt(1/2), sqrt(2)), log m = 2 artanh((m - 1) / (m + 1)) as a series of which 14 terms suffice.
-    """
-    mantissa, exponent = np.frexp(x)
-    small = mantissa < 0.7071067811865476
-    mantissa = np.where(small, mantissa * 2.0, mantissa)
-    exponent = exponent - small
-    ratio = (mantissa - 1.0) / (mantissa + 1.0)
-    square = ratio * ratio
-    total = np.full_like(ratio, 1.0 / 27.0)
-    for odd in range(25, 0, -2):
-        total = total * square + 1.0 / odd
-    return 2.0 * ratio * total + exponent * _LN2
-
-
 def exponential(seed: int, purpose: str, index: NDArray[np.int64]) -> NDArray[np.float64]:
     """Draw from the exponential distribution with mean 1 for each index, by inversion."""
-    return -_log(1.0 - uniform(seed, purpose, index))
+    return -elementary.log(1.0 - uniform(seed, purpose, index))
+
+
+def normal(seed: int, purpose: str, index: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Draw from the standard normal distribution for each index, by inversion at (the word's 53 bits + 1/2) x 2^-53.
+
+    That probability less one half is exact in a float64, which the probability itself is not.
+    """
+    bits = (words(seed, purpose, index) >> np.uint64(11)).astype(np.int64)
+    return elementary.inverse_normal(((bits - np.int64(1 << 52)).astype(np.float64) + 0.5) * 2.0**-53)
