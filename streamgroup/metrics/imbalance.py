@@ -50,13 +50,12 @@ def skew_score(loads: list[int]) -> float:
 def cumulative_imbalance(windows: WindowTable) -> NDArray[np.float64]:
     """Give the imbalance of all tuples up to the end of each window, among the workers ever alive by then: float64[r].
 
-    NaN as long as nothing was accepted.
+    The shares are of all those tuples; one who joins later may have got one of them, delivered again. NaN as long as
+    nothing was accepted.
     """
     grown = np.cumsum(windows.tuples, axis=0, dtype=np.int64)
-    total = grown.sum(axis=1)
-    # Who has not joined yet has no load, so only the mean changes.
-    workers = np.int64(grown.shape[1]) if windows.ever is None else windows.ever
-    return _shares(workers * grown.max(axis=1, initial=0) - total, workers * total)
+    ever = windows.ever
+    return _row_imbalance(grown, None if ever is None else np.arange(grown.shape[1]) < ever[:, None])
 
 
 def own_imbalance(windows: WindowTable) -> NDArray[np.float64]:
@@ -65,18 +64,17 @@ def own_imbalance(windows: WindowTable) -> NDArray[np.float64]:
     The shares are of all tuples of the window, also those that went to workers that are gone. NaN where nothing was
     accepted.
     """
-    loads, alive = windows.tuples, windows.alive
+    return _row_imbalance(windows.tuples, windows.alive)
+
+
+def _row_imbalance(loads: I64, among: NDArray[np.bool_] | None) -> NDArray[np.float64]:
     total = loads.sum(axis=1)
-    if alive is None:
-        workers = loads.shape[1]
-        return _shares(workers * loads.max(axis=1, initial=0) - total, workers * total)
-    count, theirs = alive.sum(axis=1, dtype=np.int64), np.where(alive, loads, 0)
-    return _shares(count * theirs.max(axis=1, initial=0) - theirs.sum(axis=1), count * total)
-
-
-def _shares(above: I64, whole: I64) -> NDArray[np.float64]:
-    # Both are exact integers (tuples x workers stays far below 2^63), so nothing cancels in floats.
-    shares = np.full(len(whole), np.nan)
+    theirs, count = loads, np.full(len(loads), loads.shape[1], dtype=np.int64)
+    if among is not None:
+        theirs, count = np.where(among, loads, 0), among.sum(axis=1, dtype=np.int64)
+    # The numerator is an exact integer (tuples x workers stays far below 2^63), so nothing cancels in floats.
+    above, whole = count * theirs.max(axis=1, initial=0) - theirs.sum(axis=1), count * total
+    shares = np.full(len(loads), np.nan)
     np.divide(above.astype(np.float64), whole.astype(np.float64), out=shares, where=whole > 0)
     return shares
 
