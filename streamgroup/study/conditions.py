@@ -33,13 +33,15 @@ def parse_conditions(text: str, schema: pl.Schema, option: str) -> list[Conditio
     """Read conditions with commas between them; `schema` gives the columns and `option` names the flag in errors.
 
     The commas within a grouping's parameters belong to it: `grouping=greedy_d:d=3,workers=8` is two conditions
-    because `workers` is a column, `grouping=fish:alpha=0.2,epoch=1000` is one.
+    because `workers` is a column, `grouping=fish:alpha=0.2,epoch=1000` is one. So do those before numbers, as no column
+    is named by one: `slowdown=1,1,2` is one condition.
     """
     pieces: list[str] = []
     for piece in text.split(","):
         match = _PIECE.match(piece)
         known = match is not None and match.group(1) in schema
-        if pieces and not known and re.match(r"^\s*grouping\s*!?==?[^:]*:", pieces[-1]):
+        parameter = re.match(r"^\s*grouping\s*!?==?[^:]*:", pieces[-1]) if pieces else None
+        if pieces and not known and (parameter or re.match(r"^\s*[0-9.]", piece)):
             pieces[-1] += f",{piece}"
         else:
             pieces.append(piece)

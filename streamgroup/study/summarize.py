@@ -11,6 +11,7 @@ from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.metrics.names import METRICS
+from streamgroup.study.columns import DEFAULTS, KINDS, OPTION_COLUMNS
 from streamgroup.study.conditions import grouping_is, matches, parse_conditions
 
 __all__ = ["check_gate", "load_runs", "summarize"]
@@ -18,13 +19,15 @@ __all__ = ["check_gate", "load_runs", "summarize"]
 _MARKER = "run.json"
 # Where runs lie within a directory that holds several: beside one another, or as the cells of a sweep.
 _PLACES = ("*", "cells/*")
+_POLARS: dict[type, pl.DataType] = {bool: pl.Boolean(), int: pl.Int64(), str: pl.String()}
 _NOT_OPTIONS = {"schema_version", *METRICS}
 
 
 def load_runs(paths: Iterable[str | Path]) -> pl.DataFrame:
     """Read the summaries of run directories, or of all runs in directories that hold several: one row a run.
 
-    A run that is named twice counts once. Two traces of one name are told apart by the start of their fingerprints.
+    A run that is named twice counts once. A run that is older than an option has that option's default. Two
+    traces of one name are told apart by the start of their fingerprints.
     UsageError for a path that is no run and holds none, DataError for a run that is damaged or of another version.
     """
     found: dict[Path, Path] = {}
@@ -76,7 +79,17 @@ def _load(run: Path) -> tuple[pl.DataFrame, str]:
         raise DataError(f"{path} {reason}", hint) from None
     if frame.height != 1 or not {"trace", "grouping", "workers"} <= set(frame.columns):
         raise DataError(f"{path} is not the summary of one run", hint)
-    return frame, fingerprint
+    return _with_all_options(frame), fingerprint
+
+
+def _with_all_options(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add the options that there were not when the run was made, and put all in the order of today's tables."""
+    missing = {name: default for name, default in DEFAULTS.items() if name not in frame.columns}
+    frame = frame.with_columns(
+        pl.lit(default, dtype=_POLARS[KINDS[name]]).alias(name) for name, default in missing.items()
+    )
+    first = [name for name in OPTION_COLUMNS if name in frame.columns]
+    return frame.select(*first, pl.exclude(first))
 
 
 def summarize(

@@ -1,5 +1,6 @@
 """One run as a directory: whole or not at all, the same bytes each time, and honest warnings."""
 
+import dataclasses
 import functools
 import json
 from pathlib import Path
@@ -13,9 +14,13 @@ from streamgroup.base.tables import render
 from streamgroup.groupings import kg
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.outcome import Outcome
 from streamgroup.replay.run import replay
 from streamgroup.study import run as study
-from streamgroup.study.run import OPTION_COLUMNS, run_to_directory
+from streamgroup.study.columns import OPTION_COLUMNS, readable
+from streamgroup.study.run import run_to_directory
+from streamgroup.study.warn import warnings_of
+from streamgroup.traces.trace import open_trace
 from tests.study.traces import write_trace
 
 TABLES = ["keys", "latency", "loads", "summary", "windows", "workers"]
@@ -189,3 +194,94 @@ def test_progress_is_told_every_tuple(trace: Path) -> None:
     seen: list[int] = []
     run_to_directory(trace, options(), progress=seen.append)
     assert sum(seen) == 400
+
+
+def test_options_of_several_texts_are_one_text_and_none_are_null(trace: Path, tmp_path: Path) -> None:
+    run_to_directory(trace, options(), tmp_path / "a")
+    row = pl.read_parquet(tmp_path / "a" / "summary.parquet")
+    assert row["crash"].to_list() == row["slowdown_at"].to_list() == row["queue_capacity"].to_list() == [None]
+    assert (row.schema["crash"], row.schema["queue_capacity"], row.schema["redeliver"]) == (
+        pl.String,
+        pl.Int64,
+        pl.Boolean,
+    )
+    assert readable(("5s", "50%:random")) == "5s 50%:random"
+    assert readable(()) is None
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ReplayOptions, dict[str, Any]]]:
+    """A replay in which whatever joins, leaves or crashes costs 7 more replicas; what it was asked for."""
+    asked: list[tuple[ReplayOptions, dict[str, Any]]] = []
+
+    def fake(trace: Any, options: ReplayOptions, **more: Any) -> Outcome:
+        asked.append((options, more))
+        plain = dataclasses.replace(options, join=(), leave=(), crash=(), redeliver=False)
+        outcome = replay(trace, plain, interpreted=True, **more)
+        if plain == options:
+            return outcome
+        keys = outcome.worker.keys.copy()
+        keys[0] += 7
+        return dataclasses.replace(outcome, worker=dataclasses.replace(outcome.worker, keys=keys))
+
+    monkeypatch.setattr(study, "replay", fake)
+    return asked
+
+
+def test_a_baseline_is_the_same_run_with_workers_that_stay(
+    trace: Path, tmp_path: Path, told: list[tuple[ReplayOptions, dict[str, Any]]]
+) -> None:
+    changed = options("kg", seed=3, crash=("50%", "60%:0"), join=("10",), redeliver=True)
+    seen: list[int] = []
+    result = run_to_directory(trace, changed, tmp_path / "a", log=True, baseline=True, progress=seen.append)
+    assert result.row["remapped_replicas"] == 7
+    assert [asked for asked, _ in told] == [changed, options("kg", seed=3)]
+    assert told[1][1] == {}
+    assert sum(seen) == 400
+    assert json.loads((tmp_path / "a" / "run.json").read_text())["baseline"] is True
+    assert pl.read_parquet(tmp_path / "a" / "summary.parquet")["crash"].to_list() == ["50% 60%:0"]
+    assert run_to_directory(trace, changed, baseline=True).row == result.row
+    alone = run_to_directory(trace, changed, tmp_path / "b")
+    assert alone.row["remapped_replicas"] is None
+    assert json.loads((tmp_path / "b" / "run.json").read_text())["baseline"] is False
+
+
+def test_a_baseline_of_a_run_without_changes_is_refused(trace: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--baseline"):
+        run_to_directory(trace, options(), tmp_path / "a", baseline=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def warned(trace: Path, given: ReplayOptions, **found: Any) -> list[str]:
+    """What is said of a run in which this was found."""
+    opened = open_trace(trace)
+    outcome = replay(opened, dataclasses.replace(given, arrivals="utilization=0.8"), interpreted=True)
+    return warnings_of(opened, given, dataclasses.replace(outcome, keys=1000, **found))
+
+
+def test_nothing_is_lost_silently(trace: Path) -> None:
+    steady = options(arrivals="utilization=0.8")
+    assert warned(trace, steady) == []
+    (dropped,) = warned(trace, steady, dropped=17)
+    assert dropped.startswith("17 of 400 tuples were dropped")
+    (lost,) = warned(trace, steady, lost=5)
+    assert lost.startswith("5 of 400 tuples were lost")
+    assert "--redeliver" in lost
+    assert any("no tuple finished" in line for line in warned(trace, steady, dropped=399, lost=1))
+
+
+def test_percentiles_of_few_tuples_are_marked(trace: Path) -> None:
+    steady = options(arrivals="utilization=0.8")
+    (few,) = warned(trace, steady, measured=99)
+    assert few.startswith("p99 of 99 tuples")
+    assert warned(trace, steady, measured=100) == []
+    assert any("p99 of 3 tuples" in line for line in warned(trace, steady, dropped=397))
+
+
+def test_a_closed_loop_says_what_latency_counts_from_and_whether_it_can_fill_the_workers(trace: Path) -> None:
+    (line,) = warned(trace, options(workers=4, arrivals="saturate"), offered_load=None)
+    assert "latency counts from emission" in line
+    enough = options(workers=4, sources=2, arrivals="saturate", max_pending=2)
+    assert len(warned(trace, enough, offered_load=None)) == 1
+    short = options(workers=5, sources=2, arrivals="saturate", max_pending=2)
+    assert any("at most 4 of 5 workers" in line for line in warned(trace, short, offered_load=None))

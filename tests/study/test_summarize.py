@@ -12,9 +12,11 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.metrics.names import METRICS
+from streamgroup.study.columns import OPTION_COLUMNS
 from streamgroup.study.conditions import parse_conditions
 from streamgroup.study.summarize import check_gate, load_runs, summarize
 
+# Tables as they were made when there were fewer options.
 NAMING: dict[str, Any] = {
     "trace": "t",
     "grouping": "sg",
@@ -106,7 +108,7 @@ def test_two_traces_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
 def test_without_grouping_by_every_run_is_a_row_with_every_metric(runs: Path) -> None:
     found = summarize(load_runs([runs]))
-    assert found.columns == [*NAMING, *METRICS]
+    assert found.columns == [*OPTION_COLUMNS, *METRICS]
     assert found.height == 7
 
 
@@ -169,7 +171,7 @@ def test_a_grouping_is_named_with_or_without_its_parameters() -> None:
 def test_ratios_stand_only_where_all_else_is_equal(runs: Path) -> None:
     frame = load_runs([runs])
     found = summarize(frame, metrics=["replicas", "imbalance"], relative_to="sg").sort("grouping", "workers", "seed")
-    assert found.columns == [*NAMING, "replicas", "replicas_vs_sg", "imbalance", "imbalance_vs_sg"]
+    assert found.columns == [*OPTION_COLUMNS, "replicas", "replicas_vs_sg", "imbalance", "imbalance_vs_sg"]
     assert found["replicas_vs_sg"].to_list() == [500 / 1000, 500 / 1001, 500 / 1000, None, 1.0, 1.0, 1.0]
     assert found["imbalance_vs_sg"].null_count() == 7
     chosen = summarize(frame, metrics=["replicas"], relative_to="sg", where="grouping=pkg,replicas_vs_sg<0.5")
@@ -243,3 +245,30 @@ def test_summarize_starts_without_the_replay() -> None:
     code = f"import sys, streamgroup.study.summarize; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_older_runs_have_the_defaults_of_newer_options(tmp_path: Path) -> None:
+    """Side by side with runs that name them, in conditions, groups and comparisons."""
+    write_run(tmp_path / "old", replicas=100)
+    newer = {"max_pending": 1000, "warmup": "0", "crash": None, "redeliver": False}
+    write_run(tmp_path / "new", grouping="pkg", replicas=150, **newer)
+    write_run(tmp_path / "crash", grouping="pkg", replicas=180, **{**newer, "crash": "50% 60%:0"})
+    frame = load_runs([tmp_path])
+    assert frame["max_pending"].to_list() == [1000] * 3
+    assert summarize(frame, where="crash=null,warmup=0").height == 2
+    assert summarize(frame, where="crash=50% 60%:0")["replicas"].to_list() == [180]
+    assert summarize(frame, where="crash!=null")["replicas"].to_list() == [180]
+    ratios = summarize(frame, metrics=["replicas"], relative_to="sg").sort("replicas")["replicas_vs_sg"]
+    assert ratios.to_list() == [1.0, 1.5, None]
+    assert summarize(frame, by=["crash"], metrics=["replicas"]).rows() == [(None, 2, 125.0), ("50% 60%:0", 1, 180.0)]
+    old = load_runs([tmp_path / "old"])
+    assert summarize(old, where="max_pending=1000,queue_capacity=null,redeliver=false").height == 1
+
+
+def test_commas_before_numbers_belong_to_a_value(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", slowdown="1,1,2", slowdown_at="50%=1,.9 60%=2")
+    write_run(tmp_path / "b", slowdown="1,1,3")
+    frame = load_runs([tmp_path])
+    assert summarize(frame, where="slowdown=1,1,2,workers=16").height == 1
+    assert summarize(frame, where="slowdown!=1,1,2")["slowdown"].to_list() == ["1,1,3"]
+    assert summarize(frame, where="slowdown_at=50%=1,.9 60%=2").height == 1

@@ -81,7 +81,7 @@ def _split(texts: list[str]) -> list[str]:
 
 def _varying(columns: list[str], rows: list[dict[str, object]]) -> list[str]:
     """Leave out the options that are the same in all runs, but never what names a run."""
-    from streamgroup.study.run import OPTION_COLUMNS
+    from streamgroup.study.columns import OPTION_COLUMNS
 
     always = {"trace", "grouping", "workers"}
     return [
