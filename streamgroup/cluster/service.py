@@ -1,21 +1,35 @@
-"""Service time: what a tuple costs on a worker, rounded to whole nanoseconds once (SIMULATION: worker)."""
+"""Service time: what a tuple costs on a worker, rounded to whole nanoseconds once (SIMULATION: worker).
 
+The parts are NamedTuples of arrays and numbers whose method `service(worker, key, cost, seq, start)` a compiler can
+read; called as plain Python it gives the same. `cost` is the tuple's base cost in ns (int64, or float64 where a random
+factor is in it), and 0 where all tuples cost the same; `start` is when the service starts.
+"""
+
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import UsageError
-from streamgroup.base.units import parse_number, round_half_even
+from streamgroup.cluster.speeds import Speeds
 
-__all__ = ["MAX_SERVICE_NS", "ConstantCost", "TracedCost", "capacity", "constant_cost", "parse_slowdown"]
+__all__ = [
+    "MAX_SERVICE_NS",
+    "ConstantCost",
+    "KeyWorkerCost",
+    "TracedCost",
+    "VaryingCost",
+    "capacity",
+    "constant_cost",
+    "make_service",
+]
 
 MAX_SERVICE_NS = 1 << 53
 
 
 class ConstantCost(NamedTuple):
-    """Every tuple has the same base cost, so a worker's service time is a number: `service_ns` int64[n]."""
+    """Every tuple has the same base cost, so a worker's service time is a number: `service_ns` int64[N]."""
 
     service_ns: NDArray[np.int64]
 
@@ -25,7 +39,7 @@ class ConstantCost(NamedTuple):
 
 
 class TracedCost(NamedTuple):
-    """Each tuple brings its base cost in ns; a worker multiplies it by its `slowdown` (float64[n])."""
+    """Each tuple brings its base cost in ns; a worker multiplies it by its `slowdown` (float64[N])."""
 
     slowdown: NDArray[np.float64]
 
@@ -34,31 +48,94 @@ class TracedCost(NamedTuple):
         return np.int64(np.rint(np.float64(cost) * self.slowdown[worker]))  # type: ignore[return-value]
 
 
-def constant_cost(cost_ns: int, slowdown: list[Fraction]) -> ConstantCost:
-    """Round the one base cost for each worker's slowdown."""
-    return ConstantCost(np.array([round_half_even(cost_ns * factor) for factor in slowdown], dtype=np.int64))
+class VaryingCost(NamedTuple):
+    """The workers' speeds change: phases of `slowdown` (float64[p, N]) and drift by `jitter` (float64[batches, N]).
+
+    `begins` int64[p], ascending from 0: where each phase begins, as times of the start of a service if `by_time` is 1,
+    as indexes of tuples if it is 0. Tuple i is in batch i div `every`. `constant` is the base cost in ns where all
+    tuples have the same (and their `cost` is 0), else 0.
+    """
+
+    constant: float
+    slowdown: NDArray[np.float64]
+    begins: NDArray[np.int64]
+    by_time: int
+    jitter: NDArray[np.float64]
+    every: int
+
+    def service(self, worker: int, key: int, cost: float, seq: int, start: int) -> int:
+        """Give cost x (slowdown x jitter) in whole ns, halves to even."""
+        at = start if self.by_time == 1 else seq
+        phase, end = 0, self.begins.shape[0]
+        while end - phase > 1:
+            middle = (phase + end) // 2
+            if self.begins[middle] <= at:
+                phase = middle
+            else:
+                end = middle
+        speed = self.slowdown[phase, worker] * self.jitter[seq // self.every, worker]
+        return np.int64(np.rint((np.float64(cost) + self.constant) * speed))  # type: ignore[return-value]
 
 
-def parse_slowdown(text: str, workers: int) -> list[Fraction]:
-    """Read `1,1,1,2` (repeated to n workers) or `half:2` (the floor(n/2) highest ids take that much longer)."""
-    if text.startswith("half:"):
-        factors = [Fraction(1)] * (workers - workers // 2) + [_factor(text[5:])] * (workers // 2)
-    else:
-        given = [_factor(piece) for piece in text.split(",")]
-        factors = [given[worker % len(given)] for worker in range(workers)]
-    return factors
+class KeyWorkerCost(NamedTuple):
+    """The base cost depends on key and worker: `base` float64[keys, N] in ns; the rest is as in `VaryingCost`.
+
+    `cost` is the tuple's random factor; where there is none it is 0, and `constant` 1 (else 0).
+    """
+
+    base: NDArray[np.float64]
+    constant: float
+    slowdown: NDArray[np.float64]
+    begins: NDArray[np.int64]
+    by_time: int
+    jitter: NDArray[np.float64]
+    every: int
+
+    def service(self, worker: int, key: int, cost: float, seq: int, start: int) -> int:
+        """Give (base x factor) x (slowdown x jitter) in whole ns, halves to even."""
+        at = start if self.by_time == 1 else seq
+        phase, end = 0, self.begins.shape[0]
+        while end - phase > 1:
+            middle = (phase + end) // 2
+            if self.begins[middle] <= at:
+                phase = middle
+            else:
+                end = middle
+        speed = self.slowdown[phase, worker] * self.jitter[seq // self.every, worker]
+        paid = self.base[key, worker] * (np.float64(cost) + self.constant)
+        return np.int64(np.rint(paid * speed))  # type: ignore[return-value]
 
 
-def _factor(text: str) -> Fraction:
-    value = parse_number(text, "--slowdown")
-    if not Fraction(1, 10**6) <= value <= 10**6:
-        raise UsageError(
-            f"--slowdown: {text} is not a factor between 0.000001 and 1000000",
-            "1 is the normal speed, 2 half of it",
-        )
-    return value
+def constant_cost(cost_ns: int, slowdown: Sequence[Fraction]) -> ConstantCost:
+    """Multiply the one base cost by each worker's slowdown, as float64, rounded once."""
+    factors = np.array([float(factor) for factor in slowdown])
+    return ConstantCost(np.rint(np.float64(cost_ns) * factors).astype(np.int64))
 
 
-def capacity(mean_cost_ns: Fraction, slowdown: list[Fraction]) -> Fraction:
-    """Give what all workers together can serve, in tuples per ns: sum of 1/slowdown over the mean base cost."""
-    return sum((1 / factor for factor in slowdown), Fraction(0)) / mean_cost_ns
+def make_service(
+    speeds: Speeds, constant_ns: int | None, by_worker: NDArray[np.float64] | None = None, *, factor: bool = False
+) -> Any:
+    """Choose the simplest part that does: by whether all tuples cost `constant_ns`, and whether speeds change.
+
+    `by_worker` float64[keys, N] are base costs that depend on the worker. `factor` says that costs have a random
+    factor; they then come with each tuple (for `by_worker` the factor itself), also where the base is constant.
+    """
+    varying = (speeds.slowdown, speeds.begins, int(speeds.by_time), speeds.jitter, speeds.every)
+    if by_worker is not None:
+        return KeyWorkerCost(by_worker, 0.0 if factor else 1.0, *varying)
+    constant = None if factor else constant_ns
+    if not speeds.steady:
+        return VaryingCost(float(constant or 0), *varying)
+    if constant is None:
+        return TracedCost(speeds.slowdown[0].copy())
+    return ConstantCost(np.rint(np.float64(constant) * speeds.slowdown[0]).astype(np.int64))
+
+
+def capacity(mean_cost_ns: Fraction | Sequence[Fraction], slowdown: Sequence[Fraction]) -> Fraction:
+    """Give what all workers together can serve, in tuples per ns: the sum of 1 / (slowdown x mean base cost).
+
+    The mean cost is one for all, or one for each worker; it must not be 0.
+    """
+    if isinstance(mean_cost_ns, Fraction):
+        return sum((1 / factor for factor in slowdown), Fraction(0)) / mean_cost_ns
+    return sum((1 / (factor * mean) for factor, mean in zip(slowdown, mean_cost_ns, strict=True)), Fraction(0))

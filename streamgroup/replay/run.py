@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, RunError, StreamgroupError, UsageError
 from streamgroup.base.units import parse_duration_ns, parse_number
-from streamgroup.cluster.service import MAX_SERVICE_NS, TracedCost, capacity, constant_cost, parse_slowdown
+from streamgroup.cluster.service import MAX_SERVICE_NS, TracedCost, capacity, constant_cost
+from streamgroup.cluster.speeds import parse_slowdown
 from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay import clock, loop
