@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.cluster.membership import MOST_WORKERS
 from streamgroup.cluster.service import MAX_SERVICE_NS
 from streamgroup.traces.keys import as_binary, key_text
 from streamgroup.traces.trace import Trace
@@ -231,9 +232,11 @@ def _rows(table: pa.Table, keys: pa.LargeBinaryArray, where: Callable[[int], str
     worker = None
     if "worker" in table.column_names:
         worker = _numbers(table.column("worker"), pa.int64(), where, "worker")
-        if len(worker) and worker.min() < 0:
-            row = int(np.argmax(worker < 0))
-            raise DataError(f"{where(row)}: the worker {worker[row]} is negative", "workers are numbered from 0")
+        odd = (worker < 0) | (worker >= MOST_WORKERS)
+        if odd.any():
+            row = int(np.argmax(odd))
+            hint = f"workers are numbered from 0, and there are at most {MOST_WORKERS}"
+            raise DataError(f"{where(row)}: there is no worker {worker[row]}", hint)
     return _Rows(keys, cost, worker, where)
 
 

@@ -124,7 +124,8 @@ def test_means_are_exact_where_float_and_int64_are_not() -> None:
         (GOOD + "y,1e13\n", "over 2^53 ns"),
         (GOOD + "y,1,2\n", "Expected 2 columns, got 3"),
         ("key,worker,cost\na,0,1\na,x,1\n", "line 3: the worker 'x' is no number"),
-        ("key,worker,cost\na,0,1\na,-1,1\n", "line 3: the worker -1 is negative"),
+        ("key,worker,cost\na,0,1\na,-1,1\n", "line 3: there is no worker -1"),
+        ("key,worker,cost\na,0,1\na,65536,1\n", "line 3: there is no worker 65536"),
         ("key,worker,cost\na,0,1\na,0.5,1\n", "line 3: the worker '0.5' is no number"),
         ("key,worker,cost\na,5,1\na,0,1\na,5,2\n", "line 4: a second cost for key 'a' on worker 5"),
         (
