@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings.protocol import Context, GroupingParams
+from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels.picks import least_loaded
 
 __all__ = ["GreedyD", "Params", "start"]
@@ -43,6 +44,11 @@ class GreedyD(NamedTuple):
         worker = least_loaded(self.candidates[key], self.load[source])
         self.load[source, worker] += 1
         return worker
+
+    def workers_changed(self, change: WorkersChange, context: Context) -> "GreedyD":
+        """Hash every key anew to the live workers, and keep what was counted (see `carry_loads`)."""
+        candidates = context.candidates(self.candidates.shape[1])
+        return self._replace(candidates=candidates, load=carry_loads(self.load, change), state_entries=context.workers)
 
 
 def start(params: Params, context: Context) -> GreedyD:

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.groupings import greedy_d
-from streamgroup.groupings.protocol import Context
+from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.picks import send_to_less_loaded
 
 __all__ = ["Params", "TwoChoices", "start"]
@@ -38,6 +39,12 @@ class TwoChoices(NamedTuple):
     def choose(self, source: int, key: int, now: int) -> int:
         """Take the less loaded of the two candidates and count the tuple."""
         return send_to_less_loaded(self.candidates, self.load, source, key)
+
+    def workers_changed(self, change: WorkersChange, context: Context) -> "TwoChoices":
+        """Hash every key anew to the live workers, and keep what was counted (see `carry_loads`)."""
+        return self._replace(
+            candidates=context.candidates(2), load=carry_loads(self.load, change), state_entries=context.workers
+        )
 
 
 def start(params: Params, context: Context) -> TwoChoices | greedy_d.GreedyD:

@@ -15,7 +15,22 @@ Hooks (argument names are fixed; times are int64 nanoseconds since the first arr
   the grouping's own queue of due messages, delayed by `context.control_delay`.
 - `tick(self, now)`: timers and due messages. Called with `finish - 1` before each `executed` and with `now` before
   each `choose`, so that everything keeps its place in time.
-- `workers_changed(self, change, context)`: plain Python, never compiled; returns the new state.
+- `workers_changed(self, change, context)`: see below.
+
+When workers join, leave or crash, the loop calls `workers_changed` between two other hooks, before anything else that
+happens at `change.now`, and goes on with the state that it returns. It is plain Python, never compiled, and the one
+hook that may make arrays. Worker ids are never reused, and joiners get the next ones. In a change
+
+- `change.live` are the ids that `choose` may return from now on, ascending, never empty; `change.joined` and
+  `change.left` (a crash is a leave) are what is new. One who left may still be heard of by `executed`;
+- `context` is as at the start, but for its `workers` (how many are live), `live`, `candidates(d)` (ids of live workers:
+  F_j is a place in the list of the live), and `cost`, `free` and `slowdown`, which are to be taken anew: arrays that
+  have grown are other arrays;
+- the new state is of the same class, and each field of the same type: arrays keep their dtype, their number of
+  dimensions, and are contiguous and writeable as before. Another type would be compiled anew, at every change. Shapes
+  may change: an array that is indexed by worker id needs room for the largest live id, and must not shrink.
+
+A grouping without the hook can be replayed while the workers stay the same.
 
 What a grouping reports, as fields of its state that the loop or the metrics read:
 
@@ -40,6 +55,9 @@ __all__ = ["SEEN", "Context", "Grouping", "GroupingParams", "WorkersChange"]
 # The loop's live arrays that a declared exception may read.
 SEEN = ("cost", "free", "slowdown")
 
+_NOT_TOLD = np.zeros(0, dtype=np.int64)
+_NOT_TOLD.flags.writeable = False
+
 
 class GroupingParams(BaseModel):
     """Parameters of a grouping: frozen, and an unknown name is an error."""
@@ -61,9 +79,11 @@ class Context(NamedTuple):
 
     `hash_lo` and `hash_hi` are int64[keys]; `candidates(d)` gives uint16[keys, d], the workers F_1..F_d of each key
     (a small table stays in the processor's cache; widen a worker before counting with it);
-    `draw_stream(purpose)` gives the start value (uint64) of a stream of draws. `cost` (int64[1]: base cost of the
-    tuple at hand with its random factor, before the slowdown), `free` (int64[n]: when each worker is done) and
-    `slowdown` (float64[n]) are the loop's live arrays, and None unless the parameters declare them in `sees`.
+    `draw_stream(purpose)` gives the start value (uint64) of a stream of draws. `workers` is the number of live workers,
+    `live` int64[workers] are their ids, ascending: 0..n-1 at the start. `cost` (float64[1]: base cost in ns of the
+    tuple at hand with its random factor, before the slowdown), `free` (int64[N]: when each worker is done with all that
+    it was sent) and `slowdown` (float64[N]: as it is now), N workers ever there, are the loop's live arrays, and None
+    unless the parameters declare them in `sees`.
     """
 
     workers: int
@@ -77,13 +97,17 @@ class Context(NamedTuple):
     control_delay: int
     candidates: Callable[[int], NDArray[np.uint16]]
     draw_stream: Callable[[str], int]
-    cost: NDArray[np.int64] | None = None
+    live: NDArray[np.int64] = _NOT_TOLD
+    cost: NDArray[np.float64] | None = None
     free: NDArray[np.int64] | None = None
     slowdown: NDArray[np.float64] | None = None
 
 
 class WorkersChange(NamedTuple):
-    """A membership change: `live` are the ids that may be chosen from now on, ascending."""
+    """A membership change at `now` (ns): `live` are the ids that may be chosen from now on, ascending.
+
+    `joined` are those of them that are new, `left` the ids that left or crashed.
+    """
 
     now: int
     live: NDArray[np.int64]

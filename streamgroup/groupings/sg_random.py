@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.groupings.protocol import Context, GroupingParams
+from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels.picks import draw_below
 
 __all__ = ["Params", "RandomShuffle", "start"]
@@ -25,20 +25,25 @@ class RandomShuffle(NamedTuple):
     Not as even as round robin: the imbalance after m tuples is about sqrt(2 ln n / (m n)).
 
     Departures from the paper: 003 describes Storm's shuffle as random and equal at once, which is round robin over a
-    shuffled list; this tool keeps the two under two names (`sg`, `sg_random`).
+    shuffled list; this tool keeps the two under two names (`sg`, `sg_random`). What is drawn is a place in the list of
+    live workers, `live` int64[n].
     """
 
     stream: NDArray[np.uint64]
     drawn: NDArray[np.int64]
-    workers: int
+    live: NDArray[np.int64]
     state_entries: int
     state_entry_bytes: int
 
     def choose(self, source: int, key: int, now: int) -> int:
         """Draw the worker."""
-        worker = draw_below(self.stream[source], self.drawn[source], self.workers)
+        place = draw_below(self.stream[source], self.drawn[source], self.live.shape[0])
         self.drawn[source] += 1
-        return worker
+        return self.live[np.uint64(place)]
+
+    def workers_changed(self, change: WorkersChange, context: Context) -> "RandomShuffle":
+        """Draw among the live from now on; each source's stream of draws goes on."""
+        return self._replace(live=change.live.copy())
 
 
 def start(params: Params, context: Context) -> RandomShuffle:
@@ -46,6 +51,5 @@ def start(params: Params, context: Context) -> RandomShuffle:
     del params
     streams = [context.draw_stream(f"sg_random:{source}") for source in range(context.sources)]
     drawn = np.zeros(context.sources, dtype=np.int64)
-    return RandomShuffle(
-        np.array(streams, dtype=np.uint64), drawn, context.workers, state_entries=1, state_entry_bytes=8
-    )
+    live = np.arange(context.workers, dtype=np.int64)
+    return RandomShuffle(np.array(streams, dtype=np.uint64), drawn, live, state_entries=1, state_entry_bytes=8)
