@@ -85,14 +85,15 @@ class TopKey:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The findings of one run that begins with `workers` workers.
+    """The findings of one run on `workers` workers, those that joined and those that are gone among them.
 
-    Of the trace's `tuples` the last `measured` are (0: all of them); they have `keys` distinct keys, and `count`
-    int64[keys] is the frequency of each. Times are ns since the first arrival of the trace; under `saturate` a tuple
-    arrives when it is emitted. `first_arrival_ns` and `last_arrival_ns` are of measured tuples, `last_finish_ns` is the
-    last finish of one, None if none finished. `base_work_ns` and `longest_cost_ns` are base costs of the finished ones.
+    Of the `tuples` the last `measured` are (0: all of them); they have `keys` distinct keys, and `count` int64[..] is
+    the frequency of each, 0 of a key that only the others have. Times are ns since the first arrival of the trace;
+    under `saturate` a tuple arrives when it is emitted. `first_arrival_ns` and `last_arrival_ns` are of measured
+    tuples, `last_finish_ns` is the last finish of one, None if none finished. `base_work_ns` and `longest_cost_ns` are
+    base costs of the finished ones.
 
-    `slowdown` is that of the first `workers` at time 0. `steady` is False when speeds or membership change.
+    `slowdown` is that of the workers of the start, at time 0. `steady` is False when speeds or membership change.
     `service_ns` int64[N] is each worker's service time where that is the same for all tuples, else None; `queue_max` is
     the longest queue where the loop knows queues (`queue_known`; None if nothing was accepted). `offered_load` is exact
     or None. `dropped` and `lost` are tuples, `redelivered` deliveries. `aggregation_messages` is None when each worker

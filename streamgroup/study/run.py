@@ -19,6 +19,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.base.staging import staged_directory
 from streamgroup.metrics.tables import tables
+from streamgroup.replay.capacity_file import with_capacity
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.outcome import Outcome
 from streamgroup.replay.run import replay
@@ -60,7 +61,8 @@ def run_to_directory(
 
     Without `output` nothing is written. `log` adds the assignment log. `baseline` replays the trace once more, with
     workers that neither join nor leave nor crash, and sets `remapped_replicas` to the replicas beyond that run's; of it
-    nothing else is kept. `progress` is told the tuples of each chunk, not those of the baseline.
+    nothing else is kept. What a capacity file says is in the row as if it had been given. `progress` is told the tuples
+    of each chunk, not those of the baseline.
     All is checked before the replay: UsageError for the options, an output that exists, a log without one or a
     baseline without a change of workers, DataError for a trace that is not sound or is empty.
     """
@@ -69,6 +71,7 @@ def run_to_directory(
     trace = open_trace(trace_path)
     if trace.tuples == 0:
         raise DataError(f"{trace.path}: the trace is empty, there is nothing to replay", "ingest more than nothing")
+    options = with_capacity(options)
     without = _without_changes(options) if baseline else None
     if output is None:
         return _result(trace, options, _replayed(trace, options, without, None, progress), None)
@@ -88,7 +91,8 @@ def _without_changes(options: ReplayOptions) -> ReplayOptions:
         raise UsageError(
             "--baseline runs the same without a change of workers, and there is none", "add --join, --leave or --crash"
         )
-    return dataclasses.replace(options, join=(), leave=(), crash=(), redeliver=False)
+    # The capacity file is read already; it must not fill in once more what is taken away here.
+    return dataclasses.replace(options, join=(), leave=(), crash=(), redeliver=False, capacity=None)
 
 
 def _replayed(

@@ -246,6 +246,18 @@ def test_a_baseline_is_the_same_run_with_workers_that_stay(
     assert json.loads((tmp_path / "b" / "run.json").read_text())["baseline"] is False
 
 
+def test_what_a_capacity_file_says_is_in_the_row_and_not_in_the_baseline(
+    trace: Path, tmp_path: Path, told: list[tuple[ReplayOptions, dict[str, Any]]]
+) -> None:
+    file = tmp_path / "cluster.toml"
+    file.write_text('slowdown = [1, 1, 2]\ncrash = "50%"\nredeliver = true\n')
+    row = run_to_directory(trace, options("kg", capacity=str(file)), baseline=True).row
+    assert row["remapped_replicas"] == 7
+    assert (row["capacity"], row["slowdown"], row["crash"], row["redeliver"]) == (str(file), "1,1,2", "50%", True)
+    assert told[0][0] == options("kg", capacity=str(file), slowdown="1,1,2", crash=("50%",), redeliver=True)
+    assert told[1][0] == options("kg", slowdown="1,1,2")
+
+
 def test_a_baseline_of_a_run_without_changes_is_refused(trace: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--baseline"):
         run_to_directory(trace, options(), tmp_path / "a", baseline=True)
