@@ -91,15 +91,16 @@ class Outcome:
     the frequency of each, 0 of a key that only the others have. Times are ns since the first arrival of the trace;
     under `saturate` a tuple arrives when it is emitted. `first_arrival_ns` and `last_arrival_ns` are of measured
     tuples, `last_finish_ns` is the last finish of one, None if none finished. `base_work_ns` and `longest_cost_ns` are
-    base costs of the finished ones.
+    base costs of measured tuples.
 
-    `slowdown` is that of the workers of the start, at time 0. `steady` is False when speeds or membership change.
-    `service_ns` int64[N] is each worker's service time where that is the same for all tuples, else None; `queue_max` is
-    the longest queue where the loop knows queues (`queue_known`; None if nothing was accepted). `offered_load` is exact
-    or None. `dropped` and `lost` are tuples, `redelivered` deliveries. `aggregation_messages` is None when each worker
-    sends one partial result a key, at the end. `remapped_replicas` compares with the run without a change of
-    membership, if there is one. `grouping_digest` names the code of a grouping outside the package. `choices_per_key`:
-    workers that any key may go to, None where it depends on the key.
+    `slowdown` is that of the workers of the start, at time 0. `steady` is False where the lower bound of the makespan
+    does not hold: speeds or membership change, costs depend on the worker, or tuples are dropped. `service_ns` int64[N]
+    is each worker's service time where that is the same for all tuples, else None; `queue_max` is the longest queue
+    where the loop knows queues (`queue_known`; None if nothing was accepted). `offered_load` is exact or None.
+    `dropped` and `lost` are tuples, `redelivered` deliveries. `aggregation_messages` is None when each worker sends one
+    partial result a key, at the end. `remapped_replicas` compares with the run without a change of membership, if there
+    is one. `grouping_digest` names the code of a grouping outside the package. `choices_per_key`: workers that any key
+    may go to, None where it depends on the key.
     """
 
     grouping: str
