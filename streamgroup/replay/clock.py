@@ -25,13 +25,13 @@ __all__ = [
 
 I64 = NDArray[np.int64]
 MAX_NS = 1 << 62
-_KINDS = ("trace", "rate", "poisson", "utilization", "poisson-utilization")
+_KINDS = ("trace", "rate", "poisson", "utilization", "poisson-utilization", "saturate")
 _FIXED_BITS = 42
 
 
 @dataclass(frozen=True)
 class ArrivalKind:
-    """`name` is one of the kinds; `value` is R in tuples per second or RHO, None for `trace`."""
+    """`name` is one of the kinds; `value` is R in tuples per second or RHO, None for `trace` and `saturate`."""
 
     name: str
     value: Fraction | None
@@ -43,11 +43,12 @@ def parse_arrivals(text: str) -> ArrivalKind:
     if name not in _KINDS:
         raise UsageError(
             f"--arrivals: there is no kind {name!r}",
-            "trace, rate=R, poisson=R, utilization=RHO or poisson-utilization=RHO",
+            "trace, rate=R, poisson=R, utilization=RHO, poisson-utilization=RHO or saturate",
         )
-    if name == "trace":
+    if name in ("trace", "saturate"):
         if equals:
-            raise UsageError("--arrivals trace takes no value", "use --speedup to replay faster")
+            hint = "use --speedup to replay faster" if name == "trace" else "use --max-pending for the size of the loop"
+            raise UsageError(f"--arrivals {name} takes no value", hint)
         return ArrivalKind(name, None)
     if not equals:
         raise UsageError(
@@ -237,7 +238,9 @@ class PoissonArrivals:
 
 
 def offered_load(kind: ArrivalKind, tuples: int, span_ns: int, capacity: Fraction) -> Fraction | None:
-    """Give arrival rate / capacity (capacity in tuples per ns); None for a trace of one instant."""
+    """Give arrival rate / capacity (capacity in tuples per ns); None for one instant and in a closed loop."""
+    if kind.name == "saturate":
+        return None
     if kind.name in ("utilization", "poisson-utilization"):
         return kind.value
     if kind.value is not None:

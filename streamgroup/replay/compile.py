@@ -36,9 +36,8 @@ from numba.extending import overload_method
 
 import streamgroup
 from streamgroup.base.errors import UsageError
-from streamgroup.replay.loop import run_chunk
 
-__all__ = ["HOOKS", "Interpreted", "cache_directory", "check_shape", "compiled_loop", "only_one_compiles"]
+__all__ = ["HOOKS", "Interpreted", "cache_directory", "check_shape", "compiled", "only_one_compiles"]
 
 # The hooks of groupings (see `groupings.protocol`), and the methods of the loop's own parts, with argument names.
 HOOKS: dict[str, tuple[str, ...]] = {
@@ -49,6 +48,7 @@ HOOKS: dict[str, tuple[str, ...]] = {
 }
 PARTS: dict[str, tuple[str, ...]] = {
     "service": ("worker", "key", "cost", "seq", "start"),
+    "look": ("key", "seq", "now", "view"),
     "touch": ("key", "worker"),
     "is_full": ("more",),
     "forget_window": (),
@@ -60,7 +60,7 @@ _KEPT_SECONDS = 86_400
 
 
 # Hooks that do nothing when a class does not have them.
-_OPTIONAL = {"observe", "tick"}
+_OPTIONAL = {"observe", "tick", "look"}
 
 
 def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -206,23 +206,23 @@ def _told(error: NumbaError, source: Path) -> UsageError:
 
 
 @cache
-def compiled_loop(name: str, outside_digest: str = "") -> Callable[..., int]:
-    """Give the loop for the grouping called `name`: a copy under its own name, compiled at its first call.
+def compiled(function: Callable[..., Any], name: str, outside_digest: str = "") -> Callable[..., Any]:
+    """Give a copy of a loop under its own name for the grouping called `name`, compiled at its first call.
 
     `outside_digest` is the digest of the file of a grouping that lives outside the package.
     """
-    own = "run_chunk_" + "".join(char if char.isalnum() else "_" for char in name)
-    code = run_chunk.__code__.replace(co_name=own, co_qualname=own)
-    copy = pytypes.FunctionType(code, run_chunk.__globals__, own)
+    own = f"{function.__name__}_" + "".join(char if char.isalnum() else "_" for char in name)
+    code = function.__code__.replace(co_name=own, co_qualname=own)
+    copy = pytypes.FunctionType(code, function.__globals__, own)
     copy.__qualname__ = own
-    copy.__module__ = run_chunk.__module__
+    copy.__module__ = function.__module__
     # Without reference counts (`_nrt`): nothing is allocated in the loop, and counting costs half of the time.
     options: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
     settings: Any = config
     previous = settings.CACHE_DIR
     settings.CACHE_DIR = str(cache_directory(outside_digest))
     try:
-        dispatcher: Callable[..., int] = numba.njit(**options)(copy)
+        dispatcher: Callable[..., Any] = numba.njit(**options)(copy)
     finally:
         settings.CACHE_DIR = previous
     return dispatcher

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.cluster.distribution import Distribution, factors
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay.clock import Arrivals
 from streamgroup.replay.windows import WindowRule
 from streamgroup.traces.trace import Batch, Dictionary, Trace
 from streamgroup.traces.writer import whole_ns
 
-__all__ = ["Feed", "Ready", "SourceRule", "cost_ns"]
+__all__ = ["CostRule", "Feed", "Ready", "SourceRule", "cost_ns"]
 
 I64 = NDArray[np.int64]
 _AHEAD = 3
@@ -25,13 +26,18 @@ _DECODERS = max(0, min(4, (os.cpu_count() or 1) - 2))
 
 
 class Ready(NamedTuple):
-    """A chunk for the loop: arrays read-only. `cost` and `source` are None when the loop can do without them."""
+    """A chunk for the loop: arrays read-only. `cost` and `source` are None when the loop can do without them.
+
+    `arrival` is one 0 in a closed loop, which finds them itself. The first `skip` tuples are warm-up. The windows are
+    those of the measured tuples, by the place where each begins, and empty in a closed loop.
+    """
 
     offset: int
     arrival: I64
     key: NDArray[np.uint32]
-    cost: I64 | None
+    cost: I64 | NDArray[np.float64] | None
     source: NDArray[np.int32] | None
+    skip: int
     window_place: I64
     window_number: I64
 
@@ -77,37 +83,96 @@ class SourceRule:
         return hashing.place(words, self._sources).astype(np.int32)
 
 
+class CostRule:
+    """What a tuple costs before a worker's speed counts: int64 ns, or float64 ns with a random factor.
+
+    `base` is the trace's own cost (None: every tuple has `constant` ns), or int64[keys] for each key's; the loop needs
+    no costs where `constant` is all there is. With `by_worker` the loop knows the base, and the factor is the cost.
+    """
+
+    def __init__(
+        self,
+        constant: int | None,
+        by_key: I64 | None,
+        distribution: Distribution | None,
+        seed: int,
+        *,
+        by_worker: bool,
+    ) -> None:
+        self._constant, self._by_key, self._distribution, self._seed = constant, by_key, distribution, seed
+        self._by_worker = by_worker
+
+    @property
+    def traced(self) -> bool:
+        """Tell whether the trace's cost column is needed."""
+        return self._constant is None and self._by_key is None and not self._by_worker
+
+    def chunk(self, batch: Batch) -> I64 | NDArray[np.float64] | None:
+        """Give the costs of a chunk, or None when the loop can do without."""
+        assert batch.key_id is not None
+        base: I64 | None = None
+        if self._by_key is not None:
+            base = self._by_key[batch.key_id]
+        elif self.traced:
+            assert batch.cost is not None
+            base = cost_ns(batch.cost)
+        if self._distribution is None:
+            return base
+        index = np.arange(batch.offset, batch.offset + len(batch.key_id), dtype=np.int64)
+        factor = factors(self._distribution, self._seed, index)
+        if self._by_worker:
+            return factor
+        known = np.float64(self._constant) if base is None else base.astype(np.float64)
+        return np.asarray(known * factor, dtype=np.float64)
+
+
 class Feed:
     """Makes chunks in a thread, so that reading and decoding overlap with the loop; errors reach whoever takes them."""
 
     def __init__(
         self,
         trace: Trace,
-        arrivals: Arrivals,
+        arrivals: Arrivals | None,
         sources: SourceRule,
+        costs: CostRule,
         windows: WindowRule,
+        warmup: int,
         *,
         times: bool,
-        costs: bool,
     ) -> None:
         self._trace = trace
         self._arrivals = arrivals
         self._sources = sources
+        self._costs = costs
         self._windows = windows
-        self._columns = [name for name, wanted in (("timestamp", times), ("key_id", True), ("cost", costs)) if wanted]
+        self._warmup = warmup
+        # When the first measured tuple arrives; known once it was read.
+        self.first_measured: int | None = None
+        wanted = (("timestamp", times), ("key_id", True), ("cost", costs.traced))
+        self._columns = [name for name, is_wanted in wanted if is_wanted]
 
     def _make(self, batch: Batch) -> Ready:
         assert batch.key_id is not None
         size = len(batch.key_id)
         _check(batch, self._trace)
-        arrival = self._arrivals.chunk(batch.offset, batch.timestamp, size)
-        cost = None if batch.cost is None else cost_ns(batch.cost)
+        cost = self._costs.chunk(batch)
         source = self._sources.chunk(batch.offset, batch.key_id)
-        place, number = self._windows.begins(batch.offset, arrival)
+        skip = min(max(self._warmup - batch.offset, 0), size)
+        place = number = np.zeros(0, dtype=np.int64)
+        if self._arrivals is None:
+            arrival = np.zeros(1, dtype=np.int64)
+        else:
+            arrival = self._arrivals.chunk(batch.offset, batch.timestamp, size)
+            if skip < size:
+                if self.first_measured is None:
+                    self.first_measured = int(arrival[skip])
+                since = arrival[skip:] - self.first_measured if self.first_measured else arrival[skip:]
+                place, number = self._windows.begins(batch.offset + skip - self._warmup, since)
+                place = place + skip
         for array in (arrival, cost, source, place):
             if array is not None:
                 array.flags.writeable = False
-        return Ready(batch.offset, arrival, batch.key_id, cost, source, place, number)
+        return Ready(batch.offset, arrival, batch.key_id, cost, source, skip, place, number)
 
     def chunks(self) -> Generator[Ready]:
         """Yield the chunks in order; leaving early stops the thread."""

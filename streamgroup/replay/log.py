@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -26,33 +27,65 @@ SCHEMA = pa.schema(
         pa.field("schema_version", pa.int32(), nullable=False),
     ]
 )
+_CHUNK = 1 << 20
 _CHUNKS_PER_PART = 8
 
 
 class LogWriter:
-    """Writes chunks of the log into `directory` as part-00000.parquet and so on, eight chunks a part."""
+    """Writes the log into `directory` as part-00000.parquet and so on, eight chunks of a million rows a part.
+
+    However the rows come in, the files are the same.
+    """
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         self._chunks = 0
+        self._waiting: list[pa.Table] = []
         self._writer: pq.ParquetWriter | None = None
 
-    def write(self, offset: int, arrival: NDArray[np.int64], key: NDArray[np.uint32], log: Log) -> None:
-        """Write the rows of one chunk, which begins at tuple `offset`."""
-        if self._chunks % _CHUNKS_PER_PART == 0:
-            self.close()
-            path = self._directory / f"part-{self._chunks // _CHUNKS_PER_PART:05d}.parquet"
-            self._writer = pq.ParquetWriter(path, SCHEMA, compression="zstd")
-        assert self._writer is not None
+    def write(
+        self,
+        offset: int,
+        arrival: NDArray[np.int64],
+        key: NDArray[np.uint32],
+        log: Log,
+        finished: NDArray[np.bool_] | None,
+    ) -> None:
+        """Add rows, the first that of tuple `offset`; start and finish are null unless `finished` (None: all did)."""
         seq = np.arange(offset, offset + len(arrival), dtype=np.int64)
         version = np.full(len(arrival), SCHEMA_VERSION, dtype=np.int32)
         columns: list[NDArray[Any]] = [seq, arrival, log.source, key, log.worker, log.start, log.finish, version]
-        self._writer.write_table(pa.Table.from_arrays([arrow(column) for column in columns], schema=SCHEMA))
+        made = [arrow(column) for column in columns]
+        if finished is not None and not finished.all():
+            known = pa.array(finished)
+            for name in ("start_ns", "finish_ns"):
+                place = SCHEMA.get_field_index(name)
+                made[place] = pc.if_else(known, made[place], pa.scalar(None, pa.int64()))
+        self._waiting.append(pa.Table.from_arrays(made, schema=SCHEMA))
+        while sum(len(table) for table in self._waiting) >= _CHUNK:
+            whole = pa.concat_tables(self._waiting)
+            self._write(whole.slice(0, _CHUNK))
+            self._waiting = [whole.slice(_CHUNK)]
+
+    def _write(self, table: pa.Table) -> None:
+        if self._chunks % _CHUNKS_PER_PART == 0:
+            self._close_part()
+            path = self._directory / f"part-{self._chunks // _CHUNKS_PER_PART:05d}.parquet"
+            self._writer = pq.ParquetWriter(path, SCHEMA, compression="zstd")
+        assert self._writer is not None
+        self._writer.write_table(table.combine_chunks(), row_group_size=_CHUNK)
         self._chunks += 1
 
     def close(self) -> None:
-        """Finish the part at hand."""
+        """Write what is left and finish the part at hand."""
+        rest = pa.concat_tables(self._waiting) if self._waiting else None
+        self._waiting = []
+        if rest is not None and len(rest):
+            self._write(rest)
+        self._close_part()
+
+    def _close_part(self) -> None:
         if self._writer is not None:
             self._writer.close()
             self._writer = None

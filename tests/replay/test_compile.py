@@ -14,7 +14,8 @@ import pytest
 
 import streamgroup
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
-from streamgroup.replay.compile import cache_directory, check_shape, compiled_loop
+from streamgroup.replay.compile import cache_directory, check_shape, compiled
+from streamgroup.replay.loop import run_chunk
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.replay.selection import select
@@ -24,7 +25,8 @@ from tests.traces_by_hand import write_trace
 PACKAGE = Path(streamgroup.__file__).parent
 PROGRAM = """
 import json, sys
-from streamgroup.replay.compile import compiled_loop
+from streamgroup.replay.compile import compiled
+from streamgroup.replay.loop import run_chunk
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.replay.selection import select
@@ -32,7 +34,7 @@ from streamgroup.traces.trace import open_trace
 trace, grouping = sys.argv[1:]
 outcome = replay(open_trace(trace), ReplayOptions(grouping=grouping, workers=4))
 chosen = select(grouping)
-stats = compiled_loop(chosen.name, chosen.outside_digest).stats
+stats = compiled(run_chunk, chosen.name, chosen.outside_digest).stats
 hits, misses = sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
 print(json.dumps({"loads": outcome.worker.tuples.tolist(), "hits": hits, "misses": misses}))
 """
@@ -122,7 +124,7 @@ def test_every_kind_of_run_without_extras_is_one_compilation(trace: Path) -> Non
         ReplayOptions(grouping="kg", workers=3, arrivals="poisson=100", network_delay="1ms", slowdown="1,2"),
         ReplayOptions(grouping="kg", workers=3, spread_ties=True, speedup="0.7", service="3ms"),
     ]
-    loop: Any = compiled_loop("kg")
+    loop: Any = compiled(run_chunk, "kg")
     before = len(loop.signatures)
     for options in runs:
         replay(opened, options)

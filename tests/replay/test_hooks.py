@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import RunError
-from streamgroup.replay import pending
+from streamgroup.replay import board as boards
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.replay.selection import select
@@ -90,25 +90,19 @@ def test_every_hook_is_called_when_it_must_be(tmp_path: Path, interpreted: bool,
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50)), min_size=1, max_size=80), st.integers(1, 4))
-def test_waiting_tuples_come_out_by_finish_and_worker(jobs: list[tuple[int, int]], capacity: int) -> None:
-    waiting = pending.empty(4, capacity)
-    free = [0] * 4
-    expected = []
-    for place, (worker, service) in enumerate(jobs):
-        free[worker] += service
-        if pending.is_full(waiting):
-            waiting = pending.grown(waiting)
-        pending.push(waiting, worker, place, 0, 0, free[worker])
-        expected.append((free[worker], worker, place))
-    found = []
-    for _ in jobs:
-        at = int(pending.next_finish(waiting))
-        worker, place, _, _, finish = pending.pop(waiting)
-        assert finish == at
-        found.append((finish, worker, place))
-    assert found == sorted(expected)
-    assert pending.next_finish(waiting) == 2**63 - 1
+@given(st.integers(1, 9), st.lists(st.tuples(st.integers(0, 8), st.integers(0, 5)), min_size=1, max_size=80))
+def test_the_tournament_names_the_earliest_event_of_the_lowest_worker(
+    workers: int, sets: list[tuple[int, int]]
+) -> None:
+    board = boards.make_board(1, workers)
+    at = [boards.NEVER] * workers
+    assert boards.next_at(board) == boards.NEVER
+    for worker, moment in sets:
+        at[worker % workers] = moment if moment else boards.NEVER
+        boards.set_next(board, worker % workers, at[worker % workers])
+        assert boards.next_at(board) == min(at)
+        if min(at) < boards.NEVER:
+            assert board.who[1] == at.index(min(at))
 
 
 @pytest.mark.parametrize("interpreted", [True, False])

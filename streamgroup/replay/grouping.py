@@ -1,0 +1,96 @@
+"""The grouping of a run: started, called through its hooks, and told when the workers change."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.base.errors import RunError, StreamgroupError, UsageError
+from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.replay.compile import Interpreted, check_shape
+from streamgroup.replay.selection import Selection
+
+__all__ = ["RunningGrouping"]
+
+I64 = NDArray[np.int64]
+
+
+class RunningGrouping:
+    """A grouping's state and what it reports.
+
+    `context` makes what the grouping may know, for the ids of the live workers. With `interpreted` the hooks are
+    called as plain Python.
+    """
+
+    def __init__(
+        self, selection: Selection, context: Callable[[I64], Context], live: I64, *, interpreted: bool, changes: bool
+    ) -> None:
+        self.selection = selection
+        self._context = context
+        self._interpreted = interpreted
+        with self.blamed("start() failed"):
+            state = selection.module.start(selection.params, context(live))
+        check_shape(state, selection.name)
+        if changes and not callable(getattr(type(state), "workers_changed", None)):
+            raise UsageError(
+                f"-g {selection.name}: this grouping does not say what happens when workers join, leave or crash",
+                "give its state a method workers_changed(self, change, context)",
+            )
+        self._take(state)
+
+    def _take(self, state: Any) -> None:
+        self.state = state
+        self.hooks = Interpreted(state) if self._interpreted else state
+        entries = getattr(state, "state_entries", None)
+        self.entries: I64 | None = entries if isinstance(entries, np.ndarray) else None
+        self.choices: I64 | None = getattr(state, "choices", None)
+        self.detector: I64 | None = getattr(state, "detector_entries", None)
+
+    @property
+    def hears(self) -> bool:
+        """Tell whether it hears of finished tuples."""
+        return callable(getattr(type(self.state), "executed", None))
+
+    def change(self, change: WorkersChange) -> None:
+        """Tell it that workers joined or left."""
+        tick = getattr(self.state, "tick", None)
+        with self.blamed("workers_changed() failed"):
+            if tick is not None:
+                # Timers and messages that were due before this instant.
+                tick(change.now - 1)
+            state = self.state.workers_changed(change, self._context(change.live))
+        check_shape(state, self.selection.name)
+        if type(state) is not type(self.state):
+            raise RunError(
+                f"{self.selection.name}: workers_changed() gave a {type(state).__name__}, "
+                f"not a {type(self.state).__name__}",
+                "return the state with other arrays, as in self._replace(load=...)",
+            )
+        self._take(state)
+
+    def number(self, name: str) -> int:
+        """Read a total that it reports (`control_messages`, `control_bytes`); 0 if it does not."""
+        return int(getattr(self.state, name, np.zeros(1))[0])
+
+    @property
+    def source(self) -> Path:
+        """Name its file."""
+        return Path(self.selection.module.__file__)
+
+    @contextlib.contextmanager
+    def blamed(self, what: str) -> Iterator[None]:
+        """Tell an error in a file of the user's as theirs, and keep what it prints out of the results."""
+        if not self.selection.outside_digest:
+            yield
+            return
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                yield
+        except StreamgroupError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise RunError(f"{self.selection.name}: {what}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,280 @@
+"""What is measured of tuples that were sent, in the order of the stream: per worker, per window, over the run.
+
+`account` counts one tuple; the fast loop calls it as it goes, and `measure` for the rows of the ordered loop.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from streamgroup.kernels.latencies import bucket_of, rank_value
+
+__all__ = [
+    "BUSY",
+    "CHOICES_MAX",
+    "COLUMNS",
+    "DROPPED",
+    "DROPPED_TUPLES",
+    "FINISHED",
+    "HEAD",
+    "HOT_CHOICES",
+    "HOT_TUPLES",
+    "LAST_FINISH",
+    "LATENCY_HIGH",
+    "LATENCY_LOW",
+    "LAT_MAX",
+    "LAT_MIN",
+    "LOST",
+    "LOST_TUPLES",
+    "MAX_TIME_NS",
+    "NEVER",
+    "NEW_PAIRS",
+    "NEXT_SOURCE",
+    "OPEN",
+    "PAIRS",
+    "ROW_ARRIVAL",
+    "ROW_COLUMNS",
+    "ROW_FINISH",
+    "ROW_KEY",
+    "ROW_REACHED",
+    "ROW_SOURCE",
+    "ROW_START",
+    "ROW_STATUS",
+    "ROW_WORKER",
+    "SERVED",
+    "SOURCE_STATE",
+    "STATE",
+    "TUPLES",
+    "WAIT_MAX",
+    "Meters",
+    "WindowRows",
+    "account",
+    "end_window",
+    "measure",
+]
+
+MAX_TIME_NS = 1 << 62
+NEVER = 1 << 62
+
+# Columns of a worker's row in `Meters.window` and `Meters.total`.
+TUPLES, BUSY, LATENCY_LOW, LATENCY_HIGH, WAIT_MAX, PAIRS, HEAD, SERVED = range(8)
+COLUMNS = 8
+
+# Places in `Meters.state`.
+(
+    LAT_MIN, LAT_MAX, NEW_PAIRS, NEXT_SOURCE, HOT_TUPLES, HOT_CHOICES, CHOICES_MAX, SOURCE_STATE,
+    LOST_TUPLES, DROPPED_TUPLES, LAST_FINISH,
+) = range(11)  # fmt: skip
+STATE = 11
+
+# Columns of a tuple's row in the ordered loop; what became of it.
+(
+    ROW_ARRIVAL, ROW_KEY, ROW_SOURCE, ROW_WORKER, ROW_REACHED, ROW_START, ROW_FINISH, ROW_STATUS,
+) = range(8)  # fmt: skip
+ROW_COLUMNS = 8
+OPEN, FINISHED, LOST, DROPPED = range(4)
+
+# Sums of latencies are high x 2^62 + low with 0 <= low < 2^62, so they never overflow.
+_CARRY = 1 << 62
+_BLOCK = 256
+
+
+class Meters(NamedTuple):
+    """What is measured: running arrays, per window and in total.
+
+    `window`, `total` int64[n, 8] (columns above; a sum of latencies is high x 2^62 + low); `free` int64[n], when each
+    worker is done; `window_histogram` int64[BUCKETS]; `worker_histogram` int64[n, BUCKETS]; `state` int64[11] (places
+    above): least and largest latency and new pairs of the window; the next source; of the run the hot tuples, the sum
+    and maximum of their choices, the largest state of a source, tuples lost and dropped, the last finish (-1: of none).
+    """
+
+    window: NDArray[np.int64]
+    total: NDArray[np.int64]
+    free: NDArray[np.int64]
+    window_histogram: NDArray[np.int64]
+    worker_histogram: NDArray[np.int64]
+    state: NDArray[np.int64]
+
+
+class WindowRows(NamedTuple):
+    """One row for each window that ended.
+
+    `tuples`, `busy` int64[rows, n]; `latency` int64[rows, 4]: minimum, maximum, sum low, sum high; `quantile`
+    float64[rows, 3]: p50, p95, p99 in ns; `pairs`, `served`, `detector` int64[rows].
+    """
+
+    tuples: NDArray[np.int64]
+    busy: NDArray[np.int64]
+    latency: NDArray[np.int64]
+    quantile: NDArray[np.float64]
+    pairs: NDArray[np.int64]
+    served: NDArray[np.int64]
+    detector: NDArray[np.int64]
+
+
+@njit(forceinline=True)
+def account(window: Any, window_histogram: Any, worker_histogram: Any, w: Any, latency: Any) -> None:
+    """Count a tuple that worker `w` (unsigned) served, and its latency."""
+    window[w, TUPLES] += 1
+    low = window[w, LATENCY_LOW] + latency
+    if low >= _CARRY:
+        low -= _CARRY
+        window[w, LATENCY_HIGH] += 1
+    window[w, LATENCY_LOW] = low
+    bucket = np.uint64(bucket_of(latency))
+    window_histogram[bucket] += 1
+    worker_histogram[w, bucket] += 1
+
+
+@njit
+def end_window(row: Any, meters: Any, pairs: Any, rows: Any, service: Any) -> None:
+    """Write the row of the window that ended and start the next one.
+
+    `service` is the one service time of each worker where busy time is tuples x service, else None; then the columns
+    BUSY and SERVED were added up.
+    """
+    window, total, state = meters.window, meters.total, meters.state
+    served = np.int64(0)
+    low = np.int64(0)
+    high = np.int64(0)
+    for worker in range(window.shape[0]):
+        if service is not None:
+            # Equal costs are not added up one by one.
+            window[worker, BUSY] = window[worker, TUPLES] * service.service(worker, 0, 0, 0, 0)
+            window[worker, SERVED] = window[worker, TUPLES]
+        rows.tuples[row, worker] = window[worker, TUPLES]
+        rows.busy[row, worker] = window[worker, BUSY]
+        served += window[worker, SERVED]
+        low += window[worker, LATENCY_LOW]
+        high += window[worker, LATENCY_HIGH]
+        if low >= _CARRY:
+            low -= _CARRY
+            high += 1
+        total[worker, TUPLES] += window[worker, TUPLES]
+        total[worker, BUSY] += window[worker, BUSY]
+        total[worker, LATENCY_LOW] += window[worker, LATENCY_LOW]
+        total[worker, LATENCY_HIGH] += window[worker, LATENCY_HIGH]
+        if total[worker, LATENCY_LOW] >= _CARRY:
+            total[worker, LATENCY_LOW] -= _CARRY
+            total[worker, LATENCY_HIGH] += 1
+        if window[worker, WAIT_MAX] > total[worker, WAIT_MAX]:
+            total[worker, WAIT_MAX] = window[worker, WAIT_MAX]
+        total[worker, PAIRS] += window[worker, PAIRS]
+        total[worker, HEAD] += window[worker, HEAD]
+        total[worker, SERVED] += window[worker, SERVED]
+        for column in range(COLUMNS):
+            window[worker, column] = 0
+    longest = state[LAT_MAX]
+    rows.latency[row, 0] = state[LAT_MIN]
+    rows.latency[row, 1] = longest
+    rows.latency[row, 2] = low
+    rows.latency[row, 3] = high
+    rows.served[row] = served
+    if served > 0:
+        first = bucket_of(state[LAT_MIN])
+        last = bucket_of(longest)
+        histogram = meters.window_histogram
+        rows.quantile[row, 0] = rank_value(histogram, first, (served + 1) // 2)
+        rows.quantile[row, 1] = rank_value(histogram, first, (served * 95 + 99) // 100)
+        rows.quantile[row, 2] = rank_value(histogram, first, (served * 99 + 99) // 100)
+        for bucket in range(first, last + 1):
+            histogram[bucket] = 0
+    rows.pairs[row] = state[NEW_PAIRS]
+    pairs.forget_window()
+    state[LAT_MIN] = NEVER
+    state[LAT_MAX] = -1
+    state[NEW_PAIRS] = 0
+
+
+@njit
+def _touch(meters: Any, pairs: Any, key: Any, worker: Any) -> None:
+    seen = pairs.touch(key, worker)
+    if seen != 0:
+        meters.state[NEW_PAIRS] += 1
+        meters.window[worker, PAIRS] += seen >> 1
+
+
+def measure(
+    board: Any,
+    hot: Any,
+    entries: Any,
+    begin: Any,
+    end: Any,
+    ends: Any,
+    rows: Any,
+    meters: Any,
+    pairs: Any,
+    again: Any,
+    full_at: Any,
+) -> Any:
+    """Measure the tuples `begin`..`end - 1`, whose rows in `board` are not open; return where it stopped.
+
+    `board` int64[capacity, 8] holds the row of tuple i at i mod capacity (a power of two); `hot` int64[capacity] (the
+    choices allowed to a hot tuple, else 0) and `entries` int64[capacity] (of the detector) are None without a detector.
+    `ends` int64[windows] are the tuples before which windows end. `again` int64[k, 2] are deliveries that were lost and
+    made again: tuple and worker, in order of tuples. `full_at` int64[2]: the window and the delivery to go on with;
+    it stops before `end` when the pairs need room.
+    """
+    window, state = meters.window, meters.state
+    window_histogram, worker_histogram = meters.window_histogram, meters.worker_histogram
+    mask = board.shape[0] - 1
+    ended, repeated = full_at[0], full_at[1]
+    i = begin
+    while True:
+        stop = end
+        if ended < ends.shape[0]:
+            stop = min(stop, ends[ended])
+        while i < stop:
+            upto = min(i + _BLOCK, stop)
+            more = upto - i + again.shape[0] - repeated
+            if pairs.is_full(more):
+                full_at[0], full_at[1] = ended, repeated
+                return i
+            for j in range(i, upto):
+                row = board[np.uint64(j & mask)]
+                status = row[ROW_STATUS]
+                if status == DROPPED:
+                    state[DROPPED_TUPLES] += 1
+                    continue
+                w = np.uint64(row[ROW_WORKER])
+                if status == LOST:
+                    state[LOST_TUPLES] += 1
+                    window[w, TUPLES] += 1
+                else:
+                    latency = row[ROW_FINISH] - row[ROW_ARRIVAL]
+                    account(window, window_histogram, worker_histogram, w, latency)
+                    window[w, SERVED] += 1
+                    window[w, BUSY] += row[ROW_FINISH] - row[ROW_START]
+                    window[w, WAIT_MAX] = max(window[w, WAIT_MAX], row[ROW_START] - row[ROW_REACHED])
+                    state[LAST_FINISH] = max(state[LAST_FINISH], row[ROW_FINISH])
+                    state[LAT_MIN] = min(state[LAT_MIN], latency)
+                    state[LAT_MAX] = max(state[LAT_MAX], latency)
+                if hot is not None:
+                    allowed = hot[j & mask]
+                    if allowed > 0:
+                        window[w, HEAD] += 1
+                        state[HOT_TUPLES] += 1
+                        state[HOT_CHOICES] += allowed
+                        state[CHOICES_MAX] = max(state[CHOICES_MAX], allowed)
+            for j in range(i, upto):
+                row = board[np.uint64(j & mask)]
+                while repeated < again.shape[0] and again[repeated, 0] == j:
+                    window[again[repeated, 1], TUPLES] += 1
+                    _touch(meters, pairs, row[ROW_KEY], again[repeated, 1])
+                    repeated += 1
+                if row[ROW_STATUS] != DROPPED:
+                    _touch(meters, pairs, row[ROW_KEY], row[ROW_WORKER])
+            i = upto
+        if ended < ends.shape[0] and ends[ended] == stop:
+            if entries is not None and stop > 0:
+                rows.detector[ended] = entries[(stop - 1) & mask]
+            end_window(ended, meters, pairs, rows, None)
+            ended += 1
+        elif stop == end:
+            break
+        if stop == end and ended >= ends.shape[0]:
+            break
+    full_at[0], full_at[1] = ended, repeated
+    return i

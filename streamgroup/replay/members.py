@@ -1,0 +1,123 @@
+"""Who is a worker: the live ones as they come and go, and when each was there."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.base.errors import RunError
+from streamgroup.cluster.membership import Event, worker_of
+from streamgroup.groupings.protocol import WorkersChange
+from streamgroup.replay.measure import NEVER
+
+__all__ = ["Members"]
+
+I64 = NDArray[np.int64]
+
+
+class Members:
+    """The workers of a run: `workers` at the start, and what `events` make of them.
+
+    `alive` uint8[n] says which of the n workers there ever can be are live. `crashes` counts those still to come.
+    """
+
+    def __init__(self, events: Sequence[Event], workers: int, seed: int) -> None:
+        self._events = list(events)
+        self._seed = seed
+        most = workers + sum(event.kind == "join" for event in events)
+        self.alive: NDArray[np.uint8] = (np.arange(most) < workers).astype(np.uint8)
+        self.ever = workers
+        self._came = np.zeros(most, dtype=np.int64)
+        self._went = np.full(most, NEVER, dtype=np.int64)
+        self._left = np.zeros(most, dtype=bool)
+        # From which tuple on who was alive, and how many there had ever been.
+        self._history: list[tuple[int, NDArray[np.uint8], int]] = [(0, self.alive.copy(), workers)]
+
+    @property
+    def most(self) -> int:
+        """Count the workers that there can ever be."""
+        return len(self.alive)
+
+    @property
+    def live(self) -> I64:
+        """Give the ids of the live workers, ascending."""
+        return np.flatnonzero(self.alive).astype(np.int64)
+
+    @property
+    def events(self) -> int:
+        """Count the events that are still to come."""
+        return len(self._events)
+
+    @property
+    def changes(self) -> bool:
+        """Tell whether anything changed so far."""
+        return len(self._history) > 1
+
+    @property
+    def crashes(self) -> bool:
+        """Tell whether a crash is still to come."""
+        return any(event.kind == "crash" for event in self._events)
+
+    def next_time(self) -> int:
+        """Give the time of the next event that has one, 2^62 if none has."""
+        return min((event.time_ns for event in self._events if event.time_ns is not None), default=NEVER)
+
+    def next_index(self) -> int:
+        """Give the tuple before which the next event comes that has one, -1 if none has."""
+        return min((event.index for event in self._events if event.index is not None), default=-1)
+
+    def due(self, now: int, pointer: int, arrives: int) -> list[Event]:
+        """Take the events due at `now`: all tuples before `pointer` have arrived, that one does at `arrives`."""
+        found = [
+            event
+            for event in self._events
+            if (event.time_ns is not None and event.time_ns <= now)
+            or (event.index is not None and event.index <= pointer and arrives <= now)
+        ]
+        self._events = [event for event in self._events if event not in found]
+        return sorted(found, key=lambda event: event.number)
+
+    def apply(self, event: Event, now: int, pointer: int) -> WorkersChange:
+        """Let an event happen; RunError if it cannot, or nobody is left."""
+        joined: tuple[int, ...] = ()
+        left: tuple[int, ...] = ()
+        if event.kind == "join":
+            joined = (self.ever,)
+            self.alive[self.ever] = 1
+            self._came[self.ever] = now
+            self.ever += 1
+        else:
+            gone = worker_of(event, self.live.tolist(), self._seed)
+            left = (gone,)
+            self.alive[gone] = 0
+            self._went[gone] = now
+            self._left[gone] = event.kind == "leave"
+        self._history.append((pointer, self.alive.copy(), self.ever))
+        if not self.alive.any():
+            raise RunError(
+                f"no worker is left at {now / 1e9:g} s, after tuple {pointer - 1}",
+                f"let fewer than {self.ever} workers leave or crash",
+            )
+        return WorkersChange(now, self.live, joined, left)
+
+    def at(self, tuples: I64) -> tuple[NDArray[np.bool_] | None, I64 | None]:
+        """Tell who was alive when tuples arrived (bool[k, ever]), and how many ever had been; None: all, always."""
+        if not self.changes:
+            return None, None
+        pointers = np.array([pointer for pointer, _, _ in self._history], dtype=np.int64)
+        place = np.searchsorted(pointers, tuples, side="right") - 1
+        alive = np.array([who for _, who, _ in self._history], dtype=bool)[place, : self.ever]
+        return alive, np.array([count for _, _, count in self._history], dtype=np.int64)[place]
+
+    def alive_times(self, first: int, last: int, free: I64) -> tuple[I64, I64] | None:
+        """Give from when to when each worker was there between `first` and `last`; None if nothing changed.
+
+        One that left is there until it has served what it had (`free`).
+        """
+        if not self.changes:
+            return None
+        went = np.where(self._left, np.maximum(self._went, free), self._went)
+        return (
+            np.clip(self._came, first, last)[: self.ever],
+            np.clip(went, first, last)[: self.ever],
+        )
