@@ -2,15 +2,15 @@
 
 Every class takes the setting it works in and chooses one worker for one tuple. What a source knows
 is kept per source. `choices` is the number of workers a key may go to, `state_entries` what one
-source keeps.
+source keeps. Workers come and go: `live` lists the ids of those that are there, ascending.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.naive.hashing import below, candidate
 
-__all__ = ["GreedyD", "Grouping", "Kg", "Pkg", "Setting", "Sg", "SgRandom"]
+__all__ = ["FullKnowledge", "GreedyD", "Grouping", "Kg", "Pkg", "Setting", "Sg", "SgRandom", "WorkersChange"]
 
 Key = bytes | None
 
@@ -24,18 +24,37 @@ class Setting(NamedTuple):
     hash_seed: int = 0
     candidates: Callable[[Key, int], int] | None = None
 
-    def candidate(self, key: Key, j: int) -> int:
-        if self.candidates is not None:
-            return self.candidates(key, j)
-        return candidate(key, j, self.workers, self.hash_seed)
+
+class WorkersChange(NamedTuple):
+    """Who is there from now on, ascending, and who just came and went."""
+
+    now: int
+    live: list[int]
+    joined: list[int]
+    left: list[int]
+
+
+def smallest_of_survivors(values: list[Any], change: WorkersChange) -> Any:
+    """Where a joiner starts: with the least of those that are there and were there before."""
+    return min(values[worker] for worker in change.live if worker not in change.joined)
 
 
 class Grouping:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
+        self.live = list(range(setting.workers))
 
     def choose(self, source: int, key: Key, now: int) -> int:
         raise NotImplementedError
+
+    def workers_changed(self, change: WorkersChange) -> None:
+        self.live = list(change.live)
+
+    def candidate(self, key: Key, j: int) -> int:
+        """F_j(key): a place in the list of those that are there."""
+        if self.setting.candidates is not None:
+            return self.setting.candidates(key, j)
+        return self.live[candidate(key, j, len(self.live), self.setting.hash_seed)]
 
     def choices(self, key: Key) -> int:
         """As many as there are, unless the rule limits them."""
@@ -46,16 +65,20 @@ class Grouping:
 
 
 class Sg(Grouping):
-    """Round robin; source i starts at i mod n."""
+    """Round robin; source i starts at i mod n, and goes on modulo the workers that there are."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self.pointer = [source % setting.workers for source in range(setting.sources)]
 
     def choose(self, source: int, key: Key, now: int) -> int:
-        worker = self.pointer[source]
-        self.pointer[source] = (worker + 1) % self.setting.workers
-        return worker
+        place = self.pointer[source]
+        self.pointer[source] = (place + 1) % len(self.live)
+        return self.live[place]
+
+    def workers_changed(self, change: WorkersChange) -> None:
+        super().workers_changed(change)
+        self.pointer = [place % len(self.live) for place in self.pointer]
 
     def state_entries(self) -> int:
         return 1
@@ -71,7 +94,7 @@ class SgRandom(Grouping):
     def choose(self, source: int, key: Key, now: int) -> int:
         index = self.sent[source]
         self.sent[source] += 1
-        return below(self.setting.seed, f"sg_random:{source}", index, self.setting.workers)
+        return self.live[below(self.setting.seed, f"sg_random:{source}", index, len(self.live))]
 
     def state_entries(self) -> int:
         return 1
@@ -81,7 +104,7 @@ class Kg(Grouping):
     """The first candidate."""
 
     def choose(self, source: int, key: Key, now: int) -> int:
-        return self.setting.candidate(key, 1)
+        return self.candidate(key, 1)
 
     def choices(self, key: Key) -> int:
         return 1
@@ -94,22 +117,30 @@ class GreedyD(Grouping):
         super().__init__(setting)
         self.d = d
         self.load = [[0] * setting.workers for _ in range(setting.sources)]
+        self.most_entries = setting.workers
 
     def choose(self, source: int, key: Key, now: int) -> int:
         load = self.load[source]
-        best = self.setting.candidate(key, 1)
+        best = self.candidate(key, 1)
         for j in range(2, self.d + 1):
-            other = self.setting.candidate(key, j)
+            other = self.candidate(key, j)
             if load[other] < load[best]:
                 best = other
         load[best] += 1
         return best
 
+    def workers_changed(self, change: WorkersChange) -> None:
+        super().workers_changed(change)
+        self.most_entries = max(self.most_entries, len(self.live))
+        for load in self.load:
+            start = smallest_of_survivors(load, change)
+            load += [start for _ in change.joined]
+
     def choices(self, key: Key) -> int:
         return min(self.d, self.setting.workers)
 
     def state_entries(self) -> int:
-        return self.setting.workers
+        return self.most_entries
 
 
 class Pkg(GreedyD):
@@ -117,3 +148,32 @@ class Pkg(GreedyD):
 
     def __init__(self, setting: Setting, d: int = 2) -> None:
         super().__init__(setting, d)
+
+
+class FullKnowledge(Grouping):
+    """Where the sum of service times sent is least; with backlog, who is free first. Ties: the lowest id.
+
+    One state for all sources. It looks at the workers, which no real source can.
+    """
+
+    def __init__(self, setting: Setting, backlog: bool = False) -> None:
+        super().__init__(setting)
+        self.backlog = backlog
+        self.work = [0] * setting.workers
+
+    def look(self, view: Any) -> None:
+        self.view = view
+
+    def choose(self, source: int, key: Key, now: int) -> int:
+        if self.backlog:
+            return min(self.live, key=lambda w: (max(now, self.view.free[w]), w))
+        worker = min(self.live, key=lambda w: (self.work[w], w))
+        self.work[worker] += round(self.view.cost[worker] * self.view.slowdown[worker])
+        return worker
+
+    def workers_changed(self, change: WorkersChange) -> None:
+        super().workers_changed(change)
+        self.work += [smallest_of_survivors(self.work, change) for _ in change.joined]
+
+    def state_entries(self) -> int:
+        return 0 if self.backlog else len(self.work)

@@ -2,16 +2,20 @@
 
 import hashlib
 import math
+from decimal import Decimal, localcontext
 
 import mmh3
 
 __all__ = [
     "below",
     "candidate",
+    "exp",
     "exponential",
     "hash_key",
+    "inverse_normal",
     "log",
     "mix64",
+    "normal",
     "source_of",
     "stream",
     "uniform",
@@ -86,3 +90,104 @@ def log(x: float) -> float:
 def exponential(seed: int, purpose: str, index: int) -> float:
     """An exponential draw with mean 1."""
     return -log(1.0 - uniform(seed, purpose, index))
+
+
+def exp(x: float) -> float:
+    """e to the x: forty digits, rounded once."""
+    with localcontext() as context:
+        context.prec = 40
+        return float(Decimal(x).exp())
+
+
+# Wichura, Algorithm AS 241 (1988), PPND16: numerators and denominators from the highest power down
+CENTRE = (
+    (
+        2509.0809287301226727,
+        33430.575583588128105,
+        67265.770927008700853,
+        45921.953931549871457,
+        13731.693765509461125,
+        1971.5909503065514427,
+        133.14166789178437745,
+        3.387132872796366608,
+    ),
+    (
+        5226.495278852854561,
+        28729.085735721942674,
+        39307.89580009271061,
+        21213.794301586595867,
+        5394.1960214247511077,
+        687.1870074920579083,
+        42.313330701600911252,
+        1.0,
+    ),
+)
+SHOULDER = (
+    (
+        7.7454501427834140764e-4,
+        0.0227238449892691845833,
+        0.24178072517745061177,
+        1.27045825245236838258,
+        3.64784832476320460504,
+        5.7694972214606914055,
+        4.6303378461565452959,
+        1.42343711074968357734,
+    ),
+    (
+        1.05075007164441684324e-9,
+        5.475938084995344946e-4,
+        0.0151986665636164571966,
+        0.14810397642748007459,
+        0.68976733498510000455,
+        1.6763848301838038494,
+        2.05319162663775882187,
+        1.0,
+    ),
+)
+TAIL = (
+    (
+        2.01033439929228813265e-7,
+        2.71155556874348757815e-5,
+        0.0012426609473880784386,
+        0.026532189526576123093,
+        0.29656057182850489123,
+        1.7848265399172913358,
+        5.4637849111641143699,
+        6.6579046435011037772,
+    ),
+    (
+        2.04426310338993978564e-15,
+        1.4215117583164458887e-7,
+        1.8463183175100546818e-5,
+        7.868691311456132591e-4,
+        0.0148753612908506148525,
+        0.13692988092273580531,
+        0.59983220655588793769,
+        1.0,
+    ),
+)
+
+
+def quotient(coefficients: tuple[tuple[float, ...], tuple[float, ...]], r: float) -> float:
+    values = []
+    for polynomial in coefficients:
+        value = 0.0
+        for coefficient in polynomial:
+            value = value * r + coefficient
+        values.append(value)
+    return values[0] / values[1]
+
+
+def inverse_normal(p: float) -> float:
+    """The number that a standard normal variable is below with probability p."""
+    q = p - 0.5
+    if abs(q) <= 0.425:
+        return q * quotient(CENTRE, 0.180625 - q * q)
+    r = math.sqrt(-log(p if q < 0 else 1.0 - p))
+    value = quotient(SHOULDER, r - 1.6) if r <= 5.0 else quotient(TAIL, r - 5.0)
+    return -value if q < 0 else value
+
+
+def normal(seed: int, purpose: str, index: int) -> float:
+    """A draw with mean 0 and variance 1."""
+    return inverse_normal(((word(seed, purpose, index) >> 11) + 0.5) * 2.0**-53)

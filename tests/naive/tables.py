@@ -1,0 +1,118 @@
+"""The rows of a run's tables."""
+
+from fractions import Fraction
+from typing import Any
+
+from tests.naive.counting import (
+    busy_of,
+    cumulative_imbalances,
+    grouped,
+    latencies_of,
+    loads_of,
+    pairs_of,
+    use_of,
+    window_imbalance,
+    window_loads,
+    windows_of,
+)
+from tests.naive.numbers import as_float, mean_of_known, nearest_rank, population_deviation
+from tests.naive.options import Span
+from tests.naive.records import Record, Run
+
+__all__ = ["key_rows", "load_rows", "window_rows", "worker_rows"]
+
+SECOND = 1_000_000_000
+MILLISECOND = 1_000_000
+
+
+def milliseconds(ns: Fraction | int | None) -> float | None:
+    return as_float(ns, MILLISECOND)
+
+
+def rank(latencies: list[int], quantile: Fraction) -> float | None:
+    return milliseconds(nearest_rank(latencies, quantile)) if latencies else None
+
+
+def window_rows(run: Run, measured: list[Record], window: Span) -> list[dict[str, Any]]:
+    workers = len(run.lives)
+    origin = measured[0].arrival_ns
+    windows = windows_of(measured, window)
+    rows = []
+    for (number, content), so_far in zip(windows.items(), cumulative_imbalances(windows), strict=True):
+        latencies = latencies_of(content)
+        start, finished = content[0].arrival_ns, None
+        if window[0] == "time":
+            start = origin + number * window[1]
+            ends = [r.finish_ns for r in measured if r.finish_ns is not None]
+            finished = sum(start <= end < start + window[1] for end in ends)
+        rows.append(
+            {
+                "window": number,
+                "start_s": as_float(start, SECOND),
+                "tuples": sum(loads_of(content, workers)),
+                "finished": finished,
+                "imbalance": as_float(so_far),
+                "window_imbalance": as_float(window_imbalance(content, workers)),
+                "load_stddev": population_deviation(window_loads(content, workers)),
+                "latency_min_ms": milliseconds(min(latencies, default=None)),
+                "latency_mean_ms": milliseconds(mean_of_known(latencies)),
+                "latency_p50_ms": rank(latencies, Fraction(1, 2)),
+                "latency_p95_ms": rank(latencies, Fraction(95, 100)),
+                "latency_p99_ms": rank(latencies, Fraction(99, 100)),
+                "latency_max_ms": milliseconds(max(latencies, default=None)),
+                "replicas": pairs_of(content),
+                "hot_keys": None,
+                "detector_entries": None,
+            }
+        )
+    return rows
+
+
+def worker_rows(run: Run, measured: list[Record]) -> list[dict[str, Any]]:
+    loads, busy = loads_of(measured, len(run.lives)), busy_of(measured, len(run.lives))
+    rows = []
+    for worker, use in enumerate(use_of(run, measured)):
+        latencies = latencies_of([r for r in measured if r.worker == worker])
+        accepted = [(r.key, d.wait_ns) for r in measured for d in r.deliveries if d.worker == worker]
+        rows.append(
+            {
+                "worker": worker,
+                "tuples": loads[worker],
+                "head_tuples": None,
+                "tail_tuples": None,
+                "busy_s": as_float(busy[worker], SECOND),
+                "utilization": as_float(use),
+                "keys": len({key for key, _ in accepted}),
+                "latency_mean_ms": milliseconds(mean_of_known(latencies)),
+                "latency_p99_ms": rank(latencies, Fraction(99, 100)),
+                "backlog_max_ms": milliseconds(max((w for _, w in accepted if w is not None), default=None)),
+            }
+        )
+    return rows
+
+
+def load_rows(run: Run, measured: list[Record], window: Span) -> list[dict[str, Any]]:
+    workers = len(run.lives)
+    rows = []
+    for number, content in windows_of(measured, window).items():
+        loads, busy = loads_of(content, workers), busy_of(content, workers)
+        for worker in range(workers):
+            row = {"window": number, "worker": worker, "tuples": loads[worker]}
+            rows.append({**row, "busy_s": as_float(busy[worker], SECOND)})
+    return rows
+
+
+def key_rows(measured: list[Record], top_keys: int) -> list[dict[str, Any]]:
+    """The most frequent keys; ties by key bytes, the null key first."""
+    by_key = grouped(measured, lambda r: r.key)
+    order = sorted(by_key, key=lambda key: (-len(by_key[key]), key is not None, key or b""))
+    return [
+        {
+            "key": key,
+            "count": len(by_key[key]),
+            "share": as_float(Fraction(len(by_key[key]), len(measured))),
+            "hot": None,
+            "workers": len({delivery.worker for r in by_key[key] for delivery in r.deliveries}),
+        }
+        for key in order[:top_keys]
+    ]
