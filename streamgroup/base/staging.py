@@ -12,7 +12,7 @@ from pathlib import Path
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
 
-__all__ = ["owner_is_alive", "owner_tag", "staged_directory"]
+__all__ = ["check_replaceable", "owner_is_alive", "owner_tag", "staged_directory"]
 
 
 def _start_time(pid: int) -> str | None:
@@ -78,14 +78,14 @@ def staged_directory(target: Path, *, overwrite: bool, marker: str) -> Iterator[
     try:
         parent.mkdir(parents=True, exist_ok=True)
         _reclaim(target)
-        _check_replaceable(target, overwrite=overwrite, marker=marker)
+        check_replaceable(target, overwrite=overwrite, marker=marker)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
     except OSError as error:
         raise EnvironmentFault(f"cannot write in {parent}: {error.strerror}", "choose another output") from None
     try:
         yield partial
-        _check_replaceable(target, overwrite=overwrite, marker=marker)
+        check_replaceable(target, overwrite=overwrite, marker=marker)
         _publish(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -94,7 +94,8 @@ def staged_directory(target: Path, *, overwrite: bool, marker: str) -> Iterator[
                 folder.rmdir()
 
 
-def _check_replaceable(target: Path, *, overwrite: bool, marker: str) -> None:
+def check_replaceable(target: Path, *, overwrite: bool, marker: str) -> None:
+    """Refuse a place that a directory may not take, as `staged_directory` does; UsageError."""
     if not target.exists() and not target.is_symlink():
         return
     if not overwrite:

@@ -193,9 +193,10 @@ def _wanted(path: Path, names: list[str]) -> list[str]:
 
 
 def _read_parquet(path: Path) -> _Rows:
-    file = pq.ParquetFile(path)
-    names = _wanted(path, file.schema_arrow.names)
-    table = file.read(columns=names)
+    # Opened here, because a path that is not UTF-8 is none for the library.
+    with path.open("rb") as handle:
+        file = pq.ParquetFile(handle)
+        table = file.read(columns=_wanted(path, file.schema_arrow.names))
     keys = table.column("key")
     if pa.types.is_dictionary(keys.type):
         keys = keys.cast(keys.type.value_type)
@@ -216,7 +217,8 @@ def _read_csv(path: Path) -> _Rows:
     options = pyarrow.csv.ConvertOptions(
         column_types=kinds, include_columns=_wanted(path, names), strings_can_be_null=False
     )
-    table = pyarrow.csv.read_csv(path, convert_options=options)
+    with path.open("rb") as file:
+        table = pyarrow.csv.read_csv(file, convert_options=options)
     return _rows(table, as_binary(table.column("key")), lambda row: f"--key-cost {path}: line {_line(path, row)}")
 
 

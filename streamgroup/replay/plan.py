@@ -167,7 +167,7 @@ def _check_windows(trace: Trace, plan: Plan, workers: int) -> None:
     for name, text in (("--window", plan.options.window), ("--aggregate-every", plan.options.aggregate_every)):
         if text is None:
             continue
-        most = WindowRule(text, trace.tuples).most(span)
+        most = WindowRule(text, trace.tuples, name).most(span)
         if name == "--window" and most * workers > _MOST_CELLS:
             raise UsageError(
                 f"{name} {text} makes up to {most} windows of {workers} workers, over {16 * most * workers >> 30} GB",

@@ -16,14 +16,17 @@ _LEAST_SHARE = Fraction(1, 10**12)
 
 
 class WindowRule:
-    """Assigns each of `tuples` measured tuples to a window: by share, by count, or by the time of its arrival."""
+    """Assigns each of `tuples` measured tuples to a window: by share, by count, or by the time of its arrival.
 
-    def __init__(self, text: str, tuples: int) -> None:
-        extent = parse_extent(text, "--window")
+    `what` names the option in errors.
+    """
+
+    def __init__(self, text: str, tuples: int, what: str = "--window") -> None:
+        extent = parse_extent(text, what)
         if not (extent.ns or extent.count or extent.share):
-            raise UsageError(f"--window {text}: a window cannot be empty", "write 10s, 50000 or 1%")
+            raise UsageError(f"{what} {text}: a window cannot be empty", "write 10s, 50000 or 1%")
         if extent.kind == "share" and extent.share < _LEAST_SHARE:
-            raise UsageError(f"--window {text}: there are not that many windows", "write 10s, 50000 or 1%")
+            raise UsageError(f"{what} {text}: there are not that many windows", "write 10s, 50000 or 1%")
         self._kind = extent.kind
         self.width_ns = extent.ns if extent.kind == "time" else None
         # Window k of a share p begins at the first i with i >= k p m; a count c is p m = c.

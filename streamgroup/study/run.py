@@ -28,7 +28,7 @@ from streamgroup.study.warn import warnings_of
 from streamgroup.traces.arrays import column
 from streamgroup.traces.trace import Trace, open_trace
 
-__all__ = ["MARKER", "RunResult", "run_to_directory"]
+__all__ = ["MARKER", "RunResult", "checked", "run_to_directory", "without_changes"]
 
 MARKER = "run.json"
 LOG = "assignments"
@@ -66,13 +66,8 @@ def run_to_directory(
     All is checked before the replay: UsageError for the options, an output that exists, a log without one or a
     baseline without a change of workers, DataError for a trace that is not sound or is empty.
     """
-    if log and output is None:
-        raise UsageError("--log needs a directory to write to", "add -o RUN")
-    trace = open_trace(trace_path)
-    if trace.tuples == 0:
-        raise DataError(f"{trace.path}: the trace is empty, there is nothing to replay", "ingest more than nothing")
-    options = with_capacity(options)
-    without = _without_changes(options) if baseline else None
+    trace, options = checked(trace_path, options, log=log and output is None)
+    without = without_changes(options) if baseline else None
     if output is None:
         return _result(trace, options, _replayed(trace, options, without, None, progress), None)
     with staged_directory(output, overwrite=overwrite, marker=MARKER) as directory:
@@ -85,7 +80,17 @@ def run_to_directory(
     return result
 
 
-def _without_changes(options: ReplayOptions) -> ReplayOptions:
+def checked(trace_path: str | Path, options: ReplayOptions, *, log: bool) -> tuple[Trace, ReplayOptions]:
+    """Open a trace that is to be replayed, and read the capacity file; `log` says that a log has nowhere to go."""
+    if log:
+        raise UsageError("--log needs a directory to write to", "add -o RUN")
+    trace = open_trace(trace_path)
+    if trace.tuples == 0:
+        raise DataError(f"{trace.path}: the trace is empty, there is nothing to replay", "ingest more than nothing")
+    return trace, with_capacity(options)
+
+
+def without_changes(options: ReplayOptions) -> ReplayOptions:
     """Give the same options with workers that stay; UsageError when they stay anyway."""
     if not (options.join or options.leave or options.crash):
         raise UsageError(

@@ -1,5 +1,6 @@
 """Costs from a file: by the bytes of keys, exactly, and every mistake named with its place."""
 
+import os
 import time
 from decimal import Decimal
 from fractions import Fraction
@@ -32,7 +33,8 @@ def texts(tmp_path: Path) -> Trace:
 
 
 def parquet(path: Path, **columns: object) -> Path:
-    pq.write_table(pa.table(columns), path / "costs.parquet")
+    with (path / "costs.parquet").open("wb") as file:
+        pq.write_table(pa.table(columns), file)
     return path / "costs.parquet"
 
 
@@ -64,6 +66,16 @@ def test_csv_by_key_an_empty_cell_is_the_empty_key(texts: Trace, tmp_path: Path)
         assert made.base_ns is not None
         expected = [2_000_000, 1000, 0] if content.startswith("cost") else [2_000_000, 2, 0]
         assert made.base_ns.tolist() == expected
+
+
+def test_a_path_that_is_not_utf8(texts: Trace, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"a\xff")
+    folder.mkdir()
+    first = read_key_cost(csv(folder, GOOD), texts, 1)
+    second = read_key_cost(parquet(folder, key=["a", "", 'b,"c'], cost=[2000.0, 0.002, 0.0]), texts, 1)
+    assert first.base_ns is not None
+    assert second.base_ns is not None
+    assert first.base_ns.tolist() == second.base_ns.tolist()
 
 
 def test_csv_has_no_null_key(trace: Trace, tmp_path: Path) -> None:

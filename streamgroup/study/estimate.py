@@ -1,0 +1,226 @@
+"""What a replay is going to simulate, in words and numbers, and about what memory and time it takes; nothing runs."""
+
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamgroup.base.staging import check_replaceable
+from streamgroup.base.units import index_of, parse_extent
+from streamgroup.cluster.membership import Event
+from streamgroup.cluster.speeds import split_change
+from streamgroup.kernels.latencies import BUCKETS
+from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.pairs import MAX_BITS
+from streamgroup.replay.plan import Plan, make_plan, offered_load, trace_span
+from streamgroup.replay.windows import WindowRule
+from streamgroup.study.run import MARKER, checked, without_changes
+from streamgroup.traces.trace import Trace
+
+__all__ = ["BASE_MB", "TUPLES_PER_S", "describe_plan", "dry_run"]
+
+# Tuples a second, with all that is read and measured, on two cores of 2.5 GHz and 50 workers: in the fast loop, in the
+# ordered one (queues with a limit, crashes, a closed loop, groupings that listen), and what slows both down.
+TUPLES_PER_S = {"fast": 12_000_000, "random factors": 7_000_000, "log": 4_000_000, "ordered": 2_000_000}
+# The program with its libraries, its compiled code and the chunks on their way.
+BASE_MB = 320
+_LOG_MB = 100
+_LOG_BYTES = 17
+_MB = 1e6
+# Different slowdown factors that are listed.
+_MOST_FACTORS = 8
+
+
+def dry_run(
+    trace_path: str | Path,
+    options: ReplayOptions,
+    output: Path | None = None,
+    *,
+    log: bool = False,
+    overwrite: bool = False,
+    baseline: bool = False,
+) -> dict[str, Any]:
+    """Check all that `run_to_directory` checks, with the same errors, and tell what it would do; write nothing."""
+    trace, options = checked(trace_path, options, log=log and output is None)
+    if baseline:
+        without_changes(options)
+    if output is not None:
+        check_replaceable(output, overwrite=overwrite, marker=MARKER)
+    return describe_plan(trace, make_plan(trace, options), log=log, baseline=baseline)
+
+
+def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool = False) -> dict[str, Any]:
+    """Give everything by name, in the order to show it: texts, numbers, lists of texts, None for what does not apply.
+
+    Memory is in MB of 10^6 bytes; where it depends on what will happen (pairs of key and worker in a hash table) it is
+    an upper bound. What queues take is in none of it, as nobody knows how long they get.
+    """
+    options = plan.options
+    ever = options.workers + len(options.join)
+    load = offered_load(trace, plan)
+    ordered = _is_ordered(plan)
+    found: dict[str, Any] = {
+        "trace": trace.name,
+        "tuples": trace.tuples,
+        "keys": trace.keys,
+        "grouping": plan.selection.text,
+        "workers": options.workers,
+        "workers_ever": ever,
+        "sources": options.sources,
+        "source_assignment": options.source_assignment,
+        "arrivals": options.arrivals,
+        "arrival_rate_tps": None if load is None else float(load * plan.capacity * 10**9),
+        "offered_load": None if load is None else float(load),
+        "capacity_tps": None if plan.costs.free_of_charge else float(plan.capacity * 10**9),
+        "service": _service(trace, plan),
+        "service_distribution": options.service_distribution or "deterministic",
+        "slowdown": _factors(plan.speeds.initial),
+        "slowdown_at": [_change(text, trace.tuples) for text in options.slowdown_at] or None,
+        "speed_jitter": _jitter(plan),
+        "queues": _queues(plan),
+        "membership": [_event(event, trace.tuples, options.redeliver) for event in plan.events] or None,
+        "network_delay_ms": plan.network_delay / 1e6,
+        "control_delay_ms": plan.control_delay / 1e6,
+        "warmup": _warmup(plan),
+        "window": options.window,
+        "windows_at_most": _windows(trace, plan, load),
+        "aggregate_every": options.aggregate_every,
+        "baseline": baseline,
+        "log": log,
+        "loop": "ordered" if ordered else "fast",
+    }
+    memory = _memory(trace, plan, ever, found["windows_at_most"], log=log)
+    found |= {f"memory_{name}_mb": size for name, size in memory.items()}
+    found["memory_mb"] = sum(memory.values())
+    found["log_on_disk_mb"] = trace.tuples * _LOG_BYTES / _MB if log else None
+    speed = min(TUPLES_PER_S[name] for name in _what_slows(plan, ordered=ordered, log=log))
+    found["assumed_tuples_per_s"] = speed
+    found["time_s"] = trace.tuples * (1 + baseline) / speed
+    return found
+
+
+def _is_ordered(plan: Plan) -> bool:
+    """Tell whether the run has to go event by event; a grouping that listens to workers makes it so, too."""
+    members = vars(plan.selection.module).values()
+    listens = any(callable(getattr(member, "executed", None)) for member in members if isinstance(member, type))
+    return bool(plan.queues.max_pending or plan.queues.capacity or plan.options.crash or listens)
+
+
+def _what_slows(plan: Plan, *, ordered: bool, log: bool) -> Iterable[str]:
+    yield "ordered" if ordered else "fast"
+    if plan.costs.distribution is not None or plan.arrivals.name.startswith("poisson"):
+        yield "random factors"
+    if log:
+        yield "log"
+
+
+def _service(trace: Trace, plan: Plan) -> str:
+    mean = plan.costs.mean_ns
+    if isinstance(mean, list):
+        means = ", ".join(_ms(value) for value in (min(mean), max(mean)))
+        return f"by key and worker from {plan.options.key_cost}, the workers' means from {means.replace(', ', ' to ')}"
+    if plan.costs.by_key is not None:
+        return f"by key from {plan.options.key_cost}, mean {_ms(mean)}"
+    if plan.costs.constant_ns is None:
+        return f"the trace's cost, mean {_ms(mean)}"
+    note = " instead of the trace's cost" if trace.has_cost else ""
+    return f"{_ms(mean)} for every tuple{note}"
+
+
+def _ms(ns: Fraction) -> str:
+    return f"{float(ns) / 1e6:.6g} ms"
+
+
+def _factors(slowdown: Iterable[Fraction]) -> str:
+    """Write how many workers have each factor, in the order of their ids; of many factors the most frequent."""
+    counts = Counter(float(factor) for factor in slowdown)
+    some = counts.most_common(_MOST_FACTORS) if len(counts) > _MOST_FACTORS else counts.items()
+    more = f" and {len(counts) - _MOST_FACTORS} other factors" if len(counts) > _MOST_FACTORS else ""
+    return ", ".join(f"{count} with {factor:g}" for factor, count in some) + more
+
+
+def _change(text: str, tuples: int) -> str:
+    when, factors = split_change(text)
+    extent = parse_extent(when, "--slowdown-at")
+    index = index_of(extent, tuples)
+    start = f"services that start from {extent.ns / 1e9:g} s on" if index is None else _tuple("from", index, tuples)
+    return f"{start}: {factors}"
+
+
+def _tuple(word: str, index: int, tuples: int) -> str:
+    return f"{word} tuple {index} ({100 * index / tuples:.4g} %)"
+
+
+def _jitter(plan: Plan) -> str | None:
+    if not plan.speeds.jittered:
+        return None
+    factors = plan.speeds.jitter
+    span = f"{factors.min():.3g} to {factors.max():.3g}"
+    return f"a new factor every {plan.speeds.every} tuples, {len(factors)} in all, from {span}"
+
+
+def _queues(plan: Plan) -> str:
+    queues = plan.queues
+    pending = f", at most {queues.max_pending} unfinished tuples a source" if queues.max_pending else ""
+    if not queues.capacity:
+        return f"without a limit{pending}"
+    full = "drops what comes" if queues.drops else "holds its sources back"
+    return f"{queues.capacity} waiting tuples a worker, a full one {full}{pending}"
+
+
+def _event(event: Event, tuples: int, redeliver: bool) -> str:
+    when = f"at {(event.time_ns or 0) / 1e9:g} s" if event.index is None else _tuple("before", event.index, tuples)
+    if event.kind == "join":
+        return f"a worker joins {when}"
+    who = "the worker with the highest id" if event.worker is None else f"worker {event.worker}"
+    who = "a random worker" if event.random else who
+    if event.kind == "leave":
+        return f"{who} leaves {when}"
+    return f"{who} crashes {when}, its tuples are {'chosen anew' if redeliver else 'lost'}"
+
+
+def _warmup(plan: Plan) -> str | None:
+    if plan.warmup is None or plan.warmup_ns:
+        return f"what arrives before {plan.warmup_ns / 1e9:g} s" if plan.warmup_ns else None
+    return f"the first {plan.warmup} tuples" if plan.warmup else None
+
+
+def _windows(trace: Trace, plan: Plan, load: Fraction | None) -> int | None:
+    """Bound the number of windows; None for windows in time where nobody knows how long it takes."""
+    rule = WindowRule(plan.options.window, trace.tuples - (plan.warmup or 0))
+    if plan.arrivals.name == "trace":
+        first, last = trace_span(trace)
+        return rule.most(round(Fraction((last - first) * 1000) / plan.speedup))
+    if rule.width_ns is None:
+        return rule.most(0)
+    return None if load is None else rule.most(int((trace.tuples - 1) / (load * plan.capacity)))
+
+
+def _memory(trace: Trace, plan: Plan, ever: int, windows: int | None, *, log: bool) -> dict[str, float]:
+    """Estimate what each part takes, in MB."""
+    choices = plan.selection.params.choices_per_key(ever)
+    pairs = _pairs(trace, ever, choices)
+    costs = [table.nbytes for table in (plan.costs.by_key, plan.costs.by_worker) if table is not None]
+    sizes = {
+        "pairs": pairs * (2 if plan.options.aggregate_every else 1),
+        "histograms": ever * BUCKETS * 8,
+        "windows": (windows or 0) * ever * 16,
+        "dictionary": trace.keys * 24,
+        # A grouping that may choose any worker keeps no table of candidates.
+        "candidates": trace.keys * choices * 2 if choices is not None and choices < ever else 0,
+        "costs": sum(costs),
+        "speeds": plan.speeds.jitter.nbytes if plan.speeds.jittered else 0,
+    }
+    return {"program": BASE_MB + _LOG_MB * log, **{name: size / _MB for name, size in sizes.items()}}
+
+
+def _pairs(trace: Trace, workers: int, choices: int | None) -> int:
+    """Give the bytes of the set of pairs: two bits each, or at most a hash set of all there can be."""
+    if trace.keys * workers <= MAX_BITS:
+        return 2 * (trace.keys * workers + 7) // 8
+    most = int(np.minimum(trace.dictionary().count, workers if choices is None else choices).sum())
+    # Two int64 a slot, at most half of the slots in use, a power of two of them.
+    return 16 * (1 << (2 * most).bit_length())
