@@ -55,9 +55,6 @@ __all__ = ["SEEN", "Context", "Grouping", "GroupingParams", "WorkersChange"]
 # The loop's live arrays that a declared exception may read.
 SEEN = ("cost", "free", "slowdown")
 
-_NOT_TOLD = np.zeros(0, dtype=np.int64)
-_NOT_TOLD.flags.writeable = False
-
 
 class GroupingParams(BaseModel):
     """Parameters of a grouping: frozen, and an unknown name is an error."""
@@ -97,7 +94,7 @@ class Context(NamedTuple):
     control_delay: int
     candidates: Callable[[int], NDArray[np.uint16]]
     draw_stream: Callable[[str], int]
-    live: NDArray[np.int64] = _NOT_TOLD
+    live: NDArray[np.int64]
     cost: NDArray[np.float64] | None = None
     free: NDArray[np.int64] | None = None
     slowdown: NDArray[np.float64] | None = None
