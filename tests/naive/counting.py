@@ -110,7 +110,8 @@ def longest_queue(run: Run, measured: list[Record], queues_known: bool | None) -
     """Waiting tuples right after a measured one came to its worker, itself included if it waits."""
     if queues_known is None:
         queues_known = run.options.queue_capacity is not None
-    one_speed = not (run.options.slowdown_at or run.options.speed_jitter)
+    options = run.options
+    one_speed = not options.speed_jitter and all(place[1] == 0 for place, _ in options.slowdown_at)
     if not queues_known and not (run.constant_cost and one_speed):
         return None
     queues = [delivery.queue for r in measured for delivery in r.deliveries if delivery.queue is not None]
@@ -147,12 +148,16 @@ def use_of(run: Run, measured: list[Record]) -> list[Fraction | None]:
 
 
 def cumulative_imbalances(windows: dict[int, list[Record]]) -> list[Fraction | None]:
-    """At the end of each window, of all until then, on the workers that there ever were until then."""
+    """At the end of each window, of all until then, on the workers that there ever were until then.
+
+    A tuple that waited at its source, or was delivered again, may be with one that came later.
+    """
     found = []
     so_far: list[Record] = []
     for content in windows.values():
         so_far = so_far + content
-        found.append(imbalance(loads_of(so_far, content[-1].ever)))
+        accepted = sum(len(r.deliveries) for r in so_far)
+        found.append(imbalance(loads_of(so_far, content[-1].ever), accepted))
     return found
 
 

@@ -43,12 +43,16 @@ class Grouping:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.live = list(range(setting.workers))
+        self.most_live = setting.workers
+        self.ever = setting.workers
 
     def choose(self, source: int, key: Key, now: int) -> int:
         raise NotImplementedError
 
     def workers_changed(self, change: WorkersChange) -> None:
         self.live = list(change.live)
+        self.most_live = max(self.most_live, len(self.live))
+        self.ever += len(change.joined)
 
     def candidate(self, key: Key, j: int) -> int:
         """F_j(key): a place in the list of those that are there."""
@@ -57,8 +61,8 @@ class Grouping:
         return self.live[candidate(key, j, len(self.live), self.setting.hash_seed)]
 
     def choices(self, key: Key) -> int:
-        """As many as there are, unless the rule limits them."""
-        return self.setting.workers
+        """As many as there ever were, unless the rule limits them."""
+        return self.ever
 
     def state_entries(self) -> int:
         return 0
@@ -117,7 +121,6 @@ class GreedyD(Grouping):
         super().__init__(setting)
         self.d = d
         self.load = [[0] * setting.workers for _ in range(setting.sources)]
-        self.most_entries = setting.workers
 
     def choose(self, source: int, key: Key, now: int) -> int:
         load = self.load[source]
@@ -131,16 +134,15 @@ class GreedyD(Grouping):
 
     def workers_changed(self, change: WorkersChange) -> None:
         super().workers_changed(change)
-        self.most_entries = max(self.most_entries, len(self.live))
         for load in self.load:
             start = smallest_of_survivors(load, change)
             load += [start for _ in change.joined]
 
     def choices(self, key: Key) -> int:
-        return min(self.d, self.setting.workers)
+        return min(self.d, self.ever)
 
     def state_entries(self) -> int:
-        return self.most_entries
+        return self.most_live
 
 
 class Pkg(GreedyD):

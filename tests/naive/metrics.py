@@ -75,14 +75,14 @@ def load_metrics(run: Run, measured: list[Record], windows: dict[int, list[Recor
     busy = busy_of(measured, workers)
     own = [window_imbalance(content, workers) for content in windows.values()]
     spreads = [population_deviation(window_loads(content, workers)) for content in windows.values()]
-    shares = [Fraction(100 * load, sum(loads)) if sum(loads) else Fraction(0) for load in loads]
+    total = sum(loads)
     return {
         "imbalance": as_float(imbalance(loads)),
         "imbalance_mean": as_float(mean_of_known(cumulative_imbalances(windows))),
         "window_imbalance_mean": as_float(mean_of_known(own)),
         "window_imbalance_max": as_float(max((x for x in own if x is not None), default=None)),
         "peak_to_mean": as_float(peak_to_mean(loads)),
-        "load_stddev_percent": population_deviation(shares),
+        "load_stddev_percent": population_deviation([Fraction(100 * load, total) for load in loads]) if total else None,
         "window_load_stddev_mean": sum(spreads) / len(spreads),
         "skew_score": skew_score(loads),
         "work_imbalance": as_float(imbalance(busy)),
@@ -92,7 +92,7 @@ def load_metrics(run: Run, measured: list[Record], windows: dict[int, list[Recor
 
 
 def state_metrics(run: Run, measured: list[Record], aggregate_every: Span | None) -> dict[str, Any]:
-    workers = run.options.workers
+    workers = len(run.lives)
     counts = Counter(r.key for r in measured)
     replicas = pairs_of(measured)
     entries = Counter(w for w, _ in {(delivery.worker, r.key) for r in measured for delivery in r.deliveries})
@@ -117,10 +117,12 @@ def state_metrics(run: Run, measured: list[Record], aggregate_every: Span | None
 
 
 def lower_bound(run: Run, measured: list[Record]) -> Fraction | None:
-    """No assignment is faster: none known where speeds or workers change."""
-    costs = [r.cost_ns for r in finished_of(measured)]
-    if not run.options.steady or not costs:
+    """No assignment is faster. None where speeds or workers change, workers differ in costs, or some are dropped."""
+    table = run.options.key_cost
+    by_worker = table is not None and any(isinstance(row, tuple) for row in table)
+    if not run.options.steady or by_worker or any(r.status != "finished" for r in measured):
         return None
+    costs = [Fraction(r.work_ns) for r in measured]
     return max(sum(costs) / sum(1 / s for s in run.slowdown), max(costs) * min(run.slowdown))
 
 

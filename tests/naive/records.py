@@ -10,9 +10,10 @@ __all__ = ["Accepted", "Choice", "Delivery", "Life", "Record", "Run", "Tuple", "
 
 
 class Accepted(NamedTuple):
-    """A delivery that was not dropped: the wait ahead of it and the queue with it, as it reached the worker.
+    """A delivery that was not dropped: the wait ahead of it as it reached the worker, the queue as it joined that.
 
-    Both are None where it never joined the queue: lost on its way to a full one.
+    It joins where it reaches the worker; with `block` where it is sent, for it holds a place from then on. Both are
+    None where it never joined: lost on its way to a full one.
     """
 
     worker: int
@@ -21,7 +22,8 @@ class Accepted(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One tuple. status: finished, dropped or lost; the worker of the last delivery; cost: the base cost there.
+    """One tuple. status: finished, dropped or lost; the worker of the last delivery; cost: the base cost there,
+    work: the same with the random factor.
 
     start and finish are None unless it finished. alive: the workers that were there at its arrival; ever: how
     many had been there until then.
@@ -41,6 +43,7 @@ class Record(NamedTuple):
     measured: bool
     alive: tuple[int, ...]
     ever: int
+    work_ns: float
 
 
 class Choice(NamedTuple):

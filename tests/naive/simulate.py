@@ -206,8 +206,10 @@ class Simulation:
         delivery.start_ns, delivery.finish_ns = start, finish
         self.free[worker] = finish
         self.starts[worker].append(start)
-        state.deliveries.append(Accepted(worker, start - reaches, self.queue_length(worker, reaches)))
-        if self.options.when_full == "block":
+        blocks = self.options.when_full == "block"
+        joins = self.now if blocks else reaches
+        state.deliveries.append(Accepted(worker, start - reaches, self.queue_length(worker, joins)))
+        if blocks:
             self.push(start, PLACE, worker, None)
         self.push(finish, FINISH, worker, delivery)
 
@@ -333,6 +335,7 @@ class Simulation:
                     seq >= first,
                     state.alive,
                     state.ever,
+                    self.service.cost(seq, last.worker),
                 )
             )
         return records

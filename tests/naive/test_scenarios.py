@@ -84,8 +84,7 @@ def check_metrics(scenario: Scenario, run: Run) -> dict[str, Any]:
     assert finished + row["lost"] + row["dropped"] == len(measured)
     assert accepted == finished + row["lost"] + row["redelivered"]
     assert row["utilization_max"] is None or row["utilization_max"] <= 1 + 1e-12
-    bounded = run.options.service_distribution == "deterministic"
-    if bounded and row["makespan_vs_lower_bound"] is not None and run.records[0].measured:
+    if row["makespan_vs_lower_bound"] is not None and run.records[0].measured:
         assert row["makespan_vs_lower_bound"] > 1 - 1e-3
     assert row["replicas"] <= row["aggregation_messages"]
     return tables
@@ -104,6 +103,11 @@ def test_rules_that_every_replay_keeps(scenario: Scenario) -> None:
     check_metrics(scenario, run)
 
 
+def without_queues(run: Run) -> list[Any]:
+    """A queue is told where the tuple joins it, which with `block` is where it is sent."""
+    return [r._replace(deliveries=tuple(d._replace(queue=None) for d in r.deliveries)) for r in run.records]
+
+
 @settings(max_examples=100, deadline=None)
 @given(scenarios())
 def test_a_queue_that_is_never_full_changes_nothing(scenario: Scenario) -> None:
@@ -114,5 +118,5 @@ def test_a_queue_that_is_never_full_changes_nothing(scenario: Scenario) -> None:
     for when_full in kinds:
         wide = {**options, "queue_capacity": 1000, "when_full": when_full}
         run = Scenario(scenario.tuples, wide, scenario.key_cost).run()
-        assert run.records == unbounded.records
+        assert without_queues(run) == without_queues(unbounded)
         assert run.choices == unbounded.choices
