@@ -21,7 +21,6 @@ __all__ = [
     "TracedCost",
     "VaryingCost",
     "capacity",
-    "constant_cost",
     "make_service",
 ]
 
@@ -76,6 +75,15 @@ class VaryingCost(NamedTuple):
         speed = self.slowdown[phase, worker] * self.jitter[seq // self.every, worker]
         return np.int64(np.rint((np.float64(cost) + self.constant) * speed))  # type: ignore[return-value]
 
+    def look(self, key: int, seq: int, now: int, view: NDArray[np.float64]) -> None:
+        """Show the speeds (slowdown x jitter) that a service of tuple `seq` has if it starts now: float64[N]."""
+        at = now if self.by_time == 1 else seq
+        phase = 0
+        while phase + 1 < self.begins.shape[0] and self.begins[phase + 1] <= at:
+            phase += 1
+        for worker in range(view.shape[0]):
+            view[worker] = self.slowdown[phase, worker] * self.jitter[seq // self.every, worker]
+
 
 class KeyWorkerCost(NamedTuple):
     """The base cost depends on key and worker: `base` float64[keys, N] in ns; the rest is as in `VaryingCost`.
@@ -105,11 +113,16 @@ class KeyWorkerCost(NamedTuple):
         paid = self.base[key, worker] * (np.float64(cost) + self.constant)
         return np.int64(np.rint(paid * speed))  # type: ignore[return-value]
 
-
-def constant_cost(cost_ns: int, slowdown: Sequence[Fraction]) -> ConstantCost:
-    """Multiply the one base cost by each worker's slowdown, as float64, rounded once."""
-    factors = np.array([float(factor) for factor in slowdown])
-    return ConstantCost(np.rint(np.float64(cost_ns) * factors).astype(np.int64))
+    def look(self, key: int, seq: int, now: int, view: NDArray[np.float64]) -> None:
+        """Show what a factor of 1 of tuple `seq` costs on each worker if it starts now, in ns: float64[N]."""
+        at = now if self.by_time == 1 else seq
+        phase = 0
+        while phase + 1 < self.begins.shape[0] and self.begins[phase + 1] <= at:
+            phase += 1
+        for worker in range(view.shape[0]):
+            view[worker] = self.base[key, worker] * (
+                self.slowdown[phase, worker] * self.jitter[seq // self.every, worker]
+            )
 
 
 def make_service(

@@ -1,4 +1,4 @@
-"""What the ordered loop keeps of tuples that have not finished: where they wait, and what happens next.
+"""What the ordered loop keeps between two events: tuples on their way, who waits for what, and what happens next.
 
 All of it is plain arrays of int64, a tuple, a source or a worker a row, and free functions over them, which compile
 into the loop. -1 means none.
@@ -14,14 +14,14 @@ from streamgroup.replay.measure import DROPPED, FINISHED, LOST, NEVER, ROW_STATU
 
 __all__ = [
     "AVAILABLE",
-    "BLOCKED_AT",
     "DOOMED_FIRST",
     "DOOMED_LAST",
     "DUE",
     "FREE",
     "LOWEST",
+    "MAY_EMIT",
+    "NEXT_TUPLE",
     "NODE_ARRIVAL",
-    "NODE_COLUMNS",
     "NODE_FINISH",
     "NODE_KEY",
     "NODE_NEXT",
@@ -29,39 +29,41 @@ __all__ = [
     "NODE_SEQ",
     "NODE_SOURCE",
     "NODE_START",
-    "OPEN_SOURCE",
     "PENDING",
     "QUEUED",
     "QUEUE_MAX",
-    "READY",
     "SENT_FIRST",
     "SENT_LAST",
-    "UNSENT_FIRST",
-    "UNSENT_LAST",
+    "SINCE",
+    "UNSENT",
     "UNSTARTED",
     "WAITER_NEXT",
     "WAITING",
     "WAITING_SINCE",
     "WAIT_FIRST",
     "WAIT_LAST",
+    "WIDTH",
     "Board",
+    "Stream",
+    "at",
     "crash",
     "forget_dropped",
     "forget_waiters",
+    "give_back",
     "grown_nodes",
     "grown_rows",
+    "grown_stream",
+    "load",
     "lose",
     "make_board",
-    "new_node",
-    "next_at",
-    "pop_ready",
-    "push_ready",
-    "refill_ready",
+    "make_stream",
+    "row_of",
     "set_next",
+    "set_turn",
     "settle",
     "source_opens",
     "source_shuts",
-    "unsend",
+    "turn_all",
     "wait_for_place",
 ]
 
@@ -69,25 +71,30 @@ __all__ = [
 (
     NODE_SEQ, NODE_ARRIVAL, NODE_KEY, NODE_SOURCE, NODE_REACHED, NODE_START, NODE_FINISH, NODE_NEXT,
 ) = range(8)  # fmt: skip
-NODE_COLUMNS = 8
-# Columns of a source: its tuples that were not chosen yet, the one that was chosen and waits for a place (since when,
-# at which worker, and who waits there after it), how many are chosen and not finished, whether it may emit.
+# Columns of a source: its next tuple in the stream; since when it could send that; tuples it has to send before (their
+# first node); the one that was chosen and waits for a place, since when, and who waits there after it; in a closed
+# loop how many are chosen and not finished, and whether it may emit.
 (
-    UNSENT_FIRST, UNSENT_LAST, WAITING, WAITING_SINCE, BLOCKED_AT, WAITER_NEXT, PENDING, OPEN_SOURCE,
+    NEXT_TUPLE, SINCE, UNSENT, WAITING, WAITING_SINCE, WAITER_NEXT, PENDING, MAY_EMIT,
 ) = range(8)  # fmt: skip
 # Columns of a worker: its tuples in order, the first that has not started, how many have not, the sources that wait.
 SENT_FIRST, SENT_LAST, UNSTARTED, QUEUED, WAIT_FIRST, WAIT_LAST = range(6)
-# Places in `meta`: first free node; size of the heap of ready sources; in a closed loop how many sources may emit and
-# where to look for the lowest; the longest queue; first and last tuple on its way to be dropped; redeliveries done.
-FREE, READY, AVAILABLE, LOWEST, QUEUE_MAX, DOOMED_FIRST, DOOMED_LAST, DUE = range(8)
+# Places in `meta`: first free node; in a closed loop how many sources may emit and where to look for the lowest; the
+# longest queue; first and last tuple on its way to be dropped; redeliveries done.
+FREE, AVAILABLE, LOWEST, QUEUE_MAX, DOOMED_FIRST, DOOMED_LAST, DUE = range(7)
+
+
+# All tables are flat, with rows of this many columns: places are found by shifts.
+WIDTH = 8
 
 
 class Board(NamedTuple):
     """The state of the edge between two events.
 
-    `node` int64[capacity, 8] holds tuples, `source` int64[sources, 8], `worker` int64[workers, 6]; `time` and `who`
-    int64[2 L] are a tournament over the workers' next events (L a power of two, leaves from L on, the winner at 1);
-    `ready` int64[sources, 2] is a heap of (tuple, source) that may be chosen now; `meta` int64[8].
+    `node` int64[8 capacity] holds tuples, `source` int64[8 sources], `worker` int64[8 workers], eight columns a row. Two
+    tournaments say what comes next: `time` and `who` int64[2 L] over the workers' events (L a power of two, leaves from
+    L on, the winner at 1, ties to the lower worker), `turn` int64[4 x 2 L] over the sources' next tuples: time, tuple,
+    source. `meta` int64[8].
     """
 
     node: NDArray[np.int64]
@@ -95,192 +102,275 @@ class Board(NamedTuple):
     worker: NDArray[np.int64]
     time: NDArray[np.int64]
     who: NDArray[np.int64]
-    ready: NDArray[np.int64]
+    turn: NDArray[np.int64]
     meta: NDArray[np.int64]
 
 
-def make_board(sources: int, workers: int, capacity: int = 4096) -> Board:
-    """Make an empty board with room for `capacity` tuples."""
-    node = np.zeros((capacity, NODE_COLUMNS), dtype=np.int64)
+class Stream(NamedTuple):
+    """Tuples that were read and are not sent: tuple i at i mod capacity, a power of two.
+
+    `arrival` int64, `key` uint32, `cost` int64 or float64 (one of size 1 where all cost the same), `following` int64
+    (the next tuple of the same source, -1: not read yet; of size 1 where tuples are dealt in turn), `source` int32.
+    """
+
+    arrival: NDArray[np.int64]
+    key: NDArray[np.uint32]
+    cost: NDArray[Any]
+    following: NDArray[np.int64]
+    source: NDArray[np.int32]
+
+
+def _leaves(count: int) -> int:
+    return 1 << max(count - 1, 1).bit_length()
+
+
+def make_board(sources: int, workers: int, *, dealt: bool = True, capacity: int = 4096) -> Board:
+    """Make an empty board with room for `capacity` tuples; `dealt` says that sources take tuples in turn."""
+    node = np.zeros((capacity, 8), dtype=np.int64)
     node[:, NODE_NEXT] = np.arange(1, capacity + 1)
     node[-1, NODE_NEXT] = -1
     source = np.full((sources, 8), -1, dtype=np.int64)
-    source[:, PENDING] = 0
-    source[:, OPEN_SOURCE] = 1
-    worker = np.full((workers, 6), -1, dtype=np.int64)
+    if dealt:
+        source[:, NEXT_TUPLE] = np.arange(sources)
+    source[:, SINCE] = source[:, PENDING] = 0
+    source[:, MAY_EMIT] = 1
+    worker = np.full((workers, 8), -1, dtype=np.int64)
     worker[:, QUEUED] = 0
-    leaves = 1 << max(workers - 1, 1).bit_length()
+    leaves = _leaves(workers)
     time = np.full(2 * leaves, NEVER, dtype=np.int64)
     who = np.zeros(2 * leaves, dtype=np.int64)
     who[leaves:] = np.arange(leaves)
     for place in range(leaves - 1, 0, -1):
         who[place] = who[2 * place]
+    turn = np.full(4 * 2 * _leaves(sources), NEVER, dtype=np.int64)
     meta = np.zeros(8, dtype=np.int64)
     meta[AVAILABLE] = sources
     meta[DOOMED_FIRST] = meta[DOOMED_LAST] = -1
-    return Board(node, source, worker, time, who, np.zeros((sources, 2), dtype=np.int64), meta)
+    return Board(node.reshape(-1), source.reshape(-1), worker.reshape(-1), time, who, turn, meta)
+
+
+def make_stream(cost: Any, *, dealt: bool, capacity: int) -> Stream:
+    """Make an empty stream; `cost` is the type of the costs, None where all cost the same."""
+    return Stream(
+        np.zeros(capacity, dtype=np.int64),
+        np.zeros(capacity, dtype=np.uint32),
+        np.zeros(1 if cost is None else capacity, dtype=np.int64 if cost is None else cost),
+        np.full(1 if dealt else capacity, -1, dtype=np.int64),
+        np.zeros(1 if dealt else capacity, dtype=np.int32),
+    )
 
 
 def grown_nodes(board: Board) -> Board:
     """Make room for twice as many tuples, when there is no room left."""
-    old = board.node.shape[0]
-    more = np.zeros((old, NODE_COLUMNS), dtype=np.int64)
+    old = board.node.shape[0] // WIDTH
+    more = np.zeros((old, 8), dtype=np.int64)
     more[:, NODE_NEXT] = np.arange(old + 1, 2 * old + 1)
     more[-1, NODE_NEXT] = -1
     board.meta[FREE] = old
-    return board._replace(node=np.concatenate([board.node, more]))
+    return board._replace(node=np.concatenate([board.node, more.reshape(-1)]))
 
 
-def grown_rows(rows: NDArray[np.int64], first: int, end: int) -> NDArray[np.int64]:
+def grown_rows(rows: NDArray[Any], first: int, end: int) -> NDArray[Any]:
     """Double an array that holds item i at i mod its length, for the items first..end-1."""
     old = rows.shape[0]
-    larger = np.zeros((2 * old, *rows.shape[1:]), dtype=np.int64)
+    larger = np.zeros((2 * old, *rows.shape[1:]), dtype=rows.dtype)
     items = np.arange(first, end)
     larger[items & (2 * old - 1)] = rows[items & (old - 1)]
     return larger
 
 
-@njit(forceinline=True)
-def new_node(board: Any) -> Any:
-    """Take a free node; there must be one."""
-    taken = board.meta[FREE]
-    board.meta[FREE] = board.node[taken, NODE_NEXT]
-    return taken
+def grown_stream(stream: Stream, first: int, end: int) -> Stream:
+    """Make room for twice as many tuples; first..end-1 are kept."""
+
+    def grown(one: NDArray[Any]) -> NDArray[Any]:
+        return grown_rows(one, first, end) if len(one) > 1 else one
+
+    return Stream(
+        grown(stream.arrival), grown(stream.key), grown(stream.cost), grown(stream.following), grown(stream.source)
+    )
 
 
 @njit(forceinline=True)
-def next_at(board: Any) -> Any:
-    """Tell when the next event of a worker is, 2^62 if never."""
-    return board.time[1]
+def at(row: Any, column: Any) -> Any:
+    """Give the place of a column of a row in a flat table; unsigned, so that nothing checks for negative ones."""
+    return np.uint64(row * WIDTH + column)
 
 
 @njit(forceinline=True)
-def set_next(board: Any, worker: Any, at: Any) -> None:
+def row_of(rows: Any, seq: Any, column: Any) -> Any:
+    """Give the place of a column of tuple `seq` in the flat table of rows."""
+    return np.uint64(((seq * WIDTH) & (rows.shape[0] - 1)) + column)
+
+
+@njit(forceinline=True)
+def set_next(time: Any, who: Any, worker: Any, when: Any) -> None:
     """Set when a worker's next event is; of equal times the lower worker's is first."""
-    time, who = board.time, board.who
     place = np.uint64(worker + (time.shape[0] >> 1))
     one = np.uint64(1)
     winner = np.int64(worker)
-    time[place] = at
+    time[place] = when
     while place > one:
         sibling = place ^ one
         other, its = time[sibling], who[sibling]
         # A sibling at an even place lies to the left, so its worker is the lower one.
-        wins = other < at + np.int64(place & one)
-        at = other if wins else at
-        winner = its if wins else winner
+        # Without a branch, which no processor could predict.
+        wins = -np.int64(other < when + np.int64(place & one))
+        when ^= (when ^ other) & wins
+        winner ^= (winner ^ its) & wins
         place >>= one
-        time[place] = at
+        time[place] = when
         who[place] = winner
 
 
-@njit
-def push_ready(board: Any, seq: Any, source: Any) -> None:
-    """Note that a source's tuple may be chosen now."""
-    heap, meta = board.ready, board.meta
-    place = meta[READY]
-    meta[READY] = place + 1
-    while place > 0:
-        above = (place - 1) // 2
-        if heap[above, 0] <= seq:
-            break
-        heap[place, 0], heap[place, 1] = heap[above, 0], heap[above, 1]
-        place = above
-    heap[place, 0], heap[place, 1] = seq, source
-
-
-@njit
-def pop_ready(board: Any) -> Any:
-    """Take the source whose tuple is the first in the stream of those that may be chosen now."""
-    heap, meta = board.ready, board.meta
-    taken = heap[0, 1]
-    size = meta[READY] - 1
-    meta[READY] = size
-    seq, source = heap[size, 0], heap[size, 1]
-    place = 0
-    while True:
-        child = 2 * place + 1
-        if child >= size:
-            break
-        if child + 1 < size and heap[child + 1, 0] < heap[child, 0]:
-            child += 1
-        if heap[child, 0] >= seq:
-            break
-        heap[place, 0], heap[place, 1] = heap[child, 0], heap[child, 1]
-        place = child
-    heap[place, 0], heap[place, 1] = seq, source
-    return taken
+@njit(forceinline=True)
+def _enter(turn: Any, source: Any, when: Any, seq: Any) -> None:
+    """Set when a source's next tuple may be chosen; of equal times the earlier tuple is first."""
+    place = source + (turn.shape[0] >> 3)
+    winner = np.int64(source)
+    turn[np.uint64(place * 4)], turn[np.uint64(place * 4 + 1)], turn[np.uint64(place * 4 + 2)] = when, seq, winner
+    while place > 1:
+        sibling = (place ^ 1) * 4
+        other, its_seq, its = turn[np.uint64(sibling)], turn[np.uint64(sibling + 1)], turn[np.uint64(sibling + 2)]
+        wins = -np.int64((other < when) | ((other == when) & (its_seq < seq)))
+        when ^= (when ^ other) & wins
+        seq ^= (seq ^ its_seq) & wins
+        winner ^= (winner ^ its) & wins
+        place >>= 1
+        turn[np.uint64(place * 4)], turn[np.uint64(place * 4 + 1)], turn[np.uint64(place * 4 + 2)] = when, seq, winner
 
 
 @njit(forceinline=True)
-def source_opens(board: Any, source: Any) -> None:
+def set_turn(node: Any, table: Any, turn: Any, arrival: Any, source: Any, end: Any, last: Any, closed: Any) -> None:
+    """Find when a source's next tuple may be chosen, of the tuples before `end` that were read.
+
+    Of a tuple that was not read it is known only that it is not earlier than the last one read; after the `last`
+    chunk there is none. In a `closed` loop only tuples that were sent before have a turn of their own.
+    """
+    when, seq = np.int64(NEVER), np.int64(NEVER)
+    if table[at(source, WAITING)] < 0:
+        if table[at(source, UNSENT)] >= 0:
+            when, seq = table[at(source, SINCE)], node[at(table[at(source, UNSENT)], NODE_SEQ)]
+        elif closed == 0:
+            seq = table[at(source, NEXT_TUPLE)]
+            if 0 <= seq < end:
+                when = max(arrival[seq & (arrival.shape[0] - 1)], table[at(source, SINCE)])
+            elif last == 0:
+                seq = max(seq, end)
+                when = (
+                    max(arrival[(end - 1) & (arrival.shape[0] - 1)], table[at(source, SINCE)])
+                    if end > 0
+                    else np.int64(0)
+                )
+            else:
+                seq = np.int64(NEVER)
+    _enter(turn, source, when, seq)
+
+
+@njit
+def turn_all(board: Any, stream: Any, end: Any, last: Any, closed: Any) -> None:
+    """Find the turns of all sources anew."""
+    for source in range(board.source.shape[0] // WIDTH):
+        set_turn(board.node, board.source, board.turn, stream.arrival, source, end, last, closed)
+
+
+@njit
+def load(
+    board: Any,
+    stream: Any,
+    last_of: Any,
+    begin: Any,
+    arrival: Any,
+    key: Any,
+    cost: Any,
+    source: Any,
+    last: Any,
+    closed: Any,
+) -> None:
+    """Take a chunk that begins at tuple `begin` into the stream, which has room for it.
+
+    `last_of` int64[sources] is the last tuple of each source that was read, -1 for none; `source` is None where tuples
+    are dealt in turn.
+    """
+    mask = stream.key.shape[0] - 1
+    for i in range(key.shape[0]):
+        place = (begin + i) & mask
+        stream.key[place] = key[i]
+        if closed == 0:
+            stream.arrival[place] = arrival[i]
+        if cost is not None:
+            stream.cost[place] = cost[i]
+        if source is not None:
+            its = source[i]
+            stream.source[place] = its
+            stream.following[place] = -1
+            if board.source[at(its, NEXT_TUPLE)] < 0:
+                board.source[at(its, NEXT_TUPLE)] = begin + i
+            elif last_of[its] >= 0:
+                stream.following[last_of[its] & mask] = begin + i
+            last_of[its] = begin + i
+    turn_all(board, stream, begin + key.shape[0], last, closed)
+
+
+@njit(forceinline=True)
+def source_opens(table: Any, meta: Any, source: Any) -> None:
     """In a closed loop: the source may emit."""
-    if board.source[source, OPEN_SOURCE] == 0:
-        board.source[source, OPEN_SOURCE] = 1
-        board.meta[AVAILABLE] += 1
-        board.meta[LOWEST] = min(board.meta[LOWEST], source)
+    if table[at(source, MAY_EMIT)] == 0:
+        table[at(source, MAY_EMIT)] = 1
+        meta[LOWEST] = source if meta[AVAILABLE] == 0 else min(meta[LOWEST], source)
+        meta[AVAILABLE] += 1
 
 
 @njit(forceinline=True)
-def source_shuts(board: Any, source: Any) -> None:
+def source_shuts(table: Any, meta: Any, source: Any) -> None:
     """In a closed loop: the source may not emit."""
-    if board.source[source, OPEN_SOURCE] == 1:
-        board.source[source, OPEN_SOURCE] = 0
-        board.meta[AVAILABLE] -= 1
+    if table[at(source, MAY_EMIT)] == 1:
+        table[at(source, MAY_EMIT)] = 0
+        meta[AVAILABLE] -= 1
 
 
 @njit
-def wait_for_place(board: Any, source: Any, worker: Any, node: Any, now: Any) -> None:
+def wait_for_place(table: Any, crew: Any, worker: Any, source: Any, node: Any, now: Any) -> None:
     """Let a source wait at a worker that is full: places go in order of waiting time, then of sources."""
-    table, mine = board.source, board.worker[worker]
-    table[source, WAITING] = node
-    table[source, WAITING_SINCE] = now
-    table[source, BLOCKED_AT] = worker
-    table[source, WAITER_NEXT] = -1
-    last = mine[WAIT_LAST]
+    table[at(source, WAITING)] = node
+    table[at(source, WAITING_SINCE)] = now
+    table[at(source, WAITER_NEXT)] = -1
+    last = crew[at(worker, WAIT_LAST)]
     if last < 0:
-        mine[WAIT_FIRST] = source
-        mine[WAIT_LAST] = source
+        crew[at(worker, WAIT_FIRST)] = source
+        crew[at(worker, WAIT_LAST)] = source
         return
-    if table[last, WAITING_SINCE] < now or last < source:
-        table[last, WAITER_NEXT] = source
-        mine[WAIT_LAST] = source
+    if table[at(last, WAITING_SINCE)] < now or last < source:
+        table[at(last, WAITER_NEXT)] = source
+        crew[at(worker, WAIT_LAST)] = source
         return
     before = np.int64(-1)
-    after = mine[WAIT_FIRST]
-    while table[after, WAITING_SINCE] < now or after < source:
+    after = crew[at(worker, WAIT_FIRST)]
+    while table[at(after, WAITING_SINCE)] < now or after < source:
         before = after
-        after = table[after, WAITER_NEXT]
-    table[source, WAITER_NEXT] = after
+        after = table[at(after, WAITER_NEXT)]
+    table[at(source, WAITER_NEXT)] = after
     if before < 0:
-        mine[WAIT_FIRST] = source
+        crew[at(worker, WAIT_FIRST)] = source
     else:
-        table[before, WAITER_NEXT] = source
+        table[at(before, WAITER_NEXT)] = source
 
 
 @njit
-def unsend(board: Any, source: Any, node: Any) -> None:
+def give_back(node: Any, table: Any, taken: Any, now: Any) -> None:
     """Put a tuple back among those that its source has to send, in the order of the stream."""
-    nodes, table = board.node, board.source
-    seq = nodes[node, NODE_SEQ]
-    before = table[source, UNSENT_LAST] if table[source, UNSENT_FIRST] >= 0 else np.int64(-1)
-    if before >= 0 and nodes[before, NODE_SEQ] < seq:
-        nodes[before, NODE_NEXT] = node
-        nodes[node, NODE_NEXT] = -1
-        table[source, UNSENT_LAST] = node
-        return
+    seq = node[at(taken, NODE_SEQ)]
+    source = node[at(taken, NODE_SOURCE)]
     before = np.int64(-1)
-    after = table[source, UNSENT_FIRST]
-    while after >= 0 and nodes[after, NODE_SEQ] < seq:
+    after = table[at(source, UNSENT)]
+    while after >= 0 and node[at(after, NODE_SEQ)] < seq:
         before = after
-        after = nodes[after, NODE_NEXT]
-    nodes[node, NODE_NEXT] = after
+        after = node[at(after, NODE_NEXT)]
+    node[at(taken, NODE_NEXT)] = after
     if before < 0:
-        table[source, UNSENT_FIRST] = node
+        table[at(source, UNSENT)] = taken
     else:
-        nodes[before, NODE_NEXT] = node
-    if after < 0:
-        table[source, UNSENT_LAST] = node
+        node[at(before, NODE_NEXT)] = taken
+    table[at(source, SINCE)] = now
 
 
 @njit
@@ -288,107 +378,99 @@ def forget_dropped(board: Any, rows: Any, now: Any) -> None:
     """Note as dropped the tuples that reached a full worker by now."""
     meta, node = board.meta, board.node
     first = meta[DOOMED_FIRST]
-    while first >= 0 and node[first, NODE_REACHED] <= now:
-        following = node[first, NODE_NEXT]
-        rows[node[first, NODE_SEQ] & (rows.shape[0] - 1), ROW_STATUS] = DROPPED
-        node[first, NODE_NEXT] = meta[FREE]
+    while first >= 0 and node[at(first, NODE_REACHED)] <= now:
+        following = node[at(first, NODE_NEXT)]
+        rows[row_of(rows, node[at(first, NODE_SEQ)], ROW_STATUS)] = DROPPED
+        node[at(first, NODE_NEXT)] = meta[FREE]
         meta[FREE] = first
         first = following
     meta[DOOMED_FIRST] = first
 
 
 @njit
-def refill_ready(board: Any) -> None:
-    """Find anew which sources may choose now: all that have a tuple to send and do not wait for a place."""
-    board.meta[READY] = 0
-    for source in range(board.source.shape[0]):
-        first = board.source[source, UNSENT_FIRST]
-        if first >= 0 and board.source[source, WAITING] < 0:
-            push_ready(board, board.node[first, NODE_SEQ], np.int64(source))
-
-
-@njit
-def forget_waiters(board: Any, worker: Any) -> None:
+def forget_waiters(board: Any, worker: Any, now: Any) -> None:
     """Let the sources that wait for a place on a worker choose anew: it takes nothing any more."""
-    mine, table = board.worker[worker], board.source
-    source = mine[WAIT_FIRST]
+    crew, table = board.worker, board.source
+    source = crew[at(worker, WAIT_FIRST)]
     while source >= 0:
-        node = table[source, WAITING]
-        table[source, WAITING] = -1
-        unsend(board, source, node)
-        source = table[source, WAITER_NEXT]
-    mine[WAIT_FIRST] = -1
-    mine[WAIT_LAST] = -1
-    refill_ready(board)
+        waiting = table[at(source, WAITING)]
+        table[at(source, WAITING)] = -1
+        give_back(board.node, table, waiting, now)
+        source = table[at(source, WAITER_NEXT)]
+    crew[at(worker, WAIT_FIRST)] = -1
+    crew[at(worker, WAIT_LAST)] = -1
+    first = crew[at(worker, SENT_FIRST)]
+    set_next(board.time, board.who, worker, board.node[at(first, NODE_FINISH)] if first >= 0 else np.int64(NEVER))
 
 
 @njit
 def crash(board: Any, worker: Any, now: Any) -> Any:
     """Take all tuples away from a worker that crashes, but those that have finished: their nodes, int64[k]."""
-    node, mine, meta = board.node, board.worker[worker], board.meta
+    node, crew, meta = board.node, board.worker, board.meta
     count = 0
-    taken = mine[SENT_FIRST]
+    taken = crew[at(worker, SENT_FIRST)]
     while taken >= 0:
         count += 1
-        taken = node[taken, NODE_NEXT]
+        taken = node[at(taken, NODE_NEXT)]
     doomed = meta[DOOMED_FIRST]
     while doomed >= 0:
-        count += node[doomed, NODE_START] == worker
-        doomed = node[doomed, NODE_NEXT]
+        count += node[at(doomed, NODE_START)] == worker
+        doomed = node[at(doomed, NODE_NEXT)]
     lost = np.empty(count, dtype=np.int64)
     count = 0
-    taken = mine[SENT_FIRST]
-    kept_last = np.int64(-1)
-    kept_first = np.int64(-1)
+    taken = crew[at(worker, SENT_FIRST)]
+    kept = np.int64(-1)
+    crew[at(worker, SENT_FIRST)] = -1
     while taken >= 0:
-        following = node[taken, NODE_NEXT]
-        if node[taken, NODE_FINISH] <= now:
+        following = node[at(taken, NODE_NEXT)]
+        if node[at(taken, NODE_FINISH)] <= now:
             # It finishes at this very instant, and will be told so.
-            if kept_first < 0:
-                kept_first = taken
+            if kept < 0:
+                crew[at(worker, SENT_FIRST)] = taken
             else:
-                node[kept_last, NODE_NEXT] = taken
-            node[taken, NODE_NEXT] = -1
-            kept_last = taken
+                node[at(kept, NODE_NEXT)] = taken
+            node[at(taken, NODE_NEXT)] = -1
+            kept = taken
         else:
             lost[count] = taken
             count += 1
         taken = following
-    mine[SENT_FIRST] = kept_first
-    mine[SENT_LAST] = kept_last
-    mine[UNSTARTED] = -1
-    mine[QUEUED] = 0
+    crew[at(worker, SENT_LAST)] = kept
+    crew[at(worker, UNSTARTED)] = -1
+    crew[at(worker, QUEUED)] = 0
     before = np.int64(-1)
     doomed = meta[DOOMED_FIRST]
     while doomed >= 0:
-        following = node[doomed, NODE_NEXT]
-        if node[doomed, NODE_START] == worker:
+        following = node[at(doomed, NODE_NEXT)]
+        if node[at(doomed, NODE_START)] == worker:
             lost[count] = doomed
             count += 1
             if before < 0:
                 meta[DOOMED_FIRST] = following
             else:
-                node[before, NODE_NEXT] = following
+                node[at(before, NODE_NEXT)] = following
         else:
             before = doomed
         doomed = following
     meta[DOOMED_LAST] = before
-    set_next(board, worker, node[kept_first, NODE_FINISH] if kept_first >= 0 else np.int64(NEVER))
     return lost[:count]
 
 
 @njit
-def lose(board: Any, rows: Any, lost: Any, closed: Any) -> None:
-    """Give lost tuples up: note it in their rows, free their nodes, and if `closed` the places at their sources."""
+def lose(board: Any, rows: Any, lost: Any, most: Any) -> None:
+    """Give lost tuples up: note it in their rows, free their nodes.
+
+    In a closed loop, where sources have at most `most` tuples pending (else 0), they free their places.
+    """
     node, table = board.node, board.source
     for taken in lost:
-        rows[node[taken, NODE_SEQ] & (rows.shape[0] - 1), ROW_STATUS] = LOST
-        if closed:
-            source = node[taken, NODE_SOURCE]
-            table[source, PENDING] -= 1
-            if table[source, WAITING] < 0:
-                source_opens(board, source)
-        node[taken, NODE_NEXT] = board.meta[FREE]
+        rows[row_of(rows, node[at(taken, NODE_SEQ)], ROW_STATUS)] = LOST
+        if most > 0:
+            source = node[at(taken, NODE_SOURCE)]
+            table[at(source, PENDING)] -= 1
+            if table[at(source, WAITING)] < 0:
+                source_opens(table, board.meta, source)
+        node[at(taken, NODE_NEXT)] = board.meta[FREE]
         board.meta[FREE] = taken
 
 
@@ -396,8 +478,8 @@ def lose(board: Any, rows: Any, lost: Any, closed: Any) -> None:
 def settle(board: Any, rows: Any) -> None:
     """Note of all tuples that were sent that they will finish: nothing can be lost any more."""
     node = board.node
-    for worker in range(board.worker.shape[0]):
-        taken = board.worker[worker, SENT_FIRST]
+    for worker in range(board.worker.shape[0] // WIDTH):
+        taken = board.worker[at(worker, SENT_FIRST)]
         while taken >= 0:
-            rows[node[taken, NODE_SEQ] & (rows.shape[0] - 1), ROW_STATUS] = FINISHED
-            taken = node[taken, NODE_NEXT]
+            rows[row_of(rows, node[at(taken, NODE_SEQ)], ROW_STATUS)] = FINISHED
+            taken = node[at(taken, NODE_NEXT)]

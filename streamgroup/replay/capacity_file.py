@@ -16,7 +16,7 @@ from streamgroup.cluster.distribution import parse_distribution
 from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_change
 from streamgroup.replay.options import ReplayOptions
 
-__all__ = ["CapacityFile", "read_capacity_file", "with_capacity"]
+__all__ = ["CapacityFile", "with_capacity"]
 
 
 def _text(value: object) -> object:
@@ -90,7 +90,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 }
 
 
-def read_capacity_file(path: str | Path) -> CapacityFile:
+def _read(path: str | Path) -> CapacityFile:
     """Read and check a file; UsageError with the file, and the line where it is known, for whatever is wrong in it.
 
     A `key_cost` is given from the folder of the file.
@@ -151,7 +151,7 @@ def with_capacity(options: ReplayOptions) -> ReplayOptions:
         raise UsageError("--service and --key-cost exclude each other", _ONE)
     if options.capacity is None:
         return options
-    made = read_capacity_file(options.capacity)
+    made = _read(options.capacity)
     costs = {"service", "key_cost"} if options.service is not None or options.key_cost is not None else set()
     open_ones = {
         name: value

@@ -29,6 +29,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba
 from numba.core import config, types
 from numba.core.errors import NumbaError
@@ -55,6 +56,10 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 # The rooms that compiled code comes from.
 _COMPILED = ("cluster", "groupings", "kernels", "replay")
+# Comparisons that select one of two values stay without a branch: which one wins is a coin that no processor can
+# predict, and LLVM would turn them back into branches (the ordered loop is half as fast then). Once per process.
+llvm.set_option("", "-x86-cmov-converter=0")
+
 _KEPT_CACHES = 6
 _KEPT_SECONDS = 86_400
 

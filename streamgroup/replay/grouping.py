@@ -40,6 +40,8 @@ class RunningGrouping:
                 f"-g {selection.name}: this grouping does not say what happens when workers join, leave or crash",
                 "give its state a method workers_changed(self, change, context)",
             )
+        # The largest state of a source, where it is a number that only changes of workers change.
+        self.most_entries = 0
         self._take(state)
 
     def _take(self, state: Any) -> None:
@@ -47,6 +49,8 @@ class RunningGrouping:
         self.hooks = Interpreted(state) if self._interpreted else state
         entries = getattr(state, "state_entries", None)
         self.entries: I64 | None = entries if isinstance(entries, np.ndarray) else None
+        if isinstance(entries, int):
+            self.most_entries = max(self.most_entries, entries)
         self.choices: I64 | None = getattr(state, "choices", None)
         self.detector: I64 | None = getattr(state, "detector_entries", None)
 

@@ -47,13 +47,6 @@ class KeyCost:
     base_ns: I64 | None
     by_worker: F64 | None
 
-    @property
-    def longest_ns(self) -> int:
-        """Give the largest of all costs."""
-        table = self.base_ns if self.by_worker is None else self.by_worker
-        assert table is not None
-        return int(table.max())
-
     def mean_ns(self, count: I64, workers: int) -> Fraction | list[Fraction]:
         """Give the mean cost of a tuple, exactly, by the count of each key: one, or one for each of the first workers.
 

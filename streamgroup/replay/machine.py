@@ -28,7 +28,8 @@ class Edge(NamedTuple):
     """The edge of the job: sources, network and control delay in ns, and the service model.
 
     `free` int64[n] is when each worker that there can ever be is done. `cost` and `speed` float64[1], float64[n] take
-    what the grouping sees of a tuple whose cost and speed vary (else None); `sees` says that it sees any of these.
+    what the grouping sees of a tuple whose cost and speed vary (else None); `sees` says that it sees any of these, `equal` that all tuples cost the
+    same on a worker.
     """
 
     sources: int
@@ -39,6 +40,7 @@ class Edge(NamedTuple):
     cost: NDArray[np.float64] | None
     speed: NDArray[np.float64] | None
     sees: bool
+    equal: bool
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -82,6 +84,10 @@ class FastMachine:
         self._varies = members.most > members.ever or members.next_time() < NEVER or members.next_index() >= 0
         self.seconds = 0.0
 
+    # Queues are not counted here: how long they were follows from the longest wait, if at all.
+    counts_queues = False
+    queue_max: int | None = None
+
     def chunk(self, ready: Ready, log: loop.Log | None) -> None:
         """Send the tuples of a chunk; the window that is open at its end stays open."""
         size = len(ready.arrival)
@@ -101,7 +107,7 @@ class FastMachine:
         end = len(last.arrival)
         self._span(last, None, end, end, np.full(1, end, dtype=np.int64), self._recorder)
         while self._members.next_time() <= int(self._edge.free.max()):
-            self._change(self._members.next_time(), last.offset + end, NEVER)
+            self._change(self._members.next_time(), last.offset + end, -1)
 
     def _spans(self, ready: Ready, log: loop.Log | None, begin: int, end: int, ends: I64, recorder: Recorder) -> None:
         """Stop at each change of the workers between two places of a chunk."""
@@ -114,8 +120,8 @@ class FastMachine:
             if place is None:
                 return
             arrives = int(ready.arrival[place])
-            now = min(self._members.next_time(), arrives)
-            self._change(now, ready.offset + place, arrives)
+            now, pointer = min(self._members.next_time(), arrives), ready.offset + place
+            self._change(now, pointer, pointer if arrives <= now else -1)
             begin, first = place, False
 
     def _next_change(self, ready: Ready, begin: int, end: int) -> int | None:
@@ -129,8 +135,8 @@ class FastMachine:
             place = min(place, max(index - ready.offset, begin))
         return place if place < end else None
 
-    def _change(self, now: int, pointer: int, arrives: int) -> None:
-        for event in self._members.due(now, pointer, arrives):
+    def _change(self, now: int, pointer: int, index: int) -> None:
+        for event in self._members.due(now, index):
             self._grouping.change(self._members.apply(event, now, pointer))
 
     def _span(self, ready: Ready, log: loop.Log | None, begin: int, end: int, ends: I64, recorder: Recorder) -> None:
@@ -154,7 +160,7 @@ class FastMachine:
                 ready.arrival, ready.key, ready.cost, ready.source, ends, rows, log,
                 grouping.choices, grouping.entries, grouping.detector,
                 edge.cost if ready.cost is not None else None, edge.speed,
-                self._members.alive if self._varies else None, edge.service if ready.cost is None else None,
+                self._members.alive if self._varies else None, edge.service if edge.equal else None,
             )  # fmt: skip
             self.seconds += time.perf_counter() - begun
             if why == loop.DONE:

@@ -188,7 +188,7 @@ def end_window(row: Any, meters: Any, pairs: Any, rows: Any, service: Any) -> No
     state[NEW_PAIRS] = 0
 
 
-@njit
+@njit(forceinline=True)
 def _touch(meters: Any, pairs: Any, key: Any, worker: Any) -> None:
     seen = pairs.touch(key, worker)
     if seen != 0:
@@ -211,7 +211,7 @@ def measure(
 ) -> Any:
     """Measure the tuples `begin`..`end - 1`, whose rows in `board` are not open; return where it stopped.
 
-    `board` int64[capacity, 8] holds the row of tuple i at i mod capacity (a power of two); `hot` int64[capacity] (the
+    `board` int64[8 capacity] holds the row of tuple i at i mod capacity (a power of two), eight columns each; `hot` int64[capacity] (the
     choices allowed to a hot tuple, else 0) and `entries` int64[capacity] (of the detector) are None without a detector.
     `ends` int64[windows] are the tuples before which windows end. `again` int64[k, 2] are deliveries that were lost and
     made again: tuple and worker, in order of tuples. `full_at` int64[2]: the window and the delivery to go on with;
@@ -219,7 +219,9 @@ def measure(
     """
     window, state = meters.window, meters.state
     window_histogram, worker_histogram = meters.window_histogram, meters.worker_histogram
-    mask = board.shape[0] - 1
+    mask = board.shape[0] // ROW_COLUMNS - 1
+    shortest, longest = state[LAT_MIN], state[LAT_MAX]
+    last_finish = state[LAST_FINISH]
     ended, repeated = full_at[0], full_at[1]
     i = begin
     while True:
@@ -230,27 +232,30 @@ def measure(
             upto = min(i + _BLOCK, stop)
             more = upto - i + again.shape[0] - repeated
             if pairs.is_full(more):
+                state[LAT_MIN], state[LAT_MAX], state[LAST_FINISH] = shortest, longest, last_finish
                 full_at[0], full_at[1] = ended, repeated
                 return i
             for j in range(i, upto):
-                row = board[np.uint64(j & mask)]
-                status = row[ROW_STATUS]
+                row = (j & mask) * ROW_COLUMNS
+                status = board[np.uint64(row + ROW_STATUS)]
                 if status == DROPPED:
                     state[DROPPED_TUPLES] += 1
                     continue
-                w = np.uint64(row[ROW_WORKER])
+                w = np.uint64(board[np.uint64(row + ROW_WORKER)])
                 if status == LOST:
                     state[LOST_TUPLES] += 1
                     window[w, TUPLES] += 1
                 else:
-                    latency = row[ROW_FINISH] - row[ROW_ARRIVAL]
+                    latency = board[np.uint64(row + ROW_FINISH)] - board[np.uint64(row + ROW_ARRIVAL)]
                     account(window, window_histogram, worker_histogram, w, latency)
                     window[w, SERVED] += 1
-                    window[w, BUSY] += row[ROW_FINISH] - row[ROW_START]
-                    window[w, WAIT_MAX] = max(window[w, WAIT_MAX], row[ROW_START] - row[ROW_REACHED])
-                    state[LAST_FINISH] = max(state[LAST_FINISH], row[ROW_FINISH])
-                    state[LAT_MIN] = min(state[LAT_MIN], latency)
-                    state[LAT_MAX] = max(state[LAT_MAX], latency)
+                    window[w, BUSY] += board[np.uint64(row + ROW_FINISH)] - board[np.uint64(row + ROW_START)]
+                    window[w, WAIT_MAX] = max(
+                        window[w, WAIT_MAX], board[np.uint64(row + ROW_START)] - board[np.uint64(row + ROW_REACHED)]
+                    )
+                    last_finish = max(last_finish, board[np.uint64(row + ROW_FINISH)])
+                    shortest = min(shortest, latency)
+                    longest = max(longest, latency)
                 if hot is not None:
                     allowed = hot[j & mask]
                     if allowed > 0:
@@ -259,18 +264,20 @@ def measure(
                         state[HOT_CHOICES] += allowed
                         state[CHOICES_MAX] = max(state[CHOICES_MAX], allowed)
             for j in range(i, upto):
-                row = board[np.uint64(j & mask)]
+                row = (j & mask) * ROW_COLUMNS
                 while repeated < again.shape[0] and again[repeated, 0] == j:
                     window[again[repeated, 1], TUPLES] += 1
-                    _touch(meters, pairs, row[ROW_KEY], again[repeated, 1])
+                    _touch(meters, pairs, board[np.uint64(row + ROW_KEY)], again[repeated, 1])
                     repeated += 1
-                if row[ROW_STATUS] != DROPPED:
-                    _touch(meters, pairs, row[ROW_KEY], row[ROW_WORKER])
+                if board[np.uint64(row + ROW_STATUS)] != DROPPED:
+                    _touch(meters, pairs, board[np.uint64(row + ROW_KEY)], board[np.uint64(row + ROW_WORKER)])
             i = upto
+        state[LAT_MIN], state[LAT_MAX], state[LAST_FINISH] = shortest, longest, last_finish
         if ended < ends.shape[0] and ends[ended] == stop:
             if entries is not None and stop > 0:
                 rows.detector[ended] = entries[(stop - 1) & mask]
             end_window(ended, meters, pairs, rows, None)
+            shortest, longest = state[LAT_MIN], state[LAT_MAX]
             ended += 1
         elif stop == end:
             break

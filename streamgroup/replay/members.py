@@ -66,13 +66,17 @@ class Members:
         """Give the tuple before which the next event comes that has one, -1 if none has."""
         return min((event.index for event in self._events if event.index is not None), default=-1)
 
-    def due(self, now: int, pointer: int, arrives: int) -> list[Event]:
-        """Take the events due at `now`: all tuples before `pointer` have arrived, that one does at `arrives`."""
+    def indexes(self) -> list[int]:
+        """Give the tuples before which events come."""
+        return [event.index for event in self._events if event.index is not None]
+
+    def due(self, now: int, index: int) -> list[Event]:
+        """Take the events that are due at `now`, and before the tuple `index` (-1: those by time alone)."""
         found = [
             event
             for event in self._events
             if (event.time_ns is not None and event.time_ns <= now)
-            or (event.index is not None and event.index <= pointer and arrives <= now)
+            or (event.index is not None and event.index <= index)
         ]
         self._events = [event for event in self._events if event not in found]
         return sorted(found, key=lambda event: event.number)

@@ -42,8 +42,7 @@ class Queues(NamedTuple):
 
 @njit
 def _first_open(rows: Any, begin: Any, end: Any) -> Any:
-    mask = rows.shape[0] - 1
-    while begin < end and rows[begin & mask, measure.ROW_STATUS] != measure.OPEN:
+    while begin < end and rows[boards.row_of(rows, begin, measure.ROW_STATUS)] != measure.OPEN:
         begin += 1
     return begin
 
@@ -66,20 +65,27 @@ class OrderedMachine:
         windows: WindowRule,
         span: tuple[int, int],
         sink: Sink,
+        *,
+        dealt: bool,
     ) -> None:
         self._run, self._count = run, count
         self._grouping, self._edge, self._queues = grouping, edge, queues
         self._members, self._recorder, self._windows = members, recorder, windows
         self._warmup, self._tuples = span
         self._sink = sink
-        self._board = boards.make_board(edge.sources, members.most)
-        self._rows = np.zeros((_ROWS, measure.ROW_COLUMNS), dtype=np.int64)
+        self._board = boards.make_board(edge.sources, members.most, dealt=dealt)
+        self._stream: boards.Stream | None = None
+        self._last_of = np.full(edge.sources, -1, dtype=np.int64)
+        self._rows = np.zeros(_ROWS * measure.ROW_COLUMNS, dtype=np.int64)
         self._hot = None if grouping.choices is None else np.zeros(_ROWS, dtype=np.int64)
         self._entries = None if grouping.detector is None else np.zeros(_ROWS, dtype=np.int64)
         self._cost_of: NDArray[Any] | None = None
         self._due = np.zeros((members.events + 1, 2), dtype=np.int64)
         # Deliveries that were lost and made again: tuple and worker.
         self._again = np.zeros((0, 2), dtype=np.int64)
+        # Of tuples before which workers change: when they arrive, and whether the one before arrives with them.
+        self._index_arrives: dict[int, tuple[int, bool]] = {}
+        self._last_arrival = -1
         self.first_measured: int | None = None
         setup = np.zeros(ordered.SETUP, dtype=np.int64)
         setup[ordered.DELAY], setup[ordered.LIMIT] = edge.delay, queues.capacity
@@ -91,22 +97,22 @@ class OrderedMachine:
         self.seconds = 0.0
 
     @property
+    def counts_queues(self) -> bool:
+        """Tell whether queues are counted: where they have a limit."""
+        return self._queues.capacity > 0
+
+    @property
     def queue_max(self) -> int | None:
         """Give the longest queue, where queues were counted."""
         return int(self._board.meta[boards.QUEUE_MAX]) if self._queues.capacity else None
 
     def chunk(self, ready: Ready) -> None:
         """Send the tuples of a chunk; after the last one, all that is still to happen happens."""
-        size, setup = len(ready.key), self._setup
-        if ready.cost is not None and self._cost_of is None:
-            self._cost_of = np.zeros(len(self._board.node), dtype=ready.cost.dtype)
-        setup[ordered.BEGIN], setup[ordered.END], setup[ordered.OFFSET] = 0, size, ready.offset
-        setup[ordered.LAST_CHUNK] = ready.offset + size == self._tuples
+        self._load(ready)
+        costs, dealt = ready.cost is not None, ready.source is None
         while True:
-            setup[ordered.CHANGE_AT] = self._members.next_time()
-            setup[ordered.CHANGE_BEFORE] = self._members.next_index()
-            why = self._call(ready)
-            arrived = ready.offset + int(setup[ordered.BEGIN])
+            self._name_change()
+            why = self._call(costs=costs, dealt=dealt)
             if why in (ordered.MORE, ordered.DONE):
                 break
             if why == ordered.FULL_NODES:
@@ -114,14 +120,59 @@ class OrderedMachine:
                 if self._cost_of is not None:
                     self._cost_of = np.concatenate([self._cost_of, np.zeros_like(self._cost_of)])
             elif why == ordered.FULL_ROWS:
-                if self._measure(arrived) < len(self._rows) // 4:
-                    self._more_rows(arrived)
+                if self._measure() < self._capacity // 4:
+                    self._more_rows()
             elif why == ordered.CHANGE:
-                self._change(arrived)
+                self._change()
             elif why == ordered.NO_WORKER:
-                raise no_worker(self._grouping, self._members, int(setup[ordered.FAULT]))
+                raise no_worker(self._grouping, self._members, int(self._setup[ordered.FAULT]))
             else:
-                raise too_late(int(setup[ordered.FAULT]))
+                raise too_late(int(self._setup[ordered.FAULT]))
+
+    @property
+    def _table(self) -> I64:
+        """Give the rows as a table."""
+        return self._rows.reshape(-1, measure.ROW_COLUMNS)
+
+    @property
+    def _capacity(self) -> int:
+        return len(self._rows) // measure.ROW_COLUMNS
+
+    def _unsent(self) -> int:
+        """Give the first tuple of the stream that may be needed still."""
+        if self._queues.max_pending:
+            return int(self._setup[ordered.ARRIVED])
+        end = int(self._setup[ordered.END])
+        tuples = self._board.source.reshape(-1, boards.WIDTH)[:, boards.NEXT_TUPLE]
+        return int(np.where(tuples < 0, end, tuples).min(initial=end))
+
+    def _load(self, ready: Ready) -> None:
+        setup, size = self._setup, len(ready.key)
+        end = ready.offset + size
+        if self._stream is None:
+            capacity = 1 << max(size - 1, 1).bit_length()
+            cost = None if ready.cost is None else ready.cost.dtype
+            self._stream = boards.make_stream(cost, dealt=ready.source is None, capacity=capacity)
+            self._cost_of = None if cost is None else np.zeros(len(self._board.node) // boards.WIDTH, dtype=cost)
+        first = self._unsent()
+        # The last tuple that was read bounds the next one of a source.
+        first = max(min(first, ready.offset - 1), 0)
+        while end - first > len(self._stream.key):
+            self._stream = boards.grown_stream(self._stream, first, ready.offset)
+        setup[ordered.LAST_CHUNK] = end == self._tuples
+        setup[ordered.END] = end
+        if not self._queues.max_pending:
+            for index in self._members.indexes():
+                if ready.offset <= index < end:
+                    place = index - ready.offset
+                    at = int(ready.arrival[place])
+                    before = int(ready.arrival[place - 1]) if place else self._last_arrival
+                    self._index_arrives[index] = at, at == before
+            self._last_arrival = int(ready.arrival[-1])
+        boards.load(
+            self._board, self._stream, self._last_of, ready.offset, ready.arrival, ready.key, ready.cost, ready.source,
+            setup[ordered.LAST_CHUNK], np.int64(self._queues.max_pending > 0),
+        )  # fmt: skip
 
     def finish(self) -> None:
         """Measure what is left and end the last window."""
@@ -133,46 +184,81 @@ class OrderedMachine:
             self._take(begin, end)
         self._measure_windows(self._tuples, self._tuples, np.array([self._tuples]), self._again[:0])
 
-    def _call(self, ready: Ready) -> int:
+    def _call(self, *, costs: bool, dealt: bool) -> int:
         edge, grouping = self._edge, self._grouping
         begun = time.perf_counter()
         why = self._run(
-            grouping.hooks, edge.service, self._board, self._cost_of, self._rows, self._hot, self._entries, edge.free,
-            self._members.alive, self._due, self._recorder.meters.state, self._setup,
-            ready.arrival, ready.key, ready.cost, ready.source, grouping.choices, grouping.entries, grouping.detector,
-            edge.cost if ready.cost is not None else None, edge.speed, True if grouping.hears else None,
+            grouping.hooks, edge.service, self._board, self._stream, self._cost_of, self._rows, self._hot,
+            self._entries, edge.free, self._members.alive, self._due, self._recorder.meters.state, self._setup,
+            True if dealt else None, grouping.choices, grouping.entries, grouping.detector,
+            edge.cost if costs else None, edge.speed, True if grouping.hears else None,
         )  # fmt: skip
         self.seconds += time.perf_counter() - begun
         return why
 
-    def _more_rows(self, arrived: int) -> None:
+    def _more_rows(self) -> None:
         first = int(self._setup[ordered.ROWS_FROM])
-        self._rows = boards.grown_rows(self._rows, first, arrived)
+        end = first + self._capacity
+        self._rows = boards.grown_rows(self._table, first, end).reshape(-1)
         if self._hot is not None:
-            self._hot = boards.grown_rows(self._hot, first, arrived)
+            self._hot = boards.grown_rows(self._hot, first, end)
         if self._entries is not None:
-            self._entries = boards.grown_rows(self._entries, first, arrived)
+            self._entries = boards.grown_rows(self._entries, first, end)
 
-    def _change(self, arrived: int) -> None:
+    def _name_change(self) -> None:
+        """Tell the loop when workers change next."""
+        setup, index = self._setup, self._members.next_index()
+        at = self._members.next_time()
+        setup[ordered.TIE_BEFORE], setup[ordered.BY_TIE] = measure.NEVER, 0
+        if 0 <= index < setup[ordered.END]:
+            if self._queues.max_pending:
+                setup[ordered.TIE_BEFORE] = index
+            else:
+                arrives, tied = self._index_arrives[index]
+                if tied:
+                    setup[ordered.TIE_AT], setup[ordered.TIE_BEFORE] = arrives, index
+                else:
+                    at = min(at, arrives)
+        setup[ordered.CHANGE_AT] = at
+
+    def _change(self) -> None:
         """Let the workers change: what was on one that crashed is lost or chosen anew."""
         setup, board = self._setup, self._board
-        now = int(setup[ordered.NOW])
-        for event in self._members.due(now, arrived, int(setup[ordered.ARRIVES])):
-            change = self._members.apply(event, now, arrived)
+        now, index = int(setup[ordered.NOW]), -1
+        if setup[ordered.BY_TIE]:
+            index = int(setup[ordered.TIE_BEFORE])
+        elif not self._queues.max_pending:
+            index = max((i for i, (at, tied) in self._index_arrives.items() if at <= now and not tied), default=-1)
+        pointer = index if setup[ordered.BY_TIE] else self._arrived(now)
+        for event in self._members.due(now, index):
+            change = self._members.apply(event, now, pointer)
             for worker in change.left:
                 boards.forget_dropped(board, self._rows, now - 1)
                 if event.kind == "crash":
                     self._lose(boards.crash(board, worker, now), worker, now)
-                boards.forget_waiters(board, worker)
+                boards.forget_waiters(board, worker, now)
             self._grouping.change(change)
         if not self._members.crashes and not setup[ordered.FIRM]:
             # Nothing more can be lost: what was sent will finish.
             setup[ordered.FIRM] = 1
             boards.forget_dropped(board, self._rows, measure.NEVER)
             boards.settle(board, self._rows)
+        boards.turn_all(
+            board, self._stream, setup[ordered.END], setup[ordered.LAST_CHUNK],
+            np.int64(self._queues.max_pending > 0),
+        )  # fmt: skip
+
+    def _arrived(self, now: int) -> int:
+        """Count the tuples that arrived before a time."""
+        if self._queues.max_pending:
+            return int(self._setup[ordered.ARRIVED])
+        assert self._stream is not None
+        items = np.arange(self._unsent(), int(self._setup[ordered.END]))
+        waiting = self._stream.arrival[items & (len(self._stream.arrival) - 1)]
+        return int(items[0] if len(items) else self._setup[ordered.END]) + int(np.searchsorted(waiting, now))
 
     def _lose(self, lost: I64, worker: int, now: int) -> None:
-        node = self._board.node
+        node = self._board.node.reshape(-1, boards.WIDTH)
         lost = lost[np.argsort(node[lost, boards.NODE_SEQ], kind="stable")]
         if not self._queues.redeliver:
             boards.lose(self._board, self._rows, lost, self._queues.max_pending > 0)
@@ -188,33 +274,43 @@ class OrderedMachine:
         self._again = np.concatenate([self._again, again.astype(np.int64)])
         self._again = self._again[np.argsort(self._again[:, 0], kind="stable")]
 
-    def _measure(self, arrived: int) -> int:
+    def _measure(self) -> int:
         """Measure the tuples that are certain; tell how many they were."""
         now = int(self._setup[ordered.NOW])
         boards.forget_dropped(self._board, self._rows, now - 1)
         begin = int(self._setup[ordered.ROWS_FROM])
-        end = int(_first_open(self._rows, begin, arrived))
+        end = int(_first_open(self._rows, begin, begin + self._capacity))
         if begin < end:
             self._take(begin, end)
         return end - begin
 
     def _take(self, begin: int, end: int) -> None:
-        rows = self._rows[np.arange(begin, end) & (len(self._rows) - 1)]
+        """Hand over tuples, in pieces whose rows lie together."""
+        size = self._capacity
+        while begin < end:
+            place = begin & (size - 1)
+            upto = min(end, begin + size - place)
+            self._take_piece(begin, self._table[place : place + upto - begin])
+            begin = upto
         self._setup[ordered.ROWS_FROM] = end
+
+    def _take_piece(self, begin: int, rows: I64) -> None:
+        end = begin + len(rows)
         again = self._again[self._again[:, 0] < end]
-        self._sink(begin, rows, again)
         self._again = self._again[len(again) :]
+        self._sink(begin, rows, again)
         first = max(begin, self._warmup)
-        if first >= end:
-            return
-        arrival = rows[first - begin :, measure.ROW_ARRIVAL].copy()
-        if self.first_measured is None:
-            self.first_measured = int(arrival[0])
-        place, number = self._windows.begins(first - self._warmup, arrival - self.first_measured)
-        ends = self._recorder.begin_windows(first, place, number, arrival) + first
-        again = again[again[:, 0] >= self._warmup]
-        self._recorder.redelivered += len(again)
-        self._measure_windows(first, end, ends, again)
+        if first < end:
+            arrival = rows[first - begin :, measure.ROW_ARRIVAL]
+            if self.first_measured is None:
+                self.first_measured = int(arrival[0])
+            since = arrival - self.first_measured if self._windows.width_ns is not None else arrival
+            place, number = self._windows.begins(first - self._warmup, since)
+            ends = self._recorder.begin_windows(first, place, number, arrival) + first
+            again = again[again[:, 0] >= self._warmup]
+            self._recorder.redelivered += len(again)
+            self._measure_windows(first, end, ends, again)
+        rows[:, measure.ROW_STATUS] = measure.OPEN
 
     def _measure_windows(self, begin: int, end: int, ends: I64, again: I64) -> None:
         recorder = self._recorder

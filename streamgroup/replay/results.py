@@ -38,7 +38,7 @@ class Results:
         self._constant = constant_ns
         self.count = key_count if warmup == 0 else key_count.copy()
         self.work = 0
-        self.longest = constant_ns or 0
+        self.longest = 0
         self.finished: dict[int, int] | None = {} if width_ns is not None else None
         self.first_arrival: int | None = None
         self.last_arrival = 0
@@ -70,6 +70,7 @@ class Results:
             self.count -= np.bincount(ready.key[: ready.skip], minlength=len(self.count))
         if ready.cost is None:
             self.work += (self._constant or 0) * (size - ready.skip)
+            self.longest = self._constant or 0
         elif ready.skip < size:
             cost = np.rint(ready.cost[ready.skip :]).astype(np.int64)
             self.work += (int((cost >> 20).sum()) << 20) + int((cost & 0xFFFFF).sum())

@@ -103,6 +103,7 @@ class _Replay:
             cost=self._cost if "cost" in self._sees else None,
             speed=self._speed if "slowdown" in self._sees and varies else None,
             sees=bool(self._sees),
+            equal=isinstance(self.service, ConstantCost),
         )
         self.recorder = Recorder(
             trace.keys, most, self.free,
@@ -209,6 +210,7 @@ class _Replay:
             self._function(measure.measure, "any"),
             self.grouping, self.edge, self.plan.queues, self.members, self.recorder, self.windows,
             (self.warmup, self.trace.tuples), sink,
+            dealt=self.plan.options.source_assignment == "shuffle",
         )  # fmt: skip
 
     def _drive(
@@ -246,15 +248,16 @@ class _Replay:
                     progress(len(ready.key))
         finally:
             chunks.close()
-            results.close()
         assert ready is not None
         return ready
 
-    def outcome(self, results: Results, seconds: float, queue_max: int | None, begun: float) -> Outcome:
+    def outcome(self, results: Results, machine: FastMachine | OrderedMachine, begun: float) -> Outcome:
         """Put together what was found."""
         plan, trace, grouping, members = self.plan, self.trace, self.grouping, self.members
         options = plan.options
         totals = self.recorder.totals()
+        accepted = bool(self.recorder.meters.total[:, measure.TUPLES].any())
+        queue_max = machine.queue_max if accepted else None
         first = results.first_arrival
         assert first is not None
         last = totals.last_finish if totals.last_finish is not None else results.last_arrival
@@ -300,12 +303,12 @@ class _Replay:
             state_entry_bytes=getattr(state, "state_entry_bytes", None),
             control_messages=grouping.number("control_messages") - self._sent_before[0],
             control_bytes=grouping.number("control_bytes") - self._sent_before[1],
-            loop_seconds=seconds,
+            loop_seconds=machine.seconds,
             total_seconds=time.perf_counter() - begun,
             measured=trace.tuples - self.warmup,
             steady=steady,
             queue_max=queue_max,
-            queue_known=queue_max is not None or not (constant and not members.changes and not self.is_ordered),
+            queue_known=machine.counts_queues or not constant or members.changes or self.is_ordered,
             dropped=totals.dropped,
             lost=totals.lost,
             redelivered=totals.redelivered,
@@ -314,9 +317,9 @@ class _Replay:
 
     def _source_state(self, largest: int) -> int | None:
         entries = getattr(self.grouping.state, "state_entries", None)
-        if entries is None or isinstance(entries, int):
-            return entries
-        return largest
+        if entries is None:
+            return None
+        return self.grouping.most_entries if isinstance(entries, int) else largest
 
 
 class _Reached(Exception):
@@ -375,7 +378,6 @@ def replay(
     one = _Replay(trace, plan, _warmup(trace, plan, interpreted=interpreted), interpreted=interpreted)
     results = one.results(log_directory)
     feed = one.feed()
-    if one.is_ordered:
-        machine = one.ordered(feed, results, progress)
-        return one.outcome(results, machine.seconds, machine.queue_max, begun)
-    return one.outcome(results, one.fast(feed, results, progress).seconds, None, begun)
+    with contextlib.closing(results):
+        machine = (one.ordered if one.is_ordered else one.fast)(feed, results, progress)
+    return one.outcome(results, machine, begun)

@@ -96,14 +96,12 @@ def latencies_of(records: list[Record]) -> list[int]:
 
 
 def wait_ahead(record: Record, run: Run) -> int | None:
-    """How long the tuple waits for those before it, seen at the worker; its longest, if it came to several."""
-    waits = [delivery.wait_ns for delivery in record.deliveries if delivery.wait_ns is not None]
-    return max(waits, default=None)
+    """How long a tuple that finished waited for those before it, seen as it reached the worker."""
+    return record.deliveries[-1].wait_ns if record.status == "finished" else None
 
 
 def longest_wait(records: list[Record], run: Run) -> int | None:
-    waits = [wait_ahead(r, run) for r in records]
-    return max((wait for wait in waits if wait is not None), default=None)
+    return max((wait_ahead(r, run) for r in finished_of(records)), default=None)
 
 
 def longest_queue(run: Run, measured: list[Record], queues_known: bool | None) -> int | None:

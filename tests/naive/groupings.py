@@ -178,4 +178,4 @@ class FullKnowledge(Grouping):
         self.work += [smallest_of_survivors(self.work, change) for _ in change.joined]
 
     def state_entries(self) -> int:
-        return 0 if self.backlog else len(self.work)
+        return 0 if self.backlog else self.most_live

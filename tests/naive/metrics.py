@@ -120,10 +120,11 @@ def lower_bound(run: Run, measured: list[Record]) -> Fraction | None:
     """No assignment is faster. None where speeds or workers change, workers differ in costs, or some are dropped."""
     table = run.options.key_cost
     by_worker = table is not None and any(isinstance(row, tuple) for row in table)
-    if not run.options.steady or by_worker or any(r.status != "finished" for r in measured):
+    changed = len(run.lives) > run.options.workers or any(life.ended_ns is not None for life in run.lives)
+    if not run.options.steady or changed or by_worker or any(r.status != "finished" for r in measured):
         return None
-    costs = [Fraction(r.work_ns) for r in measured]
-    return max(sum(costs) / sum(1 / s for s in run.slowdown), max(costs) * min(run.slowdown))
+    costs = [round(r.work_ns) for r in measured]
+    return max(Fraction(sum(costs)) / sum(1 / s for s in run.slowdown), max(costs) * min(run.slowdown))
 
 
 def latency_metrics(latencies: list[int]) -> dict[str, Any]:

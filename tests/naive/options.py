@@ -58,8 +58,8 @@ class Options:
 
     @property
     def steady(self) -> bool:
-        """Neither speeds, once it has begun, nor workers change."""
-        return not (self.speed_jitter or self.changes or any(place[1] != 0 for place, _ in self.slowdown_at))
+        """Speeds do not change once it has begun."""
+        return not (self.speed_jitter or any(place[1] != 0 for place, _ in self.slowdown_at))
 
 
 def slowdowns(given: Any, workers: int) -> list[Fraction]:

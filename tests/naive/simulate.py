@@ -122,6 +122,10 @@ class Simulation:
         if self.times is not None:
             if self.times[seq] > self.now:
                 return False
+            change = self.due_change(emitting=True)
+            if change is not None:
+                self.apply(*change)
+                return True
             self.arrive(seq, source_for(seq, self.keys[seq], self.options))
             return True
         source = self.emitting_source(seq)
@@ -244,10 +248,13 @@ class Simulation:
     def due_change(self, emitting: bool = False) -> tuple[int, Change] | None:
         """The first change that is due now: joins, leaves, crashes, each in the order given.
 
-        One given by a tuple is due when the tuple before has arrived and this one comes now.
+        One given by a tuple is due when the tuple before has arrived and this one comes now: before all else of the
+        instant, unless the tuple before came at the same; then, as in a closed loop, right before the tuple.
         """
         seq = len(self.tuples)
-        comes = emitting if self.times is None else seq < len(self.keys) and self.times[seq] == self.now
+        comes = emitting
+        if self.times is not None and seq < len(self.keys) and self.times[seq] == self.now:
+            comes = emitting or seq == 0 or self.times[seq - 1] < self.now
         due = []
         for number, change in self.changes:
             if change.at[0] == "time":

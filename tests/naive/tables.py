@@ -9,6 +9,7 @@ from tests.naive.counting import (
     grouped,
     latencies_of,
     loads_of,
+    longest_wait,
     pairs_of,
     use_of,
     window_imbalance,
@@ -72,8 +73,8 @@ def worker_rows(run: Run, measured: list[Record]) -> list[dict[str, Any]]:
     loads, busy = loads_of(measured, len(run.lives)), busy_of(measured, len(run.lives))
     rows = []
     for worker, use in enumerate(use_of(run, measured)):
-        latencies = latencies_of([r for r in measured if r.worker == worker])
-        accepted = [(r.key, d.wait_ns) for r in measured for d in r.deliveries if d.worker == worker]
+        own = [r for r in measured if r.worker == worker]
+        latencies = latencies_of(own)
         rows.append(
             {
                 "worker": worker,
@@ -82,10 +83,10 @@ def worker_rows(run: Run, measured: list[Record]) -> list[dict[str, Any]]:
                 "tail_tuples": None,
                 "busy_s": as_float(busy[worker], SECOND),
                 "utilization": as_float(use),
-                "keys": len({key for key, _ in accepted}),
+                "keys": len({r.key for r in measured for delivery in r.deliveries if delivery.worker == worker}),
                 "latency_mean_ms": milliseconds(mean_of_known(latencies)),
                 "latency_p99_ms": rank(latencies, Fraction(99, 100)),
-                "backlog_max_ms": milliseconds(max((w for _, w in accepted if w is not None), default=None)),
+                "backlog_max_ms": milliseconds(longest_wait(own, run)),
             }
         )
     return rows

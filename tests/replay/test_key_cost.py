@@ -56,7 +56,6 @@ def test_parquet_by_key(trace: Trace, tmp_path: Path) -> None:
         assert made.base_ns is not None
         assert made.base_ns.tolist() == [3500, 0, 4000, 2000]
         assert not made.base_ns.flags.writeable
-        assert made.longest_ns == 4000
         assert made.mean_ns(trace.dictionary().count, 3) == Fraction(4 * 3500 + 0 + 2 * 4000 + 2000, 10)
 
 
@@ -103,7 +102,6 @@ def test_by_worker(texts: Trace, tmp_path: Path) -> None:
     assert made.by_worker is not None
     assert made.by_worker.tolist() == [[0, 1000], [10_000, 11_000], [20_000, 21_000]]
     assert made.by_worker.dtype == np.float64
-    assert made.longest_ns == 21_000
     count = texts.dictionary().count
     assert made.mean_ns(count, 2) == [Fraction(20_000 + 20_000, 6), Fraction(3000 + 22_000 + 21_000, 6)]
     assert made.mean_ns(count, 1) == [Fraction(40_000, 6)]
