@@ -15,7 +15,6 @@ from streamgroup.cluster.service import (
     TracedCost,
     VaryingCost,
     capacity,
-    constant_cost,
     make_service,
 )
 from streamgroup.cluster.speeds import Speeds, make_speeds
@@ -54,7 +53,7 @@ def test_steady_speeds_and_halves_to_even() -> None:
     part = make_service(steady, 5)
     assert part.service_ns.tolist() == [2, 8, 6, 5]
     # A float product: 0.1 is a little over one tenth, so 5 x 0.1 is 0.5 only after rounding, which goes to even.
-    assert constant_cost(5, [Fraction(1, 10), Fraction(1)]).service_ns.tolist() == [0, 5]
+    assert make_service(speeds("0.1,1"), 5).service_ns.tolist() == [0, 5, 0, 5]
     traced = make_service(steady, None)
     assert [int(traced.service(worker, 0, 5, 0, 0)) for worker in range(4)] == [2, 8, 6, 5]
 
