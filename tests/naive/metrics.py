@@ -44,6 +44,7 @@ __all__ = [
     "imbalance",
     "latencies_of",
     "loads_of",
+    "lower_bound",
     "metrics",
     "nearest_rank",
     "pairs_of",
