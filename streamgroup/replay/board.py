@@ -10,7 +10,17 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.replay.measure import DROPPED, FINISHED, LOST, NEVER, ROW_STATUS
+from streamgroup.replay.measure import (
+    DROPPED,
+    LOST,
+    NEVER,
+    ROW_ARRIVAL,
+    ROW_COLUMNS,
+    ROW_FINISH,
+    ROW_START,
+    ROW_WHO,
+    packed,
+)
 
 __all__ = [
     "AVAILABLE",
@@ -46,6 +56,7 @@ __all__ = [
     "Board",
     "Stream",
     "at",
+    "certain",
     "crash",
     "forget_dropped",
     "forget_waiters",
@@ -57,14 +68,17 @@ __all__ = [
     "lose",
     "make_board",
     "make_stream",
+    "note_sent",
     "row_of",
     "set_next",
     "set_turn",
     "settle",
     "source_opens",
     "source_shuts",
+    "take_finished",
     "turn_all",
     "wait_for_place",
+    "write_row",
 ]
 
 # Columns of a node, a tuple that waits or is being served.
@@ -78,6 +92,7 @@ __all__ = [
     NEXT_TUPLE, SINCE, UNSENT, WAITING, WAITING_SINCE, WAITER_NEXT, PENDING, MAY_EMIT,
 ) = range(8)  # fmt: skip
 # Columns of a worker: its tuples in order, the first that has not started, how many have not, the sources that wait.
+# Where nothing asks what has finished, only those that have not started are kept.
 SENT_FIRST, SENT_LAST, UNSTARTED, QUEUED, WAIT_FIRST, WAIT_LAST = range(6)
 # Places in `meta`: first free node; in a closed loop how many sources may emit and where to look for the lowest; the
 # longest queue; first and last tuple on its way to be dropped; redeliveries done.
@@ -91,10 +106,10 @@ WIDTH = 8
 class Board(NamedTuple):
     """The state of the edge between two events.
 
-    `node` int64[8 capacity] holds tuples, `source` int64[8 sources], `worker` int64[8 workers], eight columns a row. Two
-    tournaments say what comes next: `time` and `who` int64[2 L] over the workers' events (L a power of two, leaves from
-    L on, the winner at 1, ties to the lower worker), `turn` int64[4 x 2 L] over the sources' next tuples: time, tuple,
-    source. `meta` int64[8].
+    `node` int64[8 capacity] holds tuples, `source` int64[8 sources], `worker` int64[8 workers], eight columns a row.
+    Two tournaments say what comes next: `time` and `who` int64[2 L] over the workers' events (L a power of two, leaves
+    from L on, the winner at 1, ties to the lower worker), `turn` int64[4 x 2 L] over the sources' next tuples: time,
+    tuple, source. `meta` int64[8].
     """
 
     node: NDArray[np.int64]
@@ -199,7 +214,7 @@ def at(row: Any, column: Any) -> Any:
 @njit(forceinline=True)
 def row_of(rows: Any, seq: Any, column: Any) -> Any:
     """Give the place of a column of tuple `seq` in the flat table of rows."""
-    return np.uint64(((seq * WIDTH) & (rows.shape[0] - 1)) + column)
+    return np.uint64(((seq * ROW_COLUMNS) & (rows.shape[0] - 1)) + column)
 
 
 @njit(forceinline=True)
@@ -328,6 +343,42 @@ def source_shuts(table: Any, meta: Any, source: Any) -> None:
         meta[AVAILABLE] -= 1
 
 
+@njit(forceinline=True)
+def note_sent(board: Any, worker: Any, key: Any, reached: Any, start: Any, finish: Any) -> None:
+    """Remember a tuple that was sent until it finishes; there must be a free node."""
+    node, crew, meta = board.node, board.worker, board.meta
+    taken = meta[FREE]
+    meta[FREE] = node[at(taken, NODE_NEXT)]
+    node[at(taken, NODE_KEY)] = key
+    node[at(taken, NODE_REACHED)] = reached
+    node[at(taken, NODE_START)] = start
+    node[at(taken, NODE_FINISH)] = finish
+    node[at(taken, NODE_NEXT)] = -1
+    if crew[at(worker, SENT_FIRST)] < 0:
+        crew[at(worker, SENT_FIRST)] = taken
+        set_next(board.time, board.who, worker, finish)
+    else:
+        node[at(crew[at(worker, SENT_LAST)], NODE_NEXT)] = taken
+    crew[at(worker, SENT_LAST)] = taken
+
+
+@njit(forceinline=True)
+def take_finished(board: Any) -> Any:
+    """Take the tuple that finishes next, of equal ones that of the lower worker: the worker and the node it was."""
+    node, crew, meta = board.node, board.worker, board.meta
+    worker = board.who[1]
+    taken = crew[at(worker, SENT_FIRST)]
+    following = node[at(taken, NODE_NEXT)]
+    crew[at(worker, SENT_FIRST)] = following
+    node[at(taken, NODE_NEXT)] = meta[FREE]
+    meta[FREE] = taken
+    then = np.int64(NEVER)
+    if following >= 0:
+        then = node[at(following, NODE_FINISH)]
+    set_next(board.time, board.who, worker, then)
+    return worker, taken
+
+
 @njit
 def wait_for_place(table: Any, crew: Any, worker: Any, source: Any, node: Any, now: Any) -> None:
     """Let a source wait at a worker that is full: places go in order of waiting time, then of sources."""
@@ -373,6 +424,25 @@ def give_back(node: Any, table: Any, taken: Any, now: Any) -> None:
     table[at(source, SINCE)] = now
 
 
+@njit(forceinline=True)
+def certain(node: Any, rows: Any, waits: Any, worker: Any, taken: Any, first: Any) -> None:
+    """Note that a tuple will finish, and of tuples from `first` on how long it waits: `waits` int64[workers]."""
+    seq = node[at(taken, NODE_SEQ)]
+    rows[row_of(rows, seq, ROW_FINISH)] = node[at(taken, NODE_FINISH)]
+    if seq >= first:
+        place = np.uint64(worker)
+        waits[place] = max(waits[place], node[at(taken, NODE_START)] - node[at(taken, NODE_REACHED)])
+
+
+@njit(forceinline=True)
+def write_row(node: Any, rows: Any, worker: Any, taken: Any) -> None:
+    """Note to whom a tuple was sent, and when it starts."""
+    seq = node[at(taken, NODE_SEQ)]
+    rows[row_of(rows, seq, ROW_WHO)] = packed(node[at(taken, NODE_KEY)], worker, node[at(taken, NODE_SOURCE)])
+    rows[row_of(rows, seq, ROW_ARRIVAL)] = node[at(taken, NODE_ARRIVAL)]
+    rows[row_of(rows, seq, ROW_START)] = node[at(taken, NODE_START)]
+
+
 @njit
 def forget_dropped(board: Any, rows: Any, now: Any) -> None:
     """Note as dropped the tuples that reached a full worker by now."""
@@ -380,7 +450,7 @@ def forget_dropped(board: Any, rows: Any, now: Any) -> None:
     first = meta[DOOMED_FIRST]
     while first >= 0 and node[at(first, NODE_REACHED)] <= now:
         following = node[at(first, NODE_NEXT)]
-        rows[row_of(rows, node[at(first, NODE_SEQ)], ROW_STATUS)] = DROPPED
+        rows[row_of(rows, node[at(first, NODE_SEQ)], ROW_FINISH)] = DROPPED
         node[at(first, NODE_NEXT)] = meta[FREE]
         meta[FREE] = first
         first = following
@@ -464,7 +534,7 @@ def lose(board: Any, rows: Any, lost: Any, most: Any) -> None:
     """
     node, table = board.node, board.source
     for taken in lost:
-        rows[row_of(rows, node[at(taken, NODE_SEQ)], ROW_STATUS)] = LOST
+        rows[row_of(rows, node[at(taken, NODE_SEQ)], ROW_FINISH)] = LOST
         if most > 0:
             source = node[at(taken, NODE_SOURCE)]
             table[at(source, PENDING)] -= 1
@@ -475,11 +545,11 @@ def lose(board: Any, rows: Any, lost: Any, most: Any) -> None:
 
 
 @njit
-def settle(board: Any, rows: Any) -> None:
-    """Note of all tuples that were sent that they will finish: nothing can be lost any more."""
+def settle(board: Any, rows: Any, waits: Any, first: Any) -> None:
+    """Note of all tuples that were sent that they will finish: nothing can be lost any more (see `certain`)."""
     node = board.node
     for worker in range(board.worker.shape[0] // WIDTH):
         taken = board.worker[at(worker, SENT_FIRST)]
         while taken >= 0:
-            rows[row_of(rows, node[at(taken, NODE_SEQ)], ROW_STATUS)] = FINISHED
+            certain(node, rows, waits, worker, taken, first)
             taken = node[at(taken, NODE_NEXT)]

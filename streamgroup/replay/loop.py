@@ -9,20 +9,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgroup.replay import board as boards
 from streamgroup.replay.measure import (
     BUSY,
     CHOICES_MAX,
     HEAD,
     HOT_CHOICES,
     HOT_TUPLES,
+    LAST_FINISH,
     LAT_MAX,
     LAT_MIN,
+    LOST_TUPLES,
     MAX_TIME_NS,
     NEW_PAIRS,
     NEXT_SOURCE,
     PAIRS,
     SERVED,
     SOURCE_STATE,
+    TUPLES,
     WAIT_MAX,
     account,
     end_window,
@@ -33,6 +37,7 @@ __all__ = [
     "DELAY",
     "DONE",
     "END",
+    "FULL_NODES",
     "FULL_PAIRS",
     "NO_WORKER",
     "OFFSET",
@@ -41,16 +46,17 @@ __all__ = [
     "SETUP",
     "SOURCES",
     "TOO_LATE",
+    "UNTIL",
     "Log",
     "run_chunk",
 ]
 
 # Why the loop came back.
-DONE, FULL_PAIRS, TOO_LATE, NO_WORKER = range(4)
+DONE, FULL_PAIRS, FULL_NODES, TOO_LATE, NO_WORKER = range(5)
 
 # Places in the `setup` of a call.
-BEGIN, END, OFFSET, SOURCES, DELAY, PLACE, ROW = range(7)
-SETUP = 7
+BEGIN, END, OFFSET, SOURCES, DELAY, PLACE, ROW, UNTIL = range(8)
+SETUP = 8
 
 
 class Log(NamedTuple):
@@ -82,15 +88,20 @@ def run_chunk(
     cost_now: Any,
     speed_now: Any,
     alive: Any,
+    dies: Any,
     equal: Any,
+    waiting: Any,
 ) -> Any:
     """Send tuples `setup[BEGIN]`..`setup[END] - 1` of the chunk through the grouping; return why it stopped.
 
-    `setup` int64[7]: begin (moved on to where it stopped), end, number of the chunk's first tuple, sources, network
-    delay, next window end, its row. `chosen` int64[B] takes the choices of B tuples: the sources choose for B tuples
-    before the workers serve them, which is faster and, where the grouping sees nothing of the workers, the same (else
-    B = 1). `alive` uint8[n] says which workers may be chosen, None where all may; `equal` is the service where all
-    tuples cost the same on a worker, else None; `cost_now` and `speed_now` take what the grouping sees of the tuple.
+    `setup` int64[8]: begin (moved on to where it stopped), end, number of the chunk's first tuple, sources, network
+    delay, next window end, its row, and until when to hear of finished tuples before the first one. `chosen` int64[B]
+    takes the choices of B tuples: the sources choose for B tuples before the workers serve them, which is faster and,
+    where the grouping neither sees nor hears anything of the workers, the same (else B = 1). `alive` uint8[n] says
+    which workers may be chosen, None where all may; `dies` int64[n] when each worker crashes: what would finish later
+    is lost (None: none does). `equal` is the service where all tuples cost the same on a worker, else None; `waiting`
+    is the board of tuples that have not finished, None unless the grouping hears of them. `cost_now` and `speed_now`
+    take what the grouping sees of the tuple.
     """
     begin = setup[BEGIN]
     offset = setup[OFFSET]
@@ -105,6 +116,19 @@ def run_chunk(
     source = state[NEXT_SOURCE]
     block = chosen.shape[0]
     workers = np.uint64(free.shape[0])
+    if waiting is not None:
+        while waiting.time[1] <= setup[UNTIL]:
+            heard = waiting.time[1]
+            grouping.tick(heard - 1)
+            done, taken = boards.take_finished(waiting)
+            node = waiting.node
+            grouping.executed(
+                done,
+                node[boards.at(taken, boards.NODE_KEY)],
+                node[boards.at(taken, boards.NODE_REACHED)],
+                node[boards.at(taken, boards.NODE_START)],
+                heard,
+            )
     while True:
         stop = setup[END]
         if place < ends.shape[0] and ends[place] <= stop:
@@ -118,12 +142,28 @@ def run_chunk(
             if pairs.is_full(block):
                 why = FULL_PAIRS
                 break
+            if waiting is not None and waiting.meta[boards.FREE] < 0:
+                why = FULL_NODES
+                break
             upto = min(i + block, stop)
             for j in range(i, upto):
                 now = arrivals[np.uint64(j)]
                 key = np.int64(keys[np.uint64(j)])
                 if source_of is not None:
                     source = np.int64(source_of[j])
+                if waiting is not None:
+                    while waiting.time[1] <= now:
+                        heard = waiting.time[1]
+                        grouping.tick(heard - 1)
+                        done, taken = boards.take_finished(waiting)
+                        node = waiting.node
+                        grouping.executed(
+                            done,
+                            node[boards.at(taken, boards.NODE_KEY)],
+                            node[boards.at(taken, boards.NODE_REACHED)],
+                            node[boards.at(taken, boards.NODE_START)],
+                            heard,
+                        )
                 if cost_now is not None:
                     cost_now[0] = costs[j]
                 if speed_now is not None:
@@ -160,7 +200,6 @@ def run_chunk(
                 reached = now + delay
                 idle_at = free[w]
                 start = max(idle_at, reached)
-                window[w, WAIT_MAX] = max(window[w, WAIT_MAX], idle_at - reached)
                 if costs is None:
                     duration = service.service(w, np.int64(keys[np.uint64(j)]), 0, offset + j, start)
                 else:
@@ -171,6 +210,17 @@ def run_chunk(
                     upto = j
                     break
                 free[w] = finish
+                if dies is not None:
+                    if finish > dies[w]:
+                        window[w, TUPLES] += 1
+                        state[LOST_TUPLES] += 1
+                        if log is not None:
+                            log.worker[j] = w
+                            log.start[j] = -1
+                            log.finish[j] = -1
+                        continue
+                    state[LAST_FINISH] = max(state[LAST_FINISH], finish)
+                window[w, WAIT_MAX] = max(window[w, WAIT_MAX], idle_at - reached)
                 latency = finish - now
                 account(window, window_histogram, worker_histogram, w, latency)
                 if equal is None:
@@ -178,6 +228,8 @@ def run_chunk(
                     window[w, SERVED] += 1
                 longest = max(longest, latency)
                 shortest = min(shortest, latency)
+                if waiting is not None:
+                    boards.note_sent(waiting, np.int64(w), np.int64(keys[np.uint64(j)]), reached, start, finish)
                 if log is not None:
                     log.worker[j] = w
                     log.start[j] = start

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, RunError
+from streamgroup.replay import board as boards
 from streamgroup.replay import loop
 from streamgroup.replay.feed import Ready
 from streamgroup.replay.grouping import RunningGrouping
@@ -28,8 +29,9 @@ class Edge(NamedTuple):
     """The edge of the job: sources, network and control delay in ns, and the service model.
 
     `free` int64[n] is when each worker that there can ever be is done. `cost` and `speed` float64[1], float64[n] take
-    what the grouping sees of a tuple whose cost and speed vary (else None); `sees` says that it sees any of these, `equal` that all tuples cost the
-    same on a worker.
+    what the grouping sees of a tuple whose cost and speed vary (else None); `sees` says that it sees any of these,
+    `equal` that all tuples cost the same on a worker. `dies` int64[n] is when each worker will crash, None where none
+    does.
     """
 
     sources: int
@@ -41,6 +43,7 @@ class Edge(NamedTuple):
     speed: NDArray[np.float64] | None
     sees: bool
     equal: bool
+    dies: I64 | None
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -80,7 +83,9 @@ class FastMachine:
         self._members = members
         self._recorder = recorder
         self._warm: Recorder | None = None
-        self._chosen = np.zeros(1 if edge.sees else _BLOCK, dtype=np.int64)
+        self._board = boards.make_board(1, members.most) if grouping.hears else None
+        self._last_arrival = -1
+        self._chosen = np.zeros(1 if edge.sees or grouping.hears else _BLOCK, dtype=np.int64)
         self._varies = members.most > members.ever or members.next_time() < NEVER or members.next_index() >= 0
         self.seconds = 0.0
 
@@ -101,13 +106,17 @@ class FastMachine:
             self._warm = None
             ends = self._recorder.begin_windows(ready.offset, ready.window_place, ready.window_number, ready.arrival)
             self._spans(ready, log, ready.skip, size, ends, self._recorder)
+        self._last_arrival = int(ready.arrival[-1])
 
     def finish(self, last: Ready) -> None:
         """End the last window, and let the workers change that do so while the last tuples are served."""
         end = len(last.arrival)
         self._span(last, None, end, end, np.full(1, end, dtype=np.int64), self._recorder)
-        while self._members.next_time() <= int(self._edge.free.max()):
+        free = self._edge.free if self._edge.dies is None else np.minimum(self._edge.free, self._edge.dies)
+        while self._members.next_time() <= int(free.max()):
+            self._hear(last, self._members.next_time() - 1)
             self._change(self._members.next_time(), last.offset + end, -1)
+        self._hear(last, NEVER - 1)
 
     def _spans(self, ready: Ready, log: loop.Log | None, begin: int, end: int, ends: I64, recorder: Recorder) -> None:
         """Stop at each change of the workers between two places of a chunk."""
@@ -121,8 +130,16 @@ class FastMachine:
                 return
             arrives = int(ready.arrival[place])
             now, pointer = min(self._members.next_time(), arrives), ready.offset + place
+            before = int(ready.arrival[place - 1]) if place else self._last_arrival
+            # What finishes at that instant comes first where the tuple before arrived at it, too.
+            self._hear(ready, now if before == now else now - 1)
             self._change(now, pointer, pointer if arrives <= now else -1)
             begin, first = place, False
+
+    def _hear(self, ready: Ready, until: int) -> None:
+        """Let a grouping with feedback hear of what finishes until then."""
+        if self._board is not None:
+            self._call(ready, None, 0, 0, np.zeros(0, dtype=np.int64), self._recorder, until)
 
     def _next_change(self, ready: Ready, begin: int, end: int) -> int | None:
         """Give the place before whose tuple the next change comes, if that is before `end`."""
@@ -148,10 +165,19 @@ class FastMachine:
                 self._call(ready, log, begin, stop, some, recorder)
             begin = stop
 
-    def _call(self, ready: Ready, log: loop.Log | None, begin: int, end: int, ends: I64, recorder: Recorder) -> None:
+    def _call(
+        self,
+        ready: Ready,
+        log: loop.Log | None,
+        begin: int,
+        end: int,
+        ends: I64,
+        recorder: Recorder,
+        until: int = -1,
+    ) -> None:
         edge, grouping = self._edge, self._grouping
         rows = blank_rows(len(ends), recorder.workers)
-        setup = np.array([begin, end, ready.offset, edge.sources, edge.delay, 0, 0], dtype=np.int64)
+        setup = np.array([begin, end, ready.offset, edge.sources, edge.delay, 0, 0, until], dtype=np.int64)
         ends = frozen(ends.copy())
         while True:
             begun = time.perf_counter()
@@ -160,13 +186,18 @@ class FastMachine:
                 ready.arrival, ready.key, ready.cost, ready.source, ends, rows, log,
                 grouping.choices, grouping.entries, grouping.detector,
                 edge.cost if ready.cost is not None else None, edge.speed,
-                self._members.alive if self._varies else None, edge.service if edge.equal else None,
+                self._members.alive if self._varies else None, edge.dies,
+                edge.service if edge.equal and edge.dies is None else None, self._board,
             )  # fmt: skip
             self.seconds += time.perf_counter() - begun
             if why == loop.DONE:
                 break
             if why == loop.FULL_PAIRS:
                 recorder.make_room()
+                continue
+            if why == loop.FULL_NODES:
+                assert self._board is not None
+                self._board = boards.grown_nodes(self._board)
                 continue
             seq = ready.offset + int(setup[loop.BEGIN])
             raise no_worker(grouping, self._members, seq) if why == loop.NO_WORKER else too_late(seq)

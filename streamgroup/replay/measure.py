@@ -17,7 +17,6 @@ __all__ = [
     "COLUMNS",
     "DROPPED",
     "DROPPED_TUPLES",
-    "FINISHED",
     "HEAD",
     "HOT_CHOICES",
     "HOT_TUPLES",
@@ -37,12 +36,8 @@ __all__ = [
     "ROW_ARRIVAL",
     "ROW_COLUMNS",
     "ROW_FINISH",
-    "ROW_KEY",
-    "ROW_REACHED",
-    "ROW_SOURCE",
     "ROW_START",
-    "ROW_STATUS",
-    "ROW_WORKER",
+    "ROW_WHO",
     "SERVED",
     "SOURCE_STATE",
     "STATE",
@@ -53,6 +48,7 @@ __all__ = [
     "account",
     "end_window",
     "measure",
+    "packed",
 ]
 
 MAX_TIME_NS = 1 << 62
@@ -69,12 +65,11 @@ COLUMNS = 8
 ) = range(11)  # fmt: skip
 STATE = 11
 
-# Columns of a tuple's row in the ordered loop; what became of it.
-(
-    ROW_ARRIVAL, ROW_KEY, ROW_SOURCE, ROW_WORKER, ROW_REACHED, ROW_START, ROW_FINISH, ROW_STATUS,
-) = range(8)  # fmt: skip
-ROW_COLUMNS = 8
-OPEN, FINISHED, LOST, DROPPED = range(4)
+# Columns of a tuple's row in the ordered loop: key, worker and source in one number (see `packed`), arrival, start and
+# finish, or what else became of it.
+ROW_WHO, ROW_ARRIVAL, ROW_START, ROW_FINISH = range(4)
+ROW_COLUMNS = 4
+OPEN, LOST, DROPPED = -1, -2, -3
 
 # Sums of latencies are high x 2^62 + low with 0 <= low < 2^62, so they never overflow.
 _CARRY = 1 << 62
@@ -112,6 +107,12 @@ class WindowRows(NamedTuple):
     pairs: NDArray[np.int64]
     served: NDArray[np.int64]
     detector: NDArray[np.int64]
+
+
+@njit(forceinline=True)
+def packed(key: Any, worker: Any, source: Any) -> Any:
+    """Pack a key (below 2^32), a worker and a source (below 2^16 each) into one number."""
+    return key | (worker << 32) | (source << 48)
 
 
 @njit(forceinline=True)
@@ -211,10 +212,11 @@ def measure(
 ) -> Any:
     """Measure the tuples `begin`..`end - 1`, whose rows in `board` are not open; return where it stopped.
 
-    `board` int64[8 capacity] holds the row of tuple i at i mod capacity (a power of two), eight columns each; `hot` int64[capacity] (the
-    choices allowed to a hot tuple, else 0) and `entries` int64[capacity] (of the detector) are None without a detector.
-    `ends` int64[windows] are the tuples before which windows end. `again` int64[k, 2] are deliveries that were lost and
-    made again: tuple and worker, in order of tuples. `full_at` int64[2]: the window and the delivery to go on with;
+    `board` int64[4 capacity] holds the row of tuple i at i mod capacity (a power of two); rows are left open. `hot`
+    int64[capacity] (the choices allowed to a hot tuple, else 0) and `entries` int64[capacity] (of the detector) are
+    None without a detector. `ends` int64[windows] are the tuples before which windows end. `again` int64[k, 2] are
+    deliveries that were lost and made again: tuple and worker, in order of tuples. `full_at` int64[2]: the window and
+    the delivery to go on with;
     it stops before `end` when the pairs need room.
     """
     window, state = meters.window, meters.state
@@ -237,25 +239,22 @@ def measure(
                 return i
             for j in range(i, upto):
                 row = (j & mask) * ROW_COLUMNS
-                status = board[np.uint64(row + ROW_STATUS)]
-                if status == DROPPED:
-                    state[DROPPED_TUPLES] += 1
-                    continue
-                w = np.uint64(board[np.uint64(row + ROW_WORKER)])
-                if status == LOST:
+                finish = board[np.uint64(row + ROW_FINISH)]
+                w = np.uint64((board[np.uint64(row + ROW_WHO)] >> 32) & 0xFFFF)
+                if finish >= 0:
+                    latency = finish - board[np.uint64(row + ROW_ARRIVAL)]
+                    account(window, window_histogram, worker_histogram, w, latency)
+                    window[w, SERVED] += 1
+                    window[w, BUSY] += finish - board[np.uint64(row + ROW_START)]
+                    last_finish = max(last_finish, finish)
+                    shortest = min(shortest, latency)
+                    longest = max(longest, latency)
+                elif finish == LOST:
                     state[LOST_TUPLES] += 1
                     window[w, TUPLES] += 1
                 else:
-                    latency = board[np.uint64(row + ROW_FINISH)] - board[np.uint64(row + ROW_ARRIVAL)]
-                    account(window, window_histogram, worker_histogram, w, latency)
-                    window[w, SERVED] += 1
-                    window[w, BUSY] += board[np.uint64(row + ROW_FINISH)] - board[np.uint64(row + ROW_START)]
-                    window[w, WAIT_MAX] = max(
-                        window[w, WAIT_MAX], board[np.uint64(row + ROW_START)] - board[np.uint64(row + ROW_REACHED)]
-                    )
-                    last_finish = max(last_finish, board[np.uint64(row + ROW_FINISH)])
-                    shortest = min(shortest, latency)
-                    longest = max(longest, latency)
+                    state[DROPPED_TUPLES] += 1
+                    continue
                 if hot is not None:
                     allowed = hot[j & mask]
                     if allowed > 0:
@@ -265,12 +264,14 @@ def measure(
                         state[CHOICES_MAX] = max(state[CHOICES_MAX], allowed)
             for j in range(i, upto):
                 row = (j & mask) * ROW_COLUMNS
+                who = board[np.uint64(row + ROW_WHO)]
                 while repeated < again.shape[0] and again[repeated, 0] == j:
                     window[again[repeated, 1], TUPLES] += 1
-                    _touch(meters, pairs, board[np.uint64(row + ROW_KEY)], again[repeated, 1])
+                    _touch(meters, pairs, who & 0xFFFFFFFF, again[repeated, 1])
                     repeated += 1
-                if board[np.uint64(row + ROW_STATUS)] != DROPPED:
-                    _touch(meters, pairs, board[np.uint64(row + ROW_KEY)], board[np.uint64(row + ROW_WORKER)])
+                if board[np.uint64(row + ROW_FINISH)] != DROPPED:
+                    _touch(meters, pairs, who & 0xFFFFFFFF, (who >> 32) & 0xFFFF)
+                board[np.uint64(row + ROW_FINISH)] = OPEN
             i = upto
         state[LAT_MIN], state[LAT_MAX], state[LAST_FINISH] = shortest, longest, last_finish
         if ended < ends.shape[0] and ends[ended] == stop:

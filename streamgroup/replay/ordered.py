@@ -14,20 +14,7 @@ import numpy as np
 from numba import njit
 
 from streamgroup.replay import board as b
-from streamgroup.replay.measure import (
-    FINISHED,
-    MAX_TIME_NS,
-    NEVER,
-    ROW_ARRIVAL,
-    ROW_FINISH,
-    ROW_KEY,
-    ROW_REACHED,
-    ROW_SOURCE,
-    ROW_START,
-    ROW_STATUS,
-    ROW_WORKER,
-    SOURCE_STATE,
-)
+from streamgroup.replay.measure import MAX_TIME_NS, NEVER, ROW_COLUMNS, SOURCE_STATE
 
 __all__ = [
     "ARRIVED",
@@ -44,6 +31,7 @@ __all__ = [
     "FULL_NODES",
     "FULL_ROWS",
     "LAST_CHUNK",
+    "LIGHT",
     "LIMIT",
     "MAX_PENDING",
     "MEASURED_FROM",
@@ -65,22 +53,26 @@ DONE, FULL_NODES, FULL_ROWS, TOO_LATE, NO_WORKER, MORE, CHANGE = range(7)
 # whether a full one drops, tuples a source may have pending or 0); the next membership change (its time if it comes
 # before all else of its instant; or the time and the tuple that it comes right before); the clock; in a closed loop
 # the next tuple; the first tuple whose row is still needed; whether nothing can be lost any more; redeliveries known;
-# from which tuple on the longest queue counts; the tuple at which something went wrong; and whether a change came
-# right before a tuple.
+# from which tuple on the longest queue counts; the tuple at which something went wrong; whether a change came right
+# before a tuple; and whether nothing asks what has finished.
 (
     END, LAST_CHUNK, DELAY, LIMIT, DROPS, MAX_PENDING, CHANGE_AT, TIE_AT, TIE_BEFORE, NOW, ARRIVED, ROWS_FROM, FIRM,
-    DUE_END, MEASURED_FROM, FAULT, BY_TIE,
-) = range(17)  # fmt: skip
-SETUP = 17
+    DUE_END, MEASURED_FROM, FAULT, BY_TIE, LIGHT,
+) = range(18)  # fmt: skip
+SETUP = 18
 
 
 @njit(forceinline=True)
-def _start(node: Any, crew: Any, worker: Any, now: Any) -> None:
+def _start(node: Any, crew: Any, meta: Any, worker: Any, now: Any, light: Any) -> None:
     """Take those tuples out of a worker's queue that have started by now."""
     first = crew[b.at(worker, b.UNSTARTED)]
     while first >= 0 and node[b.at(first, b.NODE_START)] <= now:
         crew[b.at(worker, b.QUEUED)] -= 1
-        first = node[b.at(first, b.NODE_NEXT)]
+        following = node[b.at(first, b.NODE_NEXT)]
+        if light:
+            node[b.at(first, b.NODE_NEXT)] = meta[b.FREE]
+            meta[b.FREE] = first
+        first = following
     crew[b.at(worker, b.UNSTARTED)] = first
 
 
@@ -90,6 +82,7 @@ def _accept(
     crew: Any,
     worker: Any,
     rows: Any,
+    waits: Any,
     setup: Any,
     service: Any,
     free: Any,
@@ -110,20 +103,15 @@ def _accept(
     node[b.at(taken, b.NODE_START)] = start
     node[b.at(taken, b.NODE_FINISH)] = finish
     node[b.at(taken, b.NODE_NEXT)] = -1
-    if crew[b.at(worker, b.SENT_FIRST)] < 0:
-        crew[b.at(worker, b.SENT_FIRST)] = taken
-    else:
-        node[b.at(crew[b.at(worker, b.SENT_LAST)], b.NODE_NEXT)] = taken
-    crew[b.at(worker, b.SENT_LAST)] = taken
-    rows[b.row_of(rows, seq, ROW_ARRIVAL)] = node[b.at(taken, b.NODE_ARRIVAL)]
-    rows[b.row_of(rows, seq, ROW_KEY)] = key
-    rows[b.row_of(rows, seq, ROW_SOURCE)] = node[b.at(taken, b.NODE_SOURCE)]
-    rows[b.row_of(rows, seq, ROW_WORKER)] = worker
-    rows[b.row_of(rows, seq, ROW_REACHED)] = reached
-    rows[b.row_of(rows, seq, ROW_START)] = start
-    rows[b.row_of(rows, seq, ROW_FINISH)] = finish
+    b.write_row(node, rows, worker, taken)
     if setup[FIRM]:
-        rows[b.row_of(rows, seq, ROW_STATUS)] = FINISHED
+        b.certain(node, rows, waits, worker, taken, setup[MEASURED_FROM])
+    if setup[LIGHT] == 0:
+        if crew[b.at(worker, b.SENT_FIRST)] < 0:
+            crew[b.at(worker, b.SENT_FIRST)] = taken
+        else:
+            node[b.at(crew[b.at(worker, b.SENT_LAST)], b.NODE_NEXT)] = taken
+        crew[b.at(worker, b.SENT_LAST)] = taken
     return finish
 
 
@@ -134,8 +122,15 @@ def _queue(node: Any, crew: Any, worker: Any, meta: Any, setup: Any, taken: Any,
         crew[b.at(worker, b.QUEUED)] += 1
         if crew[b.at(worker, b.UNSTARTED)] < 0:
             crew[b.at(worker, b.UNSTARTED)] = taken
+        elif setup[LIGHT]:
+            node[b.at(crew[b.at(worker, b.SENT_LAST)], b.NODE_NEXT)] = taken
+        if setup[LIGHT]:
+            crew[b.at(worker, b.SENT_LAST)] = taken
         if node[b.at(taken, b.NODE_SEQ)] >= setup[MEASURED_FROM]:
             meta[b.QUEUE_MAX] = max(meta[b.QUEUE_MAX], crew[b.at(worker, b.QUEUED)])
+    elif setup[LIGHT]:
+        node[b.at(taken, b.NODE_NEXT)] = meta[b.FREE]
+        meta[b.FREE] = taken
 
 
 @njit(forceinline=True)
@@ -153,13 +148,9 @@ def _next_of(node: Any, crew: Any, worker: Any) -> Any:
 def _doom(board: Any, rows: Any, setup: Any, worker: Any, taken: Any, now: Any) -> None:
     """Send a tuple to a worker that will be full when it gets there; until then it can still be lost."""
     node, meta = board.node, board.meta
-    seq = node[b.at(taken, b.NODE_SEQ)]
-    rows[b.row_of(rows, seq, ROW_ARRIVAL)] = node[b.at(taken, b.NODE_ARRIVAL)]
-    rows[b.row_of(rows, seq, ROW_KEY)] = node[b.at(taken, b.NODE_KEY)]
-    rows[b.row_of(rows, seq, ROW_SOURCE)] = node[b.at(taken, b.NODE_SOURCE)]
-    rows[b.row_of(rows, seq, ROW_WORKER)] = worker
     node[b.at(taken, b.NODE_REACHED)] = now + setup[DELAY]
     node[b.at(taken, b.NODE_START)], node[b.at(taken, b.NODE_FINISH)], node[b.at(taken, b.NODE_NEXT)] = worker, -1, -1
+    b.write_row(node, rows, worker, taken)
     if meta[b.DOOMED_FIRST] < 0:
         meta[b.DOOMED_FIRST] = taken
     else:
@@ -192,6 +183,7 @@ def run_ordered(
     stream: Any,
     cost_of: Any,
     rows: Any,
+    waits: Any,
     hot: Any,
     entries: Any,
     free: Any,
@@ -210,19 +202,20 @@ def run_ordered(
     """Send the tuples of the stream through the grouping, event by event; return why it stopped.
 
     `cost_of` (int64 or float64 [nodes]) keeps the costs of tuples on their way, None where all cost the same. `rows`
-    int64[8 capacity] takes the row of tuple i at i mod capacity, and `hot` and `entries` what the detector said of it
-    (None without one). `free` int64[n] is when each worker is done, `alive` uint8[n] who may be chosen, `due`
-    int64[crashes, 2] the time and first node of redeliveries. `state` int64[11] is `Meters.state`. `setup` int64[17]
-    (places above) is read and moved on. `dealt` is None unless sources take tuples in turn, `hears` unless the grouping
-    hears of finished tuples.
+    int64[4 capacity] takes the row of tuple i at i mod capacity, `waits` int64[n] the longest waits, and `hot` and
+    `entries` what the detector said of a tuple (None without one). `free` int64[n] is when each worker is done,
+    `alive` uint8[n] who may be chosen, `due` int64[crashes, 2] the time and first node of redeliveries. `state`
+    int64[11] is `Meters.state`. `setup` int64[18] (places above) is read and moved on. `dealt` is None unless sources
+    take tuples in turn, `hears` unless the grouping hears of finished tuples.
     """
     end = setup[END]
     last = setup[LAST_CHUNK]
     limit = setup[LIMIT]
+    light = setup[LIGHT]
     most_pending = setup[MAX_PENDING]
     closed = np.int64(most_pending > 0)
     sources = np.int64(board.source.shape[0] // b.WIDTH)
-    row_mask = rows.shape[0] // b.WIDTH - 1
+    row_mask = rows.shape[0] // ROW_COLUMNS - 1
     mask = stream.key.shape[0] - 1
     node, table, crew, meta = board.node, board.source, board.worker, board.meta
     time, who, turn = board.time, board.who, board.turn
@@ -282,7 +275,7 @@ def run_ordered(
             taken = crew[b.at(worker, b.SENT_FIRST)]
             while taken >= 0 and node[b.at(taken, b.NODE_FINISH)] <= now:
                 if crew[b.at(worker, b.UNSTARTED)] == taken:
-                    _start(node, crew, worker, now)
+                    _start(node, crew, meta, worker, now, light)
                 if hears is not None:
                     grouping.tick(now - 1)
                     grouping.executed(
@@ -293,7 +286,7 @@ def run_ordered(
                         node[b.at(taken, b.NODE_FINISH)],
                     )
                 if not setup[FIRM]:
-                    rows[b.row_of(rows, node[b.at(taken, b.NODE_SEQ)], ROW_STATUS)] = FINISHED
+                    b.certain(node, rows, waits, worker, taken, setup[MEASURED_FROM])
                 if closed == 1:
                     its = node[b.at(taken, b.NODE_SOURCE)]
                     table[b.at(its, b.PENDING)] -= 1
@@ -306,7 +299,7 @@ def run_ordered(
             crew[b.at(worker, b.SENT_FIRST)] = taken
             if crew[b.at(worker, b.WAIT_FIRST)] >= 0:
                 # Places go to the sources that wait for one.
-                _start(node, crew, worker, now)
+                _start(node, crew, meta, worker, now, light)
                 while crew[b.at(worker, b.WAIT_FIRST)] >= 0 and crew[b.at(worker, b.QUEUED)] < limit:
                     its_source = crew[b.at(worker, b.WAIT_FIRST)]
                     crew[b.at(worker, b.WAIT_FIRST)] = table[b.at(its_source, b.WAITER_NEXT)]
@@ -315,7 +308,7 @@ def run_ordered(
                     waited = table[b.at(its_source, b.WAITING)]
                     table[b.at(its_source, b.WAITING)] = -1
                     cost = cost_of[waited] if cost_of is not None else np.int64(0)
-                    if _accept(node, crew, worker, rows, setup, service, free, waited, cost, now) > MAX_TIME_NS:
+                    if _accept(node, crew, worker, rows, waits, setup, service, free, waited, cost, now) > MAX_TIME_NS:
                         why = TOO_LATE
                         break
                     _queue(node, crew, worker, meta, setup, waited, now)
@@ -386,24 +379,26 @@ def run_ordered(
             # Fullness is judged on arrival where full queues drop, else at the choice.
             if setup[DROPS]:
                 judged += setup[DELAY]
-            _start(node, crew, worker, judged)
+            _start(node, crew, meta, worker, judged, light)
             fits = crew[b.at(worker, b.QUEUED)] < limit
         if fits:
             idle = crew[b.at(worker, b.SENT_FIRST)] < 0
-            finish = _accept(node, crew, worker, rows, setup, service, free, taken, cost, now)
+            finish = _accept(node, crew, worker, rows, waits, setup, service, free, taken, cost, now)
             if finish > MAX_TIME_NS:
                 setup[FAULT] = seq
                 why = TOO_LATE
                 break
             if limit > 0:
                 _queue(node, crew, worker, meta, setup, taken, judged)
-            if idle:
+            if idle and light == 0:
                 b.set_next(time, who, worker, finish)
         elif setup[DROPS]:
             _doom(board, rows, setup, worker, taken, now)
         else:
             b.wait_for_place(table, crew, worker, source, taken, now)
-            b.set_next(time, who, worker, _next_of(node, crew, worker))
+            at_next = _next_of(node, crew, worker)
+            if at_next != time[np.uint64(worker + (time.shape[0] >> 1))]:
+                b.set_next(time, who, worker, at_next)
         if closed == 0 or table[b.at(source, b.UNSENT)] >= 0 or turn[4] <= now:
             b.set_turn(node, table, turn, stream.arrival, source, end, last, closed)
         if closed == 1:

@@ -21,11 +21,11 @@ __all__ = ["OrderedMachine", "Queues", "Sink"]
 
 I64 = NDArray[np.int64]
 # Rows that are kept for tuples which arrived and are not measured yet.
-_ROWS = 1 << 16
+_ROWS = 1 << 15
 # Rows of a window while it is measured: windows x workers.
 _WINDOW_CELLS = 1 << 20
 
-# Takes tuples in the order of the stream as they are certain: number of the first, their rows int64[k, 8], and the
+# Takes tuples in the order of the stream as they are certain: number of the first, their rows int64[k, 4], and the
 # deliveries of theirs that were lost and made again, int64[j, 2].
 Sink = Callable[[int, I64, I64], None]
 
@@ -42,7 +42,7 @@ class Queues(NamedTuple):
 
 @njit
 def _first_open(rows: Any, begin: Any, end: Any) -> Any:
-    while begin < end and rows[boards.row_of(rows, begin, measure.ROW_STATUS)] != measure.OPEN:
+    while begin < end and rows[boards.row_of(rows, begin, measure.ROW_FINISH)] != measure.OPEN:
         begin += 1
     return begin
 
@@ -76,9 +76,10 @@ class OrderedMachine:
         self._board = boards.make_board(edge.sources, members.most, dealt=dealt)
         self._stream: boards.Stream | None = None
         self._last_of = np.full(edge.sources, -1, dtype=np.int64)
-        self._rows = np.zeros(_ROWS * measure.ROW_COLUMNS, dtype=np.int64)
+        self._rows = np.full(_ROWS * measure.ROW_COLUMNS, measure.OPEN, dtype=np.int64)
         self._hot = None if grouping.choices is None else np.zeros(_ROWS, dtype=np.int64)
         self._entries = None if grouping.detector is None else np.zeros(_ROWS, dtype=np.int64)
+        self._waits = np.zeros(members.most, dtype=np.int64)
         self._cost_of: NDArray[Any] | None = None
         self._due = np.zeros((members.events + 1, 2), dtype=np.int64)
         # Deliveries that were lost and made again: tuple and worker.
@@ -93,6 +94,7 @@ class OrderedMachine:
         setup[ordered.MEASURED_FROM] = self._warmup
         setup[ordered.FIRM] = not members.crashes
         setup[ordered.FAULT] = -1
+        setup[ordered.LIGHT] = not (members.crashes or queues.max_pending or grouping.hears)
         self._setup = setup
         self.seconds = 0.0
 
@@ -176,6 +178,10 @@ class OrderedMachine:
 
     def finish(self) -> None:
         """Measure what is left and end the last window."""
+        while self._setup[ordered.LIGHT] and self._members.next_time() <= int(self._edge.free.max()):
+            # Where nothing asked what has finished, workers may still change until the last tuple is.
+            self._setup[ordered.NOW] = self._members.next_time()
+            self._change()
         boards.forget_dropped(self._board, self._rows, measure.NEVER)
         begin = int(self._setup[ordered.ROWS_FROM])
         end = _first_open(self._rows, begin, self._tuples)
@@ -183,12 +189,14 @@ class OrderedMachine:
         if begin < end:
             self._take(begin, end)
         self._measure_windows(self._tuples, self._tuples, np.array([self._tuples]), self._again[:0])
+        total = self._recorder.meters.total
+        total[:, measure.WAIT_MAX] = np.maximum(total[:, measure.WAIT_MAX], self._waits)
 
     def _call(self, *, costs: bool, dealt: bool) -> int:
         edge, grouping = self._edge, self._grouping
         begun = time.perf_counter()
         why = self._run(
-            grouping.hooks, edge.service, self._board, self._stream, self._cost_of, self._rows, self._hot,
+            grouping.hooks, edge.service, self._board, self._stream, self._cost_of, self._rows, self._waits, self._hot,
             self._entries, edge.free, self._members.alive, self._due, self._recorder.meters.state, self._setup,
             True if dealt else None, grouping.choices, grouping.entries, grouping.detector,
             edge.cost if costs else None, edge.speed, True if grouping.hears else None,
@@ -199,7 +207,11 @@ class OrderedMachine:
     def _more_rows(self) -> None:
         first = int(self._setup[ordered.ROWS_FROM])
         end = first + self._capacity
-        self._rows = boards.grown_rows(self._table, first, end).reshape(-1)
+        # Rows that are new are open.
+        table = np.full((2 * self._capacity, measure.ROW_COLUMNS), measure.OPEN, dtype=np.int64)
+        items = np.arange(first, end)
+        table[items & (2 * self._capacity - 1)] = self._table[items & (self._capacity - 1)]
+        self._rows = table.reshape(-1)
         if self._hot is not None:
             self._hot = boards.grown_rows(self._hot, first, end)
         if self._entries is not None:
@@ -233,7 +245,7 @@ class OrderedMachine:
         for event in self._members.due(now, index):
             change = self._members.apply(event, now, pointer)
             for worker in change.left:
-                boards.forget_dropped(board, self._rows, now - 1)
+                boards.forget_dropped(board, self._rows, now)
                 if event.kind == "crash":
                     self._lose(boards.crash(board, worker, now), worker, now)
                 boards.forget_waiters(board, worker, now)
@@ -242,7 +254,7 @@ class OrderedMachine:
             # Nothing more can be lost: what was sent will finish.
             setup[ordered.FIRM] = 1
             boards.forget_dropped(board, self._rows, measure.NEVER)
-            boards.settle(board, self._rows)
+            boards.settle(board, self._rows, self._waits, self._warmup)
         boards.turn_all(
             board, self._stream, setup[ordered.END], setup[ordered.LAST_CHUNK],
             np.int64(self._queues.max_pending > 0),
@@ -277,7 +289,7 @@ class OrderedMachine:
     def _measure(self) -> int:
         """Measure the tuples that are certain; tell how many they were."""
         now = int(self._setup[ordered.NOW])
-        boards.forget_dropped(self._board, self._rows, now - 1)
+        boards.forget_dropped(self._board, self._rows, now)
         begin = int(self._setup[ordered.ROWS_FROM])
         end = int(_first_open(self._rows, begin, begin + self._capacity))
         if begin < end:
@@ -310,7 +322,8 @@ class OrderedMachine:
             again = again[again[:, 0] >= self._warmup]
             self._recorder.redelivered += len(again)
             self._measure_windows(first, end, ends, again)
-        rows[:, measure.ROW_STATUS] = measure.OPEN
+        # Measuring leaves rows open for the tuples to come.
+        rows[: max(first - begin, 0), measure.ROW_FINISH] = measure.OPEN
 
     def _measure_windows(self, begin: int, end: int, ends: I64, again: I64) -> None:
         recorder = self._recorder

@@ -84,7 +84,7 @@ class Results:
         if log is None:
             return
         if self._writer is not None:
-            self._writer.write(ready.offset, ready.arrival, ready.key, log, None)
+            self._writer.write(ready.offset, ready.arrival, ready.key, log, log.finish >= 0)
         skip = ready.skip
         self._add_measured(
             ready.offset + skip, ready.arrival[skip:], ready.key[skip:], log.worker[skip:], log.finish[skip:],
@@ -93,28 +93,26 @@ class Results:
 
     def add_rows(self, offset: int, rows: I64, again: I64) -> None:
         """Add tuples from number `offset` on of the ordered loop; `again` are deliveries before the last ones."""
-        arrival, status = rows[:, measure.ROW_ARRIVAL].copy(), rows[:, measure.ROW_STATUS]
+        arrival = rows[:, measure.ROW_ARRIVAL]
         skip = min(max(self._warmup - offset, 0), len(rows))
         if skip < len(rows) and self.first_arrival is None:
             self.first_arrival = int(arrival[skip])
         self.last_arrival = int(arrival[-1])
         if not self.wants_tuples:
             return
-        worker = rows[:, measure.ROW_WORKER].astype(np.int32)
-        finish = rows[:, measure.ROW_FINISH].copy()
+        arrival, finish = arrival.copy(), rows[:, measure.ROW_FINISH].copy()
+        who = rows[:, measure.ROW_WHO]
+        worker = (who >> 32 & 0xFFFF).astype(np.int32)
         if self._writer is not None:
-            source = rows[:, measure.ROW_SOURCE].astype(np.int32)
+            source = (who >> 48 & 0xFFFF).astype(np.int32)
             log = Log(source, worker, rows[:, measure.ROW_START].copy(), finish)
-            key = rows[:, measure.ROW_KEY].astype(np.uint32)
-            self._writer.write(offset, arrival, key, log, status == measure.FINISHED)
+            self._writer.write(offset, arrival, (who & 0xFFFFFFFF).astype(np.uint32), log, finish >= 0)
         if skip == len(rows):
             return
-        accepted = np.where(status == measure.DROPPED, np.int32(-1), worker)
-        finish = np.where(status == measure.FINISHED, finish, -1)
+        accepted = np.where(finish == measure.DROPPED, np.int32(-1), worker)
         repeated = again[again[:, 0] >= offset + skip] - np.array([offset + skip, 0])
-        self._add_measured(
-            offset + skip, arrival[skip:], rows[skip:, measure.ROW_KEY], accepted[skip:], finish[skip:], repeated
-        )
+        key = who[skip:] & 0xFFFFFFFF
+        self._add_measured(offset + skip, arrival[skip:], key, accepted[skip:], finish[skip:], repeated)
 
     def _add_measured(
         self, offset: int, arrival: I64, key: NDArray[Any], worker: NDArray[Any], finish: I64, again: I64

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.errors import DataError, RunError, UsageError
+from streamgroup.cluster.membership import Event
 from streamgroup.cluster.service import MAX_SERVICE_NS, ConstantCost, make_service
 from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing
@@ -68,6 +69,44 @@ def _tuples_before(trace: Trace, plan: Plan, at_ns: int) -> int:
     return before
 
 
+def _places(trace: Trace, plan: Plan) -> list[tuple[int, int, Event]]:
+    """Tell before which tuple and when each event comes, in order, in an open loop: known without a run."""
+    arrivals = _arrivals(trace, plan)
+    assert arrivals is not None
+    place = dict.fromkeys((event.number for event in plan.events), trace.tuples)
+    when = {event.number: event.time_ns or 0 for event in plan.events}
+    column = "timestamp" if plan.arrivals.name == "trace" else "key_id"
+    for batch in trace.batches((column,)):
+        rows = batch.timestamp if batch.timestamp is not None else batch.key_id
+        assert rows is not None
+        arrival = arrivals.chunk(batch.offset, batch.timestamp, len(rows))
+        for event in plan.events:
+            if event.time_ns is not None:
+                here = int(np.searchsorted(arrival, event.time_ns, side="left"))
+                place[event.number] = min(
+                    place[event.number], batch.offset + here if here < len(rows) else trace.tuples
+                )
+            elif event.index is not None and batch.offset <= event.index < batch.offset + len(rows):
+                place[event.number], when[event.number] = event.index, int(arrival[event.index - batch.offset])
+    found = [(place[event.number], when[event.number], event) for event in plan.events]
+    return sorted(found, key=lambda item: (item[0], item[1], item[2].number))
+
+
+def _deaths(trace: Trace, plan: Plan) -> I64:
+    """Tell when each worker will crash, 2^62 if never: where queues have no limit, what is lost follows from it."""
+    members = Members(plan.events, plan.options.workers, plan.options.seed)
+    dies = np.full(members.most, measure.NEVER, dtype=np.int64)
+    for place, when, event in _places(trace, plan):
+        try:
+            change = members.apply(event, when, place)
+        except RunError:
+            # The run will say so, if it comes so far.
+            break
+        if event.kind == "crash":
+            dies[list(change.left)] = when
+    return dies
+
+
 class _Replay:
     """One run, from the plan to the outcome."""
 
@@ -94,6 +133,8 @@ class _Replay:
         self.grouping = RunningGrouping(
             plan.selection, self._context, self.members.live, interpreted=interpreted, changes=bool(plan.events)
         )
+        queues = plan.queues
+        self.is_ordered = bool(queues.max_pending or queues.capacity or options.redeliver)
         self.edge = Edge(
             sources=options.sources,
             delay=plan.network_delay,
@@ -104,14 +145,13 @@ class _Replay:
             speed=self._speed if "slowdown" in self._sees and varies else None,
             sees=bool(self._sees),
             equal=isinstance(self.service, ConstantCost),
+            dies=_deaths(trace, plan) if options.crash and not self.is_ordered else None,
         )
         self.recorder = Recorder(
             trace.keys, most, self.free,
             choices=self.grouping.choices is not None, entries=self.grouping.detector is not None,
         )  # fmt: skip
         self.windows = WindowRule(options.window, trace.tuples - warmup)
-        queues = plan.queues
-        self.is_ordered = bool(queues.max_pending or queues.capacity or options.crash or self.grouping.hears)
         # What the grouping had sent on its own account when measuring began.
         self._sent_before = (0, 0)
 

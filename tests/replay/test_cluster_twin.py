@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-import pytest
 from hypothesis import HealthCheck, given, settings
 
 from streamgroup.metrics.names import METRICS

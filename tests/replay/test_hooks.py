@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import RunError
 from streamgroup.replay import board as boards
+from streamgroup.replay.measure import NEVER
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.replay.selection import select
@@ -95,13 +96,13 @@ def test_the_tournament_names_the_earliest_event_of_the_lowest_worker(
     workers: int, sets: list[tuple[int, int]]
 ) -> None:
     board = boards.make_board(1, workers)
-    at = [boards.NEVER] * workers
-    assert boards.next_at(board) == boards.NEVER
+    at = [NEVER] * workers
+    assert board.time[1] == NEVER
     for worker, moment in sets:
-        at[worker % workers] = moment if moment else boards.NEVER
-        boards.set_next(board, worker % workers, at[worker % workers])
-        assert boards.next_at(board) == min(at)
-        if min(at) < boards.NEVER:
+        at[worker % workers] = moment if moment else NEVER
+        boards.set_next(board.time, board.who, worker % workers, at[worker % workers])
+        assert board.time[1] == min(at)
+        if min(at) < NEVER:
             assert board.who[1] == at.index(min(at))
 
 
