@@ -68,14 +68,13 @@ __all__ = [
     "lose",
     "make_board",
     "make_stream",
-    "note_sent",
+    "make_tournament",
     "row_of",
     "set_next",
     "set_turn",
     "settle",
     "source_opens",
     "source_shuts",
-    "take_finished",
     "turn_all",
     "wait_for_place",
     "write_row",
@@ -139,6 +138,16 @@ def _leaves(count: int) -> int:
     return 1 << max(count - 1, 1).bit_length()
 
 
+def make_tournament(workers: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Make `time` and `who` of a tournament in which nobody has an event."""
+    leaves = _leaves(workers)
+    who = np.zeros(2 * leaves, dtype=np.int64)
+    who[leaves:] = np.arange(leaves)
+    for place in range(leaves - 1, 0, -1):
+        who[place] = who[2 * place]
+    return np.full(2 * leaves, NEVER, dtype=np.int64), who
+
+
 def make_board(sources: int, workers: int, *, dealt: bool = True, capacity: int = 4096) -> Board:
     """Make an empty board with room for `capacity` tuples; `dealt` says that sources take tuples in turn."""
     node = np.zeros((capacity, 8), dtype=np.int64)
@@ -151,12 +160,7 @@ def make_board(sources: int, workers: int, *, dealt: bool = True, capacity: int 
     source[:, MAY_EMIT] = 1
     worker = np.full((workers, 8), -1, dtype=np.int64)
     worker[:, QUEUED] = 0
-    leaves = _leaves(workers)
-    time = np.full(2 * leaves, NEVER, dtype=np.int64)
-    who = np.zeros(2 * leaves, dtype=np.int64)
-    who[leaves:] = np.arange(leaves)
-    for place in range(leaves - 1, 0, -1):
-        who[place] = who[2 * place]
+    time, who = make_tournament(workers)
     turn = np.full(4 * 2 * _leaves(sources), NEVER, dtype=np.int64)
     meta = np.zeros(8, dtype=np.int64)
     meta[AVAILABLE] = sources
@@ -178,11 +182,12 @@ def make_stream(cost: Any, *, dealt: bool, capacity: int) -> Stream:
 def grown_nodes(board: Board) -> Board:
     """Make room for twice as many tuples, when there is no room left."""
     old = board.node.shape[0] // WIDTH
-    more = np.zeros((old, 8), dtype=np.int64)
-    more[:, NODE_NEXT] = np.arange(old + 1, 2 * old + 1)
-    more[-1, NODE_NEXT] = -1
+    node = np.empty((2 * old, WIDTH), dtype=np.int64)
+    node[:old] = board.node.reshape(-1, WIDTH)
+    node[old:, NODE_NEXT] = np.arange(old + 1, 2 * old + 1)
+    node[-1, NODE_NEXT] = -1
     board.meta[FREE] = old
-    return board._replace(node=np.concatenate([board.node, more.reshape(-1)]))
+    return board._replace(node=node.reshape(-1))
 
 
 def grown_rows(rows: NDArray[Any], first: int, end: int) -> NDArray[Any]:
@@ -341,42 +346,6 @@ def source_shuts(table: Any, meta: Any, source: Any) -> None:
     if table[at(source, MAY_EMIT)] == 1:
         table[at(source, MAY_EMIT)] = 0
         meta[AVAILABLE] -= 1
-
-
-@njit(forceinline=True)
-def note_sent(board: Any, worker: Any, key: Any, reached: Any, start: Any, finish: Any) -> None:
-    """Remember a tuple that was sent until it finishes; there must be a free node."""
-    node, crew, meta = board.node, board.worker, board.meta
-    taken = meta[FREE]
-    meta[FREE] = node[at(taken, NODE_NEXT)]
-    node[at(taken, NODE_KEY)] = key
-    node[at(taken, NODE_REACHED)] = reached
-    node[at(taken, NODE_START)] = start
-    node[at(taken, NODE_FINISH)] = finish
-    node[at(taken, NODE_NEXT)] = -1
-    if crew[at(worker, SENT_FIRST)] < 0:
-        crew[at(worker, SENT_FIRST)] = taken
-        set_next(board.time, board.who, worker, finish)
-    else:
-        node[at(crew[at(worker, SENT_LAST)], NODE_NEXT)] = taken
-    crew[at(worker, SENT_LAST)] = taken
-
-
-@njit(forceinline=True)
-def take_finished(board: Any) -> Any:
-    """Take the tuple that finishes next, of equal ones that of the lower worker: the worker and the node it was."""
-    node, crew, meta = board.node, board.worker, board.meta
-    worker = board.who[1]
-    taken = crew[at(worker, SENT_FIRST)]
-    following = node[at(taken, NODE_NEXT)]
-    crew[at(worker, SENT_FIRST)] = following
-    node[at(taken, NODE_NEXT)] = meta[FREE]
-    meta[FREE] = taken
-    then = np.int64(NEVER)
-    if following >= 0:
-        then = node[at(following, NODE_FINISH)]
-    set_next(board.time, board.who, worker, then)
-    return worker, taken
 
 
 @njit

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.replay import board as boards
+from streamgroup.replay import heard as unfinished
 from streamgroup.replay.measure import (
     BUSY,
     CHOICES_MAX,
@@ -37,7 +37,7 @@ __all__ = [
     "DELAY",
     "DONE",
     "END",
-    "FULL_NODES",
+    "FULL_HEARD",
     "FULL_PAIRS",
     "NO_WORKER",
     "OFFSET",
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 # Why the loop came back.
-DONE, FULL_PAIRS, FULL_NODES, TOO_LATE, NO_WORKER = range(5)
+DONE, FULL_PAIRS, FULL_HEARD, TOO_LATE, NO_WORKER = range(5)
 
 # Places in the `setup` of a call.
 BEGIN, END, OFFSET, SOURCES, DELAY, PLACE, ROW, UNTIL = range(8)
@@ -100,7 +100,7 @@ def run_chunk(
     where the grouping neither sees nor hears anything of the workers, the same (else B = 1). `alive` uint8[n] says
     which workers may be chosen, None where all may; `dies` int64[n] when each worker crashes: what would finish later
     is lost (None: none does). `equal` is the service where all tuples cost the same on a worker, else None; `waiting`
-    is the board of tuples that have not finished, None unless the grouping hears of them. `cost_now` and `speed_now`
+    are the tuples that have not finished, None unless the grouping hears of them. `cost_now` and `speed_now`
     take what the grouping sees of the tuple.
     """
     begin = setup[BEGIN]
@@ -120,15 +120,8 @@ def run_chunk(
         while waiting.time[1] <= setup[UNTIL]:
             heard = waiting.time[1]
             grouping.tick(heard - 1)
-            done, taken = boards.take_finished(waiting)
-            node = waiting.node
-            grouping.executed(
-                done,
-                node[boards.at(taken, boards.NODE_KEY)],
-                node[boards.at(taken, boards.NODE_REACHED)],
-                node[boards.at(taken, boards.NODE_START)],
-                heard,
-            )
+            done, what, came, begun = unfinished.pop(waiting)
+            grouping.executed(done, what, came, begun, heard)
     while True:
         stop = setup[END]
         if place < ends.shape[0] and ends[place] <= stop:
@@ -142,8 +135,8 @@ def run_chunk(
             if pairs.is_full(block):
                 why = FULL_PAIRS
                 break
-            if waiting is not None and waiting.meta[boards.FREE] < 0:
-                why = FULL_NODES
+            if waiting is not None and unfinished.is_full(waiting):
+                why = FULL_HEARD
                 break
             upto = min(i + block, stop)
             for j in range(i, upto):
@@ -155,15 +148,8 @@ def run_chunk(
                     while waiting.time[1] <= now:
                         heard = waiting.time[1]
                         grouping.tick(heard - 1)
-                        done, taken = boards.take_finished(waiting)
-                        node = waiting.node
-                        grouping.executed(
-                            done,
-                            node[boards.at(taken, boards.NODE_KEY)],
-                            node[boards.at(taken, boards.NODE_REACHED)],
-                            node[boards.at(taken, boards.NODE_START)],
-                            heard,
-                        )
+                        done, what, came, begun = unfinished.pop(waiting)
+                        grouping.executed(done, what, came, begun, heard)
                 if cost_now is not None:
                     cost_now[0] = costs[j]
                 if speed_now is not None:
@@ -229,7 +215,7 @@ def run_chunk(
                 longest = max(longest, latency)
                 shortest = min(shortest, latency)
                 if waiting is not None:
-                    boards.note_sent(waiting, np.int64(w), np.int64(keys[np.uint64(j)]), reached, start, finish)
+                    unfinished.push(waiting, np.int64(w), np.int64(keys[np.uint64(j)]), reached, start, finish)
                 if log is not None:
                     log.worker[j] = w
                     log.start[j] = start

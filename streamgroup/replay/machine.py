@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, RunError
-from streamgroup.replay import board as boards
-from streamgroup.replay import loop
+from streamgroup.replay import heard, loop
 from streamgroup.replay.feed import Ready
 from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.measure import NEVER, NEXT_SOURCE
@@ -83,7 +82,7 @@ class FastMachine:
         self._members = members
         self._recorder = recorder
         self._warm: Recorder | None = None
-        self._board = boards.make_board(1, members.most) if grouping.hears else None
+        self._heard = heard.make_heard(members.most) if grouping.hears else None
         self._last_arrival = -1
         self._chosen = np.zeros(1 if edge.sees or grouping.hears else _BLOCK, dtype=np.int64)
         self._varies = members.most > members.ever or members.next_time() < NEVER or members.next_index() >= 0
@@ -138,7 +137,7 @@ class FastMachine:
 
     def _hear(self, ready: Ready, until: int) -> None:
         """Let a grouping with feedback hear of what finishes until then."""
-        if self._board is not None:
+        if self._heard is not None:
             self._call(ready, None, 0, 0, np.zeros(0, dtype=np.int64), self._recorder, until)
 
     def _next_change(self, ready: Ready, begin: int, end: int) -> int | None:
@@ -187,7 +186,7 @@ class FastMachine:
                 grouping.choices, grouping.entries, grouping.detector,
                 edge.cost if ready.cost is not None else None, edge.speed,
                 self._members.alive if self._varies else None, edge.dies,
-                edge.service if edge.equal and edge.dies is None else None, self._board,
+                edge.service if edge.equal and edge.dies is None else None, self._heard,
             )  # fmt: skip
             self.seconds += time.perf_counter() - begun
             if why == loop.DONE:
@@ -195,9 +194,9 @@ class FastMachine:
             if why == loop.FULL_PAIRS:
                 recorder.make_room()
                 continue
-            if why == loop.FULL_NODES:
-                assert self._board is not None
-                self._board = boards.grown_nodes(self._board)
+            if why == loop.FULL_HEARD:
+                assert self._heard is not None
+                self._heard = heard.grown(self._heard)
                 continue
             seq = ready.offset + int(setup[loop.BEGIN])
             raise no_worker(grouping, self._members, seq) if why == loop.NO_WORKER else too_late(seq)
