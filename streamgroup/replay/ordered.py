@@ -14,7 +14,9 @@ import numpy as np
 from numba import njit
 
 from streamgroup.replay import board as b
+from streamgroup.replay.departures import forget_dropped
 from streamgroup.replay.measure import MAX_TIME_NS, NEVER, ROW_COLUMNS, SOURCE_STATE
+from streamgroup.replay.stream import set_turn
 
 __all__ = [
     "ARRIVED",
@@ -156,7 +158,7 @@ def _doom(board: Any, rows: Any, setup: Any, worker: Any, taken: Any, now: Any) 
     else:
         node[b.at(meta[b.DOOMED_LAST], b.NODE_NEXT)] = taken
     meta[b.DOOMED_LAST] = taken
-    b.forget_dropped(board, rows, np.int64(NEVER) if setup[FIRM] else now)
+    forget_dropped(board, rows, np.int64(NEVER) if setup[FIRM] else now)
 
 
 @njit
@@ -171,7 +173,7 @@ def _redeliver(board: Any, stream: Any, setup: Any, due: Any, now: Any) -> None:
     closed = np.int64(setup[MAX_PENDING] > 0)
     for source in range(board.source.shape[0] // b.WIDTH):
         if board.source[b.at(source, b.UNSENT)] >= 0:
-            b.set_turn(
+            set_turn(
                 board.node, board.source, board.turn, stream.arrival, source, setup[END], setup[LAST_CHUNK], closed
             )
 
@@ -255,7 +257,7 @@ def run_ordered(
             # Tuples that are on their way to be dropped: they could still be lost.
             following = node[b.at(meta[b.DOOMED_FIRST], b.NODE_REACHED)]
             if setup[CHANGE_AT] > following:
-                b.forget_dropped(board, rows, following)
+                forget_dropped(board, rows, following)
                 continue
         if setup[CHANGE_AT] <= following:
             now = max(now, setup[CHANGE_AT])
@@ -313,7 +315,7 @@ def run_ordered(
                         break
                     _queue(node, crew, worker, meta, setup, waited, now)
                     table[b.at(its_source, b.SINCE)] = now
-                    b.set_turn(node, table, turn, stream.arrival, its_source, end, last, closed)
+                    set_turn(node, table, turn, stream.arrival, its_source, end, last, closed)
                     if closed == 1 and table[b.at(its_source, b.PENDING)] < most_pending:
                         b.source_opens(table, meta, its_source)
                 if why != DONE:
@@ -400,7 +402,7 @@ def run_ordered(
             if at_next != time[np.uint64(worker + (time.shape[0] >> 1))]:
                 b.set_next(time, who, worker, at_next)
         if closed == 0 or table[b.at(source, b.UNSENT)] >= 0 or turn[4] <= now:
-            b.set_turn(node, table, turn, stream.arrival, source, end, last, closed)
+            set_turn(node, table, turn, stream.arrival, source, end, last, closed)
         if closed == 1:
             if not fits:
                 b.source_shuts(table, meta, source)

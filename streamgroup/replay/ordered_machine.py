@@ -9,7 +9,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.replay import board as boards
-from streamgroup.replay import measure, ordered
+from streamgroup.replay import departures, measure, ordered
+from streamgroup.replay import stream as streams
 from streamgroup.replay.feed import Ready
 from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.machine import Edge, no_worker, too_late
@@ -74,7 +75,7 @@ class OrderedMachine:
         self._warmup, self._tuples = span
         self._sink = sink
         self._board = boards.make_board(edge.sources, members.most, dealt=dealt)
-        self._stream: boards.Stream | None = None
+        self._stream: streams.Stream | None = None
         self._last_of = np.full(edge.sources, -1, dtype=np.int64)
         self._rows = np.full(_ROWS * measure.ROW_COLUMNS, measure.OPEN, dtype=np.int64)
         self._hot = None if grouping.choices is None else np.zeros(_ROWS, dtype=np.int64)
@@ -154,13 +155,13 @@ class OrderedMachine:
         if self._stream is None:
             capacity = 1 << max(size - 1, 1).bit_length()
             cost = None if ready.cost is None else ready.cost.dtype
-            self._stream = boards.make_stream(cost, dealt=ready.source is None, capacity=capacity)
+            self._stream = streams.make_stream(cost, dealt=ready.source is None, capacity=capacity)
             self._cost_of = None if cost is None else np.zeros(len(self._board.node) // boards.WIDTH, dtype=cost)
         first = self._unsent()
         # The last tuple that was read bounds the next one of a source.
         first = max(min(first, ready.offset - 1), 0)
         while end - first > len(self._stream.key):
-            self._stream = boards.grown_stream(self._stream, first, ready.offset)
+            self._stream = streams.grown_stream(self._stream, first, ready.offset)
         setup[ordered.LAST_CHUNK] = end == self._tuples
         setup[ordered.END] = end
         if not self._queues.max_pending:
@@ -171,7 +172,7 @@ class OrderedMachine:
                     before = int(ready.arrival[place - 1]) if place else self._last_arrival
                     self._index_arrives[index] = at, at == before
             self._last_arrival = int(ready.arrival[-1])
-        boards.load(
+        streams.load(
             self._board, self._stream, self._last_of, ready.offset, ready.arrival, ready.key, ready.cost, ready.source,
             setup[ordered.LAST_CHUNK], np.int64(self._queues.max_pending > 0),
         )  # fmt: skip
@@ -182,7 +183,7 @@ class OrderedMachine:
             # Where nothing asked what has finished, workers may still change until the last tuple is.
             self._setup[ordered.NOW] = self._members.next_time()
             self._change()
-        boards.forget_dropped(self._board, self._rows, measure.NEVER)
+        departures.forget_dropped(self._board, self._rows, measure.NEVER)
         begin = int(self._setup[ordered.ROWS_FROM])
         end = _first_open(self._rows, begin, self._tuples)
         assert end == self._tuples, f"tuple {end} is neither finished nor lost"
@@ -245,17 +246,17 @@ class OrderedMachine:
         for event in self._members.due(now, index):
             change = self._members.apply(event, now, pointer)
             for worker in change.left:
-                boards.forget_dropped(board, self._rows, now)
+                departures.forget_dropped(board, self._rows, now)
                 if event.kind == "crash":
-                    self._lose(boards.crash(board, worker, now), worker, now)
-                boards.forget_waiters(board, worker, now)
+                    self._lose(departures.crash(board, worker, now), worker, now)
+                departures.forget_waiters(board, worker, now)
             self._grouping.change(change)
         if not self._members.crashes and not setup[ordered.FIRM]:
             # Nothing more can be lost: what was sent will finish.
             setup[ordered.FIRM] = 1
-            boards.forget_dropped(board, self._rows, measure.NEVER)
-            boards.settle(board, self._rows, self._waits, self._warmup)
-        boards.turn_all(
+            departures.forget_dropped(board, self._rows, measure.NEVER)
+            departures.settle(board, self._rows, self._waits, self._warmup)
+        streams.turn_all(
             board, self._stream, setup[ordered.END], setup[ordered.LAST_CHUNK],
             np.int64(self._queues.max_pending > 0),
         )  # fmt: skip
@@ -273,7 +274,7 @@ class OrderedMachine:
         node = self._board.node.reshape(-1, boards.WIDTH)
         lost = lost[np.argsort(node[lost, boards.NODE_SEQ], kind="stable")]
         if not self._queues.redeliver:
-            boards.lose(self._board, self._rows, lost, self._queues.max_pending > 0)
+            departures.lose(self._board, self._rows, lost, self._queues.max_pending > 0)
             return
         if not len(lost):
             return
@@ -289,7 +290,7 @@ class OrderedMachine:
     def _measure(self) -> int:
         """Measure the tuples that are certain; tell how many they were."""
         now = int(self._setup[ordered.NOW])
-        boards.forget_dropped(self._board, self._rows, now)
+        departures.forget_dropped(self._board, self._rows, now)
         begin = int(self._setup[ordered.ROWS_FROM])
         end = int(_first_open(self._rows, begin, begin + self._capacity))
         if begin < end:

@@ -68,6 +68,11 @@ class Plan(NamedTuple):
     warmup_ns: int
 
     @property
+    def is_ordered(self) -> bool:
+        """Tell whether something flows back to the sources, so that the ordered loop is needed."""
+        return bool(self.queues.max_pending or self.queues.capacity or self.queues.redeliver)
+
+    @property
     def capacity(self) -> Fraction:
         """Give what the workers of the start can serve, in tuples per ns."""
         return capacity(self.costs.mean_ns, self.speeds.initial)

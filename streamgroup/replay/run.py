@@ -3,19 +3,17 @@
 import contextlib
 import time
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import DataError, RunError, UsageError
-from streamgroup.cluster.membership import Event
+from streamgroup.base.errors import DataError, UsageError
 from streamgroup.cluster.service import MAX_SERVICE_NS, ConstantCost, make_service
 from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing
-from streamgroup.replay import clock, loop, measure, ordered, partials
+from streamgroup.replay import loop, measure, ordered, partials
 from streamgroup.replay.compile import cache_directory, compiled, only_one_compiles
 from streamgroup.replay.feed import CostRule, Feed, Ready, SourceRule
 from streamgroup.replay.grouping import RunningGrouping
@@ -25,86 +23,16 @@ from streamgroup.replay.members import Members
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.ordered_machine import OrderedMachine
 from streamgroup.replay.outcome import Outcome, TopKey
-from streamgroup.replay.plan import Plan, make_plan, offered_load, trace_span
+from streamgroup.replay.plan import Plan, make_plan, offered_load
 from streamgroup.replay.recorder import Recorder
 from streamgroup.replay.results import Results
+from streamgroup.replay.schedule import deaths, make_arrivals, tuples_before
 from streamgroup.replay.windows import WindowRule
 from streamgroup.traces.trace import Trace
 
 __all__ = ["replay"]
 
 I64 = NDArray[np.int64]
-
-
-def _arrivals(trace: Trace, plan: Plan) -> clock.Arrivals | None:
-    kind, tuples = plan.arrivals, trace.tuples
-    if kind.name == "saturate":
-        return None
-    if kind.name == "trace":
-        ties = None
-        if plan.options.spread_ties:
-            batches = trace.batches(("timestamp",))
-            ties = clock.find_ties((b.offset, b.timestamp) for b in batches if b.timestamp is not None)
-        return clock.TraceArrivals(*trace_span(trace), plan.speedup, ties)
-    assert kind.value is not None
-    spacing = 1 / (kind.value * plan.capacity) if "utilization" in kind.name else Fraction(10**9) / kind.value
-    if kind.name in ("rate", "utilization"):
-        return clock.ConstantArrivals(spacing, tuples)
-    return clock.PoissonArrivals(spacing, tuples, plan.options.seed)
-
-
-def _tuples_before(trace: Trace, plan: Plan, at_ns: int) -> int:
-    """Count the tuples that arrive before a time, in an open loop."""
-    arrivals = _arrivals(trace, plan)
-    assert arrivals is not None
-    column = "timestamp" if plan.arrivals.name == "trace" else "key_id"
-    before = 0
-    for batch in trace.batches((column,)):
-        rows = batch.timestamp if batch.timestamp is not None else batch.key_id
-        assert rows is not None
-        arrival = arrivals.chunk(batch.offset, batch.timestamp, len(rows))
-        before += int(np.searchsorted(arrival, at_ns, side="left"))
-        if before < batch.offset + len(rows):
-            break
-    return before
-
-
-def _places(trace: Trace, plan: Plan) -> list[tuple[int, int, Event]]:
-    """Tell before which tuple and when each event comes, in order, in an open loop: known without a run."""
-    arrivals = _arrivals(trace, plan)
-    assert arrivals is not None
-    place = dict.fromkeys((event.number for event in plan.events), trace.tuples)
-    when = {event.number: event.time_ns or 0 for event in plan.events}
-    column = "timestamp" if plan.arrivals.name == "trace" else "key_id"
-    for batch in trace.batches((column,)):
-        rows = batch.timestamp if batch.timestamp is not None else batch.key_id
-        assert rows is not None
-        arrival = arrivals.chunk(batch.offset, batch.timestamp, len(rows))
-        for event in plan.events:
-            if event.time_ns is not None:
-                here = int(np.searchsorted(arrival, event.time_ns, side="left"))
-                place[event.number] = min(
-                    place[event.number], batch.offset + here if here < len(rows) else trace.tuples
-                )
-            elif event.index is not None and batch.offset <= event.index < batch.offset + len(rows):
-                place[event.number], when[event.number] = event.index, int(arrival[event.index - batch.offset])
-    found = [(place[event.number], when[event.number], event) for event in plan.events]
-    return sorted(found, key=lambda item: (item[0], item[1], item[2].number))
-
-
-def _deaths(trace: Trace, plan: Plan) -> I64:
-    """Tell when each worker will crash, 2^62 if never: where queues have no limit, what is lost follows from it."""
-    members = Members(plan.events, plan.options.workers, plan.options.seed)
-    dies = np.full(members.most, measure.NEVER, dtype=np.int64)
-    for place, when, event in _places(trace, plan):
-        try:
-            change = members.apply(event, when, place)
-        except RunError:
-            # The run will say so, if it comes so far.
-            break
-        if event.kind == "crash":
-            dies[list(change.left)] = when
-    return dies
 
 
 class _Replay:
@@ -133,8 +61,6 @@ class _Replay:
         self.grouping = RunningGrouping(
             plan.selection, self._context, self.members.live, interpreted=interpreted, changes=bool(plan.events)
         )
-        queues = plan.queues
-        self.is_ordered = bool(queues.max_pending or queues.capacity or options.redeliver)
         self.edge = Edge(
             sources=options.sources,
             delay=plan.network_delay,
@@ -145,7 +71,7 @@ class _Replay:
             speed=self._speed if "slowdown" in self._sees and varies else None,
             sees=bool(self._sees),
             equal=isinstance(self.service, ConstantCost),
-            dies=_deaths(trace, plan) if options.crash and not self.is_ordered else None,
+            dies=deaths(trace, plan) if options.crash and not plan.is_ordered else None,
         )
         self.recorder = Recorder(
             trace.keys, most, self.free,
@@ -195,7 +121,7 @@ class _Replay:
         base = None if costs.by_worker is None and costs.by_key is None else costs.by_key
         return Feed(
             self.trace,
-            _arrivals(self.trace, plan),
+            make_arrivals(self.trace, plan),
             SourceRule(options.source_assignment, options.sources, options.seed, self.trace.dictionary()),
             CostRule(costs.constant_ns, base, costs.distribution, options.seed, by_worker=costs.by_worker is not None),
             self.windows,
@@ -348,7 +274,7 @@ class _Replay:
             measured=trace.tuples - self.warmup,
             steady=steady,
             queue_max=queue_max,
-            queue_known=machine.counts_queues or not constant or members.changes or self.is_ordered,
+            queue_known=machine.counts_queues or not constant or members.changes or plan.is_ordered,
             dropped=totals.dropped,
             lost=totals.lost,
             redelivered=totals.redelivered,
@@ -374,7 +300,7 @@ def _warmup(trace: Trace, plan: Plan, *, interpreted: bool) -> int:
         return 0
     found = trace.tuples
     if plan.arrivals.name != "saturate":
-        found = _tuples_before(trace, plan, plan.warmup_ns)
+        found = tuples_before(trace, plan, plan.warmup_ns)
     else:
         # A closed loop finds its times itself, so its beginning is simulated once more.
         probe = _Replay(trace, plan, 0, interpreted=interpreted)
@@ -419,5 +345,5 @@ def replay(
     results = one.results(log_directory)
     feed = one.feed()
     with contextlib.closing(results):
-        machine = (one.ordered if one.is_ordered else one.fast)(feed, results, progress)
+        machine = (one.ordered if plan.is_ordered else one.fast)(feed, results, progress)
     return one.outcome(results, machine, begun)

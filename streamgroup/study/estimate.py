@@ -23,8 +23,9 @@ from streamgroup.traces.trace import Trace
 __all__ = ["BASE_MB", "TUPLES_PER_S", "describe_plan", "dry_run"]
 
 # Tuples a second, with all that is read and measured, on two cores of 2.5 GHz and 50 workers: in the fast loop, in the
-# ordered one (queues with a limit, crashes, a closed loop, groupings that listen), and what slows both down.
-TUPLES_PER_S = {"fast": 12_000_000, "random factors": 7_000_000, "log": 4_000_000, "ordered": 2_000_000}
+# ordered one (queues with a limit, redelivery, a closed loop) or with a grouping that listens to workers, and what
+# slows them down.
+TUPLES_PER_S = {"fast": 25_000_000, "random factors": 7_000_000, "log": 4_000_000, "ordered": 5_000_000}
 # The program with its libraries, its compiled code and the chunks on their way.
 BASE_MB = 320
 _LOG_MB = 100
@@ -61,7 +62,6 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
     options = plan.options
     ever = options.workers + len(options.join)
     load = offered_load(trace, plan)
-    ordered = _is_ordered(plan)
     found: dict[str, Any] = {
         "trace": trace.name,
         "tuples": trace.tuples,
@@ -90,27 +90,26 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
         "aggregate_every": options.aggregate_every,
         "baseline": baseline,
         "log": log,
-        "loop": "ordered" if ordered else "fast",
+        "loop": "ordered" if plan.is_ordered else "fast",
     }
     memory = _memory(trace, plan, ever, found["windows_at_most"], log=log)
     found |= {f"memory_{name}_mb": size for name, size in memory.items()}
     found["memory_mb"] = sum(memory.values())
     found["log_on_disk_mb"] = trace.tuples * _LOG_BYTES / _MB if log else None
-    speed = min(TUPLES_PER_S[name] for name in _what_slows(plan, ordered=ordered, log=log))
+    speed = min(TUPLES_PER_S[name] for name in _what_slows(plan, log=log))
     found["assumed_tuples_per_s"] = speed
     found["time_s"] = trace.tuples * (1 + baseline) / speed
     return found
 
 
-def _is_ordered(plan: Plan) -> bool:
-    """Tell whether the run has to go event by event; a grouping that listens to workers makes it so, too."""
+def _listens(plan: Plan) -> bool:
+    """Tell whether the grouping hears of finished tuples."""
     members = vars(plan.selection.module).values()
-    listens = any(callable(getattr(member, "executed", None)) for member in members if isinstance(member, type))
-    return bool(plan.queues.max_pending or plan.queues.capacity or plan.options.crash or listens)
+    return any(callable(getattr(member, "executed", None)) for member in members if isinstance(member, type))
 
 
-def _what_slows(plan: Plan, *, ordered: bool, log: bool) -> Iterable[str]:
-    yield "ordered" if ordered else "fast"
+def _what_slows(plan: Plan, *, log: bool) -> Iterable[str]:
+    yield "ordered" if plan.is_ordered or _listens(plan) else "fast"
     if plan.costs.distribution is not None or plan.arrivals.name.startswith("poisson"):
         yield "random factors"
     if log:

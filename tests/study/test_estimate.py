@@ -148,9 +148,17 @@ def test_time_by_what_slows_a_run_down(path: Path, tmp_path: Path) -> None:
     assert twice == 2000 / speeds["fast"]
 
 
-def test_a_grouping_that_listens_goes_in_order(path: Path) -> None:
+def test_a_grouping_that_listens_takes_its_time(path: Path) -> None:
     listener = Path(__file__).parents[1] / "replay" / "listener.py"
-    assert told(path, grouping=str(listener))["loop"] == "ordered"
+    found = told(path, grouping=str(listener))
+    assert found["loop"] == "fast"
+    assert found["assumed_tuples_per_s"] == estimate.TUPLES_PER_S["ordered"]
+
+
+def test_what_flows_back_needs_the_ordered_loop(path: Path) -> None:
+    assert told(path, arrivals="saturate")["loop"] == "ordered"
+    assert told(path, crash=("50%",), workers=5)["loop"] == "fast"
+    assert told(path, crash=("50%",), redeliver=True, workers=5)["loop"] == "ordered"
 
 
 @pytest.mark.parametrize(
