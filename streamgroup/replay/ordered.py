@@ -40,7 +40,7 @@ __all__ = [
     "MORE",
     "NOW",
     "NO_WORKER",
-    "ROWS_FROM",
+    "ROWS_END",
     "SETUP",
     "TIE_AT",
     "TIE_BEFORE",
@@ -54,11 +54,11 @@ DONE, FULL_NODES, FULL_ROWS, TOO_LATE, NO_WORKER, MORE, CHANGE = range(7)
 # Places in `setup`: the end of what was read and whether it is all; the model (network delay, room of a queue or 0,
 # whether a full one drops, tuples a source may have pending or 0); the next membership change (its time if it comes
 # before all else of its instant; or the time and the tuple that it comes right before); the clock; in a closed loop
-# the next tuple; the first tuple whose row is still needed; whether nothing can be lost any more; redeliveries known;
-# from which tuple on the longest queue counts; the tuple at which something went wrong; whether a change came right
+# the next tuple; the first tuple that has no row yet; whether nothing can be lost any more; redeliveries known; from
+# which tuple on the longest queue counts; the tuple at which something went wrong; whether a change came right
 # before a tuple; and whether nothing asks what has finished.
 (
-    END, LAST_CHUNK, DELAY, LIMIT, DROPS, MAX_PENDING, CHANGE_AT, TIE_AT, TIE_BEFORE, NOW, ARRIVED, ROWS_FROM, FIRM,
+    END, LAST_CHUNK, DELAY, LIMIT, DROPS, MAX_PENDING, CHANGE_AT, TIE_AT, TIE_BEFORE, NOW, ARRIVED, ROWS_END, FIRM,
     DUE_END, MEASURED_FROM, FAULT, BY_TIE, LIGHT,
 ) = range(18)  # fmt: skip
 SETUP = 18
@@ -335,7 +335,7 @@ def run_ordered(
             if taken < 0:
                 why = FULL_NODES
                 break
-            if seq - setup[ROWS_FROM] > row_mask:
+            if seq >= setup[ROWS_END]:
                 why = FULL_ROWS
                 break
             now = emits

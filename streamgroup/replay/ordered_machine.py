@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +22,8 @@ from streamgroup.replay.windows import WindowRule
 __all__ = ["OrderedMachine", "Queues", "Sink"]
 
 I64 = NDArray[np.int64]
-# Rows that are kept for tuples which arrived and are not measured yet.
-_ROWS = 1 << 15
+# Rows that are kept for tuples which were sent and are not measured yet; a quarter of them is measured at a time.
+_ROWS = 1 << 17
 # Rows of a window while it is measured: windows x workers.
 _WINDOW_CELLS = 1 << 20
 
@@ -50,6 +51,8 @@ def _first_open(rows: Any, begin: Any, end: Any) -> Any:
 
 class OrderedMachine:
     """Calls the ordered loop. `run` and `count` are it and `measure.measure`, compiled or interpreted.
+
+    While the loop goes on, a thread measures the tuples that are certain.
 
     The first `warmup` tuples of `tuples` are not measured. `sink` gets the rows of all.
     """
@@ -97,6 +100,12 @@ class OrderedMachine:
         setup[ordered.FAULT] = -1
         setup[ordered.LIGHT] = not (members.crashes or queues.max_pending or grouping.hears)
         self._setup = setup
+        # Rows are taken up to here, and free for others up to there; what is being measured in between.
+        self._taken = 0
+        self._freed = 0
+        self._measuring: Future[None] | None = None
+        self._measurer = ThreadPoolExecutor(1, thread_name_prefix="streamgroup-measure")
+        setup[ordered.ROWS_END] = max(self._capacity // 4, 1)
         self.seconds = 0.0
 
     @property
@@ -111,6 +120,9 @@ class OrderedMachine:
 
     def chunk(self, ready: Ready) -> None:
         """Send the tuples of a chunk; after the last one, all that is still to happen happens."""
+        if ready.offset == 0:
+            # Compiled, if it has to be, before the thread needs it: one process compiles at a time.
+            self._measure_windows(0, 0, np.zeros(0, dtype=np.int64), self._again)
         self._load(ready)
         costs, dealt = ready.cost is not None, ready.source is None
         while True:
@@ -123,8 +135,7 @@ class OrderedMachine:
                 if self._cost_of is not None:
                     self._cost_of = np.concatenate([self._cost_of, np.zeros_like(self._cost_of)])
             elif why == ordered.FULL_ROWS:
-                if self._measure() < self._capacity // 4:
-                    self._more_rows()
+                self._measure()
             elif why == ordered.CHANGE:
                 self._change()
             elif why == ordered.NO_WORKER:
@@ -184,12 +195,14 @@ class OrderedMachine:
             self._setup[ordered.NOW] = self._members.next_time()
             self._change()
         departures.forget_dropped(self._board, self._rows, measure.NEVER)
-        begin = int(self._setup[ordered.ROWS_FROM])
-        end = _first_open(self._rows, begin, self._tuples)
+        self._collect()
+        end = _first_open(self._rows, self._taken, self._tuples)
         assert end == self._tuples, f"tuple {end} is neither finished nor lost"
-        if begin < end:
-            self._take(begin, end)
+        begun = time.perf_counter()
+        self._take(self._taken, end, self._again)
         self._measure_windows(self._tuples, self._tuples, np.array([self._tuples]), self._again[:0])
+        self.seconds += time.perf_counter() - begun
+        self._measurer.shutdown()
         total = self._recorder.meters.total
         total[:, measure.WAIT_MAX] = np.maximum(total[:, measure.WAIT_MAX], self._waits)
 
@@ -206,8 +219,7 @@ class OrderedMachine:
         return why
 
     def _more_rows(self) -> None:
-        first = int(self._setup[ordered.ROWS_FROM])
-        end = first + self._capacity
+        first, end = self._freed, self._freed + self._capacity
         # Rows that are new are open.
         table = np.full((2 * self._capacity, measure.ROW_COLUMNS), measure.OPEN, dtype=np.int64)
         items = np.arange(first, end)
@@ -287,30 +299,45 @@ class OrderedMachine:
         self._again = np.concatenate([self._again, again.astype(np.int64)])
         self._again = self._again[np.argsort(self._again[:, 0], kind="stable")]
 
-    def _measure(self) -> int:
-        """Measure the tuples that are certain; tell how many they were."""
-        now = int(self._setup[ordered.NOW])
-        departures.forget_dropped(self._board, self._rows, now)
-        begin = int(self._setup[ordered.ROWS_FROM])
-        end = int(_first_open(self._rows, begin, begin + self._capacity))
+    def _measure(self) -> None:
+        """Let the tuples that are certain be measured while the loop goes on; make room if few are."""
+        setup = self._setup
+        arrived = int(setup[ordered.ROWS_END])
+        departures.forget_dropped(self._board, self._rows, int(setup[ordered.NOW]))
+        self._collect()
+        begin, end = self._taken, int(_first_open(self._rows, self._taken, self._freed + self._capacity))
         if begin < end:
-            self._take(begin, end)
-        return end - begin
+            count = int(np.searchsorted(self._again[:, 0], end))
+            again, self._again = self._again[:count], self._again[count:]
+            self._taken = end
+            self._measuring = self._measurer.submit(self._take, begin, end, again)
+        if self._freed + self._capacity <= arrived:
+            self._collect()
+            if self._freed + self._capacity - arrived < self._capacity // 4:
+                self._more_rows()
+        setup[ordered.ROWS_END] = min(arrived + max(self._capacity // 4, 1), self._freed + self._capacity)
 
-    def _take(self, begin: int, end: int) -> None:
-        """Hand over tuples, in pieces whose rows lie together."""
+    def _collect(self) -> None:
+        """Wait for what is being measured; its rows are free then."""
+        if self._measuring is not None:
+            begun = time.perf_counter()
+            self._measuring.result()
+            self.seconds += time.perf_counter() - begun
+            self._measuring = None
+        self._freed = self._taken
+
+    def _take(self, begin: int, end: int, again: I64) -> None:
+        """Measure and hand over tuples, in pieces whose rows lie together."""
         size = self._capacity
         while begin < end:
             place = begin & (size - 1)
             upto = min(end, begin + size - place)
-            self._take_piece(begin, self._table[place : place + upto - begin])
-            begin = upto
-        self._setup[ordered.ROWS_FROM] = end
+            count = int(np.searchsorted(again[:, 0], upto))
+            self._take_piece(begin, self._table[place : place + upto - begin], again[:count])
+            begin, again = upto, again[count:]
 
-    def _take_piece(self, begin: int, rows: I64) -> None:
+    def _take_piece(self, begin: int, rows: I64, again: I64) -> None:
         end = begin + len(rows)
-        again = self._again[self._again[:, 0] < end]
-        self._again = self._again[len(again) :]
         self._sink(begin, rows, again)
         first = max(begin, self._warmup)
         if first < end:
@@ -336,12 +363,10 @@ class OrderedMachine:
             rows = blank_rows(len(some), recorder.workers)
             resume = np.array([0, repeated], dtype=np.int64)
             while True:
-                begun = time.perf_counter()
                 begin = self._count(
                     self._rows, self._hot, self._entries, begin, stop, some.copy(), rows, recorder.meters,
                     recorder.pairs, again, resume,
                 )  # fmt: skip
-                self.seconds += time.perf_counter() - begun
                 if begin == stop and resume[0] == len(some):
                     break
                 recorder.make_room()
