@@ -33,6 +33,7 @@ NS_PER = {
     "d": 86_400_000_000_000,
 }
 LONGEST_NS = 1 << 62
+_MOST_DIGITS = 400
 _DURATION = re.compile(r"^\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,3})?)\s*(ns|us|ms|s|min|m|h|d)\s*$")
 _NUMBER = re.compile(r"^\s*[+-]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*$")
 
@@ -44,6 +45,8 @@ def round_half_even(value: Fraction) -> int:
 
 def parse_number(text: str, what: str) -> Fraction:
     """Read a decimal number exactly; `what` names the option in the error."""
+    if len(text) > _MOST_DIGITS:
+        raise UsageError(f"{what}: a number of {len(text)} characters", f"write one of at most {_MOST_DIGITS}")
     if not _NUMBER.match(text):
         raise UsageError(f"{what}: {text!r} is not a number")
     return Fraction(text.strip().replace("_", ""))

@@ -182,6 +182,9 @@ def _wanted(path: Path, names: list[str]) -> list[str]:
                 f"--key-cost {path}: there is no column {name!r} among {', '.join(names) or 'none'}",
                 suggest(name, names) if names else None,
             )
+    for name in ("key", "cost", "worker"):
+        if names.count(name) > 1:
+            raise DataError(f"--key-cost {path}: there are {names.count(name)} columns {name!r}", "keep one of them")
     return [name for name in ("key", "cost", "worker") if name in names]
 
 
@@ -249,6 +252,6 @@ def _numbers(column: pa.ChunkedArray, kind: pa.DataType, where: Callable[[int], 
         for row, cell in enumerate(column.to_pylist()):
             try:
                 pa.scalar(cell).cast(kind)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError):
                 raise DataError(f"{where(row)}: the {name} {cell!r} is no number", f"write a number: {name}") from None
         raise

@@ -52,7 +52,8 @@ __all__ = [
 ]
 
 MAX_TIME_NS = 1 << 62
-NEVER = 1 << 62
+# Past every time, and with room for one more.
+NEVER = (1 << 63) - 2
 
 # Columns of a worker's row in `Meters.window` and `Meters.total`.
 TUPLES, BUSY, LATENCY_LOW, LATENCY_HIGH, WAIT_MAX, PAIRS, HEAD, SERVED = range(8)

@@ -99,7 +99,7 @@ class Members:
         self._history.append((pointer, self.alive.copy(), self.ever))
         if not self.alive.any():
             raise RunError(
-                f"no worker is left at {now / 1e9:g} s, after tuple {pointer - 1}",
+                f"no worker is left at {now / 1e9:g} s, before tuple {pointer}",
                 f"let fewer than {self.ever} workers leave or crash",
             )
         return WorkersChange(now, self.live, joined, left)

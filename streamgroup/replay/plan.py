@@ -127,13 +127,13 @@ def _queues(options: ReplayOptions, kind: clock.ArrivalKind) -> Queues:
         if options.when_full is not None:
             raise UsageError("--when-full needs queues that can be full", "add --queue-capacity Q")
     elif not 1 <= options.queue_capacity < 1 << 40:
-        raise UsageError(f"--queue-capacity {options.queue_capacity} is not at least 1", "tuples that wait on a worker")
+        raise UsageError(f"--queue-capacity {options.queue_capacity} is not between 1 and 2^40")
     saturate = kind.name == "saturate"
     drops = options.queue_capacity is not None and when_full == "drop"
     if saturate and drops:
         raise UsageError("--arrivals saturate with --when-full drop would drop without end", "use --when-full block")
     if not 1 <= options.max_pending < 1 << 40:
-        raise UsageError(f"--max-pending {options.max_pending} is not at least 1")
+        raise UsageError(f"--max-pending {options.max_pending} is not between 1 and 2^40")
     if options.redeliver and not options.crash:
         raise UsageError("--redeliver is about crashes, and there is none", "add --crash T")
     return Queues(options.queue_capacity or 0, drops, options.redeliver, options.max_pending if saturate else 0)
@@ -159,7 +159,8 @@ def _check_service(costs: Costs, speeds: Speeds) -> None:
         longest = float(costs.by_key.max(initial=0))
     elif costs.by_worker is not None:
         longest = float(costs.by_worker.max(initial=0))
-    if longest * speeds.longest_factor() > MAX_SERVICE_NS:
+    # As Fractions: a float would round 2^53 + 1 down.
+    if Fraction(longest) * Fraction(speeds.longest_factor()) > MAX_SERVICE_NS:
         raise DataError("a service would last over 2^53 ns (104 days)", "use a shorter --service")
 
 

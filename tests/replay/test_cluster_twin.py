@@ -66,3 +66,24 @@ def check_tables(outcome: Outcome, run: Run, scenario: Scenario) -> None:
 @given(scenarios())
 def test_interpreted_replays_agree_with_the_twin(scenario: Scenario) -> None:
     agree(scenario, interpreted=True)
+
+
+def one_variant(scenario: Scenario) -> Scenario:
+    """The same in the ordered loop, with equal costs and sources in turn: one compiled loop serves all of them."""
+    options = {
+        **scenario.options,
+        "source_assignment": "shuffle",
+        "service": scenario.options["service"] or "4us",
+        "service_distribution": None,
+        "slowdown_at": (),
+        "speed_jitter": None,
+    }
+    if options["arrivals"] != "saturate" and options["queue_capacity"] is None:
+        options |= {"queue_capacity": 2, "when_full": "block"}
+    return Scenario([(at, key, None) for at, key, _ in scenario.tuples], options)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(scenarios(["pkg"]))
+def test_compiled_replays_agree_with_the_twin(scenario: Scenario) -> None:
+    agree(one_variant(scenario), interpreted=False)

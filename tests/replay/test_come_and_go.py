@@ -111,9 +111,9 @@ def test_a_crash_loses_what_is_under_way(tmp_path: Path, grouping: str, loop: st
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"leave": ("1", "2", "3", "4")}, "no worker is left at 0.04 s, after tuple 3"),
+        ({"leave": ("1", "2", "3", "4")}, "no worker is left at 0.04 s, before tuple 4"),
         ({"crash": ("0",) * 4}, "no worker is left at 0 s"),
-        ({"leave": ("1", "2"), "crash": ("10ms:random", "25ms")}, "no worker is left at 0.025 s, after tuple 2"),
+        ({"leave": ("1", "2"), "crash": ("10ms:random", "25ms")}, "no worker is left at 0.025 s, before tuple 3"),
         ({"leave": ("5:1", "9:1")}, "--leave: worker 1 is not there at that moment"),
         ({"leave": ("5:1",), "crash": ("90ms:1",)}, "--crash: worker 1 is not there at that moment"),
         ({"join": ("9",), "crash": ("5:4",)}, "--crash: worker 4 is not there at that moment"),
