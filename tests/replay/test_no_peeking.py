@@ -96,7 +96,7 @@ def other_changes(draw: Any, scenario: Scenario, first: int, at: int) -> dict[st
     return options
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_the_same_past_looks_the_same_whatever_the_future(data: st.DataObject) -> None:
     # With a mean cost or times that are spread, the arrivals themselves follow from the whole trace.
