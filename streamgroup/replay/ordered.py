@@ -32,6 +32,7 @@ __all__ = [
     "FIRM",
     "FULL_NODES",
     "FULL_ROWS",
+    "HORIZON",
     "LAST_CHUNK",
     "LIGHT",
     "LIMIT",
@@ -56,12 +57,14 @@ DONE, FULL_NODES, FULL_ROWS, TOO_LATE, NO_WORKER, MORE, CHANGE = range(7)
 # before all else of its instant; or the time and the tuple that it comes right before); the clock; in a closed loop
 # the next tuple; the first tuple that has no row yet; whether nothing can be lost any more; redeliveries known; from
 # which tuple on the longest queue counts; the tuple at which something went wrong; whether a change came right
-# before a tuple; and whether nothing asks what has finished.
+# before a tuple; whether nothing asks what has finished; and until when the
+# stream has to be read before anything happens (the last arrival read, where workers change later).
 (
     END, LAST_CHUNK, DELAY, LIMIT, DROPS, MAX_PENDING, CHANGE_AT, TIE_AT, TIE_BEFORE, NOW, ARRIVED, ROWS_END, FIRM,
     DUE_END, MEASURED_FROM, FAULT, BY_TIE, LIGHT,
-) = range(18)  # fmt: skip
-SETUP = 18
+    HORIZON,
+) = range(19)  # fmt: skip
+SETUP = 19
 
 
 @njit(forceinline=True)
@@ -207,7 +210,7 @@ def run_ordered(
     int64[4 capacity] takes the row of tuple i at i mod capacity, `waits` int64[n] the longest waits, and `hot` and
     `entries` what the detector said of a tuple (None without one). `free` int64[n] is when each worker is done,
     `alive` uint8[n] who may be chosen, `due` int64[crashes, 2] the time and first node of redeliveries. `state`
-    int64[11] is `Meters.state`. `setup` int64[18] (places above) is read and moved on. `dealt` is None unless sources
+    int64[11] is `Meters.state`. `setup` int64[19] (places above) is read and moved on. `dealt` is None unless sources
     take tuples in turn, `hears` unless the grouping hears of finished tuples.
     """
     end = setup[END]
@@ -251,6 +254,10 @@ def run_ordered(
                     meta[b.LOWEST] = source
                     emits = now
         following = min(event, again, emits)
+        if last == 0 and min(following, setup[CHANGE_AT]) > setup[HORIZON]:
+            # All sources that could ask for more wait for places, and workers may change before these are free.
+            why = MORE
+            break
         if following == NEVER:
             if meta[b.DOOMED_FIRST] < 0:
                 break

@@ -235,6 +235,8 @@ class OrderedMachine:
         setup, index = self._setup, self._members.next_index()
         at = self._members.next_time()
         setup[ordered.TIE_BEFORE], setup[ordered.BY_TIE] = measure.NEVER, 0
+        waits = self._members.events and not self._queues.max_pending
+        setup[ordered.HORIZON] = self._last_arrival if waits else measure.NEVER
         if 0 <= index < setup[ordered.END]:
             if self._queues.max_pending:
                 setup[ordered.TIE_BEFORE] = index

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.cluster.service import MAX_SERVICE_NS, ConstantCost, make_service
 from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing
@@ -288,7 +288,7 @@ class _Replay:
         return self.grouping.most_entries if isinstance(entries, int) else largest
 
 
-class _Reached(Exception):
+class _Reached(StreamgroupError):
     """The tuple was found at which a closed loop passes a time."""
 
 
@@ -311,7 +311,7 @@ def _warmup(trace: Trace, plan: Plan, *, interpreted: bool) -> int:
             late = np.flatnonzero(rows[:, measure.ROW_ARRIVAL] >= plan.warmup_ns)
             if len(late):
                 found = offset + int(late[0])
-                raise _Reached
+                raise _Reached("reached")
 
         results = probe.results(None)
         machine = probe.ordered_machine(look)

@@ -25,7 +25,7 @@ class Step(NamedTuple):
 def steps(text: str) -> Iterator[Step]:
     """Give the commands and files of a document, in order."""
     for kind, body in _BLOCK.findall(text):
-        if kind == "python" and (named := _FILE.match(body)):
+        if kind in ("python", "toml") and (named := _FILE.match(body)):
             yield Step(body[named.end() :], [], named.group(1))
         elif kind == "console":
             for piece in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
@@ -40,6 +40,28 @@ def run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", prepared], cwd=directory, capture_output=True, text=True, timeout=300, check=False
     )
+
+
+def missing(shown: list[str], told: str) -> str | None:
+    """Give the first line shown that was not printed, or not in that order; blank lines and `...` stand for any."""
+    lines = iter([line.rstrip() for line in told.split("\n")])
+    return next((line for line in shown if line.strip() not in ("", "...") and line.rstrip() not in lines), None)
+
+
+def follow(page: Path, directory: Path) -> int:
+    """Save the files of a page, run its commands and compare what they print; tell how many there were."""
+    prepare(directory)
+    commands = 0
+    for step in steps(page.read_text()):
+        if step.file:
+            (directory / step.file).write_text(step.command)
+            continue
+        commands += 1
+        result = run(step.command, directory)
+        assert result.returncode == 0, f"{step.command}\n{result.stderr}"
+        lacks = missing(step.shown, result.stdout)
+        assert lacks is None, f"{step.command}\ndoes not print: {lacks}\nbut:\n{result.stdout}\n{result.stderr}"
+    return commands
 
 
 def prepare(directory: Path) -> None:

@@ -90,24 +90,12 @@ def whole(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> Whole:
     }
 
 
-UNREAD = "a change of workers is due that a source which waits has not let the loop read up to"
-PROBE = "a closed loop that was only to find the end of the warm-up blames the grouping for stopping it"
-
-
-def expected_to_fail(grouping: str, name: str, pieces: str) -> list[Any]:
-    if name == "block and crash" and pieces != "uneven":
-        return [pytest.mark.xfail(reason=UNREAD)]
-    if (grouping, name) == ("listener", "saturate") and pieces != "chunks of 7":
-        return [pytest.mark.xfail(reason=PROBE)]
-    return []
-
-
 ASKED = [("pkg", name) for name in RUNS] + [("listener", name) for name in HEARING]
 
 
 @pytest.mark.parametrize(
     ("grouping", "name", "pieces"),
-    [pytest.param(*of, pieces, marks=expected_to_fail(*of, pieces)) for of in ASKED for pieces in PIECES],
+    [(*of, pieces) for of in ASKED for pieces in PIECES],
 )
 def test_pieces_of_any_size(
     trace: Trace, whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grouping: str, name: str, pieces: str
@@ -117,7 +105,6 @@ def test_pieces_of_any_size(
     assert found == whole[grouping, name]
 
 
-@pytest.mark.xfail(reason=UNREAD)
 def test_a_change_comes_before_its_tuple_though_that_has_to_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +116,6 @@ def test_a_change_comes_before_its_tuple_though_that_has_to_wait(
     assert digests(trace, tmp_path / "other", **options) == one
 
 
-@pytest.mark.xfail(reason=UNREAD)
 def test_who_is_alive_in_a_window_though_its_tuples_have_to_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
