@@ -36,7 +36,7 @@ def test_commands_of_the_readme_and_of_the_metrics_page(tmp_path: Path) -> None:
     mine = next(step.command for step in steps((DOCS / "tutorial.md").read_text()) if step.file == "hot_shuffle.py")
     (tmp_path / "mine.py").write_text(mine)
     five = [command for command in _commands(ROOT / "README.md") if "demo/" not in command]
-    assert len(five) == 6
+    assert len(five) == 7
     for command in five:
         _works(command, tmp_path)
     _works("streamgroup replay requests.trace -g sg -n 50 --arrivals utilization=0.8 -o runs/sg", tmp_path)
