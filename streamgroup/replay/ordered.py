@@ -266,7 +266,8 @@ def run_ordered(
             if setup[CHANGE_AT] > following:
                 forget_dropped(board, rows, following)
                 continue
-        if setup[CHANGE_AT] <= following:
+        untied = closed == 1 or setup[TIE_BEFORE] == NEVER or setup[CHANGE_AT] <= setup[TIE_AT]
+        if setup[CHANGE_AT] <= following and untied:
             now = max(now, setup[CHANGE_AT])
             why = CHANGE
             break

@@ -292,6 +292,8 @@ class OrderedMachine:
             return
         if not len(lost):
             return
+        # From the last in the stream on: each goes to the head of what its source has to send.
+        lost = lost[::-1].copy()
         node[lost[:-1], boards.NODE_NEXT] = lost[1:]
         node[lost[-1], boards.NODE_NEXT] = -1
         end = self._setup[ordered.DUE_END]
