@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.cluster.speeds import Speeds
+from streamgroup.kernels.search import phase_of
 
 __all__ = [
     "MAX_SERVICE_NS",
@@ -64,23 +65,13 @@ class VaryingCost(NamedTuple):
 
     def service(self, worker: int, key: int, cost: float, seq: int, start: int) -> int:
         """Give cost x (slowdown x jitter) in whole ns, halves to even."""
-        at = start if self.by_time == 1 else seq
-        phase, end = 0, self.begins.shape[0]
-        while end - phase > 1:
-            middle = (phase + end) // 2
-            if self.begins[middle] <= at:
-                phase = middle
-            else:
-                end = middle
+        phase = phase_of(self.begins, start if self.by_time == 1 else seq)
         speed = self.slowdown[phase, worker] * self.jitter[seq // self.every, worker]
         return np.int64(np.rint((np.float64(cost) + self.constant) * speed))  # type: ignore[return-value]
 
     def look(self, key: int, seq: int, now: int, view: NDArray[np.float64]) -> None:
         """Show the speeds (slowdown x jitter) that a service of tuple `seq` has if it starts now: float64[N]."""
-        at = now if self.by_time == 1 else seq
-        phase = 0
-        while phase + 1 < self.begins.shape[0] and self.begins[phase + 1] <= at:
-            phase += 1
+        phase = phase_of(self.begins, now if self.by_time == 1 else seq)
         for worker in range(view.shape[0]):
             view[worker] = self.slowdown[phase, worker] * self.jitter[seq // self.every, worker]
 
@@ -101,24 +92,14 @@ class KeyWorkerCost(NamedTuple):
 
     def service(self, worker: int, key: int, cost: float, seq: int, start: int) -> int:
         """Give (base x factor) x (slowdown x jitter) in whole ns, halves to even."""
-        at = start if self.by_time == 1 else seq
-        phase, end = 0, self.begins.shape[0]
-        while end - phase > 1:
-            middle = (phase + end) // 2
-            if self.begins[middle] <= at:
-                phase = middle
-            else:
-                end = middle
+        phase = phase_of(self.begins, start if self.by_time == 1 else seq)
         speed = self.slowdown[phase, worker] * self.jitter[seq // self.every, worker]
         paid = self.base[key, worker] * (np.float64(cost) + self.constant)
         return np.int64(np.rint(paid * speed))  # type: ignore[return-value]
 
     def look(self, key: int, seq: int, now: int, view: NDArray[np.float64]) -> None:
         """Show what a factor of 1 of tuple `seq` costs on each worker if it starts now, in ns: float64[N]."""
-        at = now if self.by_time == 1 else seq
-        phase = 0
-        while phase + 1 < self.begins.shape[0] and self.begins[phase + 1] <= at:
-            phase += 1
+        phase = phase_of(self.begins, now if self.by_time == 1 else seq)
         for worker in range(view.shape[0]):
             view[worker] = self.base[key, worker] * (
                 self.slowdown[phase, worker] * self.jitter[seq // self.every, worker]

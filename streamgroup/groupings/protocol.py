@@ -10,7 +10,8 @@ Hooks (argument names are fixed; times are int64 nanoseconds since the first arr
 
 - `choose(self, source, key, now)` returns the worker, 0..n-1. Required.
 - `observe(self, source, key, worker, now)`: called once after every `choose`, with what was chosen.
-- `executed(self, worker, key, arrival, start, finish)`: the worker's own knowledge, never a source's. Called for all
+- `executed(self, worker, key, arrival, start, finish)`: the worker's own knowledge, never a source's (`arrival` is at
+  the worker). Called for all
   tuples that finished up to now, in order of (finish, worker), undelayed. What a worker tells the sources belongs in
   the grouping's own queue of due messages, delayed by `context.control_delay`.
 - `tick(self, now)`: timers and due messages. Called with `finish - 1` before each `executed` and with `now` before
@@ -36,7 +37,7 @@ What a grouping reports, as fields of its state that the loop or the metrics rea
 
 - `choices`: int64[1], set by `choose`: how many workers the key may go to if it is treated as hot, else 0;
 - `control_messages`, `control_bytes`: int64[1], running totals;
-- `state_entries`: int64[sources] (what each source holds now), or one int when it never changes;
+- `state_entries`: int64[sources] (what each source holds now), or one int that only `workers_changed` changes;
 - `state_entry_bytes`: int, the nominal size of an entry;
 - `detector_entries`: int64[1].
 

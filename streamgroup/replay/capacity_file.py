@@ -16,7 +16,11 @@ from streamgroup.cluster.distribution import parse_distribution
 from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_change
 from streamgroup.replay.options import ReplayOptions
 
-__all__ = ["CapacityFile", "with_capacity"]
+__all__ = ["MOST_WAITING", "WHEN_FULL", "CapacityFile", "with_capacity"]
+
+# What a queue may hold, and what a full one may do.
+MOST_WAITING = 1 << 40
+WHEN_FULL = ("block", "drop")
 
 
 def _text(value: object) -> object:
@@ -97,15 +101,19 @@ def _read(path: str | Path) -> CapacityFile:
     """
     path = Path(path)
     try:
-        source = path.read_text(encoding="utf-8")
+        source = path.read_text(encoding="utf-8-sig")
         content = tomllib.loads(source, parse_float=str)
     except OSError as error:
         raise UsageError(f"--capacity {path}: {error.strerror}", "name a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"--capacity {path}: not TOML: {error}", "mend the file") from None
     known = list(CapacityFile.model_fields)
-    names = {key.replace("-", "_"): key for key in content}
-    for name, key in names.items():
+    names: dict[str, str] = {}
+    for key in content:
+        name = key.replace("-", "_")
+        if name in names:
+            raise UsageError(f"{_where(path, source, key)}: {key} is {names[name]} again", "keep one of them")
+        names[name] = key
         if name not in known:
             raise UsageError(f"{_where(path, source, key)}: unknown key {key!r}", suggest(name, known))
     try:
@@ -114,7 +122,7 @@ def _read(path: str | Path) -> CapacityFile:
         first = error.errors()[0]
         name = str(first["loc"][0])
         what = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{_where(path, source, names[name])}: {name}: {what}", "see the page on the model") from None
+        raise UsageError(f"{_where(path, source, names[name])}: {name}: {what}", _SEE) from None
     for name, check in _CHECKS.items():
         value = getattr(made, name)
         for text in value if isinstance(value, tuple) else [value] * (value is not None):
@@ -122,6 +130,7 @@ def _read(path: str | Path) -> CapacityFile:
                 check(text)
             except UsageError as error:
                 raise UsageError(f"{_where(path, source, names[name])}: {error.message}", error.hint) from None
+    _check_together(made, lambda name: _where(path, source, names[name]))
     if made.service is not None and made.key_cost is not None:
         raise UsageError(f"{_where(path, source, names['key_cost'])}: service and key_cost exclude each other", _ONE)
     if made.key_cost is not None:
@@ -129,6 +138,15 @@ def _read(path: str | Path) -> CapacityFile:
     return made
 
 
+def _check_together(made: CapacityFile, where: Callable[[str], str]) -> None:
+    """Refuse what is out of range, whatever the flags say."""
+    if made.queue_capacity is not None and not 1 <= made.queue_capacity < MOST_WAITING:
+        raise UsageError(f"{where('queue_capacity')}: {made.queue_capacity} is not between 1 and 2^40", _SEE)
+    if made.when_full is not None and made.when_full not in WHEN_FULL:
+        raise UsageError(f"{where('when_full')}: there is no kind {made.when_full!r}", " or ".join(WHEN_FULL))
+
+
+_SEE = "docs/cluster.md tells what a capacity file may say"
 _ONE = "keep one: all tuples cost the same, or each key has its cost"
 
 

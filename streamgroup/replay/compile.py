@@ -38,7 +38,7 @@ from numba.extending import overload_method
 import streamgroup
 from streamgroup.base.errors import UsageError
 
-__all__ = ["HOOKS", "Interpreted", "cache_directory", "check_shape", "compiled", "only_one_compiles"]
+__all__ = ["HOOKS", "Interpreted", "cache_directory", "check_shape", "compiled", "told_by_line"]
 
 # The hooks of groupings (see `groupings.protocol`), and the methods of the loop's own parts, with argument names.
 HOOKS: dict[str, tuple[str, ...]] = {
@@ -182,17 +182,20 @@ def _forget_old(root: Path, keep: Path) -> None:
 
 
 @contextlib.contextmanager
-def only_one_compiles(directory: Path, source: Path) -> Iterator[None]:
-    """Hold the lock of a cache directory: two processes that compile at once could overwrite each other's code.
-
-    What numba cannot compile becomes a usage error that names the line of `source`, the file of the grouping.
-    """
+def _only_one(directory: Path) -> Iterator[None]:
+    """Hold the lock of a cache directory: two processes that compile at once could overwrite each other's code."""
     with (directory / ".lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        try:
-            yield
-        except NumbaError as error:
-            raise _told(error, source) from error
+        yield
+
+
+@contextlib.contextmanager
+def told_by_line(source: Path) -> Iterator[None]:
+    """Turn what numba cannot compile into a usage error that names the line of `source`, the file of the grouping."""
+    try:
+        yield
+    except NumbaError as error:
+        raise _told(error, source) from error
 
 
 def _told(error: NumbaError, source: Path) -> UsageError:
@@ -214,8 +217,10 @@ def _told(error: NumbaError, source: Path) -> UsageError:
 def compiled(function: Callable[..., Any], name: str, outside_digest: str = "") -> Callable[..., Any]:
     """Give a copy of a loop under its own name for the grouping called `name`, compiled at its first call.
 
-    `outside_digest` is the digest of the file of a grouping that lives outside the package.
+    `outside_digest` is the digest of the file of a grouping that lives outside the package. Whenever a call needs
+    another specialisation, from whatever thread, it is compiled (or found) under the lock of its cache directory.
     """
+    function = getattr(function, "py_func", function)
     own = f"{function.__name__}_" + "".join(char if char.isalnum() else "_" for char in name)
     code = function.__code__.replace(co_name=own, co_qualname=own)
     copy = pytypes.FunctionType(code, function.__globals__, own)
@@ -225,9 +230,17 @@ def compiled(function: Callable[..., Any], name: str, outside_digest: str = "") 
     options: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
     settings: Any = config
     previous = settings.CACHE_DIR
-    settings.CACHE_DIR = str(cache_directory(outside_digest))
+    directory = cache_directory(outside_digest)
+    settings.CACHE_DIR = str(directory)
     try:
-        dispatcher: Callable[..., Any] = numba.njit(**options)(copy)
+        dispatcher: Any = numba.njit(**options)(copy)
     finally:
         settings.CACHE_DIR = previous
-    return dispatcher
+    compile_one = dispatcher.compile
+
+    def compile_alone(signature: Any) -> Any:
+        with _only_one(directory):
+            return compile_one(signature)
+
+    dispatcher.compile = compile_alone
+    return dispatcher  # type: ignore[no-any-return]

@@ -31,10 +31,11 @@ from streamgroup.replay.board import (
     row_of,
     set_next,
     source_opens,
+    write_row,
 )
 from streamgroup.replay.measure import DROPPED, LOST, NEVER, ROW_FINISH
 
-__all__ = ["crash", "forget_dropped", "forget_waiters", "lose", "settle"]
+__all__ = ["crash", "doom", "forget_dropped", "forget_waiters", "lose", "settle", "take_back"]
 
 
 @njit
@@ -65,6 +66,29 @@ def forget_waiters(board: Any, worker: Any, now: Any) -> None:
     crew[at(worker, WAIT_LAST)] = -1
     first = crew[at(worker, SENT_FIRST)]
     set_next(board.time, board.who, worker, board.node[at(first, NODE_FINISH)] if first >= 0 else np.int64(NEVER))
+
+
+@njit
+def doom(board: Any, rows: Any, worker: Any, taken: Any, reaches: Any) -> None:
+    """Send a tuple to a worker that will be full when it gets there; until then it can still be lost."""
+    node, meta = board.node, board.meta
+    node[at(taken, NODE_REACHED)] = reaches
+    node[at(taken, NODE_START)], node[at(taken, NODE_FINISH)], node[at(taken, NODE_NEXT)] = worker, -1, -1
+    write_row(node, rows, worker, taken)
+    if meta[DOOMED_FIRST] < 0:
+        meta[DOOMED_FIRST] = taken
+    else:
+        node[at(meta[DOOMED_LAST], NODE_NEXT)] = taken
+    meta[DOOMED_LAST] = taken
+
+
+@njit
+def take_back(board: Any, taken: Any, now: Any) -> None:
+    """Give a chain of tuples, from the last in the stream on, back to their sources."""
+    while taken >= 0:
+        following = board.node[at(taken, NODE_NEXT)]
+        give_back(board.node, board.source, taken, now)
+        taken = following
 
 
 @njit

@@ -42,6 +42,7 @@ class RunningGrouping:
             )
         # The largest state of a source, where it is a number that only changes of workers change.
         self.most_entries = 0
+        self._sent_before: dict[str, int] = {}
         self._take(state)
 
     def _take(self, state: Any) -> None:
@@ -76,8 +77,15 @@ class RunningGrouping:
             )
         self._take(state)
 
-    def number(self, name: str) -> int:
-        """Read a total that it reports (`control_messages`, `control_bytes`); 0 if it does not."""
+    def begin_measuring(self) -> None:
+        """Note what it has sent so far, on its own account: that was warm-up."""
+        self._sent_before = {name: self._number(name) for name in ("control_messages", "control_bytes")}
+
+    def sent(self, name: str) -> int:
+        """Give what it reports to have sent (`control_messages`, `control_bytes`) since measuring began, else 0."""
+        return self._number(name) - self._sent_before.get(name, 0)
+
+    def _number(self, name: str) -> int:
         return int(getattr(self.state, name, np.zeros(1))[0])
 
     @property

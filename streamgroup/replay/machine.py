@@ -102,7 +102,9 @@ class FastMachine:
             self._spans(ready, log, 0, ready.skip, np.zeros(0, dtype=np.int64), self._warm)
             self._recorder.meters.state[NEXT_SOURCE] = self._warm.meters.state[NEXT_SOURCE]
         if ready.skip < size:
-            self._warm = None
+            if self._warm is not None:
+                self._grouping.begin_measuring()
+                self._warm = None
             ends = self._recorder.begin_windows(ready.offset, ready.window_place, ready.window_number, ready.arrival)
             self._spans(ready, log, ready.skip, size, ends, self._recorder)
         self._last_arrival = int(ready.arrival[-1])

@@ -216,9 +216,8 @@ def measure(
     `board` int64[4 capacity] holds the row of tuple i at i mod capacity (a power of two); rows are left open. `hot`
     int64[capacity] (the choices allowed to a hot tuple, else 0) and `entries` int64[capacity] (of the detector) are
     None without a detector. `ends` int64[windows] are the tuples before which windows end. `again` int64[k, 2] are
-    deliveries that were lost and made again: tuple and worker, in order of tuples. `full_at` int64[2]: the window and
-    the delivery to go on with;
-    it stops before `end` when the pairs need room.
+    deliveries that were lost and made again: tuple and worker, in order of tuples. It stops before `end` when the pairs
+    need room; `full_at` int64[2] are the window and the delivery to go on with then.
     """
     window, state = meters.window, meters.state
     window_histogram, worker_histogram = meters.window_histogram, meters.worker_histogram

@@ -59,7 +59,7 @@ class Members:
         return any(event.kind == "crash" for event in self._events)
 
     def next_time(self) -> int:
-        """Give the time of the next event that has one, 2^62 if none has."""
+        """Give the time of the next event that has one, `NEVER` if none has."""
         return min((event.time_ns for event in self._events if event.time_ns is not None), default=NEVER)
 
     def next_index(self) -> int:
@@ -83,6 +83,8 @@ class Members:
 
     def apply(self, event: Event, now: int, pointer: int) -> WorkersChange:
         """Let an event happen; RunError if it cannot, or nobody is left."""
+        before = self._history[-1][0]
+        assert pointer >= before, f"a change before tuple {pointer} after one before tuple {before}"
         joined: tuple[int, ...] = ()
         left: tuple[int, ...] = ()
         if event.kind == "join":

@@ -14,9 +14,9 @@ import numpy as np
 from numba import njit
 
 from streamgroup.replay import board as b
-from streamgroup.replay.departures import forget_dropped
+from streamgroup.replay.departures import doom, forget_dropped, take_back
 from streamgroup.replay.measure import MAX_TIME_NS, NEVER, ROW_COLUMNS, SOURCE_STATE
-from streamgroup.replay.stream import set_turn
+from streamgroup.replay.stream import set_turn, turn_all
 
 __all__ = [
     "ARRIVED",
@@ -56,13 +56,12 @@ DONE, FULL_NODES, FULL_ROWS, TOO_LATE, NO_WORKER, MORE, CHANGE = range(7)
 # whether a full one drops, tuples a source may have pending or 0); the next membership change (its time if it comes
 # before all else of its instant; or the time and the tuple that it comes right before); the clock; in a closed loop
 # the next tuple; the first tuple that has no row yet; whether nothing can be lost any more; redeliveries known; from
-# which tuple on the longest queue counts; the tuple at which something went wrong; whether a change came right
-# before a tuple; whether nothing asks what has finished; and until when the
-# stream has to be read before anything happens (the last arrival read, where workers change later).
+# which tuple on the longest queue counts; the tuple at which something went wrong; whether a change came right before a
+# tuple; whether nothing asks what has finished; and until when the stream has to be read before anything happens (the
+# last arrival read, where workers change later).
 (
     END, LAST_CHUNK, DELAY, LIMIT, DROPS, MAX_PENDING, CHANGE_AT, TIE_AT, TIE_BEFORE, NOW, ARRIVED, ROWS_END, FIRM,
-    DUE_END, MEASURED_FROM, FAULT, BY_TIE, LIGHT,
-    HORIZON,
+    DUE_END, MEASURED_FROM, FAULT, BY_TIE, LIGHT, HORIZON,
 ) = range(19)  # fmt: skip
 SETUP = 19
 
@@ -147,38 +146,6 @@ def _next_of(node: Any, crew: Any, worker: Any) -> Any:
     if crew[b.at(worker, b.WAIT_FIRST)] >= 0 and crew[b.at(worker, b.UNSTARTED)] >= 0:
         at = min(at, node[b.at(crew[b.at(worker, b.UNSTARTED)], b.NODE_START)])
     return at
-
-
-@njit
-def _doom(board: Any, rows: Any, setup: Any, worker: Any, taken: Any, now: Any) -> None:
-    """Send a tuple to a worker that will be full when it gets there; until then it can still be lost."""
-    node, meta = board.node, board.meta
-    node[b.at(taken, b.NODE_REACHED)] = now + setup[DELAY]
-    node[b.at(taken, b.NODE_START)], node[b.at(taken, b.NODE_FINISH)], node[b.at(taken, b.NODE_NEXT)] = worker, -1, -1
-    b.write_row(node, rows, worker, taken)
-    if meta[b.DOOMED_FIRST] < 0:
-        meta[b.DOOMED_FIRST] = taken
-    else:
-        node[b.at(meta[b.DOOMED_LAST], b.NODE_NEXT)] = taken
-    meta[b.DOOMED_LAST] = taken
-    forget_dropped(board, rows, np.int64(NEVER) if setup[FIRM] else now)
-
-
-@njit
-def _redeliver(board: Any, stream: Any, setup: Any, due: Any, now: Any) -> None:
-    """Give the tuples of a crash back to their sources."""
-    taken = due[board.meta[b.DUE], 1]
-    board.meta[b.DUE] += 1
-    while taken >= 0:
-        following = board.node[b.at(taken, b.NODE_NEXT)]
-        b.give_back(board.node, board.source, taken, now)
-        taken = following
-    closed = np.int64(setup[MAX_PENDING] > 0)
-    for source in range(board.source.shape[0] // b.WIDTH):
-        if board.source[b.at(source, b.UNSENT)] >= 0:
-            set_turn(
-                board.node, board.source, board.turn, stream.arrival, source, setup[END], setup[LAST_CHUNK], closed
-            )
 
 
 def run_ordered(
@@ -332,7 +299,9 @@ def run_ordered(
             continue
         if again == following:
             now = again
-            _redeliver(board, stream, setup, due, now)
+            take_back(board, due[meta[b.DUE], 1], now)
+            meta[b.DUE] += 1
+            turn_all(board, stream, end, last, closed)
             continue
         taken = table[b.at(source, b.UNSENT)]
         if taken >= 0:
@@ -403,7 +372,8 @@ def run_ordered(
             if idle and light == 0:
                 b.set_next(time, who, worker, finish)
         elif setup[DROPS]:
-            _doom(board, rows, setup, worker, taken, now)
+            doom(board, rows, worker, taken, judged)
+            forget_dropped(board, rows, np.int64(NEVER) if setup[FIRM] else now)
         else:
             b.wait_for_place(table, crew, worker, source, taken, now)
             at_next = _next_of(node, crew, worker)

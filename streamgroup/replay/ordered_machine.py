@@ -22,7 +22,8 @@ from streamgroup.replay.windows import WindowRule
 __all__ = ["OrderedMachine", "Queues", "Sink"]
 
 I64 = NDArray[np.int64]
-# Rows that are kept for tuples which were sent and are not measured yet; a quarter of them is measured at a time.
+# Rows that are kept for tuples which were sent and are not measured yet, a power of two from 4 on; a quarter of them is
+# measured at a time.
 _ROWS = 1 << 17
 # Rows of a window while it is measured: windows x workers.
 _WINDOW_CELLS = 1 << 20
@@ -50,7 +51,7 @@ def _first_open(rows: Any, begin: Any, end: Any) -> Any:
 
 
 class OrderedMachine:
-    """Calls the ordered loop. `run` and `count` are it and `measure.measure`, compiled or interpreted.
+    """Calls the ordered loop. `run` is the compiled or the interpreted one; `made` gives any other function so, too.
 
     While the loop goes on, a thread measures the tuples that are certain.
 
@@ -60,7 +61,7 @@ class OrderedMachine:
     def __init__(
         self,
         run: Callable[..., int],
-        count: Callable[..., int],
+        made: Callable[[Callable[..., Any]], Callable[..., Any]],
         grouping: RunningGrouping,
         edge: Edge,
         queues: Queues,
@@ -72,7 +73,9 @@ class OrderedMachine:
         *,
         dealt: bool,
     ) -> None:
-        self._run, self._count = run, count
+        self._run, self._count = run, made(measure.measure)
+        self._load_stream, self._turn_all = made(streams.load), made(streams.turn_all)
+        self._first_open, self._forget_dropped = made(_first_open), made(departures.forget_dropped)
         self._grouping, self._edge, self._queues = grouping, edge, queues
         self._members, self._recorder, self._windows = members, recorder, windows
         self._warmup, self._tuples = span
@@ -105,7 +108,7 @@ class OrderedMachine:
         self._freed = 0
         self._measuring: Future[None] | None = None
         self._measurer = ThreadPoolExecutor(1, thread_name_prefix="streamgroup-measure")
-        setup[ordered.ROWS_END] = max(self._capacity // 4, 1)
+        setup[ordered.ROWS_END] = self._next_stop(0, self._capacity)
         self.seconds = 0.0
 
     @property
@@ -120,9 +123,6 @@ class OrderedMachine:
 
     def chunk(self, ready: Ready) -> None:
         """Send the tuples of a chunk; after the last one, all that is still to happen happens."""
-        if ready.offset == 0:
-            # Compiled, if it has to be, before the thread needs it: one process compiles at a time.
-            self._measure_windows(0, 0, np.zeros(0, dtype=np.int64), self._again)
         self._load(ready)
         costs, dealt = ready.cost is not None, ready.source is None
         while True:
@@ -183,7 +183,7 @@ class OrderedMachine:
                     before = int(ready.arrival[place - 1]) if place else self._last_arrival
                     self._index_arrives[index] = at, at == before
             self._last_arrival = int(ready.arrival[-1])
-        streams.load(
+        self._load_stream(
             self._board, self._stream, self._last_of, ready.offset, ready.arrival, ready.key, ready.cost, ready.source,
             setup[ordered.LAST_CHUNK], np.int64(self._queues.max_pending > 0),
         )  # fmt: skip
@@ -194,17 +194,20 @@ class OrderedMachine:
             # Where nothing asked what has finished, workers may still change until the last tuple is.
             self._setup[ordered.NOW] = self._members.next_time()
             self._change()
-        departures.forget_dropped(self._board, self._rows, measure.NEVER)
+        self._forget_dropped(self._board, self._rows, measure.NEVER)
         self._collect()
-        end = _first_open(self._rows, self._taken, self._tuples)
+        end = self._first_open(self._rows, self._taken, self._tuples)
         assert end == self._tuples, f"tuple {end} is neither finished nor lost"
         begun = time.perf_counter()
         self._take(self._taken, end, self._again)
         self._measure_windows(self._tuples, self._tuples, np.array([self._tuples]), self._again[:0])
         self.seconds += time.perf_counter() - begun
-        self._measurer.shutdown()
         total = self._recorder.meters.total
         total[:, measure.WAIT_MAX] = np.maximum(total[:, measure.WAIT_MAX], self._waits)
+
+    def close(self) -> None:
+        """Wait for the thread that measures, and end it."""
+        self._measurer.shutdown()
 
     def _call(self, *, costs: bool, dealt: bool) -> int:
         edge, grouping = self._edge, self._grouping
@@ -260,7 +263,7 @@ class OrderedMachine:
         for event in self._members.due(now, index):
             change = self._members.apply(event, now, pointer)
             for worker in change.left:
-                departures.forget_dropped(board, self._rows, now)
+                self._forget_dropped(board, self._rows, now)
                 if event.kind == "crash":
                     self._lose(departures.crash(board, worker, now), worker, now)
                 departures.forget_waiters(board, worker, now)
@@ -268,9 +271,9 @@ class OrderedMachine:
         if not self._members.crashes and not setup[ordered.FIRM]:
             # Nothing more can be lost: what was sent will finish.
             setup[ordered.FIRM] = 1
-            departures.forget_dropped(board, self._rows, measure.NEVER)
+            self._forget_dropped(board, self._rows, measure.NEVER)
             departures.settle(board, self._rows, self._waits, self._warmup)
-        streams.turn_all(
+        self._turn_all(
             board, self._stream, setup[ordered.END], setup[ordered.LAST_CHUNK],
             np.int64(self._queues.max_pending > 0),
         )  # fmt: skip
@@ -307,9 +310,11 @@ class OrderedMachine:
         """Let the tuples that are certain be measured while the loop goes on; make room if few are."""
         setup = self._setup
         arrived = int(setup[ordered.ROWS_END])
-        departures.forget_dropped(self._board, self._rows, int(setup[ordered.NOW]))
+        if arrived == self._warmup:
+            self._grouping.begin_measuring()
+        self._forget_dropped(self._board, self._rows, int(setup[ordered.NOW]))
         self._collect()
-        begin, end = self._taken, int(_first_open(self._rows, self._taken, self._freed + self._capacity))
+        begin, end = self._taken, int(self._first_open(self._rows, self._taken, self._freed + self._capacity))
         if begin < end:
             count = int(np.searchsorted(self._again[:, 0], end))
             again, self._again = self._again[:count], self._again[count:]
@@ -319,7 +324,12 @@ class OrderedMachine:
             self._collect()
             if self._freed + self._capacity - arrived < self._capacity // 4:
                 self._more_rows()
-        setup[ordered.ROWS_END] = min(arrived + max(self._capacity // 4, 1), self._freed + self._capacity)
+        setup[ordered.ROWS_END] = self._next_stop(arrived, self._freed + self._capacity)
+
+    def _next_stop(self, arrived: int, room: int) -> int:
+        """Tell before which tuple the loop comes back: to measure, for want of rows, or where the warm-up ends."""
+        stop = min(arrived + max(self._capacity // 4, 1), room)
+        return min(stop, self._warmup) if arrived < self._warmup else stop
 
     def _collect(self) -> None:
         """Wait for what is being measured; its rows are free then."""

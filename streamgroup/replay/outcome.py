@@ -21,8 +21,8 @@ class WindowTable:
     its first tuple), `tuples` and `busy_ns` int64[r, N] per worker: accepted deliveries, and the service time of the
     finished ones, all in the window of the tuple's arrival. `served` int64[r] are the window's tuples that finished,
     None when those are all that were accepted. `latency_min_ns`, `latency_max_ns` int64[r] and `latency_sum_ns` r exact
-    ints are over the served ones; a window that served none has 2^62, -1 and 0. `quantile_ns` float64[r, 3] (p50, p95,
-    p99), `pairs` int64[r] distinct (worker, key) pairs, `detector_entries` int64[r] or None, `finished` int64[r]
+    ints are over the served ones, and mean nothing where there are none. `quantile_ns` float64[r, 3] (p50, p95, p99),
+    `pairs` int64[r] distinct (worker, key) pairs, `detector_entries` int64[r] or None, `finished` int64[r]
     (measured tuples that finished within the window) or None unless the windows are times.
     `alive` bool[r, N] tells who is alive at the arrival of the window's last tuple, `ever` int64[r] (1..N) how many
     have been alive until then, ids 0..ever-1; None when all are alive all the time.

@@ -13,7 +13,7 @@ from streamgroup.cluster.membership import Event, parse_membership
 from streamgroup.cluster.service import MAX_SERVICE_NS, capacity
 from streamgroup.cluster.speeds import Speeds, make_speeds
 from streamgroup.replay import clock
-from streamgroup.replay.capacity_file import with_capacity
+from streamgroup.replay.capacity_file import MOST_WAITING, WHEN_FULL, with_capacity
 from streamgroup.replay.key_cost import read_key_cost
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.ordered_machine import Queues
@@ -21,7 +21,7 @@ from streamgroup.replay.selection import Selection, select
 from streamgroup.replay.windows import WindowRule
 from streamgroup.traces.trace import Trace
 
-__all__ = ["Costs", "Plan", "make_plan", "offered_load", "trace_span"]
+__all__ = ["Costs", "Plan", "longest_span", "make_plan", "offered_load", "trace_span"]
 
 I64 = NDArray[np.int64]
 _DEFAULT_COST_NS = 1_000_000
@@ -121,18 +121,18 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
 
 def _queues(options: ReplayOptions, kind: clock.ArrivalKind) -> Queues:
     when_full = "block" if options.when_full is None else options.when_full
-    if when_full not in ("block", "drop"):
-        raise UsageError(f"--when-full: there is no kind {when_full!r}", "block or drop")
+    if when_full not in WHEN_FULL:
+        raise UsageError(f"--when-full: there is no kind {when_full!r}", " or ".join(WHEN_FULL))
     if options.queue_capacity is None:
         if options.when_full is not None:
             raise UsageError("--when-full needs queues that can be full", "add --queue-capacity Q")
-    elif not 1 <= options.queue_capacity < 1 << 40:
+    elif not 1 <= options.queue_capacity < MOST_WAITING:
         raise UsageError(f"--queue-capacity {options.queue_capacity} is not between 1 and 2^40")
     saturate = kind.name == "saturate"
     drops = options.queue_capacity is not None and when_full == "drop"
     if saturate and drops:
         raise UsageError("--arrivals saturate with --when-full drop would drop without end", "use --when-full block")
-    if not 1 <= options.max_pending < 1 << 40:
+    if not 1 <= options.max_pending < MOST_WAITING:
         raise UsageError(f"--max-pending {options.max_pending} is not between 1 and 2^40")
     if options.redeliver and not options.crash:
         raise UsageError("--redeliver is about crashes, and there is none", "add --crash T")
@@ -166,10 +166,7 @@ def _check_service(costs: Costs, speeds: Speeds) -> None:
 
 def _check_windows(trace: Trace, plan: Plan, workers: int) -> None:
     """Refuse windows that no memory holds: each keeps a row for every worker."""
-    first, last = trace_span(trace)
-    span = clock.MAX_NS
-    if plan.arrivals.name == "trace":
-        span = int(Fraction((last - first) * 1000) / plan.speedup)
+    span = min(longest_span(trace, plan), clock.MAX_NS)
     for name, text in (("--window", plan.options.window), ("--aggregate-every", plan.options.aggregate_every)):
         if text is None:
             continue
@@ -179,6 +176,22 @@ def _check_windows(trace: Trace, plan: Plan, workers: int) -> None:
                 f"{name} {text} makes up to {most} windows of {workers} workers, over {16 * most * workers >> 30} GB",
                 "make the windows longer",
             )
+
+
+def longest_span(trace: Trace, plan: Plan) -> int:
+    """Tell how long it is from the first to the last arrival, in ns: about that long with Poisson arrivals, less in a
+    closed loop."""
+    kind, costs = plan.arrivals, plan.costs
+    if kind.name == "trace":
+        first, last = trace_span(trace)
+        return int(Fraction((last - first) * 1000) / plan.speedup)
+    if kind.name == "saturate":
+        # As if one worker served all, at the lowest speed, and random factors came out twice as high as they should.
+        mean = max(costs.mean_ns) if isinstance(costs.mean_ns, list) else costs.mean_ns
+        return int(2 * trace.tuples * (mean * Fraction(plan.speeds.longest_factor()) + plan.network_delay))
+    assert kind.value is not None
+    spacing = 1 / (kind.value * plan.capacity) if "utilization" in kind.name else Fraction(10**9) / kind.value
+    return int((trace.tuples - 1) * spacing)
 
 
 def offered_load(trace: Trace, plan: Plan, last_arrival: int | None = None) -> Fraction | None:

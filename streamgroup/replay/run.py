@@ -14,7 +14,7 @@ from streamgroup.cluster.service import MAX_SERVICE_NS, ConstantCost, make_servi
 from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay import loop, measure, ordered, partials
-from streamgroup.replay.compile import cache_directory, compiled, only_one_compiles
+from streamgroup.replay.compile import compiled, told_by_line
 from streamgroup.replay.feed import CostRule, Feed, Ready, SourceRule
 from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.log import LogWriter
@@ -53,9 +53,8 @@ class _Replay:
             plan.speeds, costs.constant_ns, costs.by_worker, factor=costs.distribution is not None
         )
         self.free = np.zeros(most, dtype=np.int64)
-        self._cost = np.full(1, float(costs.constant_ns or 1), dtype=np.float64)
-        if costs.constant_ns is not None:
-            self._cost[0] = costs.constant_ns
+        # Where the base cost depends on the worker, too, what is seen is the factor.
+        self._cost = np.array([1.0 if costs.constant_ns is None else float(costs.constant_ns)])
         self._speed = plan.speeds.at(0, 0).copy()
         varies = not plan.speeds.steady or costs.by_worker is not None
         self.grouping = RunningGrouping(
@@ -78,8 +77,6 @@ class _Replay:
             choices=self.grouping.choices is not None, entries=self.grouping.detector is not None,
         )  # fmt: skip
         self.windows = WindowRule(options.window, trace.tuples - warmup)
-        # What the grouping had sent on its own account when measuring began.
-        self._sent_before = (0, 0)
 
     def _function(self, function: Callable[..., Any], name: str, digest: str = "") -> Callable[..., Any]:
         return function if self.interpreted else compiled(function, name, digest)
@@ -118,12 +115,13 @@ class _Replay:
         """Make the reader of the stream."""
         plan, costs = self.plan, self.plan.costs
         options = plan.options
-        base = None if costs.by_worker is None and costs.by_key is None else costs.by_key
         return Feed(
             self.trace,
             make_arrivals(self.trace, plan),
             SourceRule(options.source_assignment, options.sources, options.seed, self.trace.dictionary()),
-            CostRule(costs.constant_ns, base, costs.distribution, options.seed, by_worker=costs.by_worker is not None),
+            CostRule(
+                costs.constant_ns, costs.by_key, costs.distribution, options.seed, by_worker=costs.by_worker is not None
+            ),
             self.windows,
             self.warmup,
             times=plan.arrivals.name == "trace",
@@ -164,8 +162,9 @@ class _Replay:
     def ordered(self, feed: Feed, results: Results, progress: Callable[[int], None] | None) -> OrderedMachine:
         """Send the stream through the ordered loop."""
         machine = self.ordered_machine(results.add_rows)
-        self._drive(feed, results, machine.chunk, progress)
-        machine.finish()
+        with contextlib.closing(machine):
+            self._drive(feed, results, machine.chunk, progress)
+            machine.finish()
         return machine
 
     def ordered_machine(self, sink: Callable[[int, I64, I64], None]) -> OrderedMachine:
@@ -173,7 +172,7 @@ class _Replay:
         selection = self.plan.selection
         return OrderedMachine(
             self._function(ordered.run_ordered, selection.name, selection.outside_digest),
-            self._function(measure.measure, "any"),
+            lambda function: self._function(function, "any"),
             self.grouping, self.edge, self.plan.queues, self.members, self.recorder, self.windows,
             (self.warmup, self.trace.tuples), sink,
             dealt=self.plan.options.source_assignment == "shuffle",
@@ -191,7 +190,6 @@ class _Replay:
         base = self.plan.costs.by_worker
         if base is not None:
             worst *= float(base.max(initial=0))
-        locked = self.interpreted
         chunks = feed.chunks()
         ready = None
         try:
@@ -202,13 +200,7 @@ class _Replay:
                         f"tuple {place} would be served for over 2^53 ns (104 days)", "check the costs, or --slowdown"
                     )
                 results.add_costs(ready)
-                with contextlib.ExitStack() as around:
-                    around.enter_context(self.grouping.blamed("a hook failed"))
-                    if not locked:
-                        # The first call compiles, or finds what an earlier process compiled.
-                        cache = cache_directory(self.plan.selection.outside_digest)
-                        around.enter_context(only_one_compiles(cache, self.grouping.source))
-                        locked = True
+                with self.grouping.blamed("a hook failed"), told_by_line(self.grouping.source):
                     send(ready)
                 if progress is not None:
                     progress(len(ready.key))
@@ -267,8 +259,8 @@ class _Replay:
             choices_max=None if grouping.choices is None else totals.choices_max,
             source_state_entries=self._source_state(totals.source_state),
             state_entry_bytes=getattr(state, "state_entry_bytes", None),
-            control_messages=grouping.number("control_messages") - self._sent_before[0],
-            control_bytes=grouping.number("control_bytes") - self._sent_before[1],
+            control_messages=grouping.sent("control_messages"),
+            control_bytes=grouping.sent("control_bytes"),
             loop_seconds=machine.seconds,
             total_seconds=time.perf_counter() - begun,
             measured=trace.tuples - self.warmup,
@@ -315,7 +307,7 @@ def _warmup(trace: Trace, plan: Plan, *, interpreted: bool) -> int:
 
         results = probe.results(None)
         machine = probe.ordered_machine(look)
-        with contextlib.suppress(_Reached):
+        with contextlib.closing(machine), contextlib.suppress(_Reached):
             probe._drive(probe.feed(), results, machine.chunk, None)
             machine.finish()
     if found >= trace.tuples:

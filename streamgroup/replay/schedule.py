@@ -71,12 +71,14 @@ def _places(trace: Trace, plan: Plan) -> list[tuple[int, int, Event]]:
                 )
             elif event.index is not None and batch.offset <= event.index < batch.offset + len(rows):
                 place[event.number], when[event.number] = event.index, int(arrival[event.index - batch.offset])
+        if max(place.values()) < trace.tuples:
+            break
     found = [(place[event.number], when[event.number], event) for event in plan.events]
     return sorted(found, key=lambda item: (item[0], item[1], item[2].number))
 
 
 def deaths(trace: Trace, plan: Plan) -> I64:
-    """Tell when each worker will crash, 2^62 if never: where queues have no limit, what is lost follows from it."""
+    """Tell when each worker will crash, else `NEVER`: where queues have no limit, what is lost follows from it."""
     members = Members(plan.events, plan.options.workers, plan.options.seed)
     dies = np.full(members.most, NEVER, dtype=np.int64)
     for place, when, event in _places(trace, plan):

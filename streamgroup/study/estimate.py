@@ -15,7 +15,7 @@ from streamgroup.cluster.speeds import split_change
 from streamgroup.kernels.latencies import BUCKETS
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.pairs import MAX_BITS
-from streamgroup.replay.plan import Plan, make_plan, offered_load, trace_span
+from streamgroup.replay.plan import Plan, longest_span, make_plan, offered_load
 from streamgroup.replay.windows import WindowRule
 from streamgroup.study.run import MARKER, checked, without_changes
 from streamgroup.traces.trace import Trace
@@ -86,7 +86,7 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
         "control_delay_ms": plan.control_delay / 1e6,
         "warmup": _warmup(plan),
         "window": options.window,
-        "windows_at_most": _windows(trace, plan, load),
+        "windows_at_most": _windows(trace, plan),
         "aggregate_every": options.aggregate_every,
         "baseline": baseline,
         "log": log,
@@ -187,15 +187,12 @@ def _warmup(plan: Plan) -> str | None:
     return f"the first {plan.warmup} tuples" if plan.warmup else None
 
 
-def _windows(trace: Trace, plan: Plan, load: Fraction | None) -> int | None:
+def _windows(trace: Trace, plan: Plan) -> int | None:
     """Bound the number of windows; None for windows in time where nobody knows how long it takes."""
     rule = WindowRule(plan.options.window, trace.tuples - (plan.warmup or 0))
-    if plan.arrivals.name == "trace":
-        first, last = trace_span(trace)
-        return rule.most(round(Fraction((last - first) * 1000) / plan.speedup))
     if rule.width_ns is None:
         return rule.most(0)
-    return None if load is None else rule.most(int((trace.tuples - 1) / (load * plan.capacity)))
+    return None if plan.arrivals.name == "saturate" else rule.most(longest_span(trace, plan))
 
 
 def _memory(trace: Trace, plan: Plan, ever: int, windows: int | None, *, log: bool) -> dict[str, float]:

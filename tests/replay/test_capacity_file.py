@@ -83,7 +83,8 @@ def test_a_zero_is_not_nothing(tmp_path: Path) -> None:
     given = dataclasses.replace(PLAIN, capacity=written(tmp_path, "queue_capacity = 7"), queue_capacity=0)
     assert with_capacity(given).queue_capacity == 0
     other = dataclasses.replace(PLAIN, capacity=written(tmp_path, "queue_capacity = 0"))
-    assert with_capacity(other).queue_capacity == 0
+    with pytest.raises(UsageError, match="line 1: 0 is not between 1 and"):
+        with_capacity(other)
 
 
 def test_a_flag_for_the_cost_wins_over_the_other_kind_in_the_file(tmp_path: Path) -> None:
@@ -132,6 +133,9 @@ def test_two_kinds_of_cost_are_refused(tmp_path: Path) -> None:
         ("slowdown_at = {'50%' = 'x'}", "--slowdown-at 50%=x: 'x' is not a number", None),
         ("when_full = 3", "line 1: when_full: Input should be a valid string", None),
         ("slowdown = ", "not TOML: Invalid value", None),
+        ("redeliver = true\nqueue_capacity = -5", "line 2: -5 is not between 1 and 2^40", "docs/cluster.md"),
+        ("\nwhen_full = 'dorp'", "line 2: there is no kind 'dorp'", "block or drop"),
+        ("slowdown_at = ['1s=2']\nslowdown-at = ['2s=2']", "line 2: slowdown-at is slowdown_at again", "keep one"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_told_with_its_line(
@@ -143,6 +147,12 @@ def test_what_is_wrong_in_a_file_is_told_with_its_line(
     assert caught.value.message.startswith(f"--capacity {path}")
     assert words in caught.value.message
     assert hint is None or hint in (caught.value.hint or "")
+
+
+def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "mark.toml"
+    path.write_bytes(b"\xef\xbb\xbfslowdown = 2\n")
+    assert with_capacity(dataclasses.replace(PLAIN, capacity=str(path))).slowdown == "2"
 
 
 def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:

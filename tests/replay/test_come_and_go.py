@@ -152,3 +152,30 @@ def test_workers_that_can_never_be_are_refused(trace: Trace, tmp_path: Path) -> 
     for options in ({"leave": ("5:4",)}, {"join": ("5",), "crash": ("9:5",)}, {"leave": ("1200",)}, {"join": ("5:1",)}):
         with pytest.raises(UsageError):
             workers(trace, tmp_path / "log", "pkg", **options)
+
+
+def test_a_change_before_a_tuple_of_an_instant_comes_before_a_later_one(tmp_path: Path) -> None:
+    """Four tuples at 0 and a source that waits: worker 1 joins before #2, at 0, worker 2 at 1 us, in this order."""
+    rows: list[Tuple] = [(0, b"a", 10.0)] * 4
+    trace = open_trace(write_trace(tmp_path / "x.trace", rows))
+    options = ReplayOptions(
+        "sg", 1, sources=1, queue_capacity=1, network_delay="3us", join=("1us", "2"), window="1",
+    )  # fmt: skip
+    outcome = replay(trace, options, interpreted=True)
+    assert outcome.worker.alive_from_ns is not None
+    assert outcome.worker.alive_from_ns.tolist() == [0, 0, 1000]
+    assert outcome.window.ever is not None
+    assert outcome.window.ever.tolist() == [1, 1, 2, 2]
+
+
+def test_many_tuples_of_a_crash_come_back_in_order(tmp_path: Path) -> None:
+    """All of worker 1's half are redelivered, by the order of the stream; worker 0 takes them."""
+    count = 30_000
+    rows: list[Tuple] = [(place, b"a", 1000.0) for place in range(count)]
+    trace = open_trace(write_trace(tmp_path / "x.trace", rows))
+    options = ReplayOptions("sg", 2, sources=1, crash=(str(count - 1),), redeliver=True)
+    outcome = replay(trace, options, log_directory=tmp_path / "log")
+    assert outcome.redelivered > count // 3
+    table = pq.read_table(tmp_path / "log")
+    again = table["start_ns"].to_numpy()[table["seq"].to_numpy() % 2 == 1]
+    assert np.all(np.diff(again) > 0)

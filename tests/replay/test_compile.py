@@ -1,11 +1,13 @@
 """The traps of a compiled loop with a cache on disk, each sprung on purpose."""
 
+import fcntl
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -255,3 +257,31 @@ def test_an_edited_helper_beside_a_grouping_runs_as_edited(trace: Path, tmp_path
     assert result(begin(trace, str(file), cache))["hits"] == 1
     helper.write_text(helper.read_text().replace("return 0", "return 2"))
     assert result(begin(trace, str(file), cache))["loads"] == [0, 0, 1000, 0]
+
+
+def test_every_compilation_holds_the_lock_of_its_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a later one, for other types: whoever holds the lock of the directory holds it up."""
+    monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path))
+    cache_directory.cache_clear()
+    compiled.cache_clear()
+    try:
+        function = compiled(twice, "any")
+        assert function(2) == 4
+        with (cache_directory() / ".lock").open("w") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            thread = threading.Thread(target=function, args=(2.5,))
+            thread.start()
+            thread.join(1)
+            assert thread.is_alive()
+            # What is compiled already needs no lock.
+            assert function(3) == 6
+        thread.join(60)
+        assert not thread.is_alive()
+    finally:
+        cache_directory.cache_clear()
+        compiled.cache_clear()
+
+
+def twice(number: Any) -> Any:
+    """What the test above compiles."""
+    return 2 * number

@@ -131,3 +131,44 @@ def test_the_rest_is_measured_as_if_it_were_all(tmp_path: Path, warmup: int, win
     for name, table in made.items():
         if name != "summary":
             assert table.drop("start_s", strict=False).equals(alone[name].drop("start_s", strict=False)), name
+
+
+TALKER = """
+from typing import NamedTuple
+
+import numpy as np
+
+from streamgroup.groupings.protocol import GroupingParams
+
+
+class Params(GroupingParams):
+    pass
+
+
+class Talker(NamedTuple):
+    control_messages: np.ndarray
+    control_bytes: np.ndarray
+
+    def choose(self, source, key, now):
+        self.control_messages[0] += 1
+        self.control_bytes[0] += 8
+        return 0
+
+    def workers_changed(self, change, context):
+        return self
+
+
+def start(params, context):
+    return Talker(np.zeros(1, np.int64), np.zeros(1, np.int64))
+"""
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("warmup", [0, 1, N // 2, N - 1])
+def test_what_a_grouping_sends_while_it_warms_up_is_not_counted(tmp_path: Path, warmup: int, loop: str) -> None:
+    file = tmp_path / "talker.py"
+    file.write_text(TALKER)
+    options = {**LOOPS[loop], "crash": (f"{N - 1}:1",)} if "crash" in LOOPS[loop] else LOOPS[loop]
+    found = run(tmp_path / "t", rows(), grouping=str(file), warmup=str(warmup), **options)
+    assert found.control_messages == N - warmup
+    assert found.control_bytes == 8 * (N - warmup)
