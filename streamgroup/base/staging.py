@@ -16,12 +16,16 @@ __all__ = ["check_replaceable", "owner_is_alive", "owner_tag", "staged_directory
 
 
 def _start_time(pid: int) -> str | None:
-    """Tell when a process started, as the system writes it: with the pid this names a process for ever."""
+    """Tell when a process started, as the system writes it: with the pid this names a process for ever.
+
+    One that has ended, and that only nobody has asked after yet, is none.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    return stat.rsplit(")", 1)[1].split()[19]
+    fields = stat.rsplit(")", 1)[1].split()
+    return None if fields[0] in "ZX" else fields[19]
 
 
 def owner_tag() -> str:

@@ -1,11 +1,14 @@
 """Directories that appear whole or not at all, and never at the cost of somebody else's."""
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
-from streamgroup.base.staging import owner_tag, staged_directory
+from streamgroup.base.staging import owner_is_alive, owner_tag, staged_directory
 
 
 def fill(directory: Path, text: str = "new") -> None:
@@ -111,3 +114,22 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pyt
         staged_directory(tmp_path / "out", overwrite=False, marker="m"),
     ):
         pytest.fail("nothing may be done")
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="only where the system tells start times")
+def test_a_killed_owner_that_nobody_has_asked_after_is_dead(tmp_path: Path) -> None:
+    program = "from streamgroup.base.staging import owner_tag; print(owner_tag(), flush=True); input()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    tag = process.stdout.readline().strip()
+    assert owner_is_alive(tag)
+    process.kill()
+    # Not waited for: the process is a zombie.
+    deadline = time.monotonic() + 10
+    while owner_is_alive(tag) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    alive = owner_is_alive(tag)
+    process.communicate()
+    assert not alive
