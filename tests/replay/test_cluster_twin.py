@@ -5,13 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from streamgroup.metrics.names import METRICS
 from streamgroup.metrics.tables import summary
+from streamgroup.replay import ordered_machine
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.outcome import Outcome
 from streamgroup.replay.run import replay
+from streamgroup.traces import schema
 from streamgroup.traces.trace import open_trace
 from tests.metrics.compare import assert_rows_agree, assert_same, tables
 from tests.naive import metrics as naive
@@ -66,6 +70,16 @@ def check_tables(outcome: Outcome, run: Run, scenario: Scenario) -> None:
 @given(scenarios())
 def test_interpreted_replays_agree_with_the_twin(scenario: Scenario) -> None:
     agree(scenario, interpreted=True)
+
+
+@pytest.mark.slow
+@settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(scenarios(), st.integers(1, 9), st.sampled_from([4, 8, 1 << 17]))
+def test_thousands_of_replays_in_small_pieces_agree_with_the_twin(scenario: Scenario, rows: int, kept: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schema, "BLOCK_ROWS", rows)
+        patch.setattr(ordered_machine, "_ROWS", kept)
+        agree(scenario, interpreted=True)
 
 
 def one_variant(scenario: Scenario) -> Scenario:
