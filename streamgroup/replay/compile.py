@@ -40,7 +40,7 @@ from streamgroup.base.errors import UsageError
 
 __all__ = ["HOOKS", "Interpreted", "cache_directory", "check_shape", "compiled", "told_by_line"]
 
-# The hooks of groupings (see `groupings.protocol`), and the methods of the loop's own parts, with argument names.
+# The hooks of groupings (see `groupings.protocol`), and the methods of other parts, with argument names.
 HOOKS: dict[str, tuple[str, ...]] = {
     "choose": ("source", "key", "now"),
     "observe": ("source", "key", "worker", "now"),
@@ -53,6 +53,9 @@ PARTS: dict[str, tuple[str, ...]] = {
     "touch": ("key", "worker"),
     "is_full": ("more",),
     "forget_window": (),
+    # Of a grouping's detector of hot keys (see `groupings.detectors`).
+    "detect": ("source", "key", "now"),
+    "top": ("source", "estimates"),
 }
 # The rooms that compiled code comes from.
 _COMPILED = ("cluster", "groupings", "kernels", "replay")
