@@ -17,7 +17,7 @@ _PRIVATE = {"protocol"}
 def names(package: str) -> list[str]:
     """Name the members of a family, sorted, as they are written on the command line (`-` for `_` in readers)."""
     module = importlib.import_module(package)
-    found = (info.name for info in pkgutil.iter_modules(module.__path__))
+    found = (info.name for info in pkgutil.iter_modules(module.__path__) if not info.ispkg)
     return sorted(name for name in found if name not in _PRIVATE and not name.startswith("_"))
 
 
