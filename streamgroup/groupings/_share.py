@@ -1,0 +1,53 @@
+"""Thresholds as shares of the stream: a number, a fraction, or one that follows the number of workers (1/4n)."""
+
+import re
+from fractions import Fraction
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, StringConstraints
+
+__all__ = ["Share", "share_of"]
+
+# Counts times a denominator stay below 2^63 for any stream below 2^33 tuples.
+_LARGEST_DENOMINATOR = 1 << 30
+_MOST_WORKERS = 1 << 16
+_DECIMAL = re.compile(r"(\d+)(?:\.(\d+))?")
+_RATIO = re.compile(r"(\d+)/(\d*)(n?)")
+
+
+def _parts(text: str) -> tuple[int, int, bool]:
+    """Read a share as numerator, denominator, and whether the denominator is multiplied by n."""
+    if decimal := _DECIMAL.fullmatch(text):
+        fraction = decimal[2] or ""
+        value = Fraction(int(decimal[1] + fraction), 10 ** len(fraction))
+        return value.numerator, value.denominator, False
+    ratio = _RATIO.fullmatch(text)
+    if ratio is None or not (ratio[2] or ratio[3]):
+        raise ValueError("a share is a number such as 0.02, a fraction such as 1/50, or one of n such as 1/5n")
+    value = Fraction(int(ratio[1]), int(ratio[2] or 1) or 1)
+    if ratio[2] and int(ratio[2]) == 0:
+        raise ValueError("a share cannot be divided by 0")
+    return value.numerator, value.denominator, bool(ratio[3])
+
+
+def _bare(text: object) -> str:
+    """Write a share without spaces and brackets; 1/(5n) and 1/5n are the same."""
+    return re.sub(r"[\s()*]", "", str(text))
+
+
+def _checked(text: str) -> str:
+    numerator, denominator, of_n = _parts(text)
+    if numerator == 0 or (not of_n and numerator > denominator):
+        raise ValueError("a share must be above 0 and at most 1")
+    if denominator * (_MOST_WORKERS if of_n else 1) > _LARGEST_DENOMINATOR or numerator > _LARGEST_DENOMINATOR:
+        raise ValueError("a share needs fewer digits: its denominator may be 2^30 at most (16384n with n)")
+    return text
+
+
+Share = Annotated[str, BeforeValidator(_bare), AfterValidator(_checked), StringConstraints(min_length=1)]
+
+
+def share_of(text: str, workers: int) -> Fraction:
+    """Give the share that a checked text means for `workers` workers, at most 1."""
+    numerator, denominator, of_n = _parts(text)
+    return min(Fraction(numerator, denominator * (workers if of_n else 1)), Fraction(1))

@@ -1,0 +1,37 @@
+"""Texts of thresholds."""
+
+from fractions import Fraction
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from streamgroup.groupings._share import Share, share_of
+
+
+class Some(BaseModel):
+    theta: Share
+
+
+@pytest.mark.parametrize(
+    ("text", "bare", "workers", "value"),
+    [
+        ("0.02", "0.02", 7, Fraction(1, 50)),
+        ("1", "1", 7, Fraction(1)),
+        ("1/50", "1/50", 7, Fraction(1, 50)),
+        ("1/4n", "1/4n", 10, Fraction(1, 40)),
+        ("1/(5n)", "1/5n", 10, Fraction(1, 50)),
+        (" 2 / n ", "2/n", 10, Fraction(1, 5)),
+        ("2/n", "2/n", 1, Fraction(1)),
+        (0.5, "0.5", 3, Fraction(1, 2)),
+    ],
+)
+def test_what_a_share_means(text: object, bare: str, workers: int, value: Fraction) -> None:
+    some = Some.model_validate({"theta": text})
+    assert some.theta == bare
+    assert share_of(some.theta, workers) == value
+
+
+@pytest.mark.parametrize("text", ["0", "1.5", "3/2", "1/0", "0/5", "n", "1/", "-0.1", "1e-3", "", "0.0000000001"])
+def test_what_is_no_share(text: str) -> None:
+    with pytest.raises(ValidationError):
+        Some.model_validate({"theta": text})
