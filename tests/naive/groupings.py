@@ -16,13 +16,15 @@ Key = bytes | None
 
 
 class Setting(NamedTuple):
-    """Workers, sources and seeds; `candidates` replaces F_j(key) where an example gives its own."""
+    """Workers, sources, seeds, delays in ns; `candidates` replaces F_j(key) where an example gives its own."""
 
     workers: int
     sources: int = 5
     seed: int = 0
     hash_seed: int = 0
     candidates: Callable[[Key, int], int] | None = None
+    network_delay: int = 0
+    control_delay: int = 0
 
 
 class WorkersChange(NamedTuple):
@@ -40,7 +42,16 @@ def smallest_of_survivors(values: list[Any], change: WorkersChange) -> Any:
 
 
 class Grouping:
+    """Beside `choose`, one may have the hooks of `streamgroup.groupings.protocol`: `observe`, `executed`, `tick`.
+
+    `allowed` is how many workers the tuple just chosen for may go to if its key is treated as hot, else 0.
+    `control_messages` and `control_bytes` are what its parts told each other so far.
+    """
+
     def __init__(self, setting: Setting) -> None:
+        self.allowed = 0
+        self.control_messages = 0
+        self.control_bytes = 0
         self.setting = setting
         self.live = list(range(setting.workers))
         self.most_live = setting.workers
@@ -64,8 +75,13 @@ class Grouping:
         """As many as there ever were, unless the rule limits them."""
         return self.ever
 
-    def state_entries(self) -> int:
+    def state_entries(self, source: int | None = None) -> int:
+        """What a source holds now; None: the most that any of them ever held."""
         return 0
+
+    def detector_entries(self) -> int | None:
+        """What the detectors of hot keys at all sources hold now; None: there is none."""
+        return None
 
 
 class Sg(Grouping):
@@ -84,7 +100,7 @@ class Sg(Grouping):
         super().workers_changed(change)
         self.pointer = [place % len(self.live) for place in self.pointer]
 
-    def state_entries(self) -> int:
+    def state_entries(self, source: int | None = None) -> int:
         return 1
 
 
@@ -100,7 +116,7 @@ class SgRandom(Grouping):
         self.sent[source] += 1
         return self.live[below(self.setting.seed, f"sg_random:{source}", index, len(self.live))]
 
-    def state_entries(self) -> int:
+    def state_entries(self, source: int | None = None) -> int:
         return 1
 
 
@@ -141,7 +157,7 @@ class GreedyD(Grouping):
     def choices(self, key: Key) -> int:
         return min(self.d, self.ever)
 
-    def state_entries(self) -> int:
+    def state_entries(self, source: int | None = None) -> int:
         return self.most_live
 
 
@@ -177,5 +193,5 @@ class FullKnowledge(Grouping):
         super().workers_changed(change)
         self.work += [smallest_of_survivors(self.work, change) for _ in change.joined]
 
-    def state_entries(self) -> int:
+    def state_entries(self, source: int | None = None) -> int:
         return 0 if self.backlog else self.most_live

@@ -47,10 +47,17 @@ class Record(NamedTuple):
 
 
 class Choice(NamedTuple):
+    """What was chosen, and what the grouping then tells: the workers allowed to a hot key (0: cold, or not told),
+    what the source holds, and what the detectors of all sources hold (None: there is none).
+    """
+
     now: int
     source: int
     seq: int
     worker: int
+    allowed: int = 0
+    state_entries: int = 0
+    detector_entries: int | None = None
 
 
 @dataclass

@@ -50,7 +50,16 @@ class Scenario:
     def grouping(self) -> Grouping:
         """The naive one, at its start."""
         given = self.options
-        setting = Setting(given["workers"], given["sources"], given["seed"], given["hash_seed"])
+        network = time_ns(given["network_delay"])
+        control = network if given["control_delay"] is None else time_ns(given["control_delay"])
+        setting = Setting(
+            given["workers"],
+            given["sources"],
+            given["seed"],
+            given["hash_seed"],
+            network_delay=network,
+            control_delay=control,
+        )
         name, _, parameter = given["grouping"].partition(":")
         if name in ("full_knowledge", "oracle"):
             return FullKnowledge(setting, backlog=name == "oracle" or parameter == "backlog=true")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.naive.arrivals import arrival_times, source_for
-from tests.naive.groupings import WorkersChange
+from tests.naive.groupings import Grouping, WorkersChange
 from tests.naive.hashing import below
 from tests.naive.options import Change, Options, TraceTuple, index_of, slowdowns
 from tests.naive.records import Accepted, Choice, Delivery, Life, Record, Run, Tuple, measured_from
@@ -175,7 +175,7 @@ class Simulation:
             raise ValueError(f"tuple {seq}: worker {worker} of {self.live}")
         if hasattr(self.grouping, "observe"):
             self.grouping.observe(source, key, worker, self.now)
-        self.choices.append(Choice(self.now, source, seq, worker))
+        self.choices.append(Choice(self.now, source, seq, worker, *told(self.grouping, source)))
         if self.options.when_full == "block" and self.is_full(worker, self.now):
             self.waiting[source] = (self.now, seq, worker)
         else:
@@ -346,6 +346,13 @@ class Simulation:
                 )
             )
         return records
+
+
+def told(grouping: Any, source: int) -> tuple[int, int, int | None]:
+    """What a grouping tells after a choice; those made for one test may tell nothing."""
+    if not isinstance(grouping, Grouping):
+        return 0, 0, None
+    return grouping.allowed, grouping.state_entries(source), grouping.detector_entries()
 
 
 def simulate(tuples: Sequence[TraceTuple], grouping: Any, **options: Any) -> Run:
