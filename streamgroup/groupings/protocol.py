@@ -45,6 +45,7 @@ State leads with the source axis (`load[source, worker]`): a source may only kno
 """
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -68,6 +69,16 @@ class GroupingParams(BaseModel):
 
     def choices_per_key(self, workers: int) -> int | None:
         """Tell how many workers any key may go to; None when it depends on the key or the time."""
+        del workers
+        return None
+
+    def hot_share(self, workers: int) -> Fraction | None:
+        """Tell the share of the stream (0..1] from which on a key ought to be hot; None: the metrics take 1/(5n)."""
+        del workers
+        return None
+
+    def cold_choices(self, workers: int) -> int | None:
+        """Tell how many workers a key treated as cold may go to; None when that is not known."""
         del workers
         return None
 
