@@ -8,6 +8,7 @@ from pydantic import Field
 
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.kernels.tournament import make_tournament, set_leaf
 
 __all__ = ["FullKnowledge", "Params", "ShortestBacklog", "start"]
 
@@ -33,7 +34,7 @@ class FullKnowledge(NamedTuple):
     the worker rounds it. One for the whole stream, not per source. The worker with the least gets the tuple, ties to
     the lowest id. With k identical workers and all tuples there at once, the last finish is at most (2 - 1/k) times the
     least possible (004, theorem 4.2). Idle time is not counted: a worker that had nothing to do does not catch up.
-    O(n) a tuple.
+    The least is the winner of a tournament (`kernels.tournament`): O(log n) a tuple.
 
     Departures from the paper: none; when workers change, a joiner starts at the smallest C among the live.
     """
@@ -41,31 +42,21 @@ class FullKnowledge(NamedTuple):
     cost: NDArray[np.float64]
     slowdown: NDArray[np.float64]
     work: NDArray[np.int64]
-    live: NDArray[np.int64]
+    tree: NDArray[np.int64]
+    winner: NDArray[np.int64]
     state_entries: int
     state_entry_bytes: int
 
     def choose(self, source: int, key: int, now: int) -> int:
         """Take the worker with the least work so far and add the tuple's service time there."""
-        best = self.live[0]
-        for place in range(1, self.live.shape[0]):
-            worker = self.live[place]
-            if self.work[worker] < self.work[best]:
-                best = worker
+        best = self.winner[0, 1]
         self.work[best] += np.int64(np.rint(self.cost[0] * self.slowdown[best]))
+        set_leaf(self.tree, self.winner, 0, best, self.work[best])
         return best
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "FullKnowledge":
         """Keep the sums of those who stay; a joiner starts at the smallest of them."""
-        assert context.cost is not None
-        assert context.slowdown is not None
-        return self._replace(
-            cost=context.cost,
-            slowdown=context.slowdown,
-            work=carry_loads(self.work, change),
-            live=change.live.copy(),
-            state_entries=context.workers,
-        )
+        return _full_knowledge(context, carry_loads(self.work, change))
 
 
 class ShortestBacklog(NamedTuple):
@@ -100,13 +91,19 @@ class ShortestBacklog(NamedTuple):
         return self._replace(free=context.free, live=change.live.copy())
 
 
-def start(params: Params, context: Context) -> FullKnowledge | ShortestBacklog:
-    """Take the loop's live arrays; nothing has been sent."""
-    live = np.arange(context.workers, dtype=np.int64)
-    if params.backlog:
-        assert context.free is not None
-        return ShortestBacklog(context.free, live, state_entries=0, state_entry_bytes=8)
+def _full_knowledge(context: Context, work: NDArray[np.int64]) -> FullKnowledge:
     assert context.cost is not None
     assert context.slowdown is not None
-    work = np.zeros(context.workers, dtype=np.int64)
-    return FullKnowledge(context.cost, context.slowdown, work, live, state_entries=context.workers, state_entry_bytes=8)
+    tree, winner = make_tournament(work[np.newaxis], context.live)
+    return FullKnowledge(
+        context.cost, context.slowdown, work, tree, winner, state_entries=context.workers, state_entry_bytes=8
+    )
+
+
+def start(params: Params, context: Context) -> FullKnowledge | ShortestBacklog:
+    """Take the loop's live arrays; nothing has been sent."""
+    if params.backlog:
+        assert context.free is not None
+        live = np.arange(context.workers, dtype=np.int64)
+        return ShortestBacklog(context.free, live, state_entries=0, state_entry_bytes=8)
+    return _full_knowledge(context, np.zeros(context.workers, dtype=np.int64))

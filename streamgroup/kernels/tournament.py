@@ -1,0 +1,62 @@
+"""The least of many values that change one at a time: a tournament, O(log n) a change and O(1) to look.
+
+`tree` is [rows, 2 P] of one number type, P a power of two: the leaves of row r are tree[r, P + i], each inner node k
+holds the smaller of nodes 2k and 2k + 1, and node 1 the least of all. `winner` int64[rows, 2 P] holds the leaf that
+each node's value comes from; equal values: the lower leaf. Leaves that do not take part hold the largest value there
+is.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["leaves", "make_tournament", "play", "set_leaf"]
+
+
+def leaves(count: int) -> int:
+    """Give P for `count` values: the least power of two that is not less, and at least 2."""
+    return max(2, 1 << (count - 1).bit_length())
+
+
+def make_tournament(values: NDArray[Any], taking_part: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Make tree and winners for `values` [rows, count], of which only the places `taking_part` can win."""
+    rows, count = values.shape
+    size = leaves(count)
+    never = np.inf if values.dtype.kind == "f" else np.iinfo(values.dtype).max
+    tree = np.full((rows, 2 * size), never, dtype=values.dtype)
+    tree[:, size + taking_part] = values[:, taking_part]
+    winner = np.zeros((rows, 2 * size), dtype=np.int64)
+    winner[:, size:] = np.arange(size)
+    for row in range(rows):
+        play(tree, winner, row)
+    return tree, winner
+
+
+@njit
+def play(tree: Any, winner: Any, row: Any) -> None:
+    """Play all matches of a row anew, after its leaves were set."""
+    for node in range(tree.shape[1] // 2 - 1, 0, -1):
+        _match(tree, winner, np.uint64(row), np.uint64(node))
+
+
+@njit(forceinline=True)
+def _match(tree: Any, winner: Any, row: Any, node: Any) -> None:
+    left = node << np.uint64(1)
+    right = left | np.uint64(1)
+    # Without a branch: who wins is not predictable.
+    other = tree[row, right] < tree[row, left]
+    tree[row, node] = min(tree[row, left], tree[row, right])
+    winner[row, node] = winner[row, left + np.uint64(other)]
+
+
+@njit(forceinline=True)
+def set_leaf(tree: Any, winner: Any, row: Any, leaf: Any, value: Any) -> None:
+    """Set one value, and play its matches."""
+    line = np.uint64(row)
+    node = np.uint64(leaf) + np.uint64(tree.shape[1] >> 1)
+    tree[line, node] = value
+    while node > np.uint64(1):
+        node >>= np.uint64(1)
+        _match(tree, winner, line, node)
