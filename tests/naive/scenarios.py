@@ -8,25 +8,18 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.naive.groupings import FullKnowledge, GreedyD, Grouping, Kg, Pkg, Setting, Sg, SgRandom
+from tests.naive.choose import make
+from tests.naive.groupings import Grouping, Setting
 from tests.naive.options import Change, Key, Span, TraceTuple, index_of
 from tests.naive.records import Run
 from tests.naive.simulate import simulate
+from tests.naive.texts import time_ns
 
 __all__ = ["Scenario", "place", "scenarios", "time_ns"]
 
-UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 GROUPINGS = ["sg", "sg_random", "kg", "pkg", "pkg:d=3", "greedy_d:d=1", "greedy_d:d=4"]
 EXCEPTIONS = ["full_knowledge", "full_knowledge:backlog=true"]
 KEYS = [b"a", b"b", b"c", b"d", b"", None]
-
-
-def time_ns(text: str) -> int:
-    """The length of a time such as 12us; a bare 0 is one, too."""
-    if text == "0":
-        return 0
-    digits = text.rstrip("nmsu")
-    return int(Fraction(digits) * UNITS[text[len(digits) :]])
 
 
 def place(text: str) -> Span:
@@ -60,11 +53,7 @@ class Scenario:
             network_delay=network,
             control_delay=control,
         )
-        name, _, parameter = given["grouping"].partition(":")
-        if name in ("full_knowledge", "oracle"):
-            return FullKnowledge(setting, backlog=name == "oracle" or parameter == "backlog=true")
-        kinds = {"sg": Sg, "sg_random": SgRandom, "kg": Kg, "pkg": Pkg, "greedy_d": GreedyD}
-        return kinds[name](setting, int(parameter.removeprefix("d="))) if parameter else kinds[name](setting)
+        return make(given["grouping"], setting)
 
     def changes(self) -> tuple[Change, ...]:
         found = []

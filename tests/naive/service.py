@@ -59,13 +59,24 @@ class Service:
 
     def cost(self, seq: int, worker: int) -> float:
         """With the random factor, before the slowdown."""
-        base = float(self.base_ns(seq, worker))
+        return float(self.base_ns(seq, worker)) * self.factor(seq)
+
+    def factor(self, seq: int) -> float:
         if self.distribution == "exponential":
-            return base * exponential(self.options.seed, "service", seq)
+            return exponential(self.options.seed, "service", seq)
         if self.distribution == "lognormal":
             draw = normal(self.options.seed, "service", seq)
-            return base * exp(sqrt(self.variance) * draw - self.variance / 2)
-        return base
+            return exp(sqrt(self.variance) * draw - self.variance / 2)
+        return 1.0
+
+    def shared_cost(self, seq: int) -> float:
+        """What is the same on all workers: the cost, or where that depends on the worker the random factor."""
+        return self.factor(seq) if self.by_worker else self.cost(seq, 0)
+
+    def own_factor(self, worker: int, seq: int, now: int) -> float:
+        """What the shared cost is multiplied with on this worker."""
+        speed = self.speed(worker, seq, now)
+        return float(self.base_ns(seq, worker)) * speed if self.by_worker else speed
 
     def slowdown(self, worker: int, seq: int, start: int) -> Fraction:
         """In force for this tuple if it starts then."""

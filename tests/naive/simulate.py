@@ -27,9 +27,15 @@ class NoWorkerError(Exception):
 
 
 class View:
-    """What a declared exception sees, up to date at every choice: cost by worker, when each is free, its speed."""
+    """What a declared exception sees, up to date at every choice: cost by worker, when each is free, its speed.
+
+    `shared_cost` is the part of the cost that all workers have in common, `own_factor` by worker what it is
+    multiplied with there.
+    """
 
     def __init__(self) -> None:
+        self.shared_cost = 0.0
+        self.own_factor: list[float] = []
         self.cost: list[float] = []
         self.free: list[int] = []
         self.slowdown: list[float] = []
@@ -170,6 +176,10 @@ class Simulation:
             self.view.cost[:] = [self.service.cost(seq, w) if w in self.live else 0.0 for w in workers]
             self.view.free[:] = self.free
             self.view.slowdown[:] = [self.service.speed(w, seq, self.now) for w in workers]
+            self.view.shared_cost = self.service.shared_cost(seq)
+            self.view.own_factor[:] = [
+                self.service.own_factor(w, seq, self.now) if w in self.live else 0.0 for w in workers
+            ]
         worker = self.grouping.choose(source, key, self.now)
         if worker not in self.live:
             raise ValueError(f"tuple {seq}: worker {worker} of {self.live}")

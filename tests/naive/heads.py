@@ -1,0 +1,177 @@
+"""Groupings that treat frequent keys, which each source finds by SpaceSaving, in a way of their own."""
+
+from math import ceil
+from typing import Any
+
+from tests.naive.choices_of_head import find_d, shares_of_counts
+from tests.naive.groupings import Grouping, Key, Setting, WorkersChange, smallest_of_survivors
+from tests.naive.shares import share
+from tests.naive.space_saving import SpaceSaving
+from tests.naive.texts import truth
+
+__all__ = ["DChoices", "GreedyDHead", "GreedyFreq", "HeadGrouping", "Rr", "WChoices"]
+
+
+class HeadGrouping(Grouping):
+    """Head and tail. The tail goes by partial key grouping, on loads that count the head, too.
+
+    Of each source: what it sent to each worker since the start, and its table.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        theta: str = "1/5n",
+        capacity: int | str = "auto",
+        estimate: str = "count",
+        min_count: int | str = 1,
+        replacement: bool | str = True,
+        strict: bool | str = False,
+        detector: str = "space_saving",
+    ) -> None:
+        super().__init__(setting)
+        if detector != "space_saving":
+            raise ValueError(f"no twin of {detector}")
+        self.theta, self.estimate, self.min_count = theta, estimate, int(min_count)
+        self.replacement, self.strict = truth(replacement), truth(strict)
+        if capacity in ("auto", "0", 0):
+            capacity = ceil(2 / share(theta, setting.workers))
+        self.tables = [SpaceSaving(int(capacity), self.replacement) for _ in range(setting.sources)]
+        self.load = [[0] * setting.workers for _ in range(setting.sources)]
+        self.most_held = 0
+        self.given: dict[Key, int] = {}
+
+    def choose(self, source: int, key: Key, now: int) -> int:
+        self.tables[source].offer(key)
+        load = self.load[source]
+        if self.is_head(source, key):
+            worker, self.allowed = self.choose_head(source, key)
+            most = self.allowed
+        else:
+            worker, self.allowed = self.least_of_candidates(source, key, 2), 0
+            most = min(2, len(self.live))
+        load[worker] += 1
+        self.given[key] = max(most, self.given.get(key, 0))
+        self.most_held = max(self.most_held, self.state_entries(source))
+        return worker
+
+    def choose_head(self, source: int, key: Key) -> tuple[int, int]:
+        """The worker, and among how many it was chosen."""
+        raise NotImplementedError
+
+    def is_head(self, source: int, key: Key) -> bool:
+        table = self.tables[source]
+        if table.offered < self.min_count or key not in table.table:
+            return False
+        theta = share(self.theta, len(self.live))
+        mine, bound = table.estimate(key, self.estimate) * theta.denominator, theta.numerator * table.offered
+        return mine > bound if self.strict else mine >= bound
+
+    def least_of_all(self, source: int) -> int:
+        return min(self.live, key=lambda w: (self.load[source][w], w))
+
+    def least_of_candidates(self, source: int, key: Key, d: int) -> int:
+        candidates = [self.candidate(key, j) for j in range(1, d + 1)]
+        return min(candidates, key=lambda w: self.load[source][w])
+
+    def workers_changed(self, change: WorkersChange) -> None:
+        super().workers_changed(change)
+        for load in self.load:
+            start = smallest_of_survivors(load, change)
+            load += [start for _ in change.joined]
+
+    def choices(self, key: Key) -> int:
+        """The most it was ever given, at any source."""
+        return self.given[key]
+
+    def state_entries(self, source: int | None = None) -> int:
+        return self.most_held if source is None else len(self.tables[source]) + len(self.live)
+
+    def detector_entries(self) -> int:
+        return sum(len(table) for table in self.tables)
+
+
+class DChoices(HeadGrouping):
+    """D-Choices: a head key may go to F_1..F_d, with d from the shares of the head; d as large as n: to any worker."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        eps: float | str = 1e-4,
+        recompute_every: int | str = 1000,
+        prefixes: str = "ends",
+        start: str = "ceil",
+        slack: str = "scaled",
+        **more: Any,
+    ) -> None:
+        super().__init__(setting, **more)
+        self.eps, self.recompute_every = float(eps), int(recompute_every)
+        self.prefixes, self.start, self.slack = prefixes, start, slack
+        self.d = [2] * setting.sources
+        self.next = [self.recompute_every] * setting.sources
+
+    def choose_head(self, source: int, key: Key) -> tuple[int, int]:
+        m = self.tables[source].offered
+        if m >= self.next[source]:
+            self.d[source] = self.find(source)
+            self.next[source] = (m // self.recompute_every + 1) * self.recompute_every
+        d = self.d[source]
+        if d >= len(self.live):
+            return self.least_of_all(source), len(self.live)
+        return self.least_of_candidates(source, key, d), d
+
+    def find(self, source: int) -> int:
+        table = self.tables[source]
+        head = sorted((table.estimate(k, self.estimate) for k in table.table if self.is_head(source, k)), reverse=True)
+        shares = shares_of_counts(head, table.offered, self.prefixes)
+        return find_d(shares, len(self.live), self.eps, self.start, self.slack)
+
+    def workers_changed(self, change: WorkersChange) -> None:
+        super().workers_changed(change)
+        self.d = [min(d, len(self.live)) for d in self.d]
+
+
+class WChoices(HeadGrouping):
+    """W-Choices: a head key may go to any worker."""
+
+    def choose_head(self, source: int, key: Key) -> tuple[int, int]:
+        return self.least_of_all(source), len(self.live)
+
+
+class Rr(HeadGrouping):
+    """Head keys go round robin, each source on its own."""
+
+    def __init__(self, setting: Setting, **more: Any) -> None:
+        super().__init__(setting, **more)
+        self.pointer = [source % setting.workers for source in range(setting.sources)]
+
+    def choose_head(self, source: int, key: Key) -> tuple[int, int]:
+        place = self.pointer[source]
+        self.pointer[source] = (place + 1) % len(self.live)
+        return self.live[place], len(self.live)
+
+    def workers_changed(self, change: WorkersChange) -> None:
+        super().workers_changed(change)
+        self.pointer = [place % len(self.live) for place in self.pointer]
+
+
+class GreedyFreq(HeadGrouping):
+    """A head key gets as many candidates as its share of the tuples is of workers, at least two."""
+
+    def choose_head(self, source: int, key: Key) -> tuple[int, int]:
+        table, n = self.tables[source], len(self.live)
+        d = max(2, -(-n * table.estimate(key, self.estimate) // table.offered))
+        if d >= n:
+            return self.least_of_all(source), n
+        return self.least_of_candidates(source, key, d), d
+
+
+class GreedyDHead(HeadGrouping):
+    """A head key gets F_1..F_d, however many workers these are."""
+
+    def __init__(self, setting: Setting, d: int | str = 2, **more: Any) -> None:
+        super().__init__(setting, **more)
+        self.d = int(d)
+
+    def choose_head(self, source: int, key: Key) -> tuple[int, int]:
+        return self.least_of_candidates(source, key, self.d), min(self.d, len(self.live))
