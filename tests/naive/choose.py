@@ -49,9 +49,8 @@ def make(text: str, setting: Setting) -> Grouping:
     if name == "pkg":
         return Pkg(setting, **{parameter: int(value) for parameter, value in given.items()})
     if name == "greedy_d":
-        return (
-            GreedyDHead(setting, **given) if given.pop("scope", "all") == "head" else GreedyD(setting, int(given["d"]))
-        )
+        of_head = given.pop("scope", "all") == "head"
+        return GreedyDHead(setting, **given) if of_head else GreedyD(setting, int(given["d"]))
     if name in ("full_knowledge", "oracle"):
         return FullKnowledge(setting, backlog=name == "oracle" or truth(given.get("backlog", False)))
     raise ValueError(f"no twin of {name}")

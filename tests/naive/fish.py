@@ -47,7 +47,7 @@ class Speeds:
             for worker in sorted(self.since):
                 if self.finished[worker] >= FIRST_REPORT and self.since[worker]:
                     self.report(worker, number * self.interval)
-        for due, _, worker, mean in sorted(message for message in self.under_way if message[0] <= now):
+        for _, _, worker, mean in sorted(message for message in self.under_way if message[0] <= now):
             self.told[worker] = mean
         self.under_way = [message for message in self.under_way if message[0] > now]
 

@@ -73,9 +73,8 @@ class Service:
         """What is the same on all workers: the cost, or where that depends on the worker the random factor."""
         return self.factor(seq) if self.by_worker else self.cost(seq, 0)
 
-    def own_factor(self, worker: int, seq: int, now: int) -> float:
-        """What the shared cost is multiplied with on this worker."""
-        speed = self.speed(worker, seq, now)
+    def own_factor(self, worker: int, seq: int, speed: float) -> float:
+        """What the shared cost is multiplied with on a worker of this speed."""
         return float(self.base_ns(seq, worker)) * speed if self.by_worker else speed
 
     def slowdown(self, worker: int, seq: int, start: int) -> Fraction:

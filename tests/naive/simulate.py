@@ -178,7 +178,7 @@ class Simulation:
             self.view.slowdown[:] = [self.service.speed(w, seq, self.now) for w in workers]
             self.view.shared_cost = self.service.shared_cost(seq)
             self.view.own_factor[:] = [
-                self.service.own_factor(w, seq, self.now) if w in self.live else 0.0 for w in workers
+                self.service.own_factor(w, seq, self.view.slowdown[w]) if w in self.live else 0.0 for w in workers
             ]
         worker = self.grouping.choose(source, key, self.now)
         if worker not in self.live:

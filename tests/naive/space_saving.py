@@ -51,7 +51,7 @@ class SpaceSaving:
 
 @dataclass
 class Weight:
-    """An entry; `stored` and `error` are multiples of what one tuple weighs now. `given`: the largest d it was given."""
+    """An entry; `stored` and `error` are in units that all entries share. `given`: the largest d it was given."""
 
     stored: float
     error: float
