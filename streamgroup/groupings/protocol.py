@@ -33,6 +33,15 @@ hook that may make arrays. Worker ids are never reused, and joiners get the next
 
 A grouping without the hook can be replayed while the workers stay the same.
 
+A state that grows with the stream has a field `room`, int64[1]: for how many more tuples it surely has room, each with
+its `tick`, `choose`, `observe` and, later, `executed` (a tuple that is delivered again counts again). The grouping
+keeps it up to date; it must not go below 0. When there is less room than the loop wants for what it does next, 256
+tuples at most, the loop calls
+
+- `grown(self)`: it returns the state with larger arrays, at least twice as large, and more in `room[0]`. Like
+  `workers_changed` it is plain Python, never compiled, and keeps the class and the types of the fields. When it is
+  called is not told: nothing that the grouping does may depend on that.
+
 What a grouping reports, as fields of its state that the loop or the metrics read:
 
 - `choices`: int64[1], set by `choose`: how many workers the key may go to if it is treated as hot, else 0;
@@ -81,6 +90,11 @@ class GroupingParams(BaseModel):
         """Tell how many workers a key treated as cold may go to; None when that is not known."""
         del workers
         return None
+
+    def doubts(self, workers: int, keys: int) -> list[str]:
+        """Say in one line each what makes these parameters questionable for so many workers and keys."""
+        del workers, keys
+        return []
 
 
 class Context(NamedTuple):

@@ -96,7 +96,7 @@ def _teach(hook: str, names: tuple[str, ...]) -> None:
 
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", *names)]
     find.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    overload_method(types.BaseNamedTuple, hook)(find)
+    overload_method(types.BaseNamedTuple, hook, jit_options={"forceinline": True})(find)
 
 
 for _hook, _names in (*HOOKS.items(), *PARTS.items()):
@@ -133,7 +133,9 @@ def check_shape(state: Any, where: str) -> None:
         if found != ("self", *names):
             wanted = ", ".join(("self", *names))
             raise UsageError(f"{where}: {kind.__name__}.{hook} must take ({wanted}), not ({', '.join(found)})")
-    known = {*HOOKS, "workers_changed"}
+    if "room" in kind._fields and not callable(getattr(kind, "grown", None)):
+        raise UsageError(f"{where}: {kind.__name__} has a field room and no method grown(self)")
+    known = {*HOOKS, "workers_changed", "grown"}
     for name, member in vars(kind).items():
         if inspect.isfunction(member) and not name.startswith("_") and name not in known:
             raise UsageError(

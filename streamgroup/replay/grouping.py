@@ -54,6 +54,7 @@ class RunningGrouping:
             self.most_entries = max(self.most_entries, entries)
         self.choices: I64 | None = getattr(state, "choices", None)
         self.detector: I64 | None = getattr(state, "detector_entries", None)
+        self.room: I64 | None = getattr(state, "room", None)
 
     @property
     def hears(self) -> bool:
@@ -68,11 +69,27 @@ class RunningGrouping:
                 # Timers and messages that were due before this instant.
                 tick(change.now - 1)
             state = self.state.workers_changed(change, self._context(change.live))
+        self._replace(state, "workers_changed()")
+
+    def grow(self, tuples: int) -> None:
+        """Let the state grow until it has room for so many more tuples."""
+        while self.room is not None and self.room[0] < tuples:
+            before = int(self.room[0])
+            with self.blamed("grown() failed"):
+                state = self.state.grown()
+            self._replace(state, "grown()")
+            if self.room[0] <= before:
+                raise RunError(
+                    f"{self.selection.name}: grown() left room for {self.room[0]} tuples, before it was {before}",
+                    "return the state with larger arrays, and in room[0] how many more tuples they have room for",
+                )
+
+    def _replace(self, state: Any, by: str) -> None:
+        """Go on with a state that a hook returned."""
         check_shape(state, self.selection.name)
         if type(state) is not type(self.state):
             raise RunError(
-                f"{self.selection.name}: workers_changed() gave a {type(state).__name__}, "
-                f"not a {type(self.state).__name__}",
+                f"{self.selection.name}: {by} gave a {type(state).__name__}, not a {type(self.state).__name__}",
                 "return the state with other arrays, as in self._replace(load=...)",
             )
         self._take(state)

@@ -39,6 +39,7 @@ __all__ = [
     "END",
     "FULL_HEARD",
     "FULL_PAIRS",
+    "FULL_STATE",
     "NO_WORKER",
     "OFFSET",
     "PLACE",
@@ -52,7 +53,7 @@ __all__ = [
 ]
 
 # Why the loop came back.
-DONE, FULL_PAIRS, FULL_HEARD, TOO_LATE, NO_WORKER = range(5)
+DONE, FULL_PAIRS, FULL_HEARD, FULL_STATE, TOO_LATE, NO_WORKER = range(6)
 
 # Places in the `setup` of a call.
 BEGIN, END, OFFSET, SOURCES, DELAY, PLACE, ROW, UNTIL = range(8)
@@ -91,6 +92,7 @@ def run_chunk(
     dies: Any,
     equal: Any,
     waiting: Any,
+    room: Any,
 ) -> Any:
     """Send tuples `setup[BEGIN]`..`setup[END] - 1` of the chunk through the grouping; return why it stopped.
 
@@ -101,7 +103,8 @@ def run_chunk(
     which workers may be chosen, None where all may; `dies` int64[n] when each worker crashes: what would finish later
     is lost (None: none does). `equal` is the service where all tuples cost the same on a worker, else None; `waiting`
     are the tuples that have not finished, None unless the grouping hears of them. `cost_now` and `speed_now`
-    take what the grouping sees of the tuple.
+    take what the grouping sees of the tuple. `room` int64[1] is for how many more tuples its state has room, None if
+    that never grows.
     """
     begin = setup[BEGIN]
     offset = setup[OFFSET]
@@ -137,6 +140,9 @@ def run_chunk(
                 break
             if waiting is not None and unfinished.is_full(waiting):
                 why = FULL_HEARD
+                break
+            if room is not None and room[0] < block:
+                why = FULL_STATE
                 break
             upto = min(i + block, stop)
             for j in range(i, upto):

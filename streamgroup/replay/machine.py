@@ -188,7 +188,7 @@ class FastMachine:
                 grouping.choices, grouping.entries, grouping.detector,
                 edge.cost if ready.cost is not None else None, edge.speed,
                 self._members.alive if self._varies else None, edge.dies,
-                edge.service if edge.equal and edge.dies is None else None, self._heard,
+                edge.service if edge.equal and edge.dies is None else None, self._heard, grouping.room,
             )  # fmt: skip
             self.seconds += time.perf_counter() - begun
             if why == loop.DONE:
@@ -199,6 +199,9 @@ class FastMachine:
             if why == loop.FULL_HEARD:
                 assert self._heard is not None
                 self._heard = heard.grown(self._heard)
+                continue
+            if why == loop.FULL_STATE:
+                grouping.grow(len(self._chosen))
                 continue
             seq = ready.offset + int(setup[loop.BEGIN])
             raise no_worker(grouping, self._members, seq) if why == loop.NO_WORKER else too_late(seq)

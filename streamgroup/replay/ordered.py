@@ -32,6 +32,7 @@ __all__ = [
     "FIRM",
     "FULL_NODES",
     "FULL_ROWS",
+    "FULL_STATE",
     "HORIZON",
     "LAST_CHUNK",
     "LIGHT",
@@ -50,7 +51,7 @@ __all__ = [
 ]
 
 # Why the loop came back.
-DONE, FULL_NODES, FULL_ROWS, TOO_LATE, NO_WORKER, MORE, CHANGE = range(7)
+DONE, FULL_NODES, FULL_ROWS, FULL_STATE, TOO_LATE, NO_WORKER, MORE, CHANGE = range(8)
 
 # Places in `setup`: the end of what was read and whether it is all; the model (network delay, room of a queue or 0,
 # whether a full one drops, tuples a source may have pending or 0); the next membership change (its time if it comes
@@ -170,6 +171,7 @@ def run_ordered(
     cost_now: Any,
     speed_now: Any,
     hears: Any,
+    room: Any,
 ) -> Any:
     """Send the tuples of the stream through the grouping, event by event; return why it stopped.
 
@@ -178,7 +180,8 @@ def run_ordered(
     `entries` what the detector said of a tuple (None without one). `free` int64[n] is when each worker is done,
     `alive` uint8[n] who may be chosen, `due` int64[crashes, 2] the time and first node of redeliveries. `state`
     int64[11] is `Meters.state`. `setup` int64[19] (places above) is read and moved on. `dealt` is None unless sources
-    take tuples in turn, `hears` unless the grouping hears of finished tuples.
+    take tuples in turn, `hears` unless the grouping hears of finished tuples; `room` int64[1] is for how many more
+    choices its state has room, None if that never grows.
     """
     end = setup[END]
     last = setup[LAST_CHUNK]
@@ -303,6 +306,9 @@ def run_ordered(
             meta[b.DUE] += 1
             turn_all(board, stream, end, last, closed)
             continue
+        if room is not None and room[0] < 1:
+            why = FULL_STATE
+            break
         taken = table[b.at(source, b.UNSENT)]
         if taken >= 0:
             now = emits

@@ -134,6 +134,8 @@ class OrderedMachine:
                 self._board = boards.grown_nodes(self._board)
                 if self._cost_of is not None:
                     self._cost_of = np.concatenate([self._cost_of, np.zeros_like(self._cost_of)])
+            elif why == ordered.FULL_STATE:
+                self._grouping.grow(1)
             elif why == ordered.FULL_ROWS:
                 self._measure()
             elif why == ordered.CHANGE:
@@ -216,7 +218,7 @@ class OrderedMachine:
             grouping.hooks, edge.service, self._board, self._stream, self._cost_of, self._rows, self._waits, self._hot,
             self._entries, edge.free, self._members.alive, self._due, self._recorder.meters.state, self._setup,
             True if dealt else None, grouping.choices, grouping.entries, grouping.detector,
-            edge.cost if costs else None, edge.speed, True if grouping.hears else None,
+            edge.cost if costs else None, edge.speed, True if grouping.hears else None, grouping.room,
         )  # fmt: skip
         self.seconds += time.perf_counter() - begun
         return why
