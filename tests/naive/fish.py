@@ -63,6 +63,10 @@ class Speeds:
 
 
 class Fish(Grouping):
+    """Of each source: its table, and by worker the tuples it sent that are not done, as far as it can tell."""
+
+    state_entry_bytes = 16
+
     def __init__(
         self,
         setting: Setting,

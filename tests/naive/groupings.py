@@ -45,8 +45,11 @@ class Grouping:
     """Beside `choose`, one may have the hooks of `streamgroup.groupings.protocol`: `observe`, `executed`, `tick`.
 
     `allowed` is how many workers the tuple just chosen for may go to if its key is treated as hot, else 0.
-    `control_messages` and `control_bytes` are what its parts told each other so far.
+    `control_messages` and `control_bytes` are what its parts told each other so far,
+    `state_entry_bytes` the nominal size of an entry of its state.
     """
+
+    state_entry_bytes = 8
 
     def __init__(self, setting: Setting) -> None:
         self.allowed = 0

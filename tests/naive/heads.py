@@ -18,6 +18,8 @@ class HeadGrouping(Grouping):
     Of each source: what it sent to each worker since the start, and its table.
     """
 
+    state_entry_bytes = 16
+
     def __init__(
         self,
         setting: Setting,

@@ -110,10 +110,12 @@ def state_metrics(run: Run, measured: list[Record], aggregate_every: Span | None
         "memory_estimate_sg": sum(min(f, workers) for f in counts.values()),
         "memory_estimate": sum(min(f, choices(key)) for key, f in counts.items()),
         "source_state_entries": source_entries,
-        "source_state_bytes": None if source_entries is None else 8 * source_entries,
+        "source_state_bytes": None
+        if source_entries is None
+        else getattr(run.grouping, "state_entry_bytes", 8) * source_entries,
         "aggregation_messages": messages,
-        "control_messages": 0,
-        "control_bytes": 0,
+        "control_messages": getattr(run.grouping, "control_messages", 0),
+        "control_bytes": getattr(run.grouping, "control_bytes", 0),
     }
 
 
