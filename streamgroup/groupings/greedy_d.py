@@ -1,28 +1,36 @@
 """Greedy-d: each tuple goes to the least loaded of its key's d candidates, as far as its source knows."""
 
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from streamgroup.groupings._detect import HeadParams, start_detector
+from streamgroup.groupings._heads import ENTRY_BYTES, moved_loads, no_loads
 from streamgroup.groupings._membership import carry_loads
-from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.hashing import candidate_words
+from streamgroup.kernels.loads import Loads, send_to_some, send_to_two
 from streamgroup.kernels.picks import least_loaded
 
-__all__ = ["GreedyD", "Params", "start"]
+__all__ = ["GreedyD", "HeadGreedyD", "Params", "start", "start_for_all"]
 
 
-class Params(GroupingParams):
-    """Parameters of Greedy-d."""
+class Params(HeadParams):
+    """Parameters of Greedy-d; those of its detector count with scope=head only."""
 
     d: int = Field(
         default=2, ge=1, le=4096, description="candidates of each key (d in 001); 1 is key grouping, 2 is PKG"
     )
 
-    def choices_per_key(self, workers: int) -> int:
+    scope: Literal["all", "head"] = Field(
+        default="all", description="which keys have d candidates: all, or hot ones, and the others two"
+    )
+
+    def choices_per_key(self, workers: int) -> int | None:
         """A key may go to d workers, and never to more than there are."""
-        return min(self.d, workers)
+        return min(self.d, workers) if self.scope == "all" else None
 
 
 class GreedyD(NamedTuple):
@@ -51,7 +59,68 @@ class GreedyD(NamedTuple):
         return self._replace(candidates=candidates, load=carry_loads(self.load, change), state_entries=context.workers)
 
 
-def start(params: Params, context: Context) -> GreedyD:
-    """Compute the candidates of every key; no source has sent anything."""
+class HeadGreedyD(NamedTuple):
+    """Hot keys have d candidates, the others two (001 figure 9): what D-Choices is without its choice of d.
+
+    The least loaded of F_1..F_d, as far as the source knows, ties to the first. Candidates may coincide, so that d >= n
+    does not mean all workers.
+
+    Departures from the paper: none.
+    """
+
+    detector: Any
+    loads: Loads
+    hashes: NDArray[np.uint64]
+    choices: NDArray[np.int64]
+    state_entries: NDArray[np.int64]
+    detector_entries: NDArray[np.int64]
+    state_entry_bytes: int
+    workers: int
+    d: int
+
+    def choose(self, source: int, key: int, now: int) -> int:
+        """Take the least loaded of d for a hot key, of two for another."""
+        if self.detector.detect(source, key, now) > 0:
+            worker = send_to_some(self.loads, self.hashes, source, key, self.d)
+            self.choices[0] = min(self.d, self.workers)
+        else:
+            worker = send_to_two(self.loads, source, key)
+            self.choices[0] = 0
+        self.state_entries[source] = self.detector.held[source] + self.workers
+        return worker
+
+    def tick(self, now: int) -> None:
+        """Let the detector do what is due."""
+        self.detector.tick(now)
+
+    def workers_changed(self, change: WorkersChange, context: Context) -> "HeadGreedyD":
+        """Keep what was counted; keys are hashed anew to the live workers."""
+        return self._replace(
+            detector=self.detector.workers_changed(change, context),
+            loads=moved_loads(self.loads, change, context),
+            workers=context.workers,
+        )
+
+
+def start_for_all(d: int, context: Context) -> GreedyD:
+    """Compute the d candidates of every key; no source has sent anything."""
     load = np.zeros((context.sources, context.workers), dtype=np.int64)
-    return GreedyD(context.candidates(params.d), load, state_entries=context.workers, state_entry_bytes=8)
+    return GreedyD(context.candidates(d), load, state_entries=context.workers, state_entry_bytes=8)
+
+
+def start(params: Params, context: Context) -> GreedyD | HeadGreedyD:
+    """Compute candidates of every key, or make ready to tell hot keys."""
+    if params.scope == "all":
+        return start_for_all(params.d, context)
+    detector = start_detector(params, context)
+    return HeadGreedyD(
+        detector=detector,
+        loads=no_loads(context),
+        hashes=candidate_words(context.hash_lo, context.hash_hi, context.hash_seed),
+        choices=np.zeros(1, dtype=np.int64),
+        state_entries=np.full(context.sources, context.workers, dtype=np.int64),
+        detector_entries=detector.entries,
+        state_entry_bytes=ENTRY_BYTES,
+        workers=context.workers,
+        d=params.d,
+    )

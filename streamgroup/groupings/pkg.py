@@ -8,16 +8,20 @@ from pydantic import Field
 
 from streamgroup.groupings import greedy_d
 from streamgroup.groupings._membership import carry_loads
-from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels.picks import send_to_less_loaded
 
 __all__ = ["Params", "TwoChoices", "start"]
 
 
-class Params(greedy_d.Params):
-    """Parameters of PKG: those of `greedy_d`, with two candidates unless told otherwise."""
+class Params(GroupingParams):
+    """Parameters of PKG."""
 
     d: int = Field(default=2, ge=1, le=4096, description="candidates of each key (d in 001); 1 is key grouping")
+
+    def choices_per_key(self, workers: int) -> int:
+        """A key may go to d workers, and never to more than there are."""
+        return min(self.d, workers)
 
 
 class TwoChoices(NamedTuple):
@@ -49,5 +53,5 @@ class TwoChoices(NamedTuple):
 
 def start(params: Params, context: Context) -> TwoChoices | greedy_d.GreedyD:
     """Compute the candidates of every key. With d other than 2 this is Greedy-d."""
-    state = greedy_d.start(params, context)
+    state = greedy_d.start_for_all(params.d, context)
     return TwoChoices(*state) if params.d == 2 else state

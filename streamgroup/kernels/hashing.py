@@ -7,7 +7,17 @@ modulo 2^64. Each purpose has a constant of its own, so that nothing correlates 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["candidate", "mix64", "node_positions", "place", "ring_positions", "sampled", "sketch_columns", "source_of"]
+__all__ = [
+    "candidate",
+    "candidate_words",
+    "mix64",
+    "node_positions",
+    "place",
+    "ring_positions",
+    "sampled",
+    "sketch_columns",
+    "source_of",
+]
 
 U64 = NDArray[np.uint64]
 
@@ -48,6 +58,12 @@ def candidate(
     seed = mix64(_scalar(hash_seed)) if hash_seed else _scalar(0)
     words = _words(hash_lo) + _scalar(j) * (_words(hash_hi) | np.uint64(1)) + seed
     return place(mix64(words), n).astype(np.int32)
+
+
+def candidate_words(hash_lo: NDArray[np.int64], hash_hi: NDArray[np.int64], hash_seed: int = 0) -> U64:
+    """Give uint64[keys, 2], from which compiled code makes the candidates of a key: h1 + seed, and the step h2 | 1."""
+    seed = mix64(_scalar(hash_seed)) if hash_seed else _scalar(0)
+    return np.ascontiguousarray(np.stack([_words(hash_lo) + seed, _words(hash_hi) | np.uint64(1)], axis=1))
 
 
 def source_of(hash_lo: NDArray[np.int64], sources: int) -> NDArray[np.int32]:

@@ -76,8 +76,10 @@ def add_one(levels: Any, load: Any, live: Any, source: Any, worker: Any) -> None
     row, column = np.uint64(source), np.uint64(worker)
     before = load[row, column]
     load[row, column] = before + 1
-    if before == levels[row, LEAST]:
-        levels[row, np.uint64(_BITS + (np.int64(worker) >> 5))] ^= np.int64(1) << (np.int64(worker) & 31)
-        levels[row, LEFT] -= 1
-        if levels[row, LEFT] == 0:
-            _fill(levels, load, live, source)
+    # Without a branch: whether the worker is one of the least loaded is not predictable.
+    had = np.int64(before == levels[row, LEAST])
+    levels[row, np.uint64(_BITS + (np.int64(worker) >> 5))] ^= had << (np.int64(worker) & 31)
+    left = levels[row, LEFT] - had
+    levels[row, LEFT] = left
+    if left == 0:
+        _fill(levels, load, live, source)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["draw_below", "least_loaded", "send_to_less_loaded"]
+__all__ = ["draw_below", "least_loaded", "least_of_candidates", "less_loaded", "send_to_less_loaded"]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -21,6 +21,47 @@ def draw_below(stream: Any, index: Any, n: Any) -> Any:
     x = (x ^ (x >> _27)) * _M2
     x = x ^ (x >> _31)
     return np.int64(((x >> _32) * np.uint64(n)) >> _32)
+
+
+@njit(forceinline=True)
+def _candidate(word: Any, n: Any) -> Any:
+    """Map a word to 0..n-1 as `hashing.candidate` does; the word is h1 + j (h2 | 1) + seed."""
+    x = (word ^ (word >> _30)) * _M1
+    x = (x ^ (x >> _27)) * _M2
+    x = x ^ (x >> _31)
+    return np.int64(((x >> _32) * np.uint64(n)) >> _32)
+
+
+@njit
+def least_of_candidates(hashes: Any, key: Any, d: Any, live: Any, load: Any, source: Any, floor: Any) -> Any:
+    """Give the least loaded of F_1..F_d of a key for a source, ties to the first.
+
+    `hashes` uint64[keys, 2] are each key's h1 + seed and h2 | 1; `load` int64[sources, N]; no live worker's load is
+    below `floor`, so that the first candidate that has it is the one.
+    """
+    n = live.shape[0]
+    row = np.uint64(source)
+    word, step = hashes[np.uint64(key), 0], hashes[np.uint64(key), 1]
+    best = np.int64(0)
+    least = np.int64(9223372036854775807)
+    for _ in range(d):
+        word += step
+        worker = live[np.uint64(_candidate(word, n))]
+        value = load[row, np.uint64(worker)]
+        if value < least:
+            best, least = worker, value
+            if value == floor:
+                break
+    return best
+
+
+@njit(forceinline=True)
+def less_loaded(candidates: Any, load: Any, source: Any, key: Any) -> Any:
+    """Give the less loaded of a key's two candidates for a source; ties to the first."""
+    first, second = candidates[np.uint64(key), 0], candidates[np.uint64(key), 1]
+    row = np.uint64(source)
+    to_second = np.int64(load[row, np.uint64(second)] < load[row, np.uint64(first)])
+    return np.int64(first) + to_second * (np.int64(second) - np.int64(first))
 
 
 @njit(forceinline=True)

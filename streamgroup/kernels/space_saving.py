@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["SpaceSaving", "entry_of", "make_space_saving", "offer"]
+__all__ = ["SpaceSaving", "entry_of", "error_of", "make_space_saving", "offer", "top_counts", "top_estimates"]
 
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
@@ -35,9 +35,9 @@ class SpaceSaving(NamedTuple):
 
     `slot` uint64[sources, 2^k]: key x 2^32 + entry, open addressing, 0 where empty; `entry` uint32[sources,
     capacity + 1, 4]: key, bucket, the entries before and after it in its bucket; `error` int64[sources, capacity + 1];
-    `links` uint32[sources, capacity + 2, 4]: a bucket's first and last entry, the next lower and higher bucket; `counts`
-    int64[sources, capacity + 2], of each bucket; `state` int64[sources, 3]: entries used, first free bucket (linked by
-    `links[..., 3]`), buckets ever used.
+    `links` uint32[sources, capacity + 2, 4]: a bucket's first and last entry, the next lower and higher bucket;
+    `counts` int64[sources, capacity + 2], of each bucket; `state` int64[sources, 3]: entries used, first free bucket
+    (linked by `links[..., 3]`), buckets ever used.
     """
 
     slot: NDArray[np.uint64]
@@ -213,3 +213,42 @@ def _offer_new(tables: Any, row: Any, place: Any, key: Any, replacement: Any) ->
     entry[row, one, KEY] = key
     tables.error[row, one] = tables.counts[row, bucket]
     return _increment(tables, row, one)
+
+
+@njit(forceinline=True)
+def error_of(tables: Any, source: Any, key: Any) -> Any:
+    """Give the error of a key's count, 0 if it has no entry."""
+    return tables.error[np.uint64(source), np.uint64(entry_of(tables, source, key))]
+
+
+@njit
+def top_counts(tables: Any, source: Any, denominator: Any, least: Any, counts: Any) -> Any:
+    """Fill `counts` with the counts c for which c x denominator >= least, largest first; return how many there are."""
+    row = np.uint64(source)
+    found = 0
+    bucket = np.uint64(tables.links[row, 0, LOWER])
+    while bucket != 0 and tables.counts[row, bucket] * denominator >= least:
+        one = np.uint64(tables.links[row, bucket, FIRST])
+        while one != 0:
+            counts[found] = tables.counts[row, bucket]
+            found += 1
+            one = np.uint64(tables.entry[row, one, AFTER])
+        bucket = np.uint64(tables.links[row, bucket, LOWER])
+    return found
+
+
+@njit
+def top_estimates(tables: Any, source: Any, denominator: Any, least: Any, sign: Any, estimates: Any) -> Any:
+    """Fill `estimates` with count + sign x error where that x denominator >= least, largest first; return how many."""
+    row = np.uint64(source)
+    found = 0
+    for one in range(1, tables.state[row, USED] + 1):
+        estimate = tables.counts[row, tables.entry[row, one, BUCKET]] + sign * tables.error[row, one]
+        if estimate * denominator >= least and estimate > 0:
+            place = found
+            while place > 0 and estimates[place - 1] < estimate:
+                estimates[place] = estimates[place - 1]
+                place -= 1
+            estimates[place] = estimate
+            found += 1
+    return found

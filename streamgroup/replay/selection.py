@@ -13,9 +13,10 @@ from pydantic import ValidationError
 
 from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
+from streamgroup.groupings._detect import with_detector
 from streamgroup.groupings.protocol import GroupingParams
 
-__all__ = ["PACKAGE", "Selection", "family", "select", "split_text"]
+__all__ = ["PACKAGE", "Selection", "family", "parameters", "select", "split_text"]
 
 PACKAGE = "streamgroup.groupings"
 
@@ -107,8 +108,15 @@ def _with_companions(path: Path, digest: str) -> str:
     return combined.hexdigest()[:16] if files else digest
 
 
-def _params(module: Any, text: str, values: list[tuple[str, list[str]]]) -> GroupingParams:
+def parameters(module: Any, given: dict[str, list[str]]) -> type[GroupingParams]:
+    """Give the parameters of a grouping, with those of the detector that it uses or is given."""
     kind: type[GroupingParams] = module.Params
+    field = kind.model_fields.get("detector")
+    return kind if field is None else with_detector(kind, given.get("detector", [field.default])[0])
+
+
+def _params(module: Any, text: str, values: list[tuple[str, list[str]]]) -> GroupingParams:
+    kind = parameters(module, dict(values))
     given: dict[str, Any] = {}
     for key, pieces in values:
         if key not in kind.model_fields:

@@ -5,18 +5,17 @@ A detector is a module, found by its file name and named by `detector=` of a gro
 - `Params`, a subclass of `GroupingParams`: its own parameters, which are given in the grouping's text beside the
   grouping's (`d_choices:theta=1/8n,eps=0.001`); the grouping's `start` gets both in one object;
 - `start(params, context)`, which returns its state: a `typing.NamedTuple` of arrays and numbers with the hooks below
-  and the fields `entries` (int64[1]: what all sources hold) and `held` (int64[sources]: what each source holds);
-  `control_messages` and `control_bytes` (int64[1]) as well, if it sends any;
-- `hot_share(params, workers)`, the share of the stream (a Fraction) from which on a key ought to be hot, or None.
+  and the fields `entries` (int64[1]: what all sources hold), `held` (int64[sources]: what each source holds), and
+  `total` (int64[sources]: the tuples that its estimates are to be divided by), if it estimates; `control_messages` and
+  `control_bytes` (int64[1]) as well, if it sends any.
 
 Hooks (argument names are fixed; see `groupings.protocol` for what may be done in them):
 
-- `detect(self, source, key, now)`: count a tuple at its source, before anything else is done with it; 1 if its key is
-  to be treated as hot, else 0. Required.
-- `top(self, source, estimates)`: for groupings that need the shares of the hot keys: fill `estimates` (float64) with
-  the estimated counts of the source's hot keys, largest first, and return how many there are. The last element
-  of `estimates` gets the number of tuples that the counts are to be divided by.
-- `tick(self, now)`: timers and messages.
+- `detect(self, source, key, now)`: count a tuple at its source, before anything else is done with it; 0 if its key
+  is to be treated as cold, else the estimate of its count, or 1 if it makes none. Required.
+- `top(self, source, estimates)`: for groupings that need the shares of all hot keys: fill `estimates` (int64) with
+  those of the source's hot keys, largest first, and return how many there are, `most` (an int field) at most.
+- `tick(self, now)`: timers and messages; may do nothing. Required.
 - `workers_changed(self, change, context)`: plain Python; returns the new state.
 """
 
@@ -34,4 +33,3 @@ class Detector(Protocol):
     __name__: str
     Params: type[GroupingParams]
     start: Callable[[Any, Any], Any]
-    hot_share: Callable[[Any, int], Any]

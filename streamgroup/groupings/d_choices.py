@@ -1,0 +1,144 @@
+"""D-Choices: tuples of hot keys go to the least loaded of d workers, d as small as balance allows."""
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from streamgroup.groupings._detect import HeadParams, needs, start_detector
+from streamgroup.groupings._heads import ENTRY_BYTES, moved_loads, no_loads
+from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.hashing import candidate_words
+from streamgroup.kernels.loads import Loads, send_to_any, send_to_some, send_to_two
+from streamgroup.kernels.optimal_choices import Powers, choices_needed, make_powers
+
+__all__ = ["DChoices", "Params", "start"]
+
+
+class Params(HeadParams):
+    """Parameters of D-Choices, beside those of its detector."""
+
+    eps: float = Field(default=1e-4, gt=0, le=1, description="imbalance that is tolerated (epsilon in 001)")
+    recompute_every: int = Field(
+        default=1000,
+        ge=1,
+        le=1 << 40,
+        description="own tuples after which a source computes d anew; 1: at every hot one",
+    )
+    prefixes: Literal["ends", "all"] = Field(
+        default="ends", description="which constraints: of the hottest key and of all hot keys, or of every prefix"
+    )
+    start: Literal["ceil", "round"] = Field(
+        default="ceil",
+        description="d is sought from p_1 n up, at least 2; or from the nearest integer (authors' code)",
+    )
+    slack: Literal["scaled", "plain"] = Field(
+        default="scaled", description="b_h eps as the paper has it, or eps (the authors' code)"
+    )
+
+
+class DChoices(NamedTuple):
+    """The least loaded of d candidates for hot keys, of two for the rest (Nasir et al., ICDE 2016; 001 section III-B).
+
+    Each source counts what it sent itself, and computes from its estimates of the hot keys' shares the least d for
+    which the expected load of the workers that these keys can reach stays under its share + eps
+    (`kernels.optimal_choices`). With d >= n, hot keys go to the least loaded of all, as in W-Choices. `d`
+    int64[sources] is 2 at first and computed at the first hot tuple at or after each multiple of `recompute_every` of
+    the source's tuples (`due` int64[sources] is the next).
+
+    Departures from the paper: d is a whole number, at least 2 (the paper starts at the real number p_1 n, which may be
+    less); the constraints that are checked are the first and the last, as the paper does in practice; d is computed
+    every 1000 tuples, with `recompute_every=1` at every hot one. eps holds for a source and in expectation: imbalance
+    can be larger with several sources, and where candidates of hot keys coincide.
+    """
+
+    detector: Any
+    loads: Loads
+    hashes: NDArray[np.uint64]
+    d: NDArray[np.int64]
+    due: NDArray[np.int64]
+    estimates: NDArray[np.int64]
+    powers: Powers
+    choices: NDArray[np.int64]
+    state_entries: NDArray[np.int64]
+    detector_entries: NDArray[np.int64]
+    state_entry_bytes: int
+    workers: int
+    eps: float
+    recompute_every: int
+    every: bool
+    rounded: bool
+    plain: bool
+
+    def choose(self, source: int, key: int, now: int) -> int:
+        """Take the least loaded of d for a hot key, of two for another."""
+        row = np.uint64(source)
+        if self.detector.detect(source, key, now) > 0:
+            total = self.detector.total[row]
+            if total >= self.due[row]:
+                hot = self.detector.top(source, self.estimates)
+                self.d[row] = choices_needed(
+                    self.estimates,
+                    hot,
+                    total,
+                    self.workers,
+                    self.eps,
+                    self.powers,
+                    self.every,
+                    self.rounded,
+                    self.plain,
+                )
+                self.due[row] = (total // self.recompute_every + 1) * self.recompute_every
+            d = self.d[row]
+            if d >= self.workers:
+                d = np.int64(self.workers)
+                worker = send_to_any(self.loads, source)
+            else:
+                worker = send_to_some(self.loads, self.hashes, source, key, d)
+            self.choices[0] = d
+        else:
+            worker = send_to_two(self.loads, source, key)
+            self.choices[0] = 0
+        self.state_entries[row] = self.detector.held[row] + self.workers
+        return worker
+
+    def tick(self, now: int) -> None:
+        """Let the detector do what is due."""
+        self.detector.tick(now)
+
+    def workers_changed(self, change: WorkersChange, context: Context) -> "DChoices":
+        """Keep what was counted; d is cut to the number of workers until it is computed anew."""
+        return self._replace(
+            detector=self.detector.workers_changed(change, context),
+            loads=moved_loads(self.loads, change, context),
+            d=np.minimum(self.d, context.workers),
+            powers=make_powers(context.workers),
+            workers=context.workers,
+        )
+
+
+def start(params: Params, context: Context) -> DChoices:
+    """No key has been seen, nothing has been sent."""
+    detector = start_detector(params, context)
+    needs(detector, "top", "how frequent the hot keys are")
+    return DChoices(
+        detector=detector,
+        loads=no_loads(context),
+        hashes=candidate_words(context.hash_lo, context.hash_hi, context.hash_seed),
+        d=np.full(context.sources, min(2, context.workers), dtype=np.int64),
+        due=np.full(context.sources, params.recompute_every, dtype=np.int64),
+        # Room for all that the detector can hold.
+        estimates=np.zeros(detector.most, dtype=np.int64),
+        powers=make_powers(context.workers),
+        choices=np.zeros(1, dtype=np.int64),
+        state_entries=np.full(context.sources, context.workers, dtype=np.int64),
+        detector_entries=detector.entries,
+        state_entry_bytes=ENTRY_BYTES,
+        workers=context.workers,
+        eps=params.eps,
+        recompute_every=params.recompute_every,
+        every=params.prefixes == "all",
+        rounded=params.start == "round",
+        plain=params.slack == "plain",
+    )

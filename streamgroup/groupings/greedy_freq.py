@@ -1,0 +1,83 @@
+"""Greedy by frequency: a hot key gets as many choices as its share of the stream asks for."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.groupings._detect import HeadParams, needs, start_detector
+from streamgroup.groupings._heads import ENTRY_BYTES, moved_loads, no_loads
+from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.hashing import candidate_words
+from streamgroup.kernels.loads import Loads, send_to_any, send_to_some, send_to_two
+
+__all__ = ["GreedyByFrequency", "Params", "start"]
+
+
+class Params(HeadParams):
+    """Parameters of Greedy by frequency: those of its detector."""
+
+
+class GreedyByFrequency(NamedTuple):
+    """A hot key with share p has ceil(n p) candidates, at least two ("G-Choices" in the authors' code of 001).
+
+    Each source takes the least loaded of F_1..F_d by its own counts; with d >= n, of all workers. Other keys have two.
+    Fewer pieces of state than D-Choices, and more imbalance: a key's candidates have just room for it alone.
+
+    Departures from the code: there d may be 1.
+    """
+
+    detector: Any
+    loads: Loads
+    hashes: NDArray[np.uint64]
+    choices: NDArray[np.int64]
+    state_entries: NDArray[np.int64]
+    detector_entries: NDArray[np.int64]
+    state_entry_bytes: int
+    workers: int
+
+    def choose(self, source: int, key: int, now: int) -> int:
+        """Take the least loaded of as many candidates as the key's share asks for."""
+        estimate = self.detector.detect(source, key, now)
+        if estimate > 0:
+            total = self.detector.total[source]
+            d = max(2, (self.workers * estimate + total - 1) // total)
+            if d >= self.workers:
+                d = np.int64(self.workers)
+                worker = send_to_any(self.loads, source)
+            else:
+                worker = send_to_some(self.loads, self.hashes, source, key, d)
+            self.choices[0] = d
+        else:
+            worker = send_to_two(self.loads, source, key)
+            self.choices[0] = 0
+        self.state_entries[source] = self.detector.held[source] + self.workers
+        return worker
+
+    def tick(self, now: int) -> None:
+        """Let the detector do what is due."""
+        self.detector.tick(now)
+
+    def workers_changed(self, change: WorkersChange, context: Context) -> "GreedyByFrequency":
+        """Keep what was counted; keys are hashed anew to the live workers."""
+        return self._replace(
+            detector=self.detector.workers_changed(change, context),
+            loads=moved_loads(self.loads, change, context),
+            workers=context.workers,
+        )
+
+
+def start(params: Params, context: Context) -> GreedyByFrequency:
+    """No key has been seen, nothing has been sent."""
+    detector = start_detector(params, context)
+    needs(detector, "total", "how frequent a key is")
+    return GreedyByFrequency(
+        detector=detector,
+        loads=no_loads(context),
+        hashes=candidate_words(context.hash_lo, context.hash_hi, context.hash_seed),
+        choices=np.zeros(1, dtype=np.int64),
+        state_entries=np.full(context.sources, context.workers, dtype=np.int64),
+        detector_entries=detector.entries,
+        state_entry_bytes=ENTRY_BYTES,
+        workers=context.workers,
+    )

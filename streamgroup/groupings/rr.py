@@ -1,0 +1,79 @@
+"""RR: tuples of hot keys go round all workers, the others to the less loaded of two."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.groupings._detect import HeadParams, start_detector
+from streamgroup.groupings._heads import ENTRY_BYTES, moved_loads, no_loads
+from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.loads import Loads, send_to_this, send_to_two
+
+__all__ = ["HeadRoundRobin", "Params", "start"]
+
+
+class Params(HeadParams):
+    """Parameters of RR: those of its detector."""
+
+
+class HeadRoundRobin(NamedTuple):
+    """Round robin for hot keys, two choices for the rest: the baseline of W-Choices (001 section III-C).
+
+    `pointer` int64[sources], a place in the list of live workers, moves only for hot keys and starts at source mod n.
+    Hot keys do not look at loads, but count in them.
+
+    Departures from the paper: it balances "head and tail separately"; here the tail's choice sees the tuples of hot
+    keys, as in the authors' code.
+    """
+
+    detector: Any
+    loads: Loads
+    pointer: NDArray[np.int64]
+    choices: NDArray[np.int64]
+    state_entries: NDArray[np.int64]
+    detector_entries: NDArray[np.int64]
+    state_entry_bytes: int
+    workers: int
+
+    def choose(self, source: int, key: int, now: int) -> int:
+        """Take the next of all for a hot key, the less loaded of two for another."""
+        if self.detector.detect(source, key, now) > 0:
+            place = self.pointer[source]
+            following = place + 1
+            self.pointer[source] = following if following < self.workers else 0
+            worker = send_to_this(self.loads, source, self.loads.live[place])
+            self.choices[0] = self.workers
+        else:
+            worker = send_to_two(self.loads, source, key)
+            self.choices[0] = 0
+        self.state_entries[source] = self.detector.held[source] + self.workers
+        return worker
+
+    def tick(self, now: int) -> None:
+        """Let the detector do what is due."""
+        self.detector.tick(now)
+
+    def workers_changed(self, change: WorkersChange, context: Context) -> "HeadRoundRobin":
+        """Keep what was counted; pointers go on modulo the number of workers."""
+        return self._replace(
+            detector=self.detector.workers_changed(change, context),
+            loads=moved_loads(self.loads, change, context),
+            pointer=self.pointer % context.workers,
+            workers=context.workers,
+        )
+
+
+def start(params: Params, context: Context) -> HeadRoundRobin:
+    """No key has been seen, nothing has been sent."""
+    detector = start_detector(params, context)
+    return HeadRoundRobin(
+        detector=detector,
+        loads=no_loads(context),
+        pointer=np.arange(context.sources, dtype=np.int64) % context.workers,
+        choices=np.zeros(1, dtype=np.int64),
+        state_entries=np.full(context.sources, context.workers, dtype=np.int64),
+        detector_entries=detector.entries,
+        state_entry_bytes=ENTRY_BYTES,
+        workers=context.workers,
+    )
