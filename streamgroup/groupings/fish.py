@@ -1,0 +1,259 @@
+"""FISH: keys that are hot of late get more workers, and each tuple goes where the least work seems to be left."""
+
+from fractions import Fraction
+from math import ceil
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from streamgroup.base.units import LONGEST_NS
+from streamgroup.groupings._fish_state import changed_core, start_core
+from streamgroup.groupings._share import Share, share_of
+from streamgroup.groupings._times import Period, period_ns
+from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.kernels.backlogs import drain, drain_at_speeds, make_backlogs, send, send_at_speeds
+from streamgroup.kernels.decayed_space_saving import LARGEST_CAPACITY, make_table
+from streamgroup.kernels.fish import BY_CHK, EVERYWHERE, OPTIMAL, FishCore, Widths, count_and_widen
+from streamgroup.kernels.reports import Reports, finished, make_reports, pass_time, with_workers
+
+__all__ = ["CountingFish", "Fish", "OracleFish", "Params", "start"]
+
+_MOST_WORKERS = 65_535
+# Under this, one epoch's decay would leave the range of floating-point numbers.
+_LEAST_ALPHA = 1e-100
+_ENTRY_BYTES = 16
+
+
+def _checked_alpha(alpha: float) -> float:
+    if 0 < alpha < _LEAST_ALPHA:
+        raise ValueError(f"alpha must be 0 or at least {_LEAST_ALPHA}")
+    return alpha
+
+
+def _checked_width(text: str) -> str:
+    if text == "avg":
+        return text
+    if not (text.isdecimal() and text.isascii() and 2 <= int(text) <= _MOST_WORKERS):
+        raise ValueError(f"d_min must be avg or a number from 2 to {_MOST_WORKERS}")
+    return str(int(text))
+
+
+class Params(GroupingParams):
+    """Parameters of FISH."""
+
+    alpha: Annotated[float, AfterValidator(_checked_alpha)] = Field(
+        default=0.2, ge=0, le=1, description="what an epoch leaves of all counts (alpha in 000); 1 forgets nothing"
+    )
+    epoch: int = Field(default=1000, ge=1, le=1 << 40, description="tuples of a source's epoch (N_epoch)")
+    capacity: int = Field(
+        default=1000, ge=1, le=LARGEST_CAPACITY, description="keys that a source tracks (K_max); 1/theta at least"
+    )
+    theta: Share = Field(default="1/4n", description="share of the stream above which a key is hot (theta)")
+    d_min: Annotated[str, BeforeValidator(str), AfterValidator(_checked_width)] = Field(
+        default="2", description="fewest workers of a hot key (d_min), or avg: their mean"
+    )
+    interval: Period = Field(default="10s", description="time between two looks at what workers have left (T)")
+    vnodes: int = Field(default=100, ge=1, le=10_000, description="virtual nodes of a worker on the ring (V)")
+    hwa: bool = Field(default=True, description="infer what workers have left; else compare what was sent (HWA)")
+    chk: bool = Field(default=True, description="more workers for hotter keys; else all workers for hot ones (CHK)")
+    ring: bool = Field(default=True, description="workers of a key are its next on a ring; else F_1, F_2, ...")
+    head: str = Field(
+        default="chk", pattern="^(chk|w|d)$", description="workers of hot keys: chk, w (all) or d (as d_choices)"
+    )
+    f_mode: str = Field(
+        default="ratio",
+        pattern="^(ratio|epoch_end)$",
+        description="a key's frequency is its share of what is counted: now (ratio), or at the epoch's end (epoch_end)",
+    )
+    scope: str = Field(
+        default="source", pattern="^(source|global)$", description="backlogs for each source, or one for all (global)"
+    )
+    pw: str = Field(
+        default="sampled",
+        pattern="^(sampled|oracle)$",
+        description="time of a tuple on a worker (P_w): told by the workers (sampled), or known (oracle)",
+    )
+
+    def sees(self) -> tuple[str, ...]:
+        """With `pw=oracle` the cost of the tuple and the speeds of the workers."""
+        return ("cost", "slowdown") if self.hwa and self.pw == "oracle" else ()
+
+    def hot_share(self, workers: int) -> Fraction:
+        """Hot is above theta."""
+        return share_of(self.theta, workers)
+
+    def cold_choices(self, workers: int) -> int:
+        """A cold key has two."""
+        return min(2, workers)
+
+    def doubts(self, workers: int, keys: int) -> list[str]:
+        """A table that is too small evicts hot keys."""
+        least = ceil(1 / share_of(self.theta, workers))
+        if self.capacity >= min(least, keys):
+            return []
+        return [f"capacity={self.capacity} is under 1/theta = {least}: hot keys may be forgotten"]
+
+
+class Fish(NamedTuple):
+    """FISH (000): each source counts its keys with decay and infers what workers have left.
+
+    A key is hot if its decayed count is above the share theta. The hottest may go to all n workers; one with 2^-i of
+    its count to n / 2^i, at least d_min, and never to fewer than before while it is tracked (CHK, Algorithm 2).
+    Others have two. They are the next distinct workers on a consistent-hash ring (section 4.2.2).
+
+    Of them the tuple goes to the one with the least C_w P_w (Algorithm 3): C_w tuples that the source sent and that
+    must be left, P_w ns for each. When more than T has passed, C_w loses its source's share of what the worker has
+    served since. P_w is measured at the worker: it reports the mean time of its tuples after the first 50, then
+    every T; a report takes the control delay (section 4.2.1). While nobody has reported, C_w alone is compared.
+
+    Departures from the paper: a tuple is counted once in C_w (Algorithm 3 adds it twice); the time that has passed is
+    taken off, not the constant T, and by each source 1/sources of it, since a worker serves the others too; M_k is
+    forgotten with the entry of k; d_min, which the paper leaves open, is 2. Ties go to the nearest on the ring, among
+    all workers to the lowest id.
+    """
+
+    core: FishCore
+    reports: Reports
+    state_entries: NDArray[np.int64]
+    state_entry_bytes: int
+    choices: NDArray[np.int64]
+    detector_entries: NDArray[np.int64]
+    control_messages: NDArray[np.int64]
+    control_bytes: NDArray[np.int64]
+    theta: str
+    vnodes: int
+
+    def choose(self, source: int, key: int, now: int) -> int:
+        """Count the tuple, find how many workers its key may go to, and take the one that seems to be done first."""
+        drain(self.core.backlogs, source, now)
+        d = count_and_widen(self.core, source, key)
+        return send(self.core.backlogs, self.core.shortlists, source, key, d)
+
+    def executed(self, worker: int, key: int, arrival: int, start: int, finish: int) -> None:
+        """Measure the tuple at its worker."""
+        finished(self.reports, worker, finish - start, finish)
+
+    def tick(self, now: int) -> None:
+        """Let workers report and reports arrive."""
+        pass_time(self.reports, self.core.backlogs, now)
+
+    def workers_changed(self, change: WorkersChange, context: Context) -> "Fish":
+        """Take the ring of the live workers; a joiner has the smallest backlog, and the mean time of the others."""
+        core = changed_core(self.core, change, context, self.vnodes, _threshold(self.theta, context.workers))
+        reports = with_workers(self.reports, core.backlogs.sent.shape[1])
+        return self._replace(core=core, reports=reports, state_entries=core.entries)
+
+
+class CountingFish(NamedTuple):
+    """FISH without its inference of backlogs (`hwa=false`; 000 section 6.5): the fewest tuples sent by the source.
+
+    The keys and their workers are as in `Fish`.
+    """
+
+    core: FishCore
+    state_entries: NDArray[np.int64]
+    state_entry_bytes: int
+    choices: NDArray[np.int64]
+    detector_entries: NDArray[np.int64]
+    theta: str
+    vnodes: int
+
+    def choose(self, source: int, key: int, now: int) -> int:
+        """Count the tuple, find how many workers its key may go to, and take the one that was sent the fewest."""
+        d = count_and_widen(self.core, source, key)
+        return send(self.core.backlogs, self.core.shortlists, source, key, d)
+
+    def workers_changed(self, change: WorkersChange, context: Context) -> "CountingFish":
+        """Take the ring of the live workers; a joiner starts at the fewest tuples."""
+        core = changed_core(self.core, change, context, self.vnodes, _threshold(self.theta, context.workers))
+        return self._replace(core=core, state_entries=core.entries)
+
+
+class OracleFish(NamedTuple):
+    """FISH that knows the time of a tuple (`pw=oracle`): mean cost so far times the worker's slowdown at the moment.
+
+    The keys, their workers and the inference are as in `Fish`. `costs` float64[1] and `tuples` int64[1] are the sum
+    and the number of the tuples so far.
+    """
+
+    core: FishCore
+    cost: NDArray[np.float64]
+    slowdown: NDArray[np.float64]
+    costs: NDArray[np.float64]
+    tuples: NDArray[np.int64]
+    state_entries: NDArray[np.int64]
+    state_entry_bytes: int
+    choices: NDArray[np.int64]
+    detector_entries: NDArray[np.int64]
+    theta: str
+    vnodes: int
+
+    def choose(self, source: int, key: int, now: int) -> int:
+        """Count the tuple, find how many workers its key may go to, and take the one that seems to be done first."""
+        self.costs[0] += self.cost[0]
+        self.tuples[0] += 1
+        mean = self.costs[0] / self.tuples[0]
+        drain_at_speeds(self.core.backlogs, source, now, mean, self.slowdown)
+        d = count_and_widen(self.core, source, key)
+        return send_at_speeds(self.core.backlogs, self.core.shortlists, source, key, d, mean, self.slowdown)
+
+    def workers_changed(self, change: WorkersChange, context: Context) -> "OracleFish":
+        """Take the ring of the live workers; a joiner has the smallest backlog."""
+        assert context.cost is not None
+        assert context.slowdown is not None
+        core = changed_core(self.core, change, context, self.vnodes, _threshold(self.theta, context.workers))
+        return self._replace(core=core, cost=context.cost, slowdown=context.slowdown, state_entries=core.entries)
+
+
+def _threshold(theta: str, workers: int) -> float:
+    share = share_of(theta, workers)
+    return share.numerator / share.denominator
+
+
+def _widths(params: Params, context: Context) -> Widths:
+    head = {"chk": BY_CHK if params.chk else EVERYWHERE, "w": EVERYWHERE, "d": OPTIMAL}[params.head]
+    planned = np.zeros((context.sources, 2), dtype=np.int64)
+    planned[:, 0] = 2
+    return Widths(
+        planned=planned,
+        hot=np.zeros(params.capacity),
+        theta=_threshold(params.theta, context.workers),
+        workers=context.workers,
+        epoch_end=params.f_mode == "epoch_end",
+        head=head,
+        least=0 if params.d_min == "avg" else int(params.d_min),
+    )
+
+
+def start(params: Params, context: Context) -> Fish | CountingFish | OracleFish:
+    """No key has been seen, nothing sent, nobody has reported."""
+    interval = min(period_ns(params.interval), LONGEST_NS - 1)
+    rows, share = (context.sources, float(context.sources)) if params.scope == "source" else (1, 1.0)
+    core = start_core(
+        context,
+        params.vnodes if params.ring else 0,
+        make_table(context.sources, params.capacity, params.alpha, params.epoch),
+        _widths(params, context),
+        make_backlogs(rows, context.live, interval, share),
+    )
+    common: dict[str, Any] = {
+        "core": core,
+        "state_entries": core.entries,
+        "state_entry_bytes": _ENTRY_BYTES,
+        "choices": core.choices,
+        "detector_entries": core.tracked,
+        "theta": params.theta,
+        "vnodes": params.vnodes if params.ring else 0,
+    }
+    if not params.hwa:
+        return CountingFish(**common)
+    if params.pw == "oracle":
+        assert context.cost is not None
+        assert context.slowdown is not None
+        costs, tuples = np.zeros(1), np.zeros(1, dtype=np.int64)
+        return OracleFish(**common, cost=context.cost, slowdown=context.slowdown, costs=costs, tuples=tuples)
+    workers = int(context.live[-1]) + 1
+    reports = make_reports(workers, context.sources, interval, min(context.control_delay, LONGEST_NS - 1))
+    return Fish(**common, reports=reports, control_messages=reports.messages, control_bytes=reports.octets)

@@ -1,0 +1,191 @@
+"""Backlogs as a source infers them (000, Algorithm 3): what it sent, less what must have been served by now."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from streamgroup.kernels.shortlists import place_of, row_of
+
+__all__ = ["Backlogs", "drain", "drain_at_speeds", "make_backlogs", "send", "send_at_speeds", "take_times"]
+
+
+class Backlogs(NamedTuple):
+    """`sent` (C in 000) float64[rows, N], tuples that a worker seems to have left, and `since` int64[rows] (t_pri).
+
+    A row for each source, or one for all: the row of a source is `source * apart`. `power` (P) float64[N] is what a
+    tuple takes a worker in ns, 1.0 as long as nobody knows (`known` int64[1] is 0), and `cost` float64[rows, N] is
+    `sent * power`. `floor` float64[rows]: no worker's cost is below it. `live` int64[n]. The backlog is mended when
+    more than `interval` ns have passed, by the share 1/`share` of what a worker serves.
+    """
+
+    sent: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    power: NDArray[np.float64]
+    floor: NDArray[np.float64]
+    since: NDArray[np.int64]
+    known: NDArray[np.int64]
+    live: NDArray[np.int64]
+    apart: int
+    interval: int
+    share: float
+
+
+def make_backlogs(rows: int, live: NDArray[np.int64], interval: int, share: float) -> Backlogs:
+    """Start with nothing sent and nothing known."""
+    workers = int(live[-1]) + 1
+    return Backlogs(
+        sent=np.zeros((rows, workers)),
+        cost=np.zeros((rows, workers)),
+        power=np.ones(workers),
+        floor=np.full(rows, -1.0),
+        since=np.zeros(rows, dtype=np.int64),
+        known=np.zeros(1, dtype=np.int64),
+        live=live.astype(np.int64),
+        apart=int(rows > 1),
+        interval=interval,
+        share=share,
+    )
+
+
+@njit(forceinline=True)
+def take_times(backlogs: Any, told: Any) -> None:
+    """Take what workers told of a tuple's time (`told` float64[N], ns, negative: nothing); others count as the mean."""
+    total, count = 0.0, 0
+    for worker in backlogs.live:
+        if told[worker] >= 0.0:
+            total += told[worker]
+            count += 1
+    backlogs.known[0] = count
+    for worker in backlogs.live:
+        power = 1.0
+        if count > 0:
+            power = told[worker] if told[worker] >= 0.0 else total / count
+        backlogs.power[worker] = power
+        for row in range(backlogs.cost.shape[0]):
+            backlogs.cost[row, worker] = backlogs.sent[row, worker] * power
+    for row in range(backlogs.floor.shape[0]):
+        backlogs.floor[row] = -1.0
+
+
+@njit(forceinline=True)
+def _drained(sent: Any, passed: Any, power: Any, share: Any) -> Any:
+    """What is left after `passed` ns; one that takes no time has nothing left."""
+    pace = power * share
+    return max(0.0, sent - passed / pace) if pace > 0.0 else 0.0
+
+
+@njit
+def _drain_row(backlogs: Any, row: Any, now: Any) -> None:
+    passed = np.float64(now - backlogs.since[row])
+    for worker in backlogs.live:
+        power = backlogs.power[worker]
+        left = _drained(backlogs.sent[row, worker], passed, power, backlogs.share)
+        backlogs.sent[row, worker] = left
+        backlogs.cost[row, worker] = left * power
+    backlogs.since[row] = now
+    backlogs.floor[row] = -1.0
+
+
+@njit(forceinline=True)
+def drain(backlogs: Any, source: Any, now: Any) -> None:
+    """Take off what workers have served since the last time, if that is long enough ago and any time is known."""
+    row = source * backlogs.apart
+    if now - backlogs.since[row] > backlogs.interval and backlogs.known[0] > 0:
+        _drain_row(backlogs, row, now)
+
+
+@njit(forceinline=True)
+def _cost(cost: Any, lists: Any, row: Any, listed: Any, place: Any) -> Any:
+    return cost[row, np.uint64(lists[listed, np.uint64(place)])]
+
+
+@njit
+def _cheapest(lists: Any, listed: Any, d: Any, cost: Any, row: Any, floor: Any) -> Any:
+    """Give the first of the d workers of a list with the smallest cost; a cost of `floor` ends the search."""
+    at, of = np.uint64(row), np.uint64(listed)
+    least: Any = np.inf
+    found: Any = 0
+    whole = d & ~7
+    begin: Any = 0
+    while begin < whole:
+        one = min(_cost(cost, lists, at, of, begin), _cost(cost, lists, at, of, begin + 1))
+        two = min(_cost(cost, lists, at, of, begin + 2), _cost(cost, lists, at, of, begin + 3))
+        three = min(_cost(cost, lists, at, of, begin + 4), _cost(cost, lists, at, of, begin + 5))
+        four = min(_cost(cost, lists, at, of, begin + 6), _cost(cost, lists, at, of, begin + 7))
+        one, three = min(one, two), min(three, four)
+        low = min(one, three)
+        # Of equal ones the first stays.
+        found = begin if low < least else found
+        least = min(low, least)
+        begin += 8
+        if least <= floor:
+            break
+    while begin < d and least > floor:
+        value = _cost(cost, lists, at, of, begin)
+        found = begin if value < least else found
+        least = min(value, least)
+        begin += 1
+    while _cost(cost, lists, at, of, found) != least:
+        found += 1
+    return np.int64(lists[of, np.uint64(found)])
+
+
+@njit(forceinline=True)
+def send(backlogs: Any, shortlists: Any, source: Any, key: Any, d: Any) -> Any:
+    """Send a tuple to the cheapest of d workers, the nearest of equal ones; of all workers the one with the lowest id.
+
+    d = 0 stands for the two of a cold key.
+    """
+    cost = backlogs.cost
+    row = np.int64(source * backlogs.apart)
+    at = np.uint64(row)
+    workers = shortlists.live.shape[0]
+    if d > 2 and d >= workers:
+        worker = _cheapest(shortlists.lists, shortlists.kept.shape[0], workers, cost, row, backlogs.floor[row])
+        backlogs.floor[row] = cost[at, np.uint64(worker)]
+    elif d > 2:
+        place = place_of(shortlists, key)
+        worker = _cheapest(shortlists.lists, row_of(shortlists, place, d), d, cost, row, backlogs.floor[row])
+    else:
+        place = np.uint64(place_of(shortlists, key))
+        first, second = np.int64(shortlists.nearest[place, 0]), np.int64(shortlists.nearest[place, 1])
+        # Without a branch: which one wins is a coin.
+        worker = first + np.int64(cost[at, np.uint64(second)] < cost[at, np.uint64(first)]) * (second - first)
+    sent = backlogs.sent[at, np.uint64(worker)] + 1.0
+    backlogs.sent[at, np.uint64(worker)] = sent
+    cost[at, np.uint64(worker)] = sent * backlogs.power[np.uint64(worker)]
+    return worker
+
+
+@njit
+def drain_at_speeds(backlogs: Any, source: Any, now: Any, mean: Any, slowdown: Any) -> None:
+    """Do as `drain`, where a worker's time is `mean` (ns) times its `slowdown` (float64[N])."""
+    row = source * backlogs.apart
+    if now - backlogs.since[row] > backlogs.interval:
+        passed = np.float64(now - backlogs.since[row])
+        for worker in backlogs.live:
+            sent = backlogs.sent[row, worker]
+            backlogs.sent[row, worker] = _drained(sent, passed, mean * slowdown[worker], backlogs.share)
+        backlogs.since[row] = now
+
+
+@njit
+def send_at_speeds(backlogs: Any, shortlists: Any, source: Any, key: Any, d: Any, mean: Any, slowdown: Any) -> Any:
+    """Do as `send`, where a worker's time is `mean` (ns) times its `slowdown` (float64[N])."""
+    row = source * backlogs.apart
+    workers = shortlists.live.shape[0]
+    d = min(max(d, 2), workers)
+    listed = shortlists.kept.shape[0]
+    if d < workers:
+        listed = row_of(shortlists, place_of(shortlists, key), d)
+    worker = np.int64(shortlists.lists[listed, 0])
+    least = backlogs.sent[row, worker] * (mean * slowdown[worker])
+    for j in range(1, d):
+        other = np.int64(shortlists.lists[listed, j])
+        value = backlogs.sent[row, other] * (mean * slowdown[other])
+        if value < least:
+            worker, least = other, value
+    backlogs.sent[row, worker] += 1.0
+    return worker
