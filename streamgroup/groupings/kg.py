@@ -4,14 +4,22 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.kernels.hashing import ring_positions
+from streamgroup.kernels.ring import first_point, make_ring
 
 __all__ = ["KeyGrouping", "Params", "start"]
 
 
 class Params(GroupingParams):
-    """Key grouping has no parameters."""
+    """Parameters of key grouping."""
+
+    ring: bool = Field(
+        default=False, description="the worker is the next on a consistent-hash ring: fewer keys move as workers change"
+    )
+    vnodes: int = Field(default=100, ge=1, le=10_000, description="virtual nodes of a worker on the ring (V in 000)")
 
     def choices_per_key(self, workers: int) -> int:
         """A key has one worker."""
@@ -22,12 +30,15 @@ class KeyGrouping(NamedTuple):
     """The worker of a key is its first candidate F_1 (001 section II; "FG" in 000).
 
     One replica of each key's state, and a worker that cannot do less than its hottest key brings. F_1 is a place in the
-    list of live workers: when that changes, a quarter to a half of the keys move, not just those of who left.
+    list of live workers: when that changes, a quarter to a half of the keys move, not just those of who left. With
+    `vnodes` > 0 it is the next worker on a ring (000 section 4.2.2), where just those move; the price is that workers
+    have unequal parts of the ring, some 1/sqrt(vnodes) apart.
 
     Departures from the paper: none.
     """
 
     worker_of: NDArray[np.uint16]
+    vnodes: int
     state_entries: int
     state_entry_bytes: int
 
@@ -36,15 +47,18 @@ class KeyGrouping(NamedTuple):
         return self.worker_of[key]
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "KeyGrouping":
-        """Hash every key anew to the live workers."""
-        return self._replace(worker_of=_first_candidates(context))
+        """Hash every key anew to the live workers, or take those who are on the ring now."""
+        return self._replace(worker_of=_first_workers(context, self.vnodes))
 
 
-def _first_candidates(context: Context) -> NDArray[np.uint16]:
-    return context.candidates(1)[:, 0].copy()
+def _first_workers(context: Context, vnodes: int) -> NDArray[np.uint16]:
+    if vnodes == 0:
+        return context.candidates(1)[:, 0].copy()
+    ring = make_ring(context.live, vnodes)
+    return ring.owner[first_point(ring, ring_positions(context.hash_lo))]
 
 
 def start(params: Params, context: Context) -> KeyGrouping:
     """Compute the worker of every key."""
-    del params
-    return KeyGrouping(_first_candidates(context), state_entries=0, state_entry_bytes=8)
+    vnodes = params.vnodes if params.ring else 0
+    return KeyGrouping(_first_workers(context, vnodes), vnodes, state_entries=0, state_entry_bytes=8)
