@@ -1,0 +1,135 @@
+"""Every grouping against its naive twin, tuple by tuple: random, evolving and real streams, one source and several."""
+
+import gzip
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from streamgroup.metrics.tables import summary
+from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.run import replay
+from streamgroup.replay.selection import family
+from streamgroup.traces.trace import open_trace
+from tests.naive.options import TraceTuple
+from tests.naive.scenarios import Scenario
+from tests.traces_by_hand import write_trace
+
+REAL = Path(__file__).parents[2] / "traces" / "raw" / "jodie-wikipedia" / "wikipedia.tsv.gz"
+
+# What each grouping is compared with: parameters that matter in streams of some thousand tuples at about 1 ms.
+VARIANTS: dict[str, list[str]] = {
+    "sg": [""],
+    "sg_random": [""],
+    "kg": ["", "ring=true", "ring=true,vnodes=3"],
+    "pkg": ["", "d=3"],
+    "greedy_d": ["d=4", "scope=head,d=5", "scope=head,theta=2/n,capacity=9"],
+    "full_knowledge": [""],
+    "oracle": [""],
+    "w_choices": ["", "theta=1/8n,replacement=false,capacity=20", "estimate=count+error,strict=true,capacity=30"],
+    "rr": ["", "theta=0.05,min_count=100", "estimate=count-error,capacity=25"],
+    "greedy_freq": ["", "theta=2/n"],
+    "d_choices": [
+        "recompute_every=100",
+        "recompute_every=1",
+        "recompute_every=1,prefixes=all,eps=0.01",
+        "recompute_every=7,start=round,slack=plain,estimate=count+error,strict=true,capacity=40",
+        "recompute_every=50,replacement=false,capacity=15,theta=1/8n",
+    ],
+}
+HEARS = {"full_knowledge", "oracle", "fish", "posg", "consistent_grouping"}
+
+
+def stream(kind: str, count: int) -> list[TraceTuple]:
+    """Tuples about 100 us apart, some at one instant."""
+    rng = np.random.default_rng(3)
+    if kind == "real":
+        with gzip.open(REAL) as lines:
+            next(lines)
+            names = [line.split(b"\t")[1] for line in itertools.islice(lines, count)]
+    else:
+        shares = 1.0 / np.arange(1, 301) ** 1.2
+        drawn = rng.choice(300, count, p=shares / shares.sum())
+        if kind == "evolving":
+            drawn[count // 2 :] = 299 - drawn[count // 2 :]
+        names = [b"key %d" % key for key in drawn]
+    times = 1_600_000_000_000_000 + np.cumsum(rng.choice([0, 30, 100, 270], count))
+    return [(int(at), name, None) for at, name in zip(times, names, strict=True)]
+
+
+def options(text: str, **changed: Any) -> dict[str, Any]:
+    return {
+        "grouping": text,
+        "workers": 8,
+        "sources": 3,
+        "source_assignment": "shuffle",
+        "arrivals": "trace",
+        "spread_ties": False,
+        "speedup": "1",
+        "max_pending": 1000,
+        "service": "700us",
+        "service_distribution": None,
+        "slowdown": "1,1.5",
+        "slowdown_at": (),
+        "speed_jitter": None,
+        "queue_capacity": None,
+        "when_full": None,
+        "join": (),
+        "leave": (),
+        "crash": (),
+        "redeliver": False,
+        "network_delay": "0",
+        "control_delay": None,
+        "warmup": "0",
+        "window": "10%",
+        "aggregate_every": None,
+        "seed": 1,
+        "hash_seed": 1,
+        **changed,
+    }
+
+
+def agree(tuples: list[TraceTuple], given: dict[str, Any], directory: Path) -> None:
+    """The same worker for every tuple, and the same of what the grouping reports."""
+    scenario = Scenario(tuples, given)
+    run = scenario.run()
+    trace = open_trace(write_trace(directory / "x.trace", tuples))
+    outcome = replay(trace, ReplayOptions(**given), log_directory=directory / "log")
+    logged = [pq.read_table(part) for part in sorted((directory / "log").iterdir())]
+    found = [worker for part in logged for worker in part["worker"].to_pylist()]
+    wanted = [record.worker for record in run.records]
+    different = next((at for at, pair in enumerate(zip(found, wanted, strict=True)) if pair[0] != pair[1]), None)
+    assert different is None, f"tuple {different}: {found[different]} instead of {wanted[different]}"
+    finishes = [finish for part in logged for finish in part["finish_ns"].to_pylist()]
+    assert finishes == [record.finish_ns for record in run.records]
+    row, twin = summary(outcome), run.grouping
+    hot = [choice.allowed for choice in run.choices if choice.allowed > 0]
+    assert row["choices_max"] == (max(hot) if hot else None)
+    assert row["choices_mean"] == (sum(hot) / len(hot) if hot else None)
+    assert row["source_state_entries"] == max(choice.state_entries for choice in run.choices)
+    assert row["control_messages"] == twin.control_messages
+    assert row["control_bytes"] == twin.control_bytes
+
+
+CASES = [
+    f"{name}:{parameters}" if parameters else name for name, texts in VARIANTS.items() for parameters in texts
+]
+
+
+def test_every_grouping_is_compared() -> None:
+    assert sorted(VARIANTS) == family()
+
+
+@pytest.mark.parametrize("text", CASES)
+@pytest.mark.parametrize(("kind", "sources"), [("random", 1), ("evolving", 3), ("real", 2)])
+def test_the_same_choices_as_the_twin(text: str, kind: str, sources: int, tmp_path: Path) -> None:
+    agree(stream(kind, 1500), options(text, sources=sources), tmp_path)
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_the_same_while_workers_come_and_go(text: str, tmp_path: Path) -> None:
+    changes = {"join": ("300", "900"), "leave": ("500:2", "1200"), "crash": ("700:0",)}
+    agree(stream("evolving", 1500), options(text, control_delay="3ms", network_delay="1ms", **changes), tmp_path)
