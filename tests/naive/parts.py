@@ -1,5 +1,6 @@
 """What several of the twins need: a place in a sketch, a delay that may be left open, loads through a change."""
 
+from functools import cache
 from typing import Any
 
 from tests.naive.groupings import WorkersChange, smallest_of_survivors
@@ -11,6 +12,7 @@ __all__ = ["carried", "delay_ns", "sketch_column"]
 Key = bytes | None
 
 
+@cache
 def sketch_column(key: Key, row: int, columns: int) -> int:
     """Where a key is in a row of a sketch; rows count from 0."""
     h1, _ = hash_key(key)
