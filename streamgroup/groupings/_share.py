@@ -4,7 +4,9 @@ import re
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, StringConstraints
+from pydantic import AfterValidator, BeforeValidator
+
+from streamgroup.groupings._described import Described
 
 __all__ = ["Share", "share_of"]
 
@@ -44,7 +46,7 @@ def _checked(text: str) -> str:
     return text
 
 
-Share = Annotated[str, BeforeValidator(_bare), AfterValidator(_checked), StringConstraints(min_length=1)]
+Share = Annotated[str, BeforeValidator(_bare), AfterValidator(_checked), Described("above 0, at most 1; or of n: 1/4n")]
 
 
 def share_of(text: str, workers: int) -> Fraction:

@@ -4,6 +4,7 @@ import numpy as np
 
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.selection import select
 from streamgroup.traces.trace import Trace
 
 __all__ = ["warnings_of"]
@@ -16,7 +17,8 @@ _ENOUGH = 100
 
 def warnings_of(trace: Trace, options: ReplayOptions, outcome: Outcome) -> list[str]:
     """Say in one line each what makes figures of a run mean less, or something else, than they seem to."""
-    return [*_of_load(options, outcome), *_of_delivery(outcome), *_of_trace(trace, options, outcome)]
+    doubts = select(options.grouping).params.doubts(options.workers, trace.keys)
+    return [*_of_load(options, outcome), *_of_delivery(outcome), *_of_trace(trace, options, outcome), *doubts]
 
 
 def _of_load(options: ReplayOptions, outcome: Outcome) -> list[str]:

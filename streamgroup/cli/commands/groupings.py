@@ -2,7 +2,7 @@
 
 import inspect
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
@@ -11,6 +11,9 @@ from streamgroup.cli import sources
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.families import GROUPINGS, complete_grouping
+from streamgroup.groupings._described import Described
+from streamgroup.groupings._detect import DETECTORS
+from streamgroup.replay.selection import parameters as parameters_of
 
 __all__ = ["Options", "run"]
 
@@ -32,7 +35,8 @@ def run(console: Console, options: Options) -> None:
         console.rows([{"grouping": name, "about": sources.summary(f"{GROUPINGS}.{name}")} for name in names])
         return
     module = discover.load(GROUPINGS, options.name, "grouping")
-    parameters = [_parameter(name, field) for name, field in module.Params.model_fields.items()]
+    kind = parameters_of(module, {})
+    parameters = [_parameter(name, field) for name, field in kind.model_fields.items()]
     if console.form not in ("table", "markdown"):
         console.record({"grouping": options.name, "about": _about(module), "parameters": parameters})
         return
@@ -55,6 +59,17 @@ def _about(module: Any) -> str:
     return "\n\n".join(text for text in texts if text)
 
 
+def _choices(name: str, field: Any) -> str | None:
+    """Name what a parameter may be, where it is one of a few words, a share or a time."""
+    if name == "detector":
+        return ", ".join(discover.names(DETECTORS))
+    if field.annotation is bool:
+        return "true, false"
+    if get_origin(field.annotation) is Literal:
+        return ", ".join(str(word) for word in get_args(field.annotation))
+    return next((limit.text for limit in field.metadata if isinstance(limit, Described)), None)
+
+
 def _parameter(name: str, field: Any) -> dict[str, Any]:
     limits = {side: getattr(limit, side) for limit in field.metadata for side in ("ge", "gt", "le", "lt")
               if hasattr(limit, side)}  # fmt: skip
@@ -62,6 +77,6 @@ def _parameter(name: str, field: Any) -> dict[str, Any]:
     return {
         "parameter": name,
         "default": None if field.is_required() else field.default,
-        "range": " and ".join(f"{signs[side]} {limit}" for side, limit in limits.items()) or None,
+        "range": " and ".join(f"{signs[side]} {limit}" for side, limit in limits.items()) or _choices(name, field),
         "about": field.description,
     }
