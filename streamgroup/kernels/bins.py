@@ -38,6 +38,14 @@ def _least(load: Any, source: Any) -> Any:
 
 
 @njit(forceinline=True)
+def _spot(x: Any, bins: Any) -> Any:
+    z = (x ^ (x >> _30)) * _M1
+    z = (z ^ (z >> _27)) * _M2
+    z = z ^ (z >> _31)
+    return ((z >> _32) * np.uint64(bins)) >> _32
+
+
+@njit(forceinline=True)
 def find_bin(load: Any, memory: Any, hashes: Any, source: Any, key: Any, bound: Any) -> Any:
     """Give the first bin with a load below `bound` (an integer) among as many probes as there are bins, else the least.
 
@@ -45,22 +53,26 @@ def find_bin(load: Any, memory: Any, hashes: Any, source: Any, key: Any, bound: 
     The bound only grows, and bins fill up while it is the same: what was full stays so until the bound moves, and a
     key that had to probe many bins goes on from the one it found last.
     """
-    bins = load.shape[1]
     row, place = np.uint64(source), np.uint64(key)
-    step = hashes[place, _STEP]
+    spot = _spot(hashes[place, _START] + hashes[place, _STEP], load.shape[1])
+    if load[row, spot] < bound:
+        return np.int64(spot)
+    return _search(load, memory, row, key, bound, hashes[place, _START], hashes[place, _STEP])
+
+
+@njit
+def _search(load: Any, memory: Any, row: Any, key: Any, bound: Any, start: Any, step: Any) -> Any:
+    """Do what `find_bin` does from the second probe on."""
+    bins = load.shape[1]
     slot = np.uint64(key & (memory.shape[1] - 1))
-    probe = np.int64(1)
+    probe = np.int64(2)
     if memory[row, slot, _KEY] == key and memory[row, slot, _BOUND] == bound:
         probe = memory[row, slot, _PROBE]
-    x = hashes[place, _START] + np.uint64(probe) * step
-    found = np.int64(-1)
+    x = start + np.uint64(probe) * step
+    spot = np.uint64(0)
     while probe <= bins:
-        z = (x ^ (x >> _30)) * _M1
-        z = (z ^ (z >> _27)) * _M2
-        z = z ^ (z >> _31)
-        spot = ((z >> _32) * np.uint64(bins)) >> _32
+        spot = _spot(x, bins)
         if load[row, spot] < bound:
-            found = np.int64(spot)
             break
         probe += 1
         x += step
@@ -68,9 +80,7 @@ def find_bin(load: Any, memory: Any, hashes: Any, source: Any, key: Any, bound: 
         memory[row, slot, _KEY] = key
         memory[row, slot, _BOUND] = bound
         memory[row, slot, _PROBE] = probe
-    if found < 0:
-        found = _least(load, row)
-    return found
+    return np.int64(spot) if probe <= bins else _least(load, row)
 
 
 class Owners(NamedTuple):

@@ -13,7 +13,7 @@ __all__ = ["Signals", "exchange", "finished", "hired", "make_signals"]
 # Columns of `crew`: whether it is live, tuples sent and finished, last finish; the instant that ends the period which
 # the rest is about; work done in it, ns; wait of the tuple that finished last, ns.
 LIVE, SENT, DONE, _LAST, _PERIOD, _WORK, _WAIT = range(7)
-# Places in `clock`: when there is something to do, the next instant, first of the rounds on their way, how many of them.
+# Places in `clock`: when there is something to do, the next instant, the first of the rounds on their way, how many.
 _DUE, _NEXT, _FIRST, _ROUNDS = range(4)
 
 
