@@ -31,7 +31,9 @@ hook that may make arrays. Worker ids are never reused, and joiners get the next
   dimensions, and are contiguous and writeable as before. Another type would be compiled anew, at every change. Shapes
   may change: an array that is indexed by worker id needs room for the largest live id, and must not shrink.
 
-A grouping without the hook can be replayed while the workers stay the same.
+A grouping without the hook can be replayed while the workers stay the same. One whose parameters say
+`needs_every_delivery` is refused where full queues drop: it follows what it sent by counting, and a tuple that never
+finishes would shift the count.
 
 A state that grows with the stream has a field `room`, int64[1]: for how many more tuples it surely has room, each with
 its `tick`, `choose`, `observe` and, later, `executed` (a tuple that is delivered again counts again). The grouping
@@ -90,6 +92,10 @@ class GroupingParams(BaseModel):
         """Tell how many workers a key treated as cold may go to; None when that is not known."""
         del workers
         return None
+
+    def needs_every_delivery(self) -> bool:
+        """Tell whether the grouping counts on every tuple that it sends being served, so that none may be dropped."""
+        return False
 
     def doubts(self, workers: int, keys: int) -> list[str]:
         """Say in one line each what makes these parameters questionable for so many workers and keys."""

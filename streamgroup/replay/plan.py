@@ -115,6 +115,11 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
         selection, options, kind, speedup, speeds, costs, _queues(options, kind), events, network, control,
         warmup, warmup_ns,
     )  # fmt: skip
+    if plan.queues.drops and selection.params.needs_every_delivery():
+        raise UsageError(
+            f"-g {selection.text} counts what it sent until it is served, and --when-full drop would drop some of it",
+            "use --when-full block",
+        )
     _check_windows(trace, plan, options.workers + joiners)
     return plan
 

@@ -191,4 +191,6 @@ def test_nothing_but_live_workers_and_nothing_to_compile_anew(text: str, steps: 
         assert type(state) is kind
         assert [shape_of(value) for value in state] == shapes
         assert set(spread(state, 60)) <= set(live)
-    assert np.isin(state.state_entries, (0, 1, len(steps[-1][0])))
+    if isinstance(state.state_entries, int):
+        # Something for each live worker, or one thing, or nothing.
+        assert state.state_entries in (0, 1) or state.state_entries % len(steps[-1][0]) == 0

@@ -3,7 +3,7 @@
 import inspect
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_origin
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -98,6 +98,8 @@ def test_parameters_and_the_rule_are_documented(name: str) -> None:
     assert issubclass(selection.module.Params, GroupingParams)
     for field, info in selection.module.Params.model_fields.items():
         assert info.description, field
-        assert info.metadata or info.annotation is bool, f"{field} has no bounds"
+        assert info.metadata or info.annotation is bool or get_origin(info.annotation) is Literal, (
+            f"{field} has no bounds"
+        )
     assert selection.module.__doc__
     assert (ROOT / "docs" / "groupings" / f"{name}.md").is_file(), "every grouping has a page"
