@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamgroup.metrics.exact import integers, ratio
+from streamgroup.metrics.exact import I64, integers, ratio
 from streamgroup.metrics.names import Number
 from streamgroup.replay.outcome import Outcome
 
@@ -12,12 +12,13 @@ __all__ = ["measure"]
 def measure(outcome: Outcome) -> dict[str, Number]:
     """Give the replication family (003 eq. 8; 002 section I; 001 section IV-B).
 
-    `memory_estimate` is None where the choices depend on the key. Where each worker sends one partial per
-    key at the end, `aggregation_messages` are the replicas.
+    `memory_estimate` is None where the choices depend on the key and nobody knows how many each had. Where each worker
+    sends one partial per key at the end, `aggregation_messages` are the replicas.
     """
     held = integers(outcome.worker.keys)
     replicas = sum(held)
-    choices, messages = outcome.choices_per_key, outcome.aggregation_messages
+    choices = outcome.key_choices if outcome.choices_per_key is None else outcome.choices_per_key
+    messages = outcome.aggregation_messages
     return {
         "replicas": replicas,
         "replication_factor": ratio(replicas, outcome.keys),
@@ -30,6 +31,6 @@ def measure(outcome: Outcome) -> dict[str, Number]:
     }
 
 
-def _estimate(outcome: Outcome, choices: int) -> int:
+def _estimate(outcome: Outcome, choices: int | I64) -> int:
     """Sum min(f_k, choices) over the keys: the most pairs there can be."""
     return int(np.minimum(outcome.count, choices).sum())

@@ -99,7 +99,7 @@ def _windows(outcome: Outcome) -> pa.Table:
             "latency_p99_ms": _floats(quantiles[:, 2], any_served),
             "latency_max_ms": _floats(windows.latency_max_ns / NS_PER_MS, any_served),
             "replicas": arrow(windows.pairs),
-            "hot_keys": _optional(None, len(tuples)),
+            "hot_keys": _optional(None if outcome.hot_keys is None else outcome.hot_keys.treated, len(tuples)),
             "detector_entries": _optional(windows.detector_entries, len(tuples)),
         }
     )
@@ -154,7 +154,7 @@ def _keys(outcome: Outcome) -> pa.Table:
             "key": column([key.key for key in top], pa.string()),
             "count": column([key.count for key in top], pa.int64()),
             "share": column([ratio(key.count, outcome.measured) for key in top], pa.float64()),
-            "hot": pa.nulls(len(top), pa.bool_()),
+            "hot": column([key.hot for key in top], pa.bool_()),
             "workers": column([key.workers for key in top], pa.int64()),
         }
     )

@@ -84,6 +84,7 @@ def run_chunk(
     rows: Any,
     log: Any,
     choices: Any,
+    told: Any,
     state_entries: Any,
     detector: Any,
     cost_now: Any,
@@ -104,7 +105,7 @@ def run_chunk(
     is lost (None: none does). `equal` is the service where all tuples cost the same on a worker, else None; `waiting`
     are the tuples that have not finished, None unless the grouping hears of them. `cost_now` and `speed_now`
     take what the grouping sees of the tuple. `room` int64[1] is for how many more tuples its state has room, None if
-    that never grows.
+    that never grows. `told` int32[chunk] takes how many workers a tuple treated as hot may go to, else 0.
     """
     begin = setup[BEGIN]
     offset = setup[OFFSET]
@@ -170,6 +171,7 @@ def run_chunk(
                 chosen[j - i] = worker
                 if choices is not None:
                     allowed = choices[0]
+                    told[j] = allowed
                     if allowed > 0:
                         window[worker, HEAD] += 1
                         state[HOT_TUPLES] += 1

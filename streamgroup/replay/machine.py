@@ -84,6 +84,7 @@ class FastMachine:
         self._warm: Recorder | None = None
         self._heard = heard.make_heard(members.most) if grouping.hears else None
         self._last_arrival = -1
+        self._told = None if recorder.hotness is None else np.zeros(0, dtype=np.int32)
         self._chosen = np.zeros(1 if edge.sees or grouping.hears else _BLOCK, dtype=np.int64)
         self._varies = members.most > members.ever or members.next_time() < NEVER or members.next_index() >= 0
         self.seconds = 0.0
@@ -95,11 +96,14 @@ class FastMachine:
     def chunk(self, ready: Ready, log: loop.Log | None) -> None:
         """Send the tuples of a chunk; the window that is open at its end stays open."""
         size = len(ready.arrival)
+        hotness, ends = self._recorder.hotness, np.zeros(0, dtype=np.int64)
+        if self._told is not None and len(self._told) < size:
+            self._told = np.zeros(size, dtype=np.int32)
         if ready.skip:
             # Warm-up: the same, measured by meters that are thrown away.
             if self._warm is None:
                 self._warm = self._recorder.blank()
-            self._spans(ready, log, 0, ready.skip, np.zeros(0, dtype=np.int64), self._warm)
+            self._spans(ready, log, 0, ready.skip, ends, self._warm)
             self._recorder.meters.state[NEXT_SOURCE] = self._warm.meters.state[NEXT_SOURCE]
         if ready.skip < size:
             if self._warm is not None:
@@ -107,12 +111,18 @@ class FastMachine:
                 self._warm = None
             ends = self._recorder.begin_windows(ready.offset, ready.window_place, ready.window_number, ready.arrival)
             self._spans(ready, log, ready.skip, size, ends, self._recorder)
+        if hotness is not None and self._told is not None:
+            begun = time.perf_counter()
+            hotness.add(ready.key, ready.arrival, self._told[:size], ready.offset, ready.skip, ends)
+            self.seconds += time.perf_counter() - begun
         self._last_arrival = int(ready.arrival[-1])
 
     def finish(self, last: Ready) -> None:
         """End the last window, and let the workers change that do so while the last tuples are served."""
         end = len(last.arrival)
         self._span(last, None, end, end, np.full(1, end, dtype=np.int64), self._recorder)
+        if self._recorder.hotness is not None:
+            self._recorder.hotness.end()
         free = self._edge.free if self._edge.dies is None else np.minimum(self._edge.free, self._edge.dies)
         while self._members.next_time() <= int(free.max()):
             self._hear(last, self._members.next_time() - 1)
@@ -185,7 +195,7 @@ class FastMachine:
             why = self._run(
                 grouping.hooks, edge.service, recorder.meters, recorder.pairs, setup, self._chosen,
                 ready.arrival, ready.key, ready.cost, ready.source, ends, rows, log,
-                grouping.choices, grouping.entries, grouping.detector,
+                grouping.choices, self._told, grouping.entries, grouping.detector,
                 edge.cost if ready.cost is not None else None, edge.speed,
                 self._members.alive if self._varies else None, edge.dies,
                 edge.service if edge.equal and edge.dies is None else None, self._heard, grouping.room,

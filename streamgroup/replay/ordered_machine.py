@@ -203,6 +203,8 @@ class OrderedMachine:
         begun = time.perf_counter()
         self._take(self._taken, end, self._again)
         self._measure_windows(self._tuples, self._tuples, np.array([self._tuples]), self._again[:0])
+        if self._recorder.hotness is not None:
+            self._recorder.hotness.end()
         self.seconds += time.perf_counter() - begun
         total = self._recorder.meters.total
         total[:, measure.WAIT_MAX] = np.maximum(total[:, measure.WAIT_MAX], self._waits)
@@ -355,7 +357,7 @@ class OrderedMachine:
     def _take_piece(self, begin: int, rows: I64, again: I64) -> None:
         end = begin + len(rows)
         self._sink(begin, rows, again)
-        first = max(begin, self._warmup)
+        first, ends = max(begin, self._warmup), np.zeros(0, dtype=np.int64)
         if first < end:
             arrival = rows[first - begin :, measure.ROW_ARRIVAL]
             if self.first_measured is None:
@@ -363,6 +365,11 @@ class OrderedMachine:
             since = arrival - self.first_measured if self._windows.width_ns is not None else arrival
             place, number = self._windows.begins(first - self._warmup, since)
             ends = self._recorder.begin_windows(first, place, number, arrival) + first
+        if self._recorder.hotness is not None and self._hot is not None:
+            at = begin & (self._capacity - 1)
+            given = self._hot[at : at + len(rows)]
+            self._recorder.hotness.add_rows(rows, given, begin, min(first, end) - begin, ends - begin)
+        if first < end:
             again = again[again[:, 0] >= self._warmup]
             self._recorder.redelivered += len(again)
             self._measure_windows(first, end, ends, again)

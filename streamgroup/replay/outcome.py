@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Outcome", "TopKey", "WindowTable", "WorkerTable"]
+__all__ = ["HotKeys", "Outcome", "TopKey", "WindowTable", "WorkerTable"]
 
 I64 = NDArray[np.int64]
 
@@ -75,12 +75,33 @@ class WorkerTable:
 
 @dataclass(frozen=True)
 class TopKey:
-    """One of the most frequent keys: its text (None: the null key), tuples, and how many workers hold it."""
+    """One of the most frequent keys: its text (None: the null key), tuples, and how many workers hold it.
+
+    `hot` tells whether it was ever treated as hot, None without a hot-key detector.
+    """
 
     key_id: int
     key: str | None
     count: int
     workers: int
+    hot: bool | None = None
+
+
+@dataclass(frozen=True)
+class HotKeys:
+    """What a grouping treated as hot next to what was hot, by accepted measured tuples in the order of the stream.
+
+    By window, int64[r] each: the distinct keys `treated` as hot, those `hot` in truth, and those in `both`. `detected`
+    counts how often a key became hot and was treated so, then or later; `delay_tuples` and `delay_ns` are exact sums of
+    what that took from the start of the window.
+    """
+
+    treated: I64
+    hot: I64
+    both: I64
+    detected: int
+    delay_tuples: int
+    delay_ns: int
 
 
 @dataclass(frozen=True)
@@ -100,7 +121,9 @@ class Outcome:
     `dropped` and `lost` are tuples, `redelivered` deliveries. `aggregation_messages` is None when each worker sends one
     partial result a key, at the end. `remapped_replicas` compares with the run without a change of membership, if there
     is one. `grouping_digest` names the code of a grouping outside the package. `choices_per_key`: workers that any key
-    may go to, None where it depends on the key.
+    may go to, None where it depends on the key; then `key_choices` int64[..] is the largest number of workers that each
+    key was given by a measured tuple that was accepted, None if nobody knows. `hot_keys` is None without a hot-key
+    detector.
     """
 
     grouping: str
@@ -143,6 +166,8 @@ class Outcome:
     redelivered: int = 0
     aggregation_messages: int | None = None
     remapped_replicas: int | None = None
+    key_choices: I64 | None = None
+    hot_keys: HotKeys | None = None
 
     def __post_init__(self) -> None:
         """Without a warm-up all tuples are measured."""

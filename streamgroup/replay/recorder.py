@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from streamgroup.kernels.latencies import BUCKETS
 from streamgroup.replay import measure, pairs
+from streamgroup.replay.hotness import Hotness
 from streamgroup.replay.members import Members
 from streamgroup.replay.outcome import WindowTable, WorkerTable
 
@@ -47,10 +48,11 @@ def blank_rows(count: int, workers: int) -> measure.WindowRows:
 class Recorder:
     """Meters of a run on `workers` workers ever alive; `free` int64[workers] is when each is done.
 
-    `choices` and `entries` say whether the grouping reports hot tuples and the size of its detector.
+    `hotness` follows the hot keys, None where the grouping reports none; `entries` says whether it reports the size of
+    its detector.
     """
 
-    def __init__(self, keys: int, workers: int, free: I64, *, choices: bool, entries: bool) -> None:
+    def __init__(self, keys: int, workers: int, free: I64, hotness: Hotness | None, *, entries: bool) -> None:
         table = np.zeros((workers, measure.COLUMNS), dtype=np.int64)
         by_worker = np.zeros((workers, BUCKETS), dtype=np.int64)
         marks = np.zeros(measure.STATE, dtype=np.int64)
@@ -61,7 +63,7 @@ class Recorder:
         self.pairs = pairs.make_pairs(keys, workers)
         self.redelivered = 0
         self.workers = workers
-        self._has_choices = choices
+        self.hotness = hotness
         self._has_entries = entries
         self._rows: list[measure.WindowRows] = []
         self._numbers: list[I64] = []
@@ -71,9 +73,7 @@ class Recorder:
 
     def blank(self) -> "Recorder":
         """Make another one that has measured nothing, for the same workers."""
-        return Recorder(
-            self._keys, self.workers, self.meters.free, choices=self._has_choices, entries=self._has_entries
-        )
+        return Recorder(self._keys, self.workers, self.meters.free, self.hotness, entries=self._has_entries)
 
     def begin_windows(self, offset: int, place: I64, number: I64, arrival: I64) -> I64:
         """Note the windows that begin at places of a chunk, the first of them may have begun before; where some end.
@@ -136,7 +136,7 @@ class Recorder:
             keys=total[:ever, measure.PAIRS].copy(),
             latency_sum_ns=sums[:ever],
             histogram=self.meters.worker_histogram[:ever],
-            head_tuples=total[:ever, measure.HEAD].copy() if self._has_choices else None,
+            head_tuples=total[:ever, measure.HEAD].copy() if self.hotness is not None else None,
             finished=total[:ever, measure.SERVED].copy(),
             alive_from_ns=None if alive is None else alive[0],
             alive_to_ns=None if alive is None else alive[1],

@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.cluster.service import MAX_SERVICE_NS, ConstantCost, make_service
 from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing
-from streamgroup.replay import loop, measure, ordered, partials
+from streamgroup.replay import hotness, loop, measure, ordered, partials
 from streamgroup.replay.compile import compiled, told_by_line
 from streamgroup.replay.feed import CostRule, Feed, Ready, SourceRule
 from streamgroup.replay.grouping import RunningGrouping
@@ -73,13 +74,21 @@ class _Replay:
             dies=deaths(trace, plan) if options.crash and not plan.is_ordered else None,
         )
         self.recorder = Recorder(
-            trace.keys, most, self.free,
-            choices=self.grouping.choices is not None, entries=self.grouping.detector is not None,
-        )  # fmt: skip
+            trace.keys, most, self.free, self._hotness(), entries=self.grouping.detector is not None
+        )
         self.windows = WindowRule(options.window, trace.tuples - warmup)
 
     def _function(self, function: Callable[..., Any], name: str, digest: str = "") -> Callable[..., Any]:
         return function if self.interpreted else compiled(function, name, digest)
+
+    def _hotness(self) -> hotness.Hotness | None:
+        """Make what follows the hot keys, where the grouping tells which they are; theta is that of the start."""
+        if self.grouping.choices is None:
+            return None
+        workers = self.plan.options.workers
+        share = self.plan.selection.params.hot_share(workers)
+        least = Fraction(1, 5 * workers) if share is None else share
+        return hotness.Hotness(self._function(hotness.follow, "any"), self.trace.keys, least)
 
     def _context(self, live: I64) -> Context:
         trace, options = self.trace, self.plan.options
@@ -228,6 +237,8 @@ class _Replay:
         order = [key for key in order if results.count[key] > 0]
         texts = trace.key_texts(order)
         state = grouping.state
+        hot = self.recorder.hotness
+        cold = plan.selection.params.cold_choices(members.ever)
         return Outcome(
             grouping=plan.selection.text,
             grouping_digest=plan.selection.outside_digest,
@@ -250,10 +261,18 @@ class _Replay:
             latency_min_ns=int(window.latency_min_ns[seen].min()) if seen.any() else 0,
             latency_max_ns=int(window.latency_max_ns[seen].max()) if seen.any() else 0,
             top_keys=[
-                TopKey(key, text, int(results.count[key]), self.recorder.pairs.workers_of(key))
+                TopKey(
+                    key,
+                    text,
+                    int(results.count[key]),
+                    self.recorder.pairs.workers_of(key),
+                    None if hot is None else hot.was_hot(key),
+                )
                 for key, text in zip(order, texts, strict=True)
             ],
             choices_per_key=plan.selection.params.choices_per_key(members.ever),
+            key_choices=None if hot is None or cold is None else hot.choices(cold),
+            hot_keys=None if hot is None else hot.found(),
             hot_tuples=None if grouping.choices is None else totals.hot,
             hot_choices_sum=None if grouping.choices is None else totals.hot_choices,
             choices_max=None if grouping.choices is None else totals.choices_max,

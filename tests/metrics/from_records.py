@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from streamgroup.kernels.latencies import BUCKETS, lower_bounds
-from streamgroup.replay.outcome import Outcome, TopKey, WindowTable, WorkerTable
+from streamgroup.replay.outcome import HotKeys, Outcome, TopKey, WindowTable, WorkerTable
+from tests.naive.hot import Heads, choices_of_keys, hot_of, treated_by_window, true_by_window, waits
 from tests.naive.metrics import Span, busy_of, latencies_of, loads_of, pairs_of, wait_ahead, windows_of
-from tests.naive.simulate import Record, Run
+from tests.naive.simulate import Run
 
 __all__ = ["outcome_of"]
 
@@ -69,7 +70,21 @@ def window_table(run: Run, window: Span) -> WindowTable:
     )
 
 
-def worker_table(run: Run) -> WorkerTable:
+def hot_keys(run: Run, window: Span, heads: Heads) -> HotKeys:
+    treated = treated_by_window(run, run.records, window)
+    true = true_by_window(run, run.records, window, heads)
+    found = waits(run, run.records, window, heads)
+    return HotKeys(
+        treated=ints(map(len, treated)),
+        hot=ints(map(len, true)),
+        both=ints(len(one & other) for one, other in zip(treated, true, strict=True)),
+        detected=len(found),
+        delay_tuples=sum(wait.tuples for wait in found),
+        delay_ns=sum(wait.ns for wait in found),
+    )
+
+
+def worker_table(run: Run, heads: Heads | None) -> WorkerTable:
     workers = range(run.options.workers)
     own = [[r for r in run.records if r.worker == worker] for worker in workers]
     return WorkerTable(
@@ -79,26 +94,32 @@ def worker_table(run: Run) -> WorkerTable:
         keys=ints(len({r.key for r in records}) for records in own),
         latency_sum_ns=[sum(latencies_of(records)) for records in own],
         histogram=np.array([histogram(latencies_of(records)) for records in own], dtype=np.int64),
-        head_tuples=None,
+        head_tuples=None if heads is None else ints(len(hot_of(run, records)) for records in own),
     )
 
 
-def top_keys(records: list[Record]) -> list[TopKey]:
+def top_keys(run: Run, heads: Heads | None) -> list[TopKey]:
+    records = run.records
+    hot = None if heads is None else {r.key for r in hot_of(run, records)}
     keys = {r.key for r in records}
     found = [
         (sum(r.key == key for r in records), key, len({r.worker for r in records if r.key == key})) for key in keys
     ]
     found.sort(key=lambda entry: (-entry[0], entry[1] is not None, entry[1] or b""))
     return [
-        TopKey(key_id, None if key is None else key.decode(), count, workers)
+        TopKey(key_id, None if key is None else key.decode(), count, workers, None if hot is None else key in hot)
         for key_id, (count, key, workers) in enumerate(found)
     ]
 
 
-def outcome_of(run: Run, window: Span) -> Outcome:
+def outcome_of(run: Run, window: Span, heads: Heads | None = None) -> Outcome:
     records, options = run.records, run.options
     latencies = latencies_of(records)
-    top = top_keys(records)
+    top = top_keys(run, heads)
+    by_text = {
+        None if key is None else key.decode(): given for key, given in choices_of_keys(run, records, heads).items()
+    }
+    hot = [allowed for allowed in (choice.allowed for choice in run.choices) if allowed > 0]
     costs = [r.cost_ns for r in records]
     service = None
     if run.constant_cost:
@@ -120,14 +141,16 @@ def outcome_of(run: Run, window: Span) -> Outcome:
         service_ns=service,
         offered_load=None if run.offered_load is None else Fraction(run.offered_load),
         window=window_table(run, window),
-        worker=worker_table(run),
+        worker=worker_table(run, heads),
         latency_min_ns=min(latencies),
         latency_max_ns=max(latencies),
         top_keys=top[:20],
-        choices_per_key=run.grouping.choices(None),
-        hot_tuples=None,
-        hot_choices_sum=None,
-        choices_max=None,
+        choices_per_key=run.grouping.choices(None) if heads is None else None,
+        key_choices=ints(by_text[key.key] for key in top) if by_text else None,
+        hot_keys=None if heads is None else hot_keys(run, window, heads),
+        hot_tuples=None if heads is None else len(hot),
+        hot_choices_sum=None if heads is None else sum(hot),
+        choices_max=None if heads is None else max(hot, default=0),
         source_state_entries=run.grouping.state_entries(),
         state_entry_bytes=8,
         control_messages=0,

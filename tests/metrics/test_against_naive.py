@@ -1,5 +1,6 @@
 """The metrics against the slow twin: the same run, every name and every cell of every table."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,16 +14,18 @@ from streamgroup.metrics.tables import summary
 from tests.metrics.compare import assert_rows_agree, assert_same, tables
 from tests.metrics.from_records import outcome_of
 from tests.naive import metrics as naive
-from tests.naive.groupings import GreedyD, Kg, Pkg, Setting, Sg, SgRandom
+from tests.naive.by_counts import ByCounts
+from tests.naive.groupings import GreedyD, Grouping, Kg, Pkg, Setting, Sg, SgRandom
+from tests.naive.hot import Heads
 from tests.naive.simulate import Run, simulate
 
 SECOND = 1_000_000_000
 WINDOWS = [("share", Fraction(1, 100)), ("share", Fraction(1, 3)), ("count", 7), ("time", 1_500_000)]
 
 
-def assert_tables_agree(run: Run, window: naive.Span) -> None:
-    outcome = outcome_of(run, window)
-    expected = naive.metrics(run, window)
+def assert_tables_agree(run: Run, window: naive.Span, heads: Heads | None = None) -> None:
+    outcome = outcome_of(run, window, heads)
+    expected = naive.metrics(run, window, heads=heads)
     found = summary(outcome)
     assert list(found) == list(METRICS)
     for name, value in found.items():
@@ -39,7 +42,7 @@ KEYS = st.sampled_from([None, b"", b"a", b"b", b"c", b"d", b"e,", "é".encode()]
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> Run:
+def runs(draw: st.DrawFn, kinds: Sequence[type[Grouping]] = (Sg, SgRandom, Kg, Pkg, GreedyD)) -> Run:
     gaps = draw(st.lists(st.tuples(st.integers(0, 3000), KEYS), min_size=1, max_size=60))
     traced = draw(st.booleans())
     costs = draw(st.lists(st.integers(0, 5000), min_size=len(gaps), max_size=len(gaps)))
@@ -49,7 +52,7 @@ def runs(draw: st.DrawFn) -> Run:
         now += gap
         tuples.append((now, key, float(cost) if traced else None))
     workers, sources = draw(st.integers(1, 9)), draw(st.integers(1, 4))
-    kind = draw(st.sampled_from([Sg, SgRandom, Kg, Pkg, GreedyD]))
+    kind = draw(st.sampled_from(kinds))
     setting = Setting(workers, sources)
     grouping = GreedyD(setting, d=3) if kind is GreedyD else kind(setting)
     return simulate(
@@ -67,6 +70,19 @@ def runs(draw: st.DrawFn) -> Run:
 @given(run=runs(), window=st.sampled_from(WINDOWS))
 def test_every_table_agrees_with_the_slow_twin(run: Run, window: naive.Span) -> None:
     assert_tables_agree(run, window)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    run=runs([ByCounts]),
+    window=st.sampled_from(WINDOWS),
+    theta=st.sampled_from([None, Fraction(1, 100), Fraction(1, 4), Fraction(1)]),
+    cold=st.sampled_from([None, 1, 2]),
+)
+def test_hot_keys_agree_with_the_slow_twin(
+    run: Run, window: naive.Span, theta: Fraction | None, cold: int | None
+) -> None:
+    assert_tables_agree(run, window, Heads(theta, cold))
 
 
 @pytest.mark.parametrize("kind", [Sg, Kg, Pkg])

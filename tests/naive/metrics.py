@@ -1,4 +1,4 @@
-"""Every metric and table that needs no hot-key detector, in integers and fractions; floats at the end."""
+"""Every metric and table, in integers and fractions; floats at the end."""
 
 from collections import Counter
 from fractions import Fraction
@@ -24,6 +24,7 @@ from tests.naive.counting import (
     window_numbers,
     windows_of,
 )
+from tests.naive.hot import Heads, hot_metrics, memory_estimate
 from tests.naive.numbers import (
     as_float,
     imbalance,
@@ -92,7 +93,9 @@ def load_metrics(run: Run, measured: list[Record], windows: dict[int, list[Recor
     }
 
 
-def state_metrics(run: Run, measured: list[Record], aggregate_every: Span | None) -> dict[str, Any]:
+def state_metrics(
+    run: Run, measured: list[Record], aggregate_every: Span | None, heads: Heads | None = None
+) -> dict[str, Any]:
     workers = len(run.lives)
     counts = Counter(r.key for r in measured)
     replicas = pairs_of(measured)
@@ -102,13 +105,14 @@ def state_metrics(run: Run, measured: list[Record], aggregate_every: Span | None
         messages = sum(pairs_of(content) for content in windows_of(measured, aggregate_every).values())
     source_entries = run.grouping.state_entries() if hasattr(run.grouping, "state_entries") else None
     choices = getattr(run.grouping, "choices", lambda _: workers)
+    estimate = sum(min(f, choices(key)) for key, f in counts.items())
     return {
         "replicas": replicas,
         "replication_factor": as_float(Fraction(replicas, len(counts))),
         "state_entries_max": max(entries.values(), default=0),
         "memory_estimate_pkg": sum(min(f, 2) for f in counts.values()),
         "memory_estimate_sg": sum(min(f, workers) for f in counts.values()),
-        "memory_estimate": sum(min(f, choices(key)) for key, f in counts.items()),
+        "memory_estimate": estimate if heads is None else memory_estimate(run, measured, heads),
         "source_state_entries": source_entries,
         "source_state_bytes": None
         if source_entries is None
@@ -181,14 +185,18 @@ def summary(
     aggregate_every: Span | None = None,
     queues_known: bool | None = None,
     baseline: Run | None = None,
+    heads: Heads | None = None,
 ) -> dict[str, Any]:
-    """One row. queues_known: the replay knows queues other than by constant cost (None: if they have a capacity)."""
+    """One row. queues_known: the replay knows queues other than by constant cost (None: if they have a capacity).
+
+    heads: what is to be known of a grouping that finds hot keys; None: it does not.
+    """
     measured = measured_of(run, warmup)
     return {
         **load_metrics(run, measured, windows_of(measured, window)),
-        **state_metrics(run, measured, aggregate_every),
+        **state_metrics(run, measured, aggregate_every, heads),
         **time_metrics(run, measured, queues_known),
-        **dict.fromkeys(DETECTOR_METRICS),
+        **(dict.fromkeys(DETECTOR_METRICS) if heads is None else hot_metrics(run, measured, window, heads)),
         "remapped_replicas": remapped_replicas(run, baseline, warmup),
     }
 
@@ -197,12 +205,12 @@ def metrics(
     run: Run, window: Span = ("share", Fraction(1, 100)), warmup: Span | None = None, **more: Any
 ) -> dict[str, Any]:
     """The summary and the tables of a run: `summary` a dict, the others lists of rows; `more` as in `summary`."""
-    top_keys = more.pop("top_keys", 20)
+    top_keys, heads = more.pop("top_keys", 20), more.get("heads")
     measured = measured_of(run, warmup)
     return {
         "summary": summary(run, window, warmup, **more),
-        "windows": tables.window_rows(run, measured, window),
-        "workers": tables.worker_rows(run, measured),
+        "windows": tables.window_rows(run, measured, window, heads),
+        "workers": tables.worker_rows(run, measured, heads),
         "loads": tables.load_rows(run, measured, window),
-        "keys": tables.key_rows(measured, top_keys),
+        "keys": tables.key_rows(run, measured, top_keys, heads),
     }

@@ -16,6 +16,7 @@ from tests.naive.counting import (
     window_loads,
     windows_of,
 )
+from tests.naive.hot import Heads, hot_of, treated_by_window
 from tests.naive.numbers import as_float, mean_of_known, nearest_rank, population_deviation
 from tests.naive.options import Span
 from tests.naive.records import Record, Run
@@ -34,12 +35,15 @@ def rank(latencies: list[int], quantile: Fraction) -> float | None:
     return milliseconds(nearest_rank(latencies, quantile)) if latencies else None
 
 
-def window_rows(run: Run, measured: list[Record], window: Span) -> list[dict[str, Any]]:
+def window_rows(run: Run, measured: list[Record], window: Span, heads: Heads | None = None) -> list[dict[str, Any]]:
     workers = len(run.lives)
     origin = measured[0].arrival_ns
     windows = windows_of(measured, window)
+    hot_keys: list[int | None] = [None] * len(windows)
+    if heads is not None:
+        hot_keys = [len(keys) for keys in treated_by_window(run, measured, window)]
     rows = []
-    for (number, content), so_far in zip(windows.items(), cumulative_imbalances(windows), strict=True):
+    for (number, content), so_far, hot in zip(windows.items(), cumulative_imbalances(windows), hot_keys, strict=True):
         latencies = latencies_of(content)
         start, finished = content[0].arrival_ns, None
         if window[0] == "time":
@@ -62,25 +66,26 @@ def window_rows(run: Run, measured: list[Record], window: Span) -> list[dict[str
                 "latency_p99_ms": rank(latencies, Fraction(99, 100)),
                 "latency_max_ms": milliseconds(max(latencies, default=None)),
                 "replicas": pairs_of(content),
-                "hot_keys": None,
+                "hot_keys": hot,
                 "detector_entries": None,
             }
         )
     return rows
 
 
-def worker_rows(run: Run, measured: list[Record]) -> list[dict[str, Any]]:
+def worker_rows(run: Run, measured: list[Record], heads: Heads | None = None) -> list[dict[str, Any]]:
     loads, busy = loads_of(measured, len(run.lives)), busy_of(measured, len(run.lives))
     rows = []
     for worker, use in enumerate(use_of(run, measured)):
         own = [r for r in measured if r.worker == worker]
         latencies = latencies_of(own)
+        head = None if heads is None else len(hot_of(run, own))
         rows.append(
             {
                 "worker": worker,
                 "tuples": loads[worker],
-                "head_tuples": None,
-                "tail_tuples": None,
+                "head_tuples": head,
+                "tail_tuples": None if head is None else loads[worker] - head,
                 "busy_s": as_float(busy[worker], SECOND),
                 "utilization": as_float(use),
                 "keys": len({r.key for r in measured for delivery in r.deliveries if delivery.worker == worker}),
@@ -103,7 +108,7 @@ def load_rows(run: Run, measured: list[Record], window: Span) -> list[dict[str, 
     return rows
 
 
-def key_rows(measured: list[Record], top_keys: int) -> list[dict[str, Any]]:
+def key_rows(run: Run, measured: list[Record], top_keys: int, heads: Heads | None = None) -> list[dict[str, Any]]:
     """The most frequent keys; ties by key bytes, the null key first."""
     by_key = grouped(measured, lambda r: r.key)
     order = sorted(by_key, key=lambda key: (-len(by_key[key]), key is not None, key or b""))
@@ -112,7 +117,7 @@ def key_rows(measured: list[Record], top_keys: int) -> list[dict[str, Any]]:
             "key": key,
             "count": len(by_key[key]),
             "share": as_float(Fraction(len(by_key[key]), len(measured))),
-            "hot": None,
+            "hot": None if heads is None else bool(hot_of(run, by_key[key])),
             "workers": len({delivery.worker for r in by_key[key] for delivery in r.deliveries}),
         }
         for key in order[:top_keys]

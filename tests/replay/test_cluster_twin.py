@@ -1,6 +1,8 @@
 """The whole cluster against its naive twin on random small replays: tuple by tuple, and every metric."""
 
 import tempfile
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamgroup.metrics.names import METRICS
 from streamgroup.metrics.tables import summary
-from streamgroup.replay import ordered_machine
+from streamgroup.replay import ordered_machine, selection
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.outcome import Outcome
 from streamgroup.replay.run import replay
@@ -19,11 +21,15 @@ from streamgroup.traces import schema
 from streamgroup.traces.trace import open_trace
 from tests.metrics.compare import assert_rows_agree, assert_same, tables
 from tests.naive import metrics as naive
+from tests.naive.by_counts import ByCounts
+from tests.naive.groupings import Setting
+from tests.naive.hot import Heads
 from tests.naive.options import Span
 from tests.naive.records import Run
 from tests.naive.scenarios import Scenario, scenarios
 from tests.traces_by_hand import write_trace
 
+BY_COUNTS = str(Path(__file__).with_name("by_counts.py"))
 COLUMNS = ("seq", "arrival_ns", "source", "worker", "start_ns", "finish_ns")
 
 
@@ -49,12 +55,12 @@ def agree(scenario: Scenario, *, interpreted: bool) -> None:
     check_tables(outcome, run, scenario)
 
 
-def check_tables(outcome: Outcome, run: Run, scenario: Scenario) -> None:
+def check_tables(outcome: Outcome, run: Run, scenario: Scenario, heads: Heads | None = None) -> None:
     window: Span = scenario.window()
     queued = scenario.options["queue_capacity"] is not None
     expected = naive.metrics(
         run, window, run.options.warmup, aggregate_every=scenario.aggregate_every(),
-        queues_known=True if queued else None,
+        queues_known=True if queued else None, heads=heads,
     )  # fmt: skip
     found = summary(outcome)
     assert list(found) == list(METRICS)
@@ -64,6 +70,10 @@ def check_tables(outcome: Outcome, run: Run, scenario: Scenario) -> None:
     made = tables(outcome)
     for name in ("windows", "workers", "loads"):
         assert_rows_agree(made[name], expected[name])
+    # After a warm-up keys of one count come in the order of the whole trace.
+    as_text = [{**row, "key": None if row["key"] is None else row["key"].decode()} for row in expected["keys"]]
+    as_text.sort(key=lambda row: (row["key"] is not None, row["key"]))
+    assert_rows_agree(made["keys"].sort("key", nulls_last=False), as_text)
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -80,6 +90,28 @@ def test_thousands_of_replays_in_small_pieces_agree_with_the_twin(scenario: Scen
         patch.setattr(schema, "BLOCK_ROWS", rows)
         patch.setattr(ordered_machine, "_ROWS", kept)
         agree(scenario, interpreted=True)
+
+
+def hot_keys_agree(scenario: Scenario, parts: int, *, cold: bool, interpreted: bool) -> None:
+    given = scenario.options
+    twin = ByCounts(Setting(given["workers"], given["sources"], given["seed"], given["hash_seed"]))
+    run = scenario.run(twin)
+    options = {**given, "grouping": f"{BY_COUNTS}:parts={parts},cold={str(cold).lower()}"}
+    with tempfile.TemporaryDirectory() as directory:
+        outcome, rows = fast(replace(scenario, options=options), Path(directory), interpreted=interpreted)
+    assert rows == [(r.seq, r.arrival_ns, r.source, r.worker, r.start_ns, r.finish_ns) for r in run.records]
+    heads = Heads(Fraction(1, parts) if parts else None, 1 if cold else None)
+    check_tables(outcome, run, scenario, heads)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(scenarios(), st.sampled_from([0, 1, 2, 3, 5, 40]), st.booleans(), st.integers(1, 50), st.sampled_from([4, 64]))
+def test_hot_keys_agree_with_the_twin(scenario: Scenario, parts: int, cold: bool, rows: int, kept: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schema, "BLOCK_ROWS", rows)
+        patch.setattr(ordered_machine, "_ROWS", kept)
+        patch.setattr(selection, "_with_companions", lambda path, digest: digest)
+        hot_keys_agree(scenario, parts, cold=cold, interpreted=True)
 
 
 def one_variant(scenario: Scenario) -> Scenario:
