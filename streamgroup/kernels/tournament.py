@@ -54,9 +54,18 @@ def _match(tree: Any, winner: Any, row: Any, node: Any) -> None:
 @njit(forceinline=True)
 def set_leaf(tree: Any, winner: Any, row: Any, leaf: Any, value: Any) -> None:
     """Set one value, and play its matches."""
-    line = np.uint64(row)
+    line, one = np.uint64(row), np.uint64(1)
     node = np.uint64(leaf) + np.uint64(tree.shape[1] >> 1)
+    best = np.int64(leaf)
     tree[line, node] = value
-    while node > np.uint64(1):
-        node >>= np.uint64(1)
-        _match(tree, winner, line, node)
+    while node > one:
+        # Who has won so far meets the winner of the other side. Without a branch: who wins is not predictable.
+        rival = node ^ one
+        theirs = tree[line, rival]
+        # The left side, an even node, has the lower leaves and wins ties.
+        loses = (theirs < value) | ((theirs == value) & ((node & one) == one))
+        value = theirs if loses else value
+        best ^= (best ^ winner[line, rival]) & -np.int64(loses)
+        node >>= one
+        tree[line, node] = value
+        winner[line, node] = best
