@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from math import ceil
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,20 +59,18 @@ class Params(GroupingParams):
     hwa: bool = Field(default=True, description="infer what workers have left; else compare what was sent (HWA)")
     chk: bool = Field(default=True, description="more workers for hotter keys; else all workers for hot ones (CHK)")
     ring: bool = Field(default=True, description="workers of a key are its next on a ring; else F_1, F_2, ...")
-    head: str = Field(
-        default="chk", pattern="^(chk|w|d)$", description="workers of hot keys: chk, w (all) or d (as d_choices)"
+    head: Literal["chk", "w", "d"] = Field(
+        default="chk", description="workers of hot keys: chk, w (all) or d (as d_choices)"
     )
-    f_mode: str = Field(
+    f_mode: Literal["ratio", "epoch_end"] = Field(
         default="ratio",
-        pattern="^(ratio|epoch_end)$",
         description="a key's frequency is its share of what is counted: now (ratio), or at the epoch's end (epoch_end)",
     )
-    scope: str = Field(
-        default="source", pattern="^(source|global)$", description="backlogs for each source, or one for all (global)"
+    scope: Literal["source", "global"] = Field(
+        default="source", description="backlogs for each source, or one for all (global)"
     )
-    pw: str = Field(
+    pw: Literal["sampled", "oracle"] = Field(
         default="sampled",
-        pattern="^(sampled|oracle)$",
         description="time of a tuple on a worker (P_w): told by the workers (sampled), or known (oracle)",
     )
 
@@ -147,7 +145,7 @@ class Fish(NamedTuple):
 
 
 class CountingFish(NamedTuple):
-    """FISH without its inference of backlogs (`hwa=false`; 000 section 6.5): the fewest tuples sent by the source.
+    """FISH without its inference of backlogs (`hwa=false`; 000 section 6.4, figure 16): the fewest tuples sent by the source.
 
     The keys and their workers are as in `Fish`.
     """
