@@ -13,10 +13,6 @@ from streamgroup.groupings.protocol import Context, WorkersChange
 __all__ = ["DStream", "Params", "start"]
 
 
-# More tuples than there can be: for detectors whose state does not grow.
-_ENOUGH = 1 << 62
-
-
 class Params(HeadParams):
     """Parameters of DStream: those of its detector, which is its own predictor unless told otherwise."""
 
@@ -42,10 +38,7 @@ class DStream(NamedTuple):
     live: NDArray[np.int64]
     detector: Any
     choices: NDArray[np.int64]
-    control_messages: NDArray[np.int64]
-    control_bytes: NDArray[np.int64]
     detector_entries: NDArray[np.int64]
-    room: NDArray[np.int64]
     state_entries: NDArray[np.int64]
     state_entry_bytes: int
 
@@ -66,10 +59,6 @@ class DStream(NamedTuple):
         """Let the detector do what is due."""
         self.detector.tick(now)
 
-    def grown(self) -> "DStream":
-        """Give the detector more room."""
-        return self._replace(detector=self.detector.grown())
-
     def workers_changed(self, change: WorkersChange, context: Context) -> "DStream":
         """Hash every key anew to the live workers, and go on with each pointer modulo their number."""
         return self._replace(
@@ -83,17 +72,13 @@ class DStream(NamedTuple):
 def start(params: Params, context: Context) -> DStream:
     """Place the pointer of each source, and start the detector."""
     detector = start_detector(params, context)
-    silent = np.zeros((2, 1), dtype=np.int64)
     return DStream(
         first=context.candidates(1),
         pointer=np.arange(context.sources, dtype=np.int64) % context.workers,
         live=context.live.copy(),
         detector=detector,
         choices=np.zeros(1, dtype=np.int64),
-        control_messages=getattr(detector, "control_messages", silent[0]),
-        control_bytes=getattr(detector, "control_bytes", silent[1]),
         detector_entries=detector.entries,
-        room=getattr(detector, "room", np.full(1, _ENOUGH, dtype=np.int64)),
         state_entries=detector.held,
         state_entry_bytes=getattr(detector, "entry_bytes", ENTRY_BYTES),
     )

@@ -54,7 +54,11 @@ class RunningGrouping:
             self.most_entries = max(self.most_entries, entries)
         self.choices: I64 | None = getattr(state, "choices", None)
         self.detector: I64 | None = getattr(state, "detector_entries", None)
-        self.room: I64 | None = getattr(state, "room", None)
+        self.room: I64 | None = self._told("room", None)
+
+    def _told(self, name: str, default: Any) -> Any:
+        """Give what the state tells in a field, or else its detector in one of its own."""
+        return getattr(self.state, name, getattr(getattr(self.state, "detector", None), name, default))
 
     @property
     def hears(self) -> bool:
@@ -76,7 +80,10 @@ class RunningGrouping:
         while self.room is not None and self.room[0] < tuples:
             before = int(self.room[0])
             with self.blamed("grown() failed"):
-                state = self.state.grown()
+                if callable(getattr(type(self.state), "grown", None)):
+                    state = self.state.grown()
+                else:
+                    state = self.state._replace(detector=self.state.detector.grown())
             self._replace(state, "grown()")
             if self.room[0] <= before:
                 raise RunError(
@@ -103,7 +110,7 @@ class RunningGrouping:
         return self._number(name) - self._sent_before.get(name, 0)
 
     def _number(self, name: str) -> int:
-        return int(getattr(self.state, name, np.zeros(1))[0])
+        return int(self._told(name, np.zeros(1))[0])
 
     @property
     def source(self) -> Path:

@@ -98,3 +98,16 @@ def test_a_grouping_says_what_its_detector_must_tell(name: str, what: str) -> No
     selection = select(f"{name}:detector=only_below")
     with pytest.raises(UsageError, match=what):
         selection.module.start(selection.params, context([0, 1]))
+
+
+@pytest.mark.parametrize("name", ["w_choices", "dstream"])
+def test_a_detector_may_grow_and_send(name: str, tmp_path: Path) -> None:
+    """DStream's predictor with reports that are long on their way: more of them than there was room for."""
+    names = [b"key %d" % (at * at % 977) for at in range(6000)]
+    trace = open_trace(write_trace(tmp_path / "x.trace", [(at, key, None) for at, key in enumerate(names)]))
+    text = f"{name}:detector=synopsis,r=0,p=0.001,coin_delay=10s"
+    options = ReplayOptions(grouping=text, workers=4, sources=1, arrivals="rate=1000")
+    row = summary(replay(trace, options, interpreted=True))
+    # A signal for each tuple, and reports of about half of them.
+    assert row["control_messages"] is not None
+    assert 8_500 < row["control_messages"] < 9_500

@@ -5,9 +5,10 @@ A detector is a module, found by its file name and named by `detector=` of a gro
 - `Params`, a subclass of `GroupingParams`: its own parameters, which are given in the grouping's text beside the
   grouping's (`d_choices:theta=1/8n,eps=0.001`); the grouping's `start` gets both in one object;
 - `start(params, context)`, which returns its state: a `typing.NamedTuple` of arrays and numbers with the hooks below
-  and the fields `entries` (int64[1]: what all sources hold), `held` (int64[sources]: what each source holds), and
-  `total` (int64[sources]: the tuples that its estimates are to be divided by), if it estimates; `control_messages` and
-  `control_bytes` (int64[1]) as well, if it sends any.
+  and the fields `entries` (int64[1]: what all sources hold) and `held` (int64[sources]: what each source holds). It may
+  have `total` (int64[sources]: the tuples that its estimates are to be divided by), `entry_bytes` (int: the nominal
+  size of an entry), `control_messages` and `control_bytes` (int64[1]), and `room` (int64[1]) with a method `grown`, as
+  groupings have them.
 
 Hooks (argument names are fixed; see `groupings.protocol` for what may be done in them):
 
