@@ -17,6 +17,11 @@ EXAMPLES = {one["id"]: one for one in json.loads((Path(__file__).parents[1] / "d
 RNG = np.random.default_rng(5)
 
 
+def grown(state: Any) -> Any:
+    """As the loop makes room for more."""
+    return state._replace(detector=state.detector.grown())
+
+
 def tosses(count: int, shortest: int, longest: int, seed: int = 0) -> np.ndarray:
     coins = np.array([draws.stream(seed, "coin")], dtype=np.uint64)
     return np.array([synopsis.toss(coins, 0, shortest, longest) for _ in range(count)])
@@ -26,8 +31,8 @@ def run(state: Any, keys: Any, *, sources: int = 3, step: int = 1) -> list[int]:
     """Send keys one after another, `step` ns apart; give the workers."""
     found = []
     for i, key in enumerate(keys):
-        if state.room[0] < 1:
-            state = state.grown()
+        if hasattr(state.detector, "room") and state.detector.room[0] < 1:
+            state = grown(state)
         state.tick(i * step)
         found.append(int(state.choose(i % sources, int(key), i * step)))
     return found
@@ -178,21 +183,21 @@ def test_counters_are_zero_when_all_have_left() -> None:
         state.tick(4000 + number)
     assert detector.table.size[0] == 0
     assert not detector.counters.any()
-    assert state.control_messages[0] > 3000
+    assert state.detector.control_messages[0] > 3000
 
 
 def test_messages_are_counted_when_they_are_sent() -> None:
     state = started("dstream:r=2,broadcast_delay=1s,coin_delay=1s", 6)
     run(state, skewed(800))
     reports = state.detector.reports.size[0]
-    assert state.control_messages[0] == 800 + reports
-    assert state.control_bytes[0] == 8 * 800 + 16 * reports
+    assert state.detector.control_messages[0] == 800 + reports
+    assert state.detector.control_bytes[0] == 8 * 800 + 16 * reports
     state.tick(10**9 + 2000)
     broadcasts = state.detector.broadcasts.size[0]
     assert broadcasts > 0
     assert not state.detector.counters.any()
-    assert state.control_messages[0] == 800 + reports + 3 * broadcasts
-    assert state.control_bytes[0] == 8 * 800 + 16 * reports + 3 * 16 * broadcasts
+    assert state.detector.control_messages[0] == 800 + reports + 3 * broadcasts
+    assert state.detector.control_bytes[0] == 8 * 800 + 16 * reports + 3 * 16 * broadcasts
     state.tick(2 * 10**9 + 2000)
     assert state.detector.counters.any()
 
@@ -210,23 +215,23 @@ def test_room_is_enough_for_as_many_tuples_as_it_says() -> None:
     texts = ("dstream:r=0,report=from,coin_delay=3us,broadcast_delay=9us,p=0.002",)
     for text in texts:
         big, small = started(text, 5), started(text, 5)
-        big = big.grown().grown().grown()
+        big = grown(grown(grown(big)))
         detector = small.detector
         tiny = detector._replace(
             reports=messages.make_messages(1), table=synopsis.make_synopsis(1, int(detector.table.draw[0])),
             broadcasts=messages.make_messages(8),
         )  # fmt: skip
         small = small._replace(detector=tiny)
-        small.room[0] = 1
+        small.detector.room[0] = 1
         keys, growths = skewed(6000), 0
         for i, key in enumerate(keys):
-            while small.room[0] < 1:
-                small, growths = small.grown(), growths + 1
+            while small.detector.room[0] < 1:
+                small, growths = grown(small), growths + 1
             for state in (big, small):
                 state.tick(i)
-            before = int(small.room[0])
+            before = int(small.detector.room[0])
             assert big.choose(i % 3, int(key), i) == small.choose(i % 3, int(key), i)
-            assert small.room[0] >= before - 1
+            assert small.detector.room[0] >= before - 1
             assert 0 <= small.detector.reports.size[0] <= len(small.detector.reports.row)
             assert small.detector.table.size[0] <= len(small.detector.table.bits)
             assert small.detector.broadcasts.size[0] <= len(small.detector.broadcasts.row)
@@ -241,14 +246,13 @@ def test_who_is_hot_stays_so_when_workers_change() -> None:
     after = changed(state, [0, 2, 3], left=(1, 4))
     assert after.pointer.tolist() == (pointers % 3).tolist()
     assert np.array_equal(after.detector.counters, state.detector.counters)
-    assert after.control_messages is after.detector.control_messages
     assert set(run(after, skewed(500))) == {0, 2, 3}
 
 
 def test_another_detector_can_say_what_is_hot() -> None:
     state = started("dstream:detector=space_saving,theta=1/4", 5)
     assert run(state, [3] * 9, sources=1) == [0, 1, 2, 3, 4, 0, 1, 2, 3]
-    assert state.control_messages[0] == 0
+    assert not hasattr(state.detector, "control_messages")
 
 
 @pytest.mark.parametrize("text", ["r=40,l=30", "counters=1000", "coin_delay=soon", "p=0", "filter=none"])
