@@ -145,7 +145,7 @@ class Fish(NamedTuple):
 
 
 class CountingFish(NamedTuple):
-    """FISH without its inference of backlogs (`hwa=false`; 000 section 6.4, figure 16): the fewest tuples sent by the source.
+    """FISH without its inference of backlogs (`hwa=false`; 000 figure 16): the fewest tuples sent by the source.
 
     The keys and their workers are as in `Fish`.
     """
