@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.units import LONGEST_NS, parse_duration_ns
+from streamgroup.groupings._described import Described
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels import spaces as kernel
@@ -32,7 +33,7 @@ def _time(text: str) -> str:
     return text.strip()
 
 
-_Time = Annotated[str, AfterValidator(_time)]
+_Time = Annotated[str, AfterValidator(_time), Described("a time, 0 or more: 15s")]
 
 
 def _ns(text: str) -> int:
@@ -66,6 +67,14 @@ class Params(GroupingParams):
     baby_cap: int = Field(
         default=0, ge=0, le=1 << 40, description="most Babies of a source, new keys beyond are not noted; 0: no limit"
     )
+
+    def doubts(self, workers: int, keys: int) -> list[str]:
+        """The Old space is small if there are many more keys than expected."""
+        del workers
+        if keys <= 100 * self.expected_keys:
+            return []
+        places = self.expected_keys // 10
+        return [f"expected_keys={self.expected_keys} with {keys} keys: at most {places} at a time can get more workers"]
 
     @model_validator(mode="after")
     def _periods(self) -> "Params":
@@ -150,8 +159,6 @@ class DynamicKeyGrouping(NamedTuple):
                 self.room[0] = min(kernel.rooms(spaces, self.widths, self.more_widths))
         else:
             is_old = space_of(spaces, one) == kernel.OLD
-            if is_old:
-                self.choices[0] = width
             checked = spaces.item[one, kernel.CHECKED]
             if checked < 0 or now - checked > self.check_interval:
                 spaces.item[one, kernel.CHECKED] = now
@@ -160,19 +167,23 @@ class DynamicKeyGrouping(NamedTuple):
                     further = at_or_after(live, base, width)
                     if share(counts[row, further], total[row], whole) < least:
                         best = further
-                        more = put(self.widths, code, width + 1)
+                        width += 1
+                        more = put(self.widths, code, width)
                         self.more_widths[0] += more
                         self.state_entries[row] += more
                 elif width > self.initial and count_below(counts, total, live, source, base, width, self.threshold) > 1:
-                    if width - 1 > self.initial:
-                        put(self.widths, code, width - 1)
+                    width -= 1
+                    if width > self.initial:
+                        put(self.widths, code, width)
                     else:
                         fewer = remove(self.widths, code)
                         self.more_widths[0] -= fewer
                         self.state_entries[row] -= fewer
-                    best = least_share(counts, total, live, source, base, width - 1, whole)
+                    best = least_share(counts, total, live, source, base, width, whole)
                 self.room[0] = min(kernel.rooms(spaces, self.widths, self.more_widths))
             spaces.item[one, kernel.COUNT] += 1
+            if is_old:
+                self.choices[0] = width
         counts[row, np.uint64(best)] += 1
         total[row] += 1
         return best

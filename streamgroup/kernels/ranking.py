@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["in_order", "keep_best"]
+__all__ = ["in_order", "keep_best", "sink"]
 
 
 @njit(forceinline=True)
@@ -28,8 +28,8 @@ def _swap(rows: Any, one: Any, other: Any) -> None:
 
 
 @njit
-def _sink(rows: Any, size: Any) -> None:
-    """Move the root down to where it belongs."""
+def sink(rows: Any, size: Any) -> None:
+    """Move the root of a heap, which has become better, down to where it belongs."""
     place = 0
     while True:
         child = 2 * place + 1
@@ -60,7 +60,7 @@ def keep_best(rows: Any, size: Any, limit: Any, weight: Any, tie: Any, what: Any
         return np.int64(what)
     loser = rows[0, 2]
     rows[0, 0], rows[0, 1], rows[0, 2] = weight, tie, what
-    _sink(rows, size)
+    sink(rows, size)
     return loser
 
 
@@ -69,4 +69,4 @@ def in_order(rows: Any, size: Any) -> None:
     """Sort the heap of the first `size` rows, best first (heapsort; in place)."""
     for last in range(size - 1, 0, -1):
         _swap(rows, 0, last)
-        _sink(rows, last)
+        sink(rows, last)

@@ -156,7 +156,7 @@ def test_a_key_gets_a_worker_a_minute_and_none_before_it_is_old() -> None:
         worker = send(state, key, now)
         if width(state, 0, key) != before:
             gained.append((now / SECOND, worker))
-    # Its first check, at its second tuple, is in the warm-up. At 60.2 s it is in Old, but a minute has to be over.
+    # Its first check, at its second tuple, is in the warm-up; a minute has to be over until the next.
     assert gained == [(60.2, 6), (120.3, 7), (180.4, 8), (240.5, 9)]
     assert state.choices[0] == 6
 
