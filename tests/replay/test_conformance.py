@@ -1,5 +1,6 @@
 """What every grouping must do, found by discovery: a new file is tested without being named here."""
 
+import importlib
 import inspect
 from dataclasses import replace
 from pathlib import Path
@@ -66,6 +67,21 @@ def test_compiled_equals_interpreted(trace: Trace, tmp_path: Path, name: str) ->
     assert workers.max() < 9
 
 
+def own_code(name: str) -> str:
+    """The source of a grouping, of its detector, and of what it takes from other groupings."""
+    selection = select(name)
+    rooms = {selection.module}
+    detector = getattr(selection.params, "detector", None)
+    # Greedy-d uses one for the head only.
+    if detector is not None and getattr(selection.params, "scope", "head") == "head":
+        rooms.add(importlib.import_module(f"streamgroup.groupings.detectors.{detector}"))
+    for value in vars(selection.module).values():
+        home = value if inspect.ismodule(value) else inspect.getmodule(value)
+        if home is not None and home.__name__.startswith("streamgroup.groupings.") and "protocol" not in home.__name__:
+            rooms.add(home)
+    return "".join(inspect.getsource(room) for room in rooms)
+
+
 @pytest.mark.parametrize("name", family())
 def test_the_seed_alone_decides(trace: Trace, tmp_path: Path, name: str) -> None:
     options = ReplayOptions(grouping=name, workers=5, arrivals="rate=3000")
@@ -76,8 +92,9 @@ def test_the_seed_alone_decides(trace: Trace, tmp_path: Path, name: str) -> None
     reseeded, _ = logged(trace, replace(options, seed=1), tmp_path / "c")
     rehashed, _ = logged(trace, replace(options, hash_seed=1), tmp_path / "d")
     # Nothing but the choices may change, and these only by the seed that the grouping uses.
-    draws = "draw_stream" in inspect.getsource(select(name).module)
-    hashes = "candidates" in inspect.getsource(select(name).module) or name == "pkg"
+    code = own_code(name)
+    # The ring takes no hash seed.
+    draws, hashes = "draw_stream" in code, "candidate" in code and not getattr(select(name).params, "ring", False)
     for other, changes in ((reseeded, draws), (rehashed, hashes)):
         assert other["arrival_ns"] == first["arrival_ns"]
         assert other["source"] == first["source"]
