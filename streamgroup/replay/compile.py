@@ -6,7 +6,7 @@ designed out here (each has a test):
 1. numba's cache looks only at the file of the cached function, so an edited helper or grouping would silently run old
    code: the cache directory is named by a digest of all sources that are compiled, and of an outside grouping's file.
 2. Groupings that share one compiled function share one cache index and can run each other's code: each grouping
-   compiles a copy of the loop with a `__name__` and `__qualname__` of its own, and one process compiles at a time.
+   compiles a copy of the loop with a `__name__` and `__qualname__` of its own, and one process compiles it at a time.
 3. A read-only array is another type: the trace hands out read-only arrays only, and so does everything else.
 4. An outside grouping is imported under a name made from its digest (`groupings.load`).
 5. Only registered hooks compile, and only with the hook's own argument names: `check_shape` says so beforehand.
@@ -187,9 +187,9 @@ def _forget_old(root: Path, keep: Path) -> None:
 
 
 @contextlib.contextmanager
-def _only_one(directory: Path) -> Iterator[None]:
-    """Hold the lock of a cache directory: two processes that compile at once could overwrite each other's code."""
-    with (directory / ".lock").open("w") as handle:
+def _only_one(directory: Path, own: str) -> Iterator[None]:
+    """Hold the lock of a function's cache: two processes that compile it at once could overwrite each other's code."""
+    with (directory / f".{own}.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
@@ -223,7 +223,7 @@ def compiled(function: Callable[..., Any], name: str, outside_digest: str = "") 
     """Give a copy of a loop under its own name for the grouping called `name`, compiled at its first call.
 
     `outside_digest` is the digest of the file of a grouping that lives outside the package. Whenever a call needs
-    another specialisation, from whatever thread, it is compiled (or found) under the lock of its cache directory.
+    another specialisation, from whatever thread, it is compiled (or found) under the lock of its name.
     """
     function = getattr(function, "py_func", function)
     own = f"{function.__name__}_" + "".join(char if char.isalnum() else "_" for char in name)
@@ -244,7 +244,7 @@ def compiled(function: Callable[..., Any], name: str, outside_digest: str = "") 
     compile_one = dispatcher.compile
 
     def compile_alone(signature: Any) -> Any:
-        with _only_one(directory):
+        with _only_one(directory, own):
             return compile_one(signature)
 
     dispatcher.compile = compile_alone

@@ -260,14 +260,14 @@ def test_an_edited_helper_beside_a_grouping_runs_as_edited(trace: Path, tmp_path
 
 
 def test_every_compilation_holds_the_lock_of_its_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also a later one, for other types: whoever holds the lock of the directory holds it up."""
+    """Also a later one, for other types: whoever holds the lock of the function holds it up."""
     monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path))
     cache_directory.cache_clear()
     compiled.cache_clear()
     try:
         function = compiled(twice, "any")
         assert function(2) == 4
-        with (cache_directory() / ".lock").open("w") as handle:
+        with (cache_directory() / ".twice_any.lock").open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             thread = threading.Thread(target=function, args=(2.5,))
             thread.start()
