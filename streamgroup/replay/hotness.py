@@ -7,6 +7,7 @@ outside of the loops. Memory is O(keys), and a window costs no more than the dis
 """
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -23,10 +24,16 @@ __all__ = ["Hotness", "follow"]
 I64 = NDArray[np.int64]
 
 # Of a key's word: its last treatment was as hot; that before the window was; it was treated as hot in the window; it
-# was ever treated as cold; it became hot and was not treated as hot since. Above these its tuples in the window.
+# was ever treated as cold; it became hot and was not treated as hot since. Above these its tuples in the window, 32
+# bits, and above those the largest number of workers that it was ever given as a hot key.
 _LAST, _BEFORE, _HOT, _COLD, _PENDING = 1, 2, 4, 8, 16
 _COUNT = 8
 _ONE = 1 << _COUNT
+_MOST = 40
+_COUNTED = (1 << _MOST) - _ONE
+_KEPT = ~(_COUNTED | _BEFORE | _HOT)
+# No more workers than there can be.
+_WORKERS = 1 << 16
 
 # Places in `Marks.meta`: distinct keys and tuples of the window at hand, its first tuple (-1: none has come) and when
 # that arrived, keys treated as hot in it; windows that ended; keys that became hot and were detected, and the sums of
@@ -44,16 +51,14 @@ _LARGEST = 1 << 30
 class Marks(NamedTuple):
     """What is known of keys.
 
-    By key: `word` int64 (above); `most` int32, the largest number of workers it was given as hot; `first` int64[2], the
-    tuple and time of its first treatment as hot in the window; `true` int64, the window after the last one in which it
-    was hot in truth (from 2; 0: in none); `pending` int64[4] (above). `touched` uint32[keys] lists the keys of the
-    window; `meta` int64[10] is above.
+    By key: `word` int64 (above); `first` int64[2], the tuple and time of its first treatment as hot in the window;
+    `true` int64, the window after the last one in which it was hot in truth (from 2; 0: in none); `pending` int64[4]
+    (above). `touched` uint32[keys + 1] lists the keys of the window; `meta` int64[10] is above.
 
     All but `word` and `touched` are written for hot keys only, and zeros that nobody writes take no memory.
     """
 
     word: I64
-    most: NDArray[np.int32]
     first: I64
     true: I64
     pending: I64
@@ -102,14 +107,14 @@ def _end_window(marks: Any, share: Any, rows: Any, row: Any) -> None:
     for place in range(meta[_KEYS]):
         key = np.int64(marks.touched[place])
         word = words[key]
-        if (word >> _COUNT) * share[1] >= least:
+        if ((word & _COUNTED) >> _COUNT) * share[1] >= least:
             hot += 1
             if word & _HOT:
                 both += 1
             if marks.true[key] != ended:
                 word = _become_hot(marks, key, word)
             marks.true[key] = ended + 1
-        words[key] = word & (_LAST | _COLD | _PENDING)
+        words[key] = (word & _KEPT) | (word & _LAST) * _BEFORE
     rows[row, 0], rows[row, 1], rows[row, 2] = meta[_TREATED], hot, both
     meta[_KEYS], meta[_TUPLES], meta[_TREATED] = 0, 0, 0
     meta[_START] = -1
@@ -128,39 +133,34 @@ def follow(
     words, meta = marks.word, marks.meta
     for i in range(skip):
         if allowed[i] >= 0:
-            words[np.uint64(keys[i])] = _LAST if allowed[i] > 0 else 0
-    i = skip
+            words[np.uint64(keys[i])] = _LAST | _BEFORE if allowed[i] > 0 else 0
+    begin = skip
     for window in range(ends.shape[0] + 1):
         stop = ends[window] if window < ends.shape[0] else keys.shape[0]
-        if i < stop and meta[_START] < 0:
-            meta[_START], meta[_START_NS] = offset + i, arrivals[i]
+        if begin < stop and meta[_START] < 0:
+            meta[_START], meta[_START_NS] = offset + begin, arrivals[begin]
         distinct, tuples = meta[_KEYS], meta[_TUPLES]
-        while i < stop:
+        for i in range(begin, stop):
             given = allowed[np.uint64(i)]
             if given < 0:
-                i += 1
                 continue
             key = np.uint64(keys[np.uint64(i)])
             word = words[key]
             tuples += 1
-            if word < _ONE:
-                marks.touched[np.uint64(distinct)] = key
-                distinct += 1
-                word |= (word & _LAST) * _BEFORE
-            word += _ONE
-            if given > 0:
-                if word & _HOT == 0:
-                    marks.first[key, 0], marks.first[key, 1] = offset + i, arrivals[i]
-                    meta[_TREATED] += 1
-                    if word & _PENDING:
-                        _detect(marks, key, offset + i, arrivals[i])
-                        word -= _PENDING
-                marks.most[key] = max(marks.most[key], given)
-                word |= _LAST | _HOT
-            else:
-                word = (word & ~_LAST) | _COLD
-            words[key] = word
-            i += 1
+            # No processor can predict which keys are new in the window, or hot: branches only where little happens.
+            marks.touched[np.uint64(distinct)] = key
+            distinct += np.int64(word & _COUNTED == 0)
+            hot = given > 0
+            if hot & (word & _HOT == 0):
+                marks.first[key, 0], marks.first[key, 1] = offset + i, arrivals[i]
+                meta[_TREATED] += 1
+                if word & _PENDING:
+                    _detect(marks, key, offset + i, arrivals[i])
+                    word -= _PENDING
+            if given > word >> _MOST:
+                word = (word & ((1 << _MOST) - 1)) | (np.int64(given) << _MOST)
+            words[key] = ((word & ~_LAST) | (_LAST | _HOT if hot else _COLD)) + _ONE
+        begin = stop
         meta[_KEYS], meta[_TUPLES] = distinct, tuples
         if window < ends.shape[0]:
             _end_window(marks, share, rows, window)
@@ -169,7 +169,7 @@ def follow(
 class Hotness:
     """Follows the hot keys of a run over `keys` keys; `run` is `follow`, compiled or interpreted.
 
-    A key is hot in truth from `share` of a window's tuples on.
+    A key is hot in truth from `share` of a window's tuples on. A thread follows the tuples while the loop goes on.
     """
 
     def __init__(self, run: Callable[..., None], keys: int, share: Fraction) -> None:
@@ -182,50 +182,60 @@ class Hotness:
         self._share = np.array([share.numerator, share.denominator], dtype=np.int64)
         self._marks = Marks(
             np.zeros(keys, dtype=np.int64),
-            np.zeros(keys, dtype=np.int32),
             np.zeros((keys, 2), dtype=np.int64),
             np.zeros(keys, dtype=np.int64),
             np.zeros((keys, 4), dtype=np.int64),
-            np.zeros(keys, dtype=np.uint32),
+            np.zeros(keys + 1, dtype=np.uint32),
             np.zeros(10, dtype=np.int64),
         )
         self._marks.meta[_START] = -1
         self._rows: list[I64] = []
+        self._following: Future[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="streamgroup-hot-keys")
 
     def add(
         self, keys: NDArray[np.uint32], arrival: I64, allowed: NDArray[np.int32], offset: int, skip: int, ends: I64
     ) -> None:
-        """Add the next tuples of the stream, arguments as of `follow`."""
+        """Add the next tuples of the stream, arguments as of `follow`; the arrays are read until the next call."""
         rows = np.zeros((len(ends), 3), dtype=np.int64)
         args = (np.int64(offset), np.int64(skip), self._share, ends.copy(), rows)
         # Read-only, as all that goes through compiled code.
         views = [array[:] for array in (keys, arrival, allowed)]
         for view in views:
             view.flags.writeable = False
-        self._run(self._marks, *views, *args)
+        self._collect()
+        self._following = self._thread.submit(self._run, self._marks, *views, *args)
         if len(rows):
             self._rows.append(rows)
+
+    def _collect(self) -> None:
+        if self._following is not None:
+            self._following.result()
+            self._following = None
 
     def end(self) -> None:
         """End the last window."""
         end = np.zeros(1, dtype=np.int64)
         self.add(np.zeros(0, dtype=np.uint32), end[:0], np.zeros(0, dtype=np.int32), 0, 0, end)
+        self._collect()
+        self._thread.shutdown()
 
     def add_rows(self, rows: I64, hot: I64, offset: int, skip: int, ends: I64) -> None:
         """Add tuples by their rows int64[k, 4] in the ordered loop (see `measure`), none of them open."""
-        allowed = np.where(rows[:, ROW_FINISH] == DROPPED, -1, hot).astype(np.int32)
+        allowed = np.where(rows[:, ROW_FINISH] == DROPPED, -1, np.clip(hot, 0, _WORKERS)).astype(np.int32)
         # The key is the lower half of the first column.
         keys = rows[:, ROW_WHO].astype(np.uint32)
         self.add(keys, rows[:, ROW_ARRIVAL].copy(), allowed, offset, skip, ends)
 
     def was_hot(self, key: int) -> bool:
         """Tell whether a key was ever treated as hot, by a measured tuple."""
-        return bool(self._marks.most[key] > 0)
+        return bool(self._marks.word[key] >> _MOST > 0)
 
     def choices(self, cold: int) -> I64:
         """Give the largest number of workers that each key was given by a measured tuple, `cold` as a cold one."""
         as_cold = np.where(self._marks.word & _COLD, np.int64(cold), np.int64(0))
-        return np.maximum(self._marks.most, as_cold)
+        most: I64 = np.maximum(self._marks.word >> _MOST, as_cold)
+        return most
 
     def found(self) -> HotKeys:
         """Give what was found, after the last window ended."""

@@ -171,7 +171,7 @@ def run_chunk(
                 chosen[j - i] = worker
                 if choices is not None:
                     allowed = choices[0]
-                    told[j] = allowed
+                    told[j] = max(0, min(allowed, free.shape[0]))
                     if allowed > 0:
                         window[worker, HEAD] += 1
                         state[HOT_TUPLES] += 1

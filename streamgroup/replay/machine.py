@@ -85,6 +85,8 @@ class FastMachine:
         self._heard = heard.make_heard(members.most) if grouping.hears else None
         self._last_arrival = -1
         self._told = None if recorder.hotness is None else np.zeros(0, dtype=np.int32)
+        # What it told of the chunk before is being read.
+        self._told_before = self._told
         self._chosen = np.zeros(1 if edge.sees or grouping.hears else _BLOCK, dtype=np.int64)
         self._varies = members.most > members.ever or members.next_time() < NEVER or members.next_index() >= 0
         self.seconds = 0.0
@@ -114,6 +116,7 @@ class FastMachine:
         if hotness is not None and self._told is not None:
             begun = time.perf_counter()
             hotness.add(ready.key, ready.arrival, self._told[:size], ready.offset, ready.skip, ends)
+            self._told, self._told_before = self._told_before, self._told
             self.seconds += time.perf_counter() - begun
         self._last_arrival = int(ready.arrival[-1])
 
@@ -122,7 +125,9 @@ class FastMachine:
         end = len(last.arrival)
         self._span(last, None, end, end, np.full(1, end, dtype=np.int64), self._recorder)
         if self._recorder.hotness is not None:
+            begun = time.perf_counter()
             self._recorder.hotness.end()
+            self.seconds += time.perf_counter() - begun
         free = self._edge.free if self._edge.dies is None else np.minimum(self._edge.free, self._edge.dies)
         while self._members.next_time() <= int(free.max()):
             self._hear(last, self._members.next_time() - 1)
