@@ -73,10 +73,15 @@ class Vector:
 
 
 class Synopsis:
-    """Bit vectors of keys, oldest first. Each report shifts some of them; an empty one leaves."""
+    """Bit vectors of keys, oldest first. Each report shifts some of them; an empty one leaves.
 
-    def __init__(self, p: float, zeta: int, decline: str, seed: int) -> None:
+    Told once: an append when a key gets hot, a delete when one of these leaves. As the code does it: an append at
+    each report of a hot key, a delete of all that leave.
+    """
+
+    def __init__(self, p: float, zeta: int, decline: str, seed: int, signals: str = "once") -> None:
         self.p, self.zeta, self.decline, self.seed = p, zeta, decline, seed
+        self.once = signals == "once"
         self.entries: list[Vector] = []
         self.drawn = 0
 
@@ -110,18 +115,18 @@ class Synopsis:
             entry = Vector(key, 0)
             self.entries.append(entry)
         entry.bits |= 1 << bit
-        if entry.bits.bit_count() >= self.zeta and not entry.announced:
+        if entry.bits.bit_count() >= self.zeta and not (entry.announced and self.once):
             entry.announced = True
             told.append(("append", key))
         return [*told, *(("delete", gone) for gone in self.forget())]
 
     def forget(self) -> list[Key]:
-        """Some entries shift, empty ones leave: those of them that had been announced."""
+        """Some entries shift, empty ones leave: those of them that are to be told."""
         gone = []
         for other, shifts in zip(self.entries, self.shifting(), strict=True):
             if shifts:
                 other.bits >>= 1
-                if other.bits == 0 and other.announced:
+                if other.bits == 0 and (other.announced or not self.once):
                     gone.append(other.key)
         self.entries = [e for e in self.entries if e.bits != 0]
         return gone
@@ -143,6 +148,7 @@ class DStream(Grouping):
         decline: str = "bernoulli",
         report: str = "above",
         bit: str = "offset",
+        signals: str = "once",
     ) -> None:
         super().__init__(setting)
         self.r, self.l = int(r), int(l)
@@ -152,7 +158,8 @@ class DStream(Grouping):
         self.offset = self.first_reported if bit == "offset" else 0
         # all sources hear the same at the same instants: one filter is as good as one each
         self.filter = BloomFilter(int(counters), int(hashes)) if filter == "bloom" else ExactFilter()
-        self.synopsis = Synopsis(float(p), int(zeta), decline, setting.seed)
+        self.synopsis = Synopsis(float(p), int(zeta), decline, setting.seed, signals)
+        self.signals = signals
         self.pointer = [source % setting.workers for source in range(setting.sources)]
         self.tossed = [0] * setting.sources
         self.made = 0
@@ -201,7 +208,7 @@ class DStream(Grouping):
         for _, _, what, key in told:
             if what == "append":
                 self.filter.add(key)
-            else:
+            elif self.signals == "once" or key in self.filter:
                 self.filter.remove(key)
 
     def workers_changed(self, change: WorkersChange) -> None:

@@ -6,7 +6,7 @@ from math import floor, inf, sqrt
 from tests.naive.groupings import Grouping, Key, Setting, WorkersChange
 from tests.naive.parts import carried, delay_ns
 
-__all__ = ["DynamicKg", "Item", "by_count", "promote"]
+__all__ = ["DynamicKg", "Item", "by_count", "promote", "promote_literally"]
 
 
 @dataclass
@@ -35,10 +35,20 @@ def promote(source: list[Item], destination: list[Item], capacity: int) -> None:
         source.append(destination.pop())
 
 
+def promote_literally(source: list[Item], destination: list[Item], capacity: int) -> None:
+    """Algorithm 3 to the letter: once for each item that is there, so that an empty space stays empty; ties swap."""
+    for _ in range(len(destination)):
+        if not source or source[0].count < destination[-1].count:
+            break
+        destination.insert(0, source.pop(0))
+        source.append(destination.pop())
+
+
 class Source:
     """All that one source knows."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, promotion: str) -> None:
+        self.promote = promote_literally if promotion == "literal" else promote
         self.counts = [0] * workers
         self.total = 0
         self.width: dict[Key, int] = {}
@@ -65,11 +75,11 @@ class Source:
             del self.item[cut.key]
         del self.baby[expected_keys * 5 // 10 :]
         self.teenage = by_count(self.teenage)
-        promote(self.baby, self.teenage, expected_keys * 4 // 10)
+        self.promote(self.baby, self.teenage, expected_keys * 4 // 10)
         if old_too:
             self.teenage = by_count(self.teenage)
             self.old = by_count(self.old)
-            promote(self.teenage, self.old, expected_keys // 10)
+            self.promote(self.teenage, self.old, expected_keys // 10)
 
 
 class DynamicKg(Grouping):
@@ -84,6 +94,7 @@ class DynamicKg(Grouping):
         initial: int | str = 2,
         load: str = "float",
         baby_cap: int | str = 0,
+        promotion: str = "fill",
     ) -> None:
         super().__init__(setting)
         self.expected_keys, self.initial = int(expected_keys), int(initial)
@@ -92,7 +103,7 @@ class DynamicKg(Grouping):
         self.check_interval = delay_ns(check_interval, 0)
         self.whole = load == "int"
         self.baby_cap = int(baby_cap)
-        self.of = [Source(setting.workers) for _ in range(setting.sources)]
+        self.of = [Source(setting.workers, promotion) for _ in range(setting.sources)]
         self.timer = 0
         self.most_held = 0
         self.given: dict[Key, int] = {}
@@ -173,7 +184,8 @@ class DynamicKg(Grouping):
         for own in self.of:
             own.counts = carried(own.counts, change)
             own.total = sum(own.counts[worker] for worker in self.live)
-            own.width = {key: min(width, len(self.live)) for key, width in own.width.items()}
+            widths = {key: min(width, len(self.live)) for key, width in own.width.items()}
+            own.width = {key: width for key, width in widths.items() if width > self.initial}
 
     def choices(self, key: Key) -> int:
         """The most it was ever given, at any source."""

@@ -84,6 +84,7 @@ class Fish(Grouping):
         f_mode: str = "ratio",
         scope: str = "source",
         pw: str = "sampled",
+        drain: str = "elapsed",
     ) -> None:
         super().__init__(setting)
         self.theta, self.f_mode, self.scope, self.pw = theta, f_mode, scope, pw
@@ -101,6 +102,9 @@ class Fish(Grouping):
         self.tables = [Decayed(int(capacity), int(epoch), float(alpha)) for _ in range(sources)]
         states = 1 if scope == "global" else sources
         self.sent = [[0.0] * setting.workers for _ in range(states)]
+        # N_w of the literal reading: sent since the last time that what was done was taken off
+        self.literal = drain == "literal"
+        self.lately = [[0.0] * setting.workers for _ in range(states)]
         self.drained = [0] * states
         self.speeds = Speeds(setting, self.interval)
         self.cost_sum, self.chosen = 0.0, 0
@@ -141,6 +145,7 @@ class Fish(Grouping):
         else:
             worker = min(candidates, key=lambda w: sent[w] * times[w])
         sent[worker] += 1.0
+        self.lately[place][worker] += 1.0
         self.given[key] = max(d, self.given.get(key, 0))
         self.most_held = max(self.most_held, self.state_entries(source))
         return worker
@@ -164,11 +169,22 @@ class Fish(Grouping):
         if elapsed <= self.interval:
             return
         self.drained[place] = now
+        if self.literal:
+            self.drain_literally(place, times)
+            return
         sharing = 1.0 if self.scope == "global" else float(self.setting.sources)
         sent = self.sent[place]
         for w in self.live:
             done = float(elapsed) / (times[w] * sharing) if times[w] * sharing > 0 else float("inf")
             sent[w] = max(0.0, sent[w] - done)
+
+    def drain_literally(self, place: int, times: dict[int, float]) -> None:
+        """Algorithm 3: what was sent lately counts twice, and T has passed, however long it was."""
+        sent, lately = self.sent[place], self.lately[place]
+        for w in self.live:
+            done = float(self.interval) / times[w] if times[w] > 0 else float("inf")
+            sent[w] = max(0.0, (sent[w] + lately[w]) - done)
+            lately[w] = 0.0
 
     def candidates(self, key: Key, d: int) -> list[int]:
         if d >= len(self.live):
@@ -221,6 +237,8 @@ class Fish(Grouping):
         for sent in self.sent:
             start = smallest_of_survivors(sent, change)
             sent += [start for _ in change.joined]
+        for lately in self.lately:
+            lately += [0.0 for _ in change.joined]
         for table in self.tables:
             for entry in table.table.values():
                 entry.given = min(entry.given, n)

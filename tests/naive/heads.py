@@ -19,6 +19,8 @@ class HeadGrouping(Grouping):
     """
 
     state_entry_bytes = 16
+    # whether the loads count the head
+    counts_head = True
 
     def __init__(
         self,
@@ -52,7 +54,8 @@ class HeadGrouping(Grouping):
         else:
             worker, self.allowed = self.least_of_candidates(source, key, 2), 0
             most = min(2, len(self.live))
-        load[worker] += 1
+        if self.allowed == 0 or self.counts_head:
+            load[worker] += 1
         self.given[key] = max(most, self.given.get(key, 0))
         self.most_held = max(self.most_held, self.state_entries(source))
         return worker
@@ -141,10 +144,11 @@ class WChoices(HeadGrouping):
 
 
 class Rr(HeadGrouping):
-    """Head keys go round robin, each source on its own."""
+    """Head keys go round robin, each source on its own. Separate: the tail does not see what the head weighs."""
 
-    def __init__(self, setting: Setting, **more: Any) -> None:
+    def __init__(self, setting: Setting, separate: bool | str = False, **more: Any) -> None:
         super().__init__(setting, **more)
+        self.counts_head = not truth(separate)
         self.pointer = [source % setting.workers for source in range(setting.sources)]
 
     def choose_head(self, source: int, key: Key) -> tuple[int, int]:

@@ -27,13 +27,13 @@ class Matrices(NamedTuple):
             self.counts[row][column] += 1
             self.times[row][column] += time
 
-    def estimate(self, key: Key) -> float:
-        """By the row that counted the key's cell least; where that is empty the mean of row 0."""
+    def estimate(self, key: Key, unseen: str = "mean") -> float:
+        """By the row that counted the key's cell least; where that is empty the mean of row 0, or zero."""
         columns = len(self.counts[0])
         places = [(row, sketch_column(key, row, columns)) for row in range(len(self.counts))]
         row, column = min(places, key=lambda place: (self.counts[place[0]][place[1]], place[0]))
         count, time = self.counts[row][column], self.times[row][column]
-        if count == 0:
+        if count == 0 and unseen == "mean":
             count, time = sum(self.counts[0]), sum(self.times[0])
         return float(time) / float(count) if count else 0.0
 
@@ -125,6 +125,7 @@ class Posg(Grouping):
         sync: str = "finish",
         stability: str = "skip_empty",
         resync_windows: int | str = 0,
+        unseen: str = "mean",
     ) -> None:
         super().__init__(setting)
         self.batch, self.mu = int(batch), float(mu)
@@ -132,6 +133,7 @@ class Posg(Grouping):
         self.reply_delay = delay_ns(reply_delay, setting.control_delay)
         self.matrix_delay = delay_ns(matrix_delay, setting.control_delay)
         self.sync, self.stability, self.resync_windows = sync, stability, int(resync_windows)
+        self.unseen = unseen
         n = setting.workers
         self.instances = [Instance(empty(self.rows, self.columns)) for _ in range(n)]
         self.schedulers = [Scheduler(source % n, [0.0] * n) for source in range(setting.sources)]
@@ -159,14 +161,14 @@ class Posg(Grouping):
         elif own.state == SEND_ALL:
             worker = self.live[own.next_op]
             own.next_op += 1
-            own.estimated[worker] += self.known[worker].estimate(key)
+            own.estimated[worker] += self.known[worker].estimate(key, self.unseen)
             own.marker = (own.epoch, own.estimated[worker])
             if own.next_op == n:
                 own.state = WAIT_ALL
                 own.synchronise(self.live)
         else:
             worker = min(self.live, key=lambda w: (own.estimated[w], w))
-            own.estimated[worker] += self.known[worker].estimate(key)
+            own.estimated[worker] += self.known[worker].estimate(key, self.unseen)
         self.most_held = max(self.most_held, self.state_entries(source))
         return worker
 

@@ -178,6 +178,57 @@ def test_a_key_may_be_appended_and_deleted_by_one_report() -> None:
     assert synopsis.entries == []
 
 
+def test_signals_as_in_the_code() -> None:
+    """p = 1, as above. Each report of a hot key is told, and b, never hot, is told to be gone; c is hot when at 2."""
+    synopsis = Synopsis(1.0, 2, "bernoulli", 0, "code")
+    assert synopsis.report(b"a", 3) == []
+    assert synopsis.report(b"a", 3) == [("append", b"a")]
+    assert synopsis.report(b"b", 0) == [("delete", b"b")]
+    # a has 11 and is told again; then 10, and with 1 more bit again
+    assert synopsis.report(b"a", 2) == [("append", b"a")]
+    assert [(e.key, e.bits, e.announced) for e in synopsis.entries] == [(b"a", 0b11, True)]
+    assert synopsis.report(b"c", 1) == []
+    assert synopsis.report(b"c", 3) == [("append", b"c"), ("delete", b"a")]
+    # a key that once was hot and has one bit is not told
+    synopsis.entries = [Vector(b"d", 0b100, announced=True)]
+    assert synopsis.report(b"d", 2) == []
+
+
+@pytest.mark.parametrize("kind", ["bloom", "exact"])
+def test_a_delete_in_the_code_is_for_members(kind: str) -> None:
+    grouping = DStream(Setting(2, 1), filter=kind, counters=8, signals="code")
+    twice, once, stranger = b"a", b"b", next(b"%d" % i for i in range(99) if shares_some(b"%d" % i, b"a", b"b"))
+    grouping.broadcasts = [(0, i, "append", key) for i, key in enumerate([twice, twice, once])]
+    grouping.broadcasts += [(1, 3, "delete", stranger), (2, 4, "delete", once), (2, 5, "delete", twice)]
+    grouping.tick(0)
+    before = list(grouping.filter.counters) if isinstance(grouping.filter, BloomFilter) else grouping.filter.keys.copy()
+    grouping.tick(1)
+    after = grouping.filter.counters if isinstance(grouping.filter, BloomFilter) else grouping.filter.keys
+    # once as a set, twice in counters
+    assert before == after
+    grouping.tick(2)
+    assert (twice in grouping.filter) == (kind == "bloom")
+    assert once not in grouping.filter
+
+
+def test_a_delete_that_is_told_once_is_for_any_key() -> None:
+    """Without the rule above, the counters that a key shares with members go down."""
+    stranger = next(b"%d" % i for i in range(99) if shares_some(b"%d" % i, b"a", b"b"))
+    grouping = DStream(Setting(2, 1), counters=8)
+    grouping.broadcasts = [(0, 0, "append", b"a"), (0, 1, "append", b"b"), (1, 2, "delete", stranger)]
+    grouping.tick(1)
+    assert isinstance(grouping.filter, BloomFilter)
+    assert sum(grouping.filter.counters) < 8
+
+
+def shares_some(key: bytes, *others: bytes) -> bool:
+    """Whether a key is no member of a filter of others, but has some of their counters."""
+    bloom = BloomFilter(8, 4)
+    for other in others:
+        bloom.add(other)
+    return key not in bloom and any(bloom.counters[place] for place in bloom.places(key))
+
+
 def test_drawn_decline_shifts_as_many_as_said() -> None:
     for size, p, least in ((10, 0.25, 2), (8, 0.5, 4), (3, 1.0, 3), (5, 0.1, 0)):
         counts = []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.naive.by_hand import SECOND, at_ms
-from tests.naive.dynamic_kg import DynamicKg, Item, promote
+from tests.naive.dynamic_kg import DynamicKg, Item, promote, promote_literally
 from tests.naive.examples import example
 from tests.naive.groupings import Kg, Pkg, Setting, WorkersChange
 from tests.naive.metrics import summary
@@ -48,10 +48,17 @@ def test_dyn_01_thresholds() -> None:
 
 
 def test_dyn_02_03_04_promote() -> None:
-    for name, capacity, result in (("DYN-02", 3, None), ("DYN-03", 2, "recommended"), ("DYN-04", 1, "authors_code")):
+    for rule, name, capacity, result in (
+        (promote, "DYN-02", 3, None),
+        (promote, "DYN-03", 2, "recommended"),
+        (promote, "DYN-04", 1, "authors_code"),
+        (promote_literally, "DYN-02", 3, None),
+        (promote_literally, "DYN-03", 2, "literal"),
+        (promote_literally, "DYN-04", 1, "literal_break_if_L_gt_F"),
+    ):
         given, expected = example(name)
         source, destination = items(given["SS"]), items(given["DS"])
-        promote(source, destination, capacity)
+        rule(source, destination, capacity)
         wanted = expected if result is None else expected[result]
         assert {"SS": rows(source), "DS": rows(destination)} == {"SS": wanted["SS"], "DS": wanted["DS"]}
 
@@ -160,6 +167,32 @@ def test_spaces_fill_and_are_cut() -> None:
     assert grouping.state_entries(0) == 6 + 4
 
 
+def test_literally_as_many_swaps_as_there_are_places_taken() -> None:
+    source, destination = items([["x", 9], ["y", 9], ["z", 9]]), items([["p", 9], ["q", 1]])
+    promote_literally(source, destination, 4)
+    assert (rows(destination), rows(source)) == ([["y", 9], ["x", 9]], [["z", 9], ["q", 1], ["p", 9]])
+    promote_literally([], destination, 4)
+    assert rows(destination) == [["y", 9], ["x", 9]]
+
+
+def test_literally_nothing_is_ever_promoted_from_the_start() -> None:
+    grouping = DynamicKg(
+        Setting(4, 1), expected_keys=10, teenage_period="1s", old_period="2s", promotion="literal", warmup="0s"
+    )
+    found = stream_of(grouping, [(i / 4, b"%d" % (i % 9)) for i in range(360)])
+    own = grouping.of[0]
+    # as many as are kept, and those that were seen since
+    assert 5 <= len(own.baby) <= 9
+    assert (own.teenage, own.old, own.width) == ([], [], {})
+    assert {allowed for _, allowed in found} == {0}
+    own.old = [Item(b"p", 1)]
+    own.teenage = [Item(b"q", 1)]
+    grouping.tick(90 * SECOND)
+    assert (len(own.teenage), len(own.old)) == (1, 1)
+    assert own.teenage[0].key == b"p"
+    assert own.old[0].count > 1
+
+
 def test_missed_timers_run_once() -> None:
     """From 1 to 5: the even ones between were missed, so that Teenage runs once, and Old."""
     grouping = DynamicKg(Setting(2, 2), expected_keys=10, teenage_period="1s", old_period="4s")
@@ -197,7 +230,11 @@ def test_workers_change() -> None:
     grouping.workers_changed(WorkersChange(1, [0, 2, 3, 4], [4], []))
     assert (own.counts, own.total) == ([5, 1, 4, 2, 2], 13)
     assert grouping.choose(0, b"c", 2) == 3
-    grouping.workers_changed(WorkersChange(3, [4], [], [0, 2, 3]))
+    # who has no more than all begin with is forgotten
+    own.width = {b"a": 4, b"b": 3}
+    grouping.workers_changed(WorkersChange(3, [2, 4], [], [0, 3]))
+    assert own.width == {}
+    grouping.workers_changed(WorkersChange(3, [4], [], [2]))
     grouping = DynamicKg(Setting(1, 1))
     assert [grouping.choose(0, b"a", i * 100 * SECOND) for i in range(5)] == [0] * 5
 

@@ -11,11 +11,10 @@ from tests.naive.choices_of_head import find_d, shares_of_weights
 from tests.naive.choose import make
 from tests.naive.fish import Fish, Speeds
 from tests.naive.groupings import Setting, WorkersChange
-from tests.naive.ring import Ring, key_place, node_place
 from tests.naive.shares import share
 from tests.naive.simulate import simulate
 from tests.naive.space_saving import Decayed, SpaceSaving, Weight
-from tests.naive.test_heads import DATA, example, stream
+from tests.naive.test_heads import example, stream
 
 
 def contents(table: Decayed) -> dict[str, Any]:
@@ -138,8 +137,34 @@ def test_fish_05() -> None:
     fish.drain(0, times, given["T_ms"] * MS)
     assert fish.sent == [[expected["recommended"]]]
     assert fish.drained == [given["T_ms"] * MS]
-    # the literal reading counts what was assigned once more
-    assert fish.sent[0][0] + given["assigned_in_interval"] == expected["literal_Alg3"]
+    # the literal reading counts what was assigned once more, and takes off T
+    fish = Fish(Setting(1, 1), interval=f"{given['T_ms']}ms", drain="literal", theta="1/n")
+    fish.sent = [[float(given["backlog_before"])]]
+    for _ in range(given["assigned_in_interval"]):
+        fish.choose(0, b"k", 0)
+    fish.drain(0, times, given["T_ms"] * MS)
+    assert fish.sent == [[450.0]]
+    fish.drain(0, times, 2 * given["T_ms"] * MS)
+    assert (fish.sent, fish.lately) == ([[expected["literal_Alg3"]]], [[0.0]])
+    assert fish.drained == [2 * given["T_ms"] * MS]
+
+
+def test_literal_drain_is_of_each_state_and_through_changes() -> None:
+    fish = Fish(Setting(3, 4), interval="10ns", drain="literal")
+    fish.sent[2], fish.lately[2] = [9.0, 3.0, 4.0], [2.0, 0.0, 1.0]
+    # a P of 0 leaves nothing; 4 + 1 - 20 is below 0; the other sources are as they were
+    fish.drain(2, {0: 5.0, 1: 0.0, 2: 0.5}, 31)
+    assert fish.sent == [[0.0] * 3, [0.0] * 3, [9.0, 0.0, 0.0], [0.0] * 3]
+    assert fish.drained == [0, 0, 31, 0]
+    fish.lately[2] = [1.0, 2.0, 3.0]
+    fish.workers_changed(WorkersChange(32, [0, 2, 3], [3], [1]))
+    assert fish.lately[2] == [1.0, 2.0, 3.0, 0.0]
+    shared = Fish(Setting(2, 4), interval="10ns", scope="global", drain="literal")
+    for source in range(4):
+        shared.choose(source, b"k", 0)
+    assert shared.lately == shared.sent == [[2.0, 2.0]]
+    shared.drain(0, {0: 5.0, 1: 20.0}, 11)
+    assert (shared.sent, shared.lately) == ([[2.0, 3.5]], [[0.0, 0.0]])
 
 
 def test_drain_is_after_more_than_the_interval_and_a_share_of_the_sources() -> None:
@@ -168,72 +193,6 @@ def test_fish_06(hwa: bool, name: str) -> None:
     chosen = fish.choose(0, b"k", 0)
     assert fish.allowed == 4
     assert workers[chosen] == expected[name]
-
-
-def names_of(ring: Ring, key: int, names: list[str]) -> str:
-    return names[ring.successors(key, 1)[0]]
-
-
-def test_fish_07() -> None:
-    given, expected = example("FISH-07")
-    names = ["w1", "w2", "w3", "w4"]
-    at = [*given["workers"].values(), given["w4"]]
-
-    def found(live: list[int]) -> dict[str, str]:
-        ring = Ring(live, 1, lambda worker, node: at[worker])
-        return {key: names_of(ring, place, names) for key, place in given["keys"].items()}
-
-    assert found([0, 1, 2]) == expected["a"]
-    assert found([0, 2]) == expected["b_remove_w2"]
-    assert found([0, 2, 1, 3]) == expected["c_add_w4"]
-    virtual = [[given["virtual"][f"{w}-{node}"] for node in (1, 2)] for w in ("w1", "w3")]
-    ring = Ring([0, 1], 2, lambda worker, node: virtual[worker][node])
-    assert [point for point, _ in ring.points] == sorted(given["virtual"].values())
-    for key, place in given["keys"].items():
-        assert names_of(ring, place, ["w1", "w3"]) == expected["d_virtual"][key][:2]
-        hit = given["virtual"][expected["d_virtual"][key]]
-        assert hit == min((p for p, _ in ring.points if p >= place), default=ring.points[0][0])
-
-
-def test_fish_08() -> None:
-    given, expected = example("FISH-08")
-    nodes = [[given["ring"][f"w{w}-{node}"] for node in (1, 2)] for w in (1, 2)] + [[200, 310]]
-    assert nodes[2] == [given["ring"]["w3-1"], given["ring"]["w3-2"]]
-    ring = Ring([0, 1, 2], 2, lambda worker, node: nodes[worker][node])
-    for d in (1, 2, 3):
-        assert [f"w{w + 1}" for w in ring.successors(given["key"], d)] == expected[f"d={d}"]
-    # a point at the place itself counts
-    assert ring.successors(60, 1) == [1]
-    assert ring.successors(311, 2) == [0, 1]
-
-
-def test_ring_places_that_are_taken() -> None:
-    places = {(0, 0): 5, (0, 1): 7, (1, 0): 7, (1, 2): 5, (1, 4): 9, (1, 1): 1}
-    ring = Ring([1, 0], 2, lambda worker, node: places[worker, node])
-    assert ring.points == [(1, 1), (5, 0), (7, 0), (9, 1)]
-
-
-def test_ring_vectors() -> None:
-    vectors = json.loads((DATA / "hash_vectors.json").read_text())
-    for vector in vectors["keys"]:
-        assert key_place(vector["key"].encode()) == vector["ring_position"]
-    for vector in vectors["worker_nodes"]:
-        assert node_place(vector["worker"], vector["node"]) == vector["position"]
-
-
-def test_kg_by_ring_moves_only_the_keys_of_who_leaves() -> None:
-    grouping = make("kg:ring=true,vnodes=20", Setting(5, 1))
-    keys = [str(i).encode() for i in range(300)]
-    before = [grouping.choose(0, key, 0) for key in keys]
-    assert set(before) == set(range(5))
-    grouping.workers_changed(WorkersChange(0, [0, 1, 3, 4], [], [2]))
-    after = [grouping.choose(0, key, 0) for key in keys]
-    assert all(a == b for a, b in zip(after, before, strict=True) if b != 2)
-    assert 2 not in after
-    grouping.workers_changed(WorkersChange(0, [0, 1, 3, 4, 5], [5], []))
-    last = [grouping.choose(0, key, 0) for key in keys]
-    assert all(a == b for a, b in zip(last, after, strict=True) if a != 5)
-    assert 5 in last
 
 
 def test_without_decay_it_is_space_saving_and_with_all_of_it_a_new_table_each_epoch() -> None:

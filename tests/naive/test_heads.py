@@ -185,6 +185,17 @@ def test_rr_01() -> None:
     assert grouping.load == [expected["loads"]]
 
 
+def test_rr_separate() -> None:
+    """RR-01 whose tail, of candidates 0 and 1, does not see the head: in turn."""
+    given, _ = example("RR-01")
+    setting = Setting(given["n"], 1, candidates=lambda key, j: given["tail_candidates"][j - 1])
+    grouping = make("rr:separate=true,theta=1", setting)
+    assert isinstance(grouping, Rr)
+    grouping.is_head = lambda source, key: key == b"h"  # type: ignore[method-assign]
+    assert sent(grouping, given["stream"].replace(" ", "")) == [0, 0, 1, 2, 1, 0]
+    assert grouping.load == [[2, 1, 0]]
+
+
 def test_gd_01_of_a_head_key() -> None:
     given, expected = example("GD-01")
     grouping = GreedyDHead(Setting(given["n"], 1, candidates=lambda key, j: given["F"][j - 1]))

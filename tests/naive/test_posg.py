@@ -65,9 +65,28 @@ def test_posg_05_empty_cells() -> None:
     places = [counts[row][at[row]] for row in range(2)]
     assert (min(places), places.index(min(places))) == (expected["F_min"], expected["d_min_row"])
     assert expected["recommended"] == f"sum(W[0])/sum(F[0]) = 27/5 = {matrices.estimate(key)}"
+    assert expected["authors_code"] == f"{matrices.estimate(key, 'zero'):.0f} (rounds NaN to 0)"
     counts[0][at[0]], times[0][at[0]] = 2, 7
+    assert matrices.estimate(key, "zero") == 3.5
     assert matrices.estimate(key) == 3.5
     assert Matrices([[0]], [[0]]).estimate(key) == 0.0
+
+
+def test_unseen_items_of_no_weight_go_to_one_worker() -> None:
+    for unseen, expected in (("zero", [0, 0, 0, 0]), ("mean", [0, 1, 0, 1])):
+        grouping = Posg(Setting(2, 1), rows=1, columns=4, unseen=unseen)
+        column = sketch_column(b"a", 0, 4)
+        other = [int(c == (column + 1) % 4) for c in range(4)]
+        grouping.known = {w: Matrices([other], [[10 * f for f in other]]) for w in range(2)}
+        grouping.schedulers[0].state = "RUN"
+        assert [grouping.choose(0, b"a", 0) for _ in range(4)] == expected
+        # while all are sent to, too
+        grouping.schedulers[0].begin_sending()
+        before = list(grouping.schedulers[0].estimated)
+        for _ in range(2):
+            grouping.choose(0, b"a", 0)
+        added = 10.0 if unseen == "mean" else 0.0
+        assert grouping.schedulers[0].estimated == [value + added for value in before]
 
 
 def test_posg_07_synchronisation() -> None:
