@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import UsageError
+from streamgroup.groupings import detectors
 from streamgroup.ingest.contract import Contract
 from streamgroup.ingest.inputs import plan_splits, resolve
 from streamgroup.ingest.options import make_options
@@ -63,6 +64,17 @@ def test_reports_must_not_overlap(zipf: Trace, tmp_path: Path) -> None:
     path = _save("adding-a-grouping.md", "reported.py", tmp_path)
     with pytest.raises(UsageError, match="interval_ms=10 is not longer"):
         replay(zipf, ReplayOptions(str(path), 8, control_delay="10ms"))
+
+
+def test_detector(zipf: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _save("detectors.md", "twice.py", tmp_path)
+    monkeypatch.setattr(detectors, "__path__", [*detectors.__path__, str(tmp_path)])
+    options = ReplayOptions("w_choices:detector=twice", 8, arrivals="utilization=0.8")
+    compiled, interpreted = replay(zipf, options), replay(zipf, options, interpreted=True)
+    assert np.array_equal(compiled.worker.tuples, interpreted.worker.tuples)
+    # It finds hot keys: they are on more than two workers.
+    pkg = replay(zipf, ReplayOptions("pkg", 8, arrivals="utilization=0.8"))
+    assert compiled.worker.tuples.max() < pkg.worker.tuples.max()
 
 
 def test_reader(tmp_path: Path) -> None:

@@ -31,12 +31,19 @@ def _draw(name: str, output: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_picture_stands_beside_its_command(name: str) -> None:
-    page = (DOCS / "cluster.md").read_text()
-    assert re.search(rf"^scripts/picture {name}$.*^!\[.+\]\(pictures/{name}\.svg\)$", page, re.MULTILINE | re.DOTALL)
+    shown = re.compile(
+        rf"^scripts/picture {name}\n.*\n```\n\n!\[[^]]+\]\(((?:\.\./)?pictures/{name}\.svg)\)$", re.M | re.S
+    )
+    (target,) = [
+        (page.parent / found.group(1)) for page in DOCS.rglob("*.md") if (found := shown.search(page.read_text()))
+    ]
+    assert target.resolve() == DOCS / "pictures" / f"{name}.svg"
 
 
 def test_all_pictures_are_there() -> None:
-    assert NAMES == ["crash", "queue", "slow"]
+    drawn = {path.stem for path in (ROOT / "scripts" / "pictures").glob("*.py")} - {"__init__", "common"}
+    assert drawn == set(NAMES)
+    assert len(NAMES) == 8
 
 
 def test_the_queue_is_one() -> None:
