@@ -151,7 +151,7 @@ class _Replay:
 
     def fast(self, feed: Feed, results: Results, progress: Callable[[int], None] | None) -> FastMachine:
         """Send the stream through the fast loop."""
-        run = self._function(loop.run_chunk, self.plan.selection.name, self.plan.selection.outside_digest)
+        run = self._function(loop.run_chunk, self.plan.selection.code_name, self.plan.selection.outside_digest)
         machine = FastMachine(run, self.grouping, self.edge, self.members, self.recorder)
 
         def send(ready: Ready) -> None:
@@ -180,7 +180,7 @@ class _Replay:
         """Make the ordered loop, with what takes its tuples."""
         selection = self.plan.selection
         return OrderedMachine(
-            self._function(ordered.run_ordered, selection.name, selection.outside_digest),
+            self._function(ordered.run_ordered, selection.code_name, selection.outside_digest),
             lambda function: self._function(function, "any"),
             self.grouping, self.edge, self.plan.queues, self.members, self.recorder, self.windows,
             (self.warmup, self.trace.tuples), sink,

@@ -31,6 +31,13 @@ class Selection:
     params: GroupingParams
     outside_digest: str = ""
 
+    @property
+    def code_name(self) -> str:
+        """Name what is compiled: with another detector a grouping is other code, with a cache of its own."""
+        field = type(self.params).model_fields.get("detector")
+        detector = getattr(self.params, "detector", None)
+        return self.name if field is None or detector == field.default else f"{self.name}:{detector}"
+
 
 def split_text(text: str) -> tuple[str, list[tuple[str, list[str]]]]:
     """Split `name:a=1,b=2,3` into the name and its parameters, each with the list of its values.
