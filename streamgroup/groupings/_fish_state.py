@@ -49,6 +49,10 @@ def changed_core(core: FishCore, change: WorkersChange, context: Context, vnodes
     if core.widths.head == OPTIMAL:
         np.minimum(planned[:, 0], workers, out=planned[:, 0])
     sent = carry_loads(core.backlogs.sent, change)
+    fresh = core.backlogs.fresh
+    if core.backlogs.is_literal:
+        fresh = np.zeros_like(sent)
+        fresh[:, : core.backlogs.fresh.shape[1]] = core.backlogs.fresh
     power = np.ones(sent.shape[1])
     power[: len(core.backlogs.power)] = core.backlogs.power
     return core._replace(
@@ -56,7 +60,12 @@ def changed_core(core: FishCore, change: WorkersChange, context: Context, vnodes
         widths=core.widths._replace(planned=planned, theta=theta, workers=workers),
         shortlists=shortlists_of(context, vnodes),
         backlogs=core.backlogs._replace(
-            sent=sent, cost=sent * power, power=power, floor=np.full(len(sent), -1.0), live=change.live.copy()
+            sent=sent,
+            fresh=fresh,
+            cost=sent * power,
+            power=power,
+            floor=np.full(len(sent), -1.0),
+            live=change.live.copy(),
         ),
         entries=core.table.numbers[:, SIZE] + workers,
     )

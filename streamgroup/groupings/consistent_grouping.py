@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.base.errors import UsageError
-from streamgroup.groupings._delay import Delay, delay_ns
-from streamgroup.groupings._times import Period, period_ns
+from streamgroup.groupings._times import Delay, Period, delay_ns, period_ns
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels.bins import Owners, find_bin, leave, make_owners, widened
 from streamgroup.kernels.hashing import candidate_words

@@ -1,16 +1,14 @@
 """Dynamic key grouping (DKG of 003): a key that keeps coming up gets one more worker at a time."""
 
 from math import floor, sqrt
-from typing import Annotated, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from streamgroup.base.errors import UsageError
-from streamgroup.base.units import LONGEST_NS, parse_duration_ns
-from streamgroup.groupings._described import Described
 from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings._times import Time, time_ns
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels import spaces as kernel
 from streamgroup.kernels.int_map import enlarged, get, make_int_map, put, remove
@@ -25,22 +23,6 @@ I64 = NDArray[np.int64]
 _ITEMS, _WIDTHS = 1 << 12, 1 << 9
 
 
-def _time(text: str) -> str:
-    try:
-        parse_duration_ns(text, "a time")
-    except UsageError as error:
-        raise ValueError(f"{error.message} ({error.hint})" if error.hint else error.message) from None
-    return text.strip()
-
-
-_Time = Annotated[str, AfterValidator(_time), Described("a time, 0 or more: 15s")]
-
-
-def _ns(text: str) -> int:
-    """Give a checked time in ns; short enough to be added to any time of the clock."""
-    return min(parse_duration_ns(text, "a time"), LONGEST_NS - 1)
-
-
 class Params(GroupingParams):
     """Parameters of dynamic key grouping, with the symbols of 003."""
 
@@ -50,22 +32,25 @@ class Params(GroupingParams):
         le=1_000_000,
         description="expected keys; Old holds 10 % of them, Teenage 40 %, and 50 % stay Babies at a timer (4.1)",
     )
-    warmup: _Time = Field(default="15s", description="time from the first arrival in which no key gets more workers")
-    teenage_period: _Time = Field(default="15s", description="time between promotions of Babies to Teenage")
-    old_period: _Time = Field(
+    warmup: Time = Field(default="15s", description="time from the first arrival in which no key gets more workers")
+    teenage_period: Time = Field(default="15s", description="time between promotions of Babies to Teenage")
+    old_period: Time = Field(
         default="60s", description="time between promotions to Old, a multiple of teenage_period (algorithm 2: 60 s)"
     )
-    check_interval: _Time = Field(
+    check_interval: Time = Field(
         default="60s", description="time between two checks whether a key needs more workers or fewer (4.1.1)"
     )
     initial: int = Field(default=2, ge=1, le=4096, description="workers of a key at first (N_m)")
-    load: str = Field(
+    load: Literal["float", "int"] = Field(
         default="float",
-        pattern="^(float|int)$",
         description="float, or int: loads and threshold L_s cut down to whole percents, as in the authors' code",
     )
     baby_cap: int = Field(
         default=0, ge=0, le=1 << 40, description="most Babies of a source, new keys beyond are not noted; 0: no limit"
+    )
+    promotion: Literal["fill", "literal"] = Field(
+        default="fill",
+        description="fill: free places of the next space first, then swaps; literal: swaps alone, equals too (alg. 3)",
     )
 
     def doubts(self, workers: int, keys: int) -> list[str]:
@@ -78,7 +63,7 @@ class Params(GroupingParams):
 
     @model_validator(mode="after")
     def _periods(self) -> "Params":
-        teenage, old = _ns(self.teenage_period), _ns(self.old_period)
+        teenage, old = time_ns(self.teenage_period), time_ns(self.old_period)
         if teenage == 0:
             raise ValueError("teenage_period must be above 0")
         if old == 0 or old % teenage:
@@ -99,10 +84,10 @@ class DynamicKeyGrouping(NamedTuple):
     int64[1]: when Babies are promoted next. `room` int64[1]: for how many more new keys there is room.
 
     Departures from the paper (each as in the authors' code): a key is checked once in 60 s, not at every tuple, which
-    would scale out and back without end; free places of a space are filled before anything is swapped (literally
-    nothing is ever promoted from an empty start), and equals are not swapped; after scaling down the choice that is
-    made anew counts. Loads are exact, not whole percents (`load=int`). Every fourth run of the timer goes on to the Old
-    space, the first at 60 s (in the code at 45 s).
+    would scale out and back without end; free places of a space are filled before anything is swapped, and equals are
+    not swapped (`promotion=literal` has algorithm 3, by which nothing is ever promoted from an empty start); after
+    scaling down the choice that is made anew counts. Loads are exact, not whole percents (`load=int`). Every fourth run
+    of the timer goes on to the Old space, the first at 60 s (in the code at 45 s).
     """
 
     base: NDArray[np.uint16]
@@ -125,6 +110,7 @@ class DynamicKeyGrouping(NamedTuple):
     initial: int
     keep_babies: int
     baby_cap: int
+    is_literal: bool
     state_entry_bytes: int
 
     def tick(self, now: int) -> None:
@@ -134,7 +120,7 @@ class DynamicKeyGrouping(NamedTuple):
             number = now // self.teenage_period
             to_old = number // self.old_every > passed // self.old_every
             for source in range(self.total.shape[0]):
-                self.state_entries[source] -= grow_old(self.spaces, source, self.keep_babies, to_old)
+                self.state_entries[source] -= grow_old(self.spaces, source, self.keep_babies, to_old, self.is_literal)
             self.timer[0] = (number + 1) * self.teenage_period
             self.detector_entries[0] = self.spaces.pool[kernel.USED]
             self.room[0] = min(kernel.rooms(self.spaces, self.widths, self.more_widths))
@@ -244,7 +230,7 @@ def _threshold(workers: int, whole: bool) -> NDArray[np.float64]:
 def start(params: Params, context: Context) -> DynamicKeyGrouping:
     """Compute the first candidate of every key; all spaces are empty."""
     spaces = make_spaces(context.sources, params.expected_keys, _ITEMS)
-    period = _ns(params.teenage_period)
+    period = time_ns(params.teenage_period)
     return DynamicKeyGrouping(
         base=_places(context),
         live=context.live.copy(),
@@ -259,12 +245,13 @@ def start(params: Params, context: Context) -> DynamicKeyGrouping:
         choices=np.zeros(1, dtype=np.int64),
         state_entries=np.full(context.sources, context.workers, dtype=np.int64),
         detector_entries=np.zeros(1, dtype=np.int64),
-        warmup=_ns(params.warmup),
+        warmup=time_ns(params.warmup),
         teenage_period=period,
-        old_every=_ns(params.old_period) // period,
-        check_interval=_ns(params.check_interval),
+        old_every=time_ns(params.old_period) // period,
+        check_interval=time_ns(params.check_interval),
         initial=params.initial,
         keep_babies=params.expected_keys // 2,
         baby_cap=params.baby_cap,
+        is_literal=params.promotion == "literal",
         state_entry_bytes=24,
     )

@@ -73,6 +73,10 @@ class Params(GroupingParams):
         default="sampled",
         description="time of a tuple on a worker (P_w): told by the workers (sampled), or known (oracle)",
     )
+    drain: Literal["elapsed", "literal"] = Field(
+        default="elapsed",
+        description="C_w loses what was served in the time passed; literal: it gains N_w once more and loses T / P_w",
+    )
 
     def sees(self) -> tuple[str, ...]:
         """With `pw=oracle` the cost of the tuple and the speeds of the workers."""
@@ -107,9 +111,9 @@ class Fish(NamedTuple):
     every T; a report takes the control delay (section 4.2.1). While nobody has reported, C_w alone is compared.
 
     Departures from the paper: a tuple is counted once in C_w (Algorithm 3 adds it twice); the time that has passed is
-    taken off, not the constant T, and by each source 1/sources of it, since a worker serves the others too; M_k is
-    forgotten with the entry of k; d_min, which the paper leaves open, is 2. Ties go to the nearest on the ring, among
-    all workers to the lowest id.
+    taken off, not the constant T, and by each source 1/sources of it, since a worker serves the others too
+    (`drain=literal` has Algorithm 3 to the letter); M_k is forgotten with the entry of k; d_min, which the paper leaves
+    open, is 2. Ties go to the nearest on the ring, among all workers to the lowest id.
     """
 
     core: FishCore
@@ -228,13 +232,14 @@ def _widths(params: Params, context: Context) -> Widths:
 def start(params: Params, context: Context) -> Fish | CountingFish | OracleFish:
     """No key has been seen, nothing sent, nobody has reported."""
     interval = min(period_ns(params.interval), LONGEST_NS - 1)
-    rows, share = (context.sources, float(context.sources)) if params.scope == "source" else (1, 1.0)
+    rows, is_literal = context.sources if params.scope == "source" else 1, params.drain == "literal"
+    share = 1.0 if is_literal else float(rows)
     core = start_core(
         context,
         params.vnodes if params.ring else 0,
         make_table(context.sources, params.capacity, params.alpha, params.epoch),
         _widths(params, context),
-        make_backlogs(rows, context.live, interval, share),
+        make_backlogs(rows, context.live, interval, share, is_literal),
     )
     common: dict[str, Any] = {
         "core": core,

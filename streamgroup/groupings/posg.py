@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._delay import Delay, delay_ns
 from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings._times import Delay, delay_ns
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels import count_min
 from streamgroup.kernels.tournament import make_tournament, set_leaf
@@ -84,6 +84,10 @@ class Params(GroupingParams):
         le=1 << 16,
         description="batches of each worker in RUN after which a source synchronises; 0 never",
     )
+    unseen: Literal["mean", "zero"] = Field(
+        default="mean",
+        description="estimate of an item that no tuple was sketched of (F = 0): mean (of all), or zero (authors' code)",
+    )
 
     def choices_per_key(self, workers: int) -> int:
         """Any key may go to any worker."""
@@ -116,7 +120,7 @@ class Posg(NamedTuple):
 
     Departures from the paper: one scheduler for each source, as 004 has but one; C_op is the time at which the
     marker's tuple finished, as in the authors' code (`sync=exec` has the text's); equation 1 skips cells that the
-    snapshot had no tuple for (`stability`); a key all of whose cells are empty is taken for average. Of a worker's
+    snapshot had no tuple for (`stability`); a key with an empty cell is taken for average (`unseen`). Of a worker's
     sketches one is on the way at a time. When workers change, sources start again at ROUND_ROBIN in a new epoch, and
     those that stay need not send again; one that leaves sends nothing more.
     """
@@ -146,6 +150,7 @@ class Posg(NamedTuple):
     by_finish: bool
     every_cell: bool
     outer: bool
+    unseen_is_zero: bool
     mu: float
     state_entries: int
     state_entry_bytes: int
@@ -238,7 +243,7 @@ class Posg(NamedTuple):
             crew, plan = self.crew, self.plan
             if entrant == worker:
                 crew[worker, _SHIPPING] = 0
-                count_min.take_means(self.shipped, worker, self.columns, self.means)
+                count_min.take_means(self.shipped, worker, self.columns, self.means, self.unseen_is_zero)
                 self.unknown[0] -= 1 - crew[worker, _KNOWN]
                 crew[worker, _KNOWN] = 1
                 for s in range(plan.shape[0]):
@@ -332,6 +337,7 @@ def start(params: Params, context: Context) -> Posg:
         by_finish=params.sync == "finish",
         every_cell=params.stability == "literal",
         outer=params.stability == "outer",
+        unseen_is_zero=params.unseen == "zero",
         mu=params.mu,
         state_entries=_entries(workers, cells.shape[1]),
         state_entry_bytes=8,

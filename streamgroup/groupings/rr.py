@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from streamgroup.groupings._detect import HeadParams, start_detector
 from streamgroup.groupings._heads import ENTRY_BYTES, moved_loads, no_loads
@@ -14,7 +15,11 @@ __all__ = ["HeadRoundRobin", "Params", "start"]
 
 
 class Params(HeadParams):
-    """Parameters of RR: those of its detector."""
+    """Parameters of RR: one of its own, and those of its detector."""
+
+    separate: bool = Field(
+        default=False, description="balance head and tail separately: loads are counted of cold keys' tuples alone"
+    )
 
 
 class HeadRoundRobin(NamedTuple):
@@ -23,8 +28,8 @@ class HeadRoundRobin(NamedTuple):
     `pointer` int64[sources], a place in the list of live workers, moves only for hot keys and starts at source mod n.
     Hot keys do not look at loads, but count in them.
 
-    Departures from the paper: it balances "head and tail separately"; here the tail's choice sees the tuples of hot
-    keys, as in the authors' code.
+    Departures from the paper: it balances "head and tail separately" (`separate=true`); here the tail's choice sees
+    the tuples of hot keys, as in the authors' code.
     """
 
     detector: Any
@@ -35,6 +40,7 @@ class HeadRoundRobin(NamedTuple):
     detector_entries: NDArray[np.int64]
     state_entry_bytes: int
     workers: int
+    is_separate: bool
 
     def choose(self, source: int, key: int, now: int) -> int:
         """Take the next of all for a hot key, the less loaded of two for another."""
@@ -42,7 +48,9 @@ class HeadRoundRobin(NamedTuple):
             place = self.pointer[source]
             following = place + 1
             self.pointer[source] = following if following < self.workers else 0
-            worker = send_to_this(self.loads, source, self.loads.live[place])
+            worker = self.loads.live[place]
+            if not self.is_separate:
+                send_to_this(self.loads, source, worker)
             self.choices[0] = self.workers
         else:
             worker = send_to_two(self.loads, source, key)
@@ -76,4 +84,5 @@ def start(params: Params, context: Context) -> HeadRoundRobin:
         detector_entries=detector.entries,
         state_entry_bytes=ENTRY_BYTES,
         workers=context.workers,
+        is_separate=params.separate,
     )

@@ -17,7 +17,11 @@ class Backlogs(NamedTuple):
     A row for each source, or one for all: the row of a source is `source * apart`. `power` (P) float64[N] is what a
     tuple takes a worker in ns, 1.0 as long as nobody knows (`known` int64[1] is 0), and `cost` float64[rows, N] is
     `sent * power`. `floor` float64[rows]: no worker's cost is below it. `live` int64[n]. The backlog is mended when
-    more than `interval` ns have passed, by the share 1/`share` of what a worker serves.
+    more than `interval` ns have passed, by the share 1/`share` of what a worker serves in that time.
+
+    `is_literal` is for Algorithm 3 to the letter: what was sent since the last time, `fresh` (N) float64[rows, N], is
+    added once more, and what a worker serves in `interval` is taken off, whatever time has passed. Otherwise `fresh`
+    has no workers.
     """
 
     sent: NDArray[np.float64]
@@ -30,9 +34,13 @@ class Backlogs(NamedTuple):
     apart: int
     interval: int
     share: float
+    fresh: NDArray[np.float64]
+    is_literal: bool
 
 
-def make_backlogs(rows: int, live: NDArray[np.int64], interval: int, share: float) -> Backlogs:
+def make_backlogs(
+    rows: int, live: NDArray[np.int64], interval: int, share: float, is_literal: bool = False
+) -> Backlogs:
     """Start with nothing sent and nothing known."""
     workers = int(live[-1]) + 1
     return Backlogs(
@@ -46,6 +54,8 @@ def make_backlogs(rows: int, live: NDArray[np.int64], interval: int, share: floa
         apart=int(rows > 1),
         interval=interval,
         share=share,
+        fresh=np.zeros((rows, workers if is_literal else 0)),
+        is_literal=is_literal,
     )
 
 
@@ -76,12 +86,27 @@ def _drained(sent: Any, passed: Any, power: Any, share: Any) -> Any:
     return max(0.0, sent - passed / pace) if pace > 0.0 else 0.0
 
 
+@njit(forceinline=True)
+def _passed(backlogs: Any, row: Any, now: Any) -> Any:
+    return np.float64(backlogs.interval if backlogs.is_literal else now - backlogs.since[row])
+
+
+@njit(forceinline=True)
+def _to_drain(backlogs: Any, row: Any, worker: Any) -> Any:
+    """Give what a worker was sent, with what is fresh once more if that counts; it is no longer fresh."""
+    sent = backlogs.sent[row, worker]
+    if backlogs.is_literal:
+        sent += backlogs.fresh[row, worker]
+        backlogs.fresh[row, worker] = 0.0
+    return sent
+
+
 @njit
 def _drain_row(backlogs: Any, row: Any, now: Any) -> None:
-    passed = np.float64(now - backlogs.since[row])
+    passed = _passed(backlogs, row, now)
     for worker in backlogs.live:
         power = backlogs.power[worker]
-        left = _drained(backlogs.sent[row, worker], passed, power, backlogs.share)
+        left = _drained(_to_drain(backlogs, row, worker), passed, power, backlogs.share)
         backlogs.sent[row, worker] = left
         backlogs.cost[row, worker] = left * power
     backlogs.since[row] = now
@@ -162,6 +187,8 @@ def send(backlogs: Any, shortlists: Any, source: Any, key: Any, d: Any) -> Any:
     sent = backlogs.sent[at, np.uint64(worker)] + 1.0
     backlogs.sent[at, np.uint64(worker)] = sent
     cost[at, np.uint64(worker)] = sent * backlogs.power[np.uint64(worker)]
+    if backlogs.is_literal:
+        backlogs.fresh[at, np.uint64(worker)] += 1.0
     return worker
 
 
@@ -170,9 +197,9 @@ def drain_at_speeds(backlogs: Any, source: Any, now: Any, mean: Any, slowdown: A
     """Do as `drain`, where a worker's time is `mean` (ns) times its `slowdown` (float64[N])."""
     row = source * backlogs.apart
     if now - backlogs.since[row] > backlogs.interval:
-        passed = np.float64(now - backlogs.since[row])
+        passed = _passed(backlogs, row, now)
         for worker in backlogs.live:
-            sent = backlogs.sent[row, worker]
+            sent = _to_drain(backlogs, row, worker)
             backlogs.sent[row, worker] = _drained(sent, passed, mean * slowdown[worker], backlogs.share)
         backlogs.since[row] = now
 
@@ -194,4 +221,6 @@ def send_at_speeds(backlogs: Any, shortlists: Any, source: Any, key: Any, d: Any
         if value < least:
             worker, least = other, value
     backlogs.sent[row, worker] += 1.0
+    if backlogs.is_literal:
+        backlogs.fresh[row, worker] += 1.0
     return worker

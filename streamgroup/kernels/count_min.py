@@ -71,13 +71,16 @@ def mean(means: Any, worker: Any, cell_of: Any, key: Any) -> Any:
 
 
 @njit
-def take_means(cells: Any, worker: Any, columns: Any, means: Any) -> None:
-    """Turn a worker's cells into means. A cell of no tuples gets the mean of all tuples, 0 if there are none."""
+def take_means(cells: Any, worker: Any, columns: Any, means: Any, is_zero: Any) -> None:
+    """Turn a worker's cells into means.
+
+    A cell of no tuples gets the mean of all tuples, or 0 if there are none, or if an empty cell `is_zero`.
+    """
     tuples, work = np.int64(0), np.int64(0)
     for cell in range(columns):
         tuples += cells[worker, cell, 0]
         work += cells[worker, cell, 1]
-    overall = np.float64(work) / np.float64(tuples) if tuples > 0 else 0.0
+    overall = np.float64(work) / np.float64(tuples) if tuples > 0 and not is_zero else 0.0
     for cell in range(cells.shape[1]):
         count = cells[worker, cell, 0]
         means[worker, cell, 0] = count

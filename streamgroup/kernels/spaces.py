@@ -199,7 +199,7 @@ def add_baby(spaces: Any, source: Any, key: Any) -> None:
 
 
 @njit
-def promote(item: Any, queue: Any, leaving: Any, staying: Any, capacity: Any) -> Any:
+def promote(item: Any, queue: Any, leaving: Any, staying: Any, capacity: Any, is_literal: Any) -> Any:
     """Promote to the next space (003 algorithm 3); return how many items went over and how many came back.
 
     queue[0, :leaving] are the items of the source space from its head, queue[1, :staying] those of the destination from
@@ -207,14 +207,18 @@ def promote(item: Any, queue: Any, leaving: Any, staying: Any, capacity: Any) ->
     the destination that have a lower count, at most `capacity` times. What goes over is put at the head of the
     destination, what comes back at the end of the source: both are appended to the other row. So with o over and b
     back, queue[0, o:leaving + b] is the source after that, and queue[1, b:staying + o] the destination.
+
+    To the letter nothing is filled, equals are swapped, and at most as many as the destination has at the start.
     """
     over, back = np.int64(0), np.int64(0)
-    while staying + over < capacity and over < leaving:
+    while not is_literal and staying + over < capacity and over < leaving:
         queue[1, staying + over] = queue[0, over]
         over += 1
-    while back < capacity and over < leaving + back and back < staying + over:
+    swaps = staying if is_literal else capacity
+    while back < swaps and over < leaving + back and back < staying + over:
         head, last = queue[0, over], queue[1, back]
-        if item[head, COUNT] <= item[last, COUNT]:
+        more = item[head, COUNT] - item[last, COUNT]
+        if more < 0 or (more == 0 and not is_literal):
             break
         queue[1, staying + over] = head
         queue[0, leaving + back] = last
@@ -243,7 +247,7 @@ def _taken_over(label: Any, queue: Any, back: Any, end: Any, ordered: Any, space
 
 
 @njit
-def _babies_grow_up(spaces: Any, source: Any, keep: Any) -> None:
+def _babies_grow_up(spaces: Any, source: Any, keep: Any, is_literal: Any) -> None:
     """Forget all Babies but the `keep` most frequent (ties: first seen) and promote to Teenage."""
     item, label, life, queue, rows = spaces.item, spaces.label, spaces.life, spaces.queue, spaces.rows
     numbers, teenage = spaces.source[source], spaces.teenage[source]
@@ -261,7 +265,7 @@ def _babies_grow_up(spaces: Any, source: Any, keep: Any) -> None:
         queue[0, place] = rows[place, 2]
     staying = numbers[TEENAGERS]
     _sorted_into(item, rows, queue, 1, teenage, staying)
-    over, back = promote(item, queue, size, staying, teenage.shape[0])
+    over, back = promote(item, queue, size, staying, teenage.shape[0], is_literal)
     _taken_over(label, queue, back, staying + over, teenage, TEENAGE)
     numbers[TEENAGERS] = staying + over - back
     numbers[BABIES] = size + back - over
@@ -274,14 +278,14 @@ def _babies_grow_up(spaces: Any, source: Any, keep: Any) -> None:
 
 
 @njit
-def _teenagers_grow_old(spaces: Any, source: Any) -> None:
+def _teenagers_grow_old(spaces: Any, source: Any, is_literal: Any) -> None:
     """Promote from Teenage to Old."""
     item, label, queue, rows = spaces.item, spaces.label, spaces.queue, spaces.rows
     numbers, teenage, old = spaces.source[source], spaces.teenage[source], spaces.old[source]
     leaving, staying = numbers[TEENAGERS], numbers[OLD_ONES]
     _sorted_into(item, rows, queue, 0, teenage, leaving)
     _sorted_into(item, rows, queue, 1, old, staying)
-    over, back = promote(item, queue, leaving, staying, old.shape[0])
+    over, back = promote(item, queue, leaving, staying, old.shape[0], is_literal)
     _taken_over(label, queue, back, staying + over, old, OLD)
     for place in range(over, leaving + back):
         one = queue[0, place]
@@ -292,10 +296,13 @@ def _teenagers_grow_old(spaces: Any, source: Any) -> None:
 
 
 @njit
-def grow_old(spaces: Any, source: Any, keep: Any, to_old: Any) -> Any:
-    """Run the timer of a source: Babies to Teenage and, if `to_old`, Teenage to Old; return how many were forgotten."""
+def grow_old(spaces: Any, source: Any, keep: Any, to_old: Any, is_literal: Any) -> Any:
+    """Run the timer of a source: Babies to Teenage and, if `to_old`, Teenage to Old; return how many were forgotten.
+
+    `is_literal`: see `promote`.
+    """
     before = spaces.pool[USED]
-    _babies_grow_up(spaces, source, keep)
+    _babies_grow_up(spaces, source, keep, is_literal)
     if to_old:
-        _teenagers_grow_old(spaces, source)
+        _teenagers_grow_old(spaces, source, is_literal)
     return before - spaces.pool[USED]

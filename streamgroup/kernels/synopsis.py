@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.bloom import add, remove
+from streamgroup.kernels.bloom import add, has, remove
 from streamgroup.kernels.messages import next_due, pop, push
 
 __all__ = [
@@ -38,8 +38,9 @@ class Synopsis(NamedTuple):
     """The table, with room for `bits.shape[0]` keys in the order in which they came.
 
     `key` uint32[room]; `announced` uint8[room], whether it was announced as hot; `bits` uint64[room], never 0; `left`
-    int64[room]: announced keys that left at the last decline; `size` int64[1]; `draw` uint64[1]: the stream of draws,
-    at the place that was drawn last. A key is found by looking through all: each report visits all anyway.
+    int64[room]: keys that left at the last decline, to be announced; `size` int64[1]; `draw` uint64[1]: the stream of
+    draws, at the place that was drawn last. A key is found by looking through all: each report visits all anyway.
+    `announces_all` is as in the published code: each report of a key with enough bits, and all who leave.
     """
 
     key: NDArray[np.uint32]
@@ -48,9 +49,10 @@ class Synopsis(NamedTuple):
     left: NDArray[np.int64]
     size: NDArray[np.int64]
     draw: NDArray[np.uint64]
+    announces_all: bool
 
 
-def make_synopsis(room: int, stream: int) -> Synopsis:
+def make_synopsis(room: int, stream: int, announces_all: bool = False) -> Synopsis:
     """Make an empty table that draws from `stream` (see `draws.stream`)."""
     return Synopsis(
         key=np.zeros(room, dtype=np.uint32),
@@ -59,6 +61,7 @@ def make_synopsis(room: int, stream: int) -> Synopsis:
         left=np.zeros(room, dtype=np.int64),
         size=np.zeros(1, dtype=np.int64),
         draw=np.array([stream], dtype=np.uint64),
+        announces_all=announces_all,
     )
 
 
@@ -115,7 +118,7 @@ def note(synopsis: Any, key: Any, bit: Any, zeta: Any) -> Any:
         synopsis.bits[place] = 0
     bits = synopsis.bits[place] | (_1 << np.uint64(bit))
     synopsis.bits[place] = bits
-    if synopsis.announced[place] != 0:
+    if synopsis.announced[place] != 0 and not synopsis.announces_all:
         return False
     count = 0
     while bits != 0:
@@ -131,7 +134,7 @@ def note(synopsis: Any, key: Any, bit: Any, zeta: Any) -> Any:
 def _sweep(synopsis: Any, first: Any) -> Any:
     """Take the keys without a bit out, of which that at `first` is the first; the others keep their order.
 
-    Those that were announced are in `left` afterwards; the result is their number.
+    Those whose leaving is to be announced are in `left` afterwards; the result is their number.
     """
     kept, gone = first, np.int64(0)
     for place in range(first, synopsis.size[0]):
@@ -140,7 +143,7 @@ def _sweep(synopsis: Any, first: Any) -> Any:
             synopsis.announced[kept] = synopsis.announced[place]
             synopsis.bits[kept] = synopsis.bits[place]
             kept += 1
-        elif synopsis.announced[place] != 0:
+        elif synopsis.announced[place] != 0 or synopsis.announces_all:
             synopsis.left[gone] = synopsis.key[place]
             gone += 1
     synopsis.size[0] = kept
@@ -193,7 +196,7 @@ def decline_exactly(synopsis: Any, share: Any) -> Any:
 def room_left(reports: Any, synopsis: Any, broadcasts: Any) -> Any:
     """Give the number of reports that may still come before one of three needs more room: two queues and the table.
 
-    A report on its way may become a key of the table, and a key may still be announced twice: its coming and leaving.
+    A report on its way may become a key of the table or announce one, and each key may leave, which is announced.
     """
     waiting, keys = reports.size[0], synopsis.size[0]
     announcements = broadcasts.size[0] + 2 * (waiting + keys)
@@ -234,13 +237,18 @@ def deliver(predictor: Any, now: Any) -> None:
         predictor.control_bytes[0] += sent * KEY_BYTES
     while next_due(broadcasts) <= now:
         key, what = pop(broadcasts)
-        if what == _COMES:
+        is_in = has(predictor.counters, predictor.columns, key) != 0
+        change = 0
+        # Where all is announced, keys come that are in, of which a set takes none, and leave that never came.
+        if what == _COMES and not (is_in and predictor.is_exact):
             add(predictor.counters, predictor.columns, key)
-        else:
+            change = 1
+        elif what == _LEAVES and is_in:
             remove(predictor.counters, predictor.columns, key)
+            change = -1
         if predictor.is_exact:
             for source in range(predictor.held.shape[0]):
-                predictor.held[source] += 1 if what == _COMES else -1
+                predictor.held[source] += change
     predictor.entries[0] = table.size[0]
     predictor.due[0] = min(next_due(reports), next_due(broadcasts))
     predictor.room[0] = room_left(reports, table, broadcasts)

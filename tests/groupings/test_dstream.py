@@ -212,13 +212,15 @@ def test_a_report_without_delay_is_handled_at_the_next_tuple() -> None:
 
 
 def test_room_is_enough_for_as_many_tuples_as_it_says() -> None:
-    texts = ("dstream:r=0,report=from,coin_delay=3us,broadcast_delay=9us,p=0.002",)
+    common = "dstream:r=0,report=from,coin_delay=3us,broadcast_delay=9us"
+    texts = (f"{common},p=0.002", f"{common},p=0.005,signals=code")
     for text in texts:
         big, small = started(text, 5), started(text, 5)
         big = grown(grown(grown(big)))
         detector = small.detector
         tiny = detector._replace(
-            reports=messages.make_messages(1), table=synopsis.make_synopsis(1, int(detector.table.draw[0])),
+            reports=messages.make_messages(1),
+            table=synopsis.make_synopsis(1, int(detector.table.draw[0]), detector.table.announces_all),
             broadcasts=messages.make_messages(8),
         )  # fmt: skip
         small = small._replace(detector=tiny)
@@ -237,6 +239,41 @@ def test_room_is_enough_for_as_many_tuples_as_it_says() -> None:
             assert small.detector.broadcasts.size[0] <= len(small.detector.broadcasts.row)
         assert growths > 5
         assert small.detector_entries[0] == big.detector_entries[0] > 50
+
+
+def reported(state: Any, key: int, bit: int, now: int) -> tuple[int, int]:
+    """Let a report come; give how many broadcasts it made, and how many counters of the key there are then."""
+    detector = state.detector
+    before = int(detector.control_messages[0])
+    messages.push(detector.reports, now, 0, key, bit)
+    detector.due[0] = now
+    state.tick(now)
+    sources = len(detector.held)
+    return (int(detector.control_messages[0]) - before) // sources, int(detector.counters[detector.columns[0, key]])
+
+
+@pytest.mark.parametrize(
+    ("kind", "signals", "comes", "leaves"),
+    [
+        ("bloom", "once", [(0, 0), (0, 0), (1, 1), (0, 1), (0, 1)], (0, 1)),
+        ("exact", "once", [(0, 0), (0, 0), (1, 1), (0, 1), (0, 1)], (0, 0)),
+        # What leaves was never announced: it takes one of the three away that its false positive has, none of a set.
+        ("bloom", "code", [(0, 0), (0, 0), (1, 1), (1, 2), (1, 3)], (1, 2)),
+        ("exact", "code", [(0, 0), (0, 0), (1, 1), (1, 1), (1, 1)], (1, 0)),
+    ],
+)
+def test_what_is_announced(kind: str, signals: str, comes: list[tuple[int, int]], leaves: tuple[int, int]) -> None:
+    """Once, or as in the code: each report of a hot key, and all who leave."""
+    state = started(f"dstream:p=1e-12,hashes=1,filter={kind},signals={signals}", 4)
+    assert [reported(state, 7, bit, at) for at, bit in enumerate((0, 0, 3, 3, 1))] == comes
+    if kind == "bloom":
+        state.detector.columns[0, 9] = state.detector.columns[0, 7]
+    assert reported(state, 9, 0, 10)[0] == 0
+    # Now all are shifted: 7 loses one of three bits, and 9 its only one.
+    state = state._replace(detector=state.detector._replace(chance=1 << 53))
+    assert reported(state, 9, 0, 11) == leaves
+    assert state.detector.table.key[: state.detector.table.size[0]].tolist() == [7]
+    assert state.detector.held.tolist() == [1024 if kind == "bloom" else 1] * 3
 
 
 def test_who_is_hot_stays_so_when_workers_change() -> None:

@@ -13,7 +13,19 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.dynamic_kg import DynamicKeyGrouping
 from streamgroup.kernels.int_map import ABSENT, get, put
-from streamgroup.kernels.spaces import CHECKED, COUNT, OLD, USED, add_baby, item_of, space_of
+from streamgroup.kernels.spaces import (
+    BABY,
+    CHECKED,
+    COUNT,
+    KEY,
+    OLD,
+    TEENAGERS,
+    USED,
+    add_baby,
+    grow_old,
+    item_of,
+    space_of,
+)
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
@@ -92,6 +104,43 @@ def test_it_gives_a_worker_back_and_chooses_again() -> None:
     assert [(7 + step) % 10 for step in range(width(state, 0, key))] == expected["candidates_after"]
     assert not expected["scale_out"]
     assert state.state_entries[0] == before
+
+
+def grown_up(promotion: str, before: list[int], babies: list[int]) -> list[list[int]]:
+    """Let keys (1, 2, ...; how often each was seen) grow up: some to Teenage, then others by one run of the timer.
+
+    Gives the keys in Teenage, head first, and the Babies.
+    """
+    state = started(f"dynamic_kg:promotion={promotion},expected_keys=10,teenage_period=1us,old_period=1ms", 4, 1)
+    spaces, key = state.spaces, 0
+    for counts in (before, babies):
+        for count in counts:
+            key += 1
+            add_baby(spaces, 0, key)
+            spaces.item[item_of(spaces, 0, key), COUNT] = count
+        if counts is before:
+            grow_old(spaces, 0, 5, False, False)
+    state.tick(1000)
+    teenage = spaces.life[spaces.teenage[0, : spaces.source[0, TEENAGERS]], KEY].tolist()
+    return [teenage, [one for one in range(1, key + 1) if space_of(spaces, item_of(spaces, 0, one)) == BABY]]
+
+
+@pytest.mark.parametrize(("promotion", "which"), [("literal", "literal"), ("fill", "recommended")])
+def test_to_the_letter_nothing_is_promoted_from_the_start(promotion: str, which: str) -> None:
+    given, expected = EXAMPLES["DYN-03"]["input"], EXAMPLES["DYN-03"]["expected"][which]
+    key = {name: place + 1 for place, (name, _) in enumerate(given["SS"])}
+    found = grown_up(promotion, [], [count for _, count in given["SS"]])
+    assert found == [[key[name] for name, _ in expected[space]] for space in ("DS", "SS")]
+
+
+@pytest.mark.parametrize(("promotion", "which"), [("literal", "literal_break_if_L_gt_F"), ("fill", "authors_code")])
+def test_to_the_letter_equals_are_swapped(promotion: str, which: str) -> None:
+    given, expected = EXAMPLES["DYN-04"]["input"], EXAMPLES["DYN-04"]["expected"][which]
+    # Teenage has four places, of which the first three are not in question.
+    key = {"p": 4, "x": 5}
+    found = grown_up(promotion, [9, 9, 9, given["DS"][0][1]], [given["SS"][0][1]])
+    assert set(found[0]) == {1, 2, 3, *(key[name] for name, _ in expected["DS"])}
+    assert found[1] == [key[name] for name, _ in expected["SS"]]
 
 
 def test_what_was_given_back_is_not_chosen_anew() -> None:
@@ -339,7 +388,7 @@ def test_compiled_equals_interpreted_where_much_happens(tmp_path: Path, text: st
         ("old_period=0", "multiple"),
         ("warmup=15", "not a duration"),
         ("expected_keys=9", "10"),
-        ("load=half", "pattern"),
+        ("load=half", "'float' or 'int'"),
         ("initial=0", "1"),
     ],
 )

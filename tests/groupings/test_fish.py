@@ -124,6 +124,12 @@ def test_halvings_are_exact(stored: float, factor: float) -> None:
     assert abs(i - floor(log2(factor))) <= 1
 
 
+def lists_of(count: int) -> Any:
+    """Give the workers of a single key: 0 and 1 if it is cold."""
+    none = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint16), np.empty((1, 2), dtype=np.uint64))
+    return make_shortlists(np.array([[0, 1]], dtype=np.uint16), np.arange(count), *none)
+
+
 def test_a_backlog_counts_each_tuple_once() -> None:
     given_, expected = example("FISH-05")
     backlogs = make_backlogs(1, np.arange(1), given_["T_ms"] * MS - 1, 1.0)
@@ -132,6 +138,39 @@ def test_a_backlog_counts_each_tuple_once() -> None:
     drain(backlogs, 0, given_["T_ms"] * MS)
     assert backlogs.sent[0, 0] == expected["recommended"]
     assert backlogs.since[0] == given_["T_ms"] * MS
+
+
+def test_to_the_letter_a_backlog_counts_each_tuple_twice() -> None:
+    given_, expected = example("FISH-05")
+    backlogs = make_backlogs(1, np.arange(2), given_["T_ms"] * MS, 1.0, True)
+    shortlists = lists_of(2)
+    for _ in range(given_["assigned_in_interval"]):
+        assert send(backlogs, shortlists, 0, 0, 0) == 0
+        backlogs.sent[0, 1] = backlogs.cost[0, 1] = 1000.0
+    take_times(backlogs, np.array([given_["P_ms"] * MS, 0.0]))
+    drain(backlogs, 0, given_["T_ms"] * MS)
+    assert backlogs.sent[0].tolist() == [450.0, 1000.0]
+    # However much later it is, the constant T is taken off; what takes no time is done.
+    drain(backlogs, 0, 10 * given_["T_ms"] * MS)
+    assert backlogs.sent[0].tolist() == [expected["literal_Alg3"], 0.0]
+    # A second time nothing is fresh.
+    drain(backlogs, 0, 20 * given_["T_ms"] * MS)
+    assert backlogs.sent[0].tolist() == [expected["literal_Alg3"] - given_["T_ms"], 0.0]
+
+
+@pytest.mark.parametrize("more", ["", ",pw=oracle", ",scope=global"])
+def test_what_is_fresh_is_counted_apart_and_stays_when_workers_change(more: str) -> None:
+    state = started("fish:drain=literal" + more, 3, sources=2, seen=workers(3))
+    for i in range(20):
+        state.choose(i % 2, i % 7, 0)
+    backlogs = state.core.backlogs
+    assert backlogs.fresh.shape == (1 if "global" in more else 2, 3)
+    assert np.array_equal(backlogs.fresh, backlogs.sent)
+    assert backlogs.fresh.sum() == 20
+    after = changed(state, [0, 2, 3], joined=(3,), left=(1,), seen=workers(4)).core.backlogs
+    assert np.array_equal(after.fresh[:, :3], backlogs.fresh)
+    assert (after.fresh[:, 3] == 0).all()
+    assert started("fish", 3).core.backlogs.fresh.size == 0
 
 
 @pytest.mark.parametrize(("told", "choice"), [(True, "hwa_choice"), (False, "count_based_choice")])
@@ -143,9 +182,7 @@ def test_figure_7(told: bool, choice: str) -> None:
     take_times(backlogs, np.array([float(given_["P"][name]) if told else -1.0 for name in names]))
     if told:
         assert dict(zip(names, backlogs.cost[0].tolist(), strict=True)) == expected["waiting"]
-    none = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint16), np.empty((1, 2), dtype=np.uint64))
-    shortlists = make_shortlists(np.zeros((1, 2), dtype=np.uint16), np.arange(4), *none)
-    assert names[send(backlogs, shortlists, 0, 0, 4)] == expected[choice]
+    assert names[send(backlogs, lists_of(4), 0, 0, 4)] == expected[choice]
 
 
 @settings(max_examples=200, deadline=None)

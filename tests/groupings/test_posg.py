@@ -112,6 +112,24 @@ def test_from_round_robin_to_run_by_hand() -> None:
     assert state.control_bytes[0] == 2 * 4 * 1000 * 16 + 2 * 16
 
 
+@pytest.mark.parametrize(("unseen", "estimate"), [("mean", 27 / 5), ("zero", 0.0)])
+def test_an_item_that_was_never_seen(unseen: str, estimate: float) -> None:
+    given, expected = example("POSG-05")
+    assert given["note"] == "d hashes to row0 col2 (F=0) and row1 col0 (F=2)"
+    assert expected["authors_code"].startswith("0 ")
+    assert expected["recommended"].endswith("= 5.4")
+    state = started(f"posg:rows=2,columns=3,unseen={unseen}", 1, sources=1)
+    state.shipped[0] = [[2, 20], [3, 7], [0, 0], [2, 20], [3, 7], [0, 0]]
+    state.cell_of[A] = (2, 3)
+    state.cell_of[B] = (1, 3)
+    told(state, 0, 0)
+    send(state, A)
+    assert c_hat(state) == [estimate]
+    # One that was seen has the mean of the row in which its F is smallest.
+    send(state, B)
+    assert c_hat(state) == [estimate + 10.0]
+
+
 def test_the_sum_of_what_was_executed_ignores_idle_time() -> None:
     state = started(WIDE + ",sync=exec", 1, sources=1)
     for finish in (100, 200, 300, 400):

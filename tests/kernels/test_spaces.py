@@ -27,7 +27,7 @@ EXAMPLES = {one["id"]: one for one in json.loads((Path(__file__).parents[1] / "d
 Space = list[tuple[str, int]]
 
 
-def promoted(source: Space, destination: Space, capacity: int) -> tuple[Space, Space]:
+def promoted(source: Space, destination: Space, capacity: int, is_literal: bool = False) -> tuple[Space, Space]:
     """Promote between spaces written as lists of (key, count), head first."""
     named = [("", 0), *source, *destination]
     item = np.array([[count, 0] for _, count in named])
@@ -35,7 +35,7 @@ def promoted(source: Space, destination: Space, capacity: int) -> tuple[Space, S
     queue = np.zeros((2, m + k + 2 * capacity), dtype=np.int64)
     queue[0, :m] = range(1, m + 1)
     queue[1, :k] = range(m + k, m, -1)
-    over, back = promote(item, queue, m, k, capacity)
+    over, back = promote(item, queue, m, k, capacity, is_literal)
     left = [named[one] for one in queue[0, over : m + back]]
     return left, [named[one] for one in queue[1, back : k + over][::-1]]
 
@@ -44,12 +44,23 @@ def tuples(space: list[list[Any]]) -> Space:
     return [(key, count) for key, count in space]
 
 
-@pytest.mark.parametrize(("name", "which"), [("DYN-02", None), ("DYN-03", "recommended"), ("DYN-04", "authors_code")])
+@pytest.mark.parametrize(
+    ("name", "which"),
+    [
+        ("DYN-02", None),
+        ("DYN-03", "recommended"),
+        ("DYN-03", "literal"),
+        ("DYN-04", "authors_code"),
+        ("DYN-04", "literal_break_if_L_gt_F"),
+    ],
+)
 def test_worked_examples_of_promotion(name: str, which: str | None) -> None:
     given, expected = EXAMPLES[name]["input"], EXAMPLES[name]["expected"]
     expected = expected if which is None else expected[which]
     source, destination = tuples(given["SS"]), tuples(given["DS"])
-    left, promoted_to = promoted(source, destination, given.get("capacity", len(destination)))
+    left, promoted_to = promoted(
+        source, destination, given.get("capacity", len(destination)), "literal" in (which or "")
+    )
     assert left == tuples(expected["SS"])
     assert promoted_to == tuples(expected["DS"])
 
@@ -127,7 +138,7 @@ def test_spaces_hold_what_lists_hold(steps: list[Any], expected: int) -> None:
         if isinstance(step, bool):
             for source in range(3):
                 before = spaces.pool[USED]
-                forgotten = grow_old(spaces, source, expected // 2, step)
+                forgotten = grow_old(spaces, source, expected // 2, step, False)
                 assert before - spaces.pool[USED] == forgotten
                 lists[source].grow(step)
         else:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from streamgroup.groupings._delay import Delay, delay_ns
+from streamgroup.groupings._times import Delay, delay_ns
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels import bloom, messages, synopsis
 from streamgroup.kernels.messages import Messages
@@ -47,6 +47,10 @@ class Params(GroupingParams):
         default="offset",
         description="offset: the shortest reported run is bit 0; absolute: a run of t is bit t (code)",
     )
+    signals: Literal["once", "code"] = Field(
+        default="once",
+        description="once: a key's coming and leaving; code: each report of a hot key, and all keys that leave",
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -70,8 +74,8 @@ class Predictor(NamedTuple):
     the latter is the default. It prints (1/2)^r for the probability of a report, which is (1/2)^(r+1) with "heads
     before the first tail" and "above r"; `report=from` has the printed one. The published code sets bit t, not t-r-1
     (`bit=absolute`), announces at every report while hot, and deletes keys that were never announced, which takes away
-    counters of others; here each coming and leaving is announced once. Its filter has 16 counters, for which 5 hot keys
-    make 28 % of all others look hot; here there are 1024.
+    counters of others (`signals=code`); here each coming and leaving is announced once. Its filter has 16 counters, for
+    which 5 hot keys make 28 % of all others look hot; here there are 1024.
 
     `counters` uint8[columns], `columns` uint16 or uint32[hashes, keys] are the filter; `coins` uint64[sources] the
     streams of tosses; `due` int64[1] is when the next message is; `room` int64[1] how many more tuples there is room
@@ -138,7 +142,7 @@ def start(params: Params, context: Context) -> Predictor:
     else:
         columns = bloom.shared_columns(context.hash_lo, params.hashes, params.counters)
     reports, broadcasts = messages.make_messages(_ROOM), messages.make_messages(8 * _ROOM)
-    table = synopsis.make_synopsis(_ROOM, context.draw_stream("dstream:decline"))
+    table = synopsis.make_synopsis(_ROOM, context.draw_stream("dstream:decline"), params.signals == "code")
     shortest = params.r if params.report == "from" else params.r + 1
     return Predictor(
         counters=np.zeros(context.keys if exact else params.counters, dtype=np.uint8),
