@@ -32,7 +32,7 @@ VARIANTS: dict[str, list[str]] = {
     "full_knowledge": [""],
     "oracle": [""],
     "w_choices": ["", "theta=1/8n,replacement=false,capacity=20", "estimate=count+error,strict=true,capacity=30"],
-    "rr": ["", "theta=0.05,min_count=100", "estimate=count-error,capacity=25"],
+    "rr": ["", "theta=0.05,min_count=100", "estimate=count-error,capacity=25", "separate=true"],
     "greedy_freq": ["", "theta=2/n"],
     "d_choices": [
         "recompute_every=100",
@@ -49,23 +49,27 @@ VARIANTS: dict[str, list[str]] = {
         "hwa=false,alpha=1,head=w,capacity=5",
         "ring=false,interval=5ms,vnodes=3,d_min=3",
         "chk=false,interval=11ms,scope=global,vnodes=2",
+        "drain=literal,interval=5ms",
     ],
     "dstream": [
         "r=1,zeta=1",
         "r=2,p=0.1,filter=exact,coin_delay=2ms,broadcast_delay=1ms",
         "r=0,l=3,p=0.3,counters=16,hashes=3",
         "r=1,p=0.2,decline=drawn,report=from,bit=absolute",
+        "signals=code,r=1,p=0.2,counters=64",
     ],
     "dynamic_kg": [
         "warmup=5ms,teenage_period=2ms,old_period=6ms,check_interval=3ms",
         "warmup=0s,teenage_period=1ms,old_period=2ms,check_interval=1us,initial=1,load=int",
         "warmup=1ms,teenage_period=3ms,old_period=12ms,check_interval=1ms,expected_keys=20,baby_cap=9",
+        "promotion=literal,warmup=1ms,teenage_period=2ms,old_period=6ms,check_interval=2ms,expected_keys=20",
     ],
     "rivetti_dkg": ["learning_length=300", "learning_length=100,relearn_every=150,mu=1,theta=0.05,epsilon_factor=1"],
     "posg": [
         "batch=16,mu=1,columns=20",
         "batch=8,mu=0.5,rows=2,columns=5,sync=exec,stability=literal,reply_delay=2ms,matrix_delay=1ms",
         "batch=16,mu=2,stability=outer,resync_windows=2",
+        "unseen=zero,batch=16,mu=1,columns=20",
     ],
     "consistent_grouping": ["window=5ms", "window=3ms,virtual=3,eps=0.5,busy=0.5,idle=0.3,signal_delay=2ms"],
 }
