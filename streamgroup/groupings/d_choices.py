@@ -39,7 +39,7 @@ class Params(HeadParams):
 
 
 class DChoices(NamedTuple):
-    """The least loaded of d candidates for hot keys, of two for the rest (Nasir et al., ICDE 2016; 001 section III-B).
+    """The least loaded of d candidates for hot keys, of two for the rest (Nasir et al., ICDE 2016; 001 III-B, IV-A).
 
     Each source counts what it sent itself, and computes from its estimates of the hot keys' shares the least d for
     which the expected load of the workers that these keys can reach stays under its share + eps

@@ -23,7 +23,7 @@ class Params(HeadParams):
 
 
 class HeadRoundRobin(NamedTuple):
-    """Round robin for hot keys, two choices for the rest: the baseline of W-Choices (001 section III-C).
+    """Round robin for hot keys, two choices for the rest: the baseline of W-Choices (001 section III-B).
 
     `pointer` int64[sources], a place in the list of live workers, moves only for hot keys and starts at source mod n.
     Hot keys do not look at loads, but count in them.

@@ -18,7 +18,7 @@ class Params(HeadParams):
 
 
 class WChoices(NamedTuple):
-    """All workers for hot keys, two for the rest (Nasir et al., ICDE 2016; 001 section III-C).
+    """All workers for hot keys, two for the rest (Nasir et al., ICDE 2016; 001 section III-B).
 
     Each source detects hot keys by itself and counts what it sent itself. A tuple of a hot key goes to the worker with
     the least of that, ties to the lowest id; any other as in PKG, with the same counts, so that the tail fills

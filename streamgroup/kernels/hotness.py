@@ -1,4 +1,4 @@
-"""How many workers a key may have, by its decayed count (000, Algorithm 2, "CHK"; 001, section IV)."""
+"""How many workers a key may have, by its decayed count (000, Algorithm 2, "CHK"; 001, section IV-A)."""
 
 from typing import Any
 
@@ -109,7 +109,7 @@ def average_width(hot: Any, size: Any, whole: Any, workers: Any) -> Any:
 
 @njit
 def optimal_width(hot: Any, size: Any, whole: Any, workers: Any, eps: Any) -> Any:
-    """Give the smallest d that may balance hot keys (FINDOPTIMALCHOICES, 001 section IV), n where none below does.
+    """Give the smallest d that may balance hot keys (FINDOPTIMALCHOICES, 001 section IV-A), n where none below does.
 
     `hot` float64[size] are the counts of the hot keys, descending, shares of `whole`. The constraint is looked at for
     the first key and for all of them.

@@ -1,4 +1,4 @@
-"""How many choices the hot keys need: FINDOPTIMALCHOICES of D-Choices (001, section III-B, equations 3, 9 and 10)."""
+"""How many choices the hot keys need: FINDOPTIMALCHOICES of D-Choices (001, section IV-A, equations 3, 9 and 10)."""
 
 from typing import Any, NamedTuple
 

@@ -1,8 +1,8 @@
 """A consistent-hash ring: where each worker's virtual nodes are, and which workers come next from a position.
 
 Positions are 0..2^32-1. From a key one goes clockwise, to the first point that is not before it, and on; behind the
-last point comes the first. A worker that leaves takes its points with it, and every other stays where it is (Karger et
-al., STOC 1997; 000 section 4.2.2).
+last point comes the first. A worker that leaves takes its points with it, and every other stays where it is, but for
+one that had moved aside because of them (Karger et al., STOC 1997; 000 section 4.2.2).
 """
 
 from typing import Any, NamedTuple

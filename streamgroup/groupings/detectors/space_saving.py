@@ -56,11 +56,11 @@ class Params(GroupingParams):
 
     def doubts(self, workers: int, keys: int) -> list[str]:
         """A table that is too small takes cold keys for hot."""
-        least = ceil(1 / share_of(self.theta, workers))
+        least, places = ceil(1 / share_of(self.theta, workers)), self.places(workers)
         doubts = super().doubts(workers, keys)
-        if self.replacement and self.places(workers) < min(least, keys):
+        if self.replacement and places < min(least, keys):
             doubts.append(
-                f"capacity={self.capacity} is under 1/theta = {least}, so that any key just counted can pass for hot"
+                f"capacity={places} is under 1/theta = {least}, so that any key just counted can pass for hot"
             )
         return doubts
 

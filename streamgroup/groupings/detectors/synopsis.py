@@ -77,13 +77,13 @@ class Predictor(NamedTuple):
     counters of others (`signals=code`); here each coming and leaving is announced once. Its filter has 16 counters, for
     which 5 hot keys make 28 % of all others look hot; here there are 1024.
 
-    `counters` uint8[columns], `columns` uint16 or uint32[hashes, keys] are the filter; `coins` uint64[sources] the
+    `counters` uint8[columns], `columns` uint32[hashes, keys] are the filter; `coins` uint64[sources] the
     streams of tosses; `due` int64[1] is when the next message is; `room` int64[1] how many more tuples there is room
     for; `held` int64[sources] is what each source holds: its counters, or the keys of the exact filter.
     """
 
     counters: NDArray[np.uint8]
-    columns: NDArray[np.unsignedinteger]
+    columns: NDArray[np.uint32]
     coins: NDArray[np.uint64]
     reports: Messages
     table: Synopsis
@@ -138,7 +138,7 @@ def start(params: Params, context: Context) -> Predictor:
     """Begin with no key hot and nothing on its way."""
     exact = params.filter == "exact"
     if exact:
-        columns: NDArray[np.unsignedinteger] = bloom.own_columns(context.keys)
+        columns = bloom.own_columns(context.keys)
     else:
         columns = bloom.shared_columns(context.hash_lo, params.hashes, params.counters)
     reports, broadcasts = messages.make_messages(_ROOM), messages.make_messages(8 * _ROOM)
