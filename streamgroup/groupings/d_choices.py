@@ -77,7 +77,7 @@ class DChoices(NamedTuple):
         if self.detector.detect(source, key, now) > 0:
             total = self.detector.total[row]
             if total >= self.due[row]:
-                hot = self.detector.top(source, self.estimates)
+                hot = self.detector.hottest(source, self.estimates)
                 self.d[row] = choices_needed(
                     self.estimates,
                     hot,
@@ -121,7 +121,7 @@ class DChoices(NamedTuple):
 def start(params: Params, context: Context) -> DChoices:
     """No key has been seen, nothing has been sent."""
     detector = start_detector(params, context)
-    needs(detector, "top", "how frequent the hot keys are")
+    needs(detector, "hottest", "how frequent the hot keys are")
     return DChoices(
         detector=detector,
         loads=no_loads(context),

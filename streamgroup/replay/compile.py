@@ -55,7 +55,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "forget_window": (),
     # Of a grouping's detector of hot keys (see `groupings.detectors`).
     "detect": ("source", "key", "now"),
-    "top": ("source", "estimates"),
+    "hottest": ("source", "estimates"),
 }
 # The rooms that compiled code comes from.
 _COMPILED = ("cluster", "groupings", "kernels", "replay")
@@ -123,12 +123,13 @@ def check_shape(state: Any, where: str) -> None:
         raise UsageError(f"{where}: start() must return a NamedTuple, not {kind.__name__}")
     if not inspect.isfunction(getattr(kind, "choose", None)):
         raise UsageError(f"{where}: {kind.__name__} has no method choose(self, source, key, now)")
+    for name in (*HOOKS, *PARTS):
+        if name in kind._fields:
+            raise UsageError(f"{where}: {kind.__name__}.{name} is the name of a hook and cannot be a field")
     for hook, names in HOOKS.items():
         method = getattr(kind, hook, None)
         if method is None:
             continue
-        if hook in kind._fields:
-            raise UsageError(f"{where}: {kind.__name__}.{hook} is the name of a hook and cannot be a field")
         found = tuple(inspect.signature(method).parameters)
         if found != ("self", *names):
             wanted = ", ".join(("self", *names))

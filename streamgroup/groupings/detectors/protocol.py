@@ -14,7 +14,7 @@ Hooks (argument names are fixed; see `groupings.protocol` for what may be done i
 
 - `detect(self, source, key, now)`: count a tuple at its source, before anything else is done with it; 0 if its key
   is to be treated as cold, else the estimate of its count, or 1 if it makes none. Required.
-- `top(self, source, estimates)`: for groupings that need the shares of all hot keys: fill `estimates` (int64) with
+- `hottest(self, source, estimates)`: for groupings that need the shares of all hot keys: fill `estimates` (int64) with
   those of the source's hot keys, largest first, and return how many there are, `most` (an int field) at most.
 - `tick(self, now)`: timers and messages; may do nothing. Required.
 - `workers_changed(self, change, context)`: plain Python; returns the new state.

@@ -104,7 +104,7 @@ class SpaceSavingDetector(NamedTuple):
     def tick(self, now: int) -> None:
         """Wait for nothing."""
 
-    def top(self, source: int, estimates: Any) -> int:
+    def hottest(self, source: int, estimates: Any) -> int:
         """Give the estimates of the hot keys, largest first, and how many there are."""
         least = self.numerator * self.total[source] + self.least
         if self.sign == 0:
