@@ -1,23 +1,45 @@
-"""What D-Choices and its relatives share: the loads that each source knows, at the start and when workers change."""
+"""What D-Choices and its relatives share: a detector, and loads that each source counts for itself."""
+
+from typing import Any
 
 import numpy as np
 
 from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings.detectors.protocol import start_detector
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.loads import Loads, make_loads
 
-__all__ = ["ENTRY_BYTES", "moved_loads", "no_loads"]
+__all__ = ["ENTRY_BYTES", "begun", "moved"]
 
 # A key or worker and its count.
 ENTRY_BYTES = 16
 
 
-def no_loads(context: Context) -> Loads:
-    """Nothing has been sent."""
+def begun(params: Any, context: Context, *needed: str) -> dict[str, Any]:
+    """Give the fields that all of them have at the start, with a detector that tells what is `needed`."""
+    detector = start_detector(params, context, *needed)
     load = np.zeros((context.sources, int(context.live[-1]) + 1), dtype=np.int64)
-    return make_loads(load, context.live, context.candidates(2))
+    return {
+        "detector": detector,
+        "loads": make_loads(load, context.live, context.candidates(2)),
+        "choices": np.zeros(1, dtype=np.int64),
+        "state_entries": np.full(context.sources, context.workers, dtype=np.int64),
+        "detector_entries": detector.entries,
+        "state_entry_bytes": ENTRY_BYTES,
+        "workers": context.workers,
+    }
 
 
-def moved_loads(loads: Loads, change: WorkersChange, context: Context) -> Loads:
-    """Keep what was sent to those who stay; a joiner starts at the smallest of it."""
-    return make_loads(carry_loads(loads.load, change), change.live, context.candidates(2))
+def moved(state: Any, change: WorkersChange, context: Context) -> dict[str, Any]:
+    """Give the fields that a change of workers changes: what was counted stays, theta follows the number of workers.
+
+    Keys are hashed anew to the live workers; a joiner starts at the smallest load among those that were there.
+    """
+    loads: Loads = state.loads
+    detector = state.detector.workers_changed(change, context)
+    return {
+        "detector": detector,
+        "loads": make_loads(carry_loads(loads.load, change), change.live, context.candidates(2)),
+        "detector_entries": detector.entries,
+        "workers": context.workers,
+    }

@@ -7,7 +7,7 @@ from pydantic import AfterValidator
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.units import LONGEST_NS, parse_duration_ns
-from streamgroup.groupings._described import Described
+from streamgroup.groupings.protocol import Described
 
 __all__ = ["Delay", "Period", "Time", "delay_ns", "period_ns", "time_ns"]
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._detect import HeadParams, needs, start_detector
-from streamgroup.groupings._heads import ENTRY_BYTES, moved_loads, no_loads
+from streamgroup.groupings._heads import begun, moved
+from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.hashing import candidate_words
 from streamgroup.kernels.loads import Loads, send_to_any, send_to_some, send_to_two
@@ -110,32 +110,23 @@ class DChoices(NamedTuple):
     def workers_changed(self, change: WorkersChange, context: Context) -> "DChoices":
         """Keep what was counted; d is cut to the number of workers until it is computed anew."""
         return self._replace(
-            detector=self.detector.workers_changed(change, context),
-            loads=moved_loads(self.loads, change, context),
+            **moved(self, change, context),
             d=np.minimum(self.d, context.workers),
             powers=make_powers(context.workers),
-            workers=context.workers,
         )
 
 
 def start(params: Params, context: Context) -> DChoices:
     """No key has been seen, nothing has been sent."""
-    detector = start_detector(params, context)
-    needs(detector, "hottest", "how frequent the hot keys are")
+    shared = begun(params, context, "hottest", "total", "most")
     return DChoices(
-        detector=detector,
-        loads=no_loads(context),
+        **shared,
         hashes=candidate_words(context.hash_lo, context.hash_hi, context.hash_seed),
         d=np.full(context.sources, min(2, context.workers), dtype=np.int64),
         due=np.full(context.sources, params.recompute_every, dtype=np.int64),
         # Room for all that the detector can hold.
-        estimates=np.zeros(detector.most, dtype=np.int64),
+        estimates=np.zeros(shared["detector"].most, dtype=np.int64),
         powers=make_powers(context.workers),
-        choices=np.zeros(1, dtype=np.int64),
-        state_entries=np.full(context.sources, context.workers, dtype=np.int64),
-        detector_entries=detector.entries,
-        state_entry_bytes=ENTRY_BYTES,
-        workers=context.workers,
         eps=params.eps,
         recompute_every=params.recompute_every,
         every=params.prefixes == "all",

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._detect import DetectorName, HeadParams, start_detector
 from streamgroup.groupings._heads import ENTRY_BYTES
+from streamgroup.groupings.detectors.protocol import DetectorName, HeadParams, start_detector
 from streamgroup.groupings.protocol import Context, WorkersChange
 
 __all__ = ["DStream", "Params", "start"]
@@ -61,11 +61,14 @@ class DStream(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "DStream":
         """Hash every key anew to the live workers, and go on with each pointer modulo their number."""
+        detector = self.detector.workers_changed(change, context)
         return self._replace(
             first=context.candidates(1),
             pointer=self.pointer % context.workers,
             live=change.live.copy(),
-            detector=self.detector.workers_changed(change, context),
+            detector=detector,
+            detector_entries=detector.entries,
+            state_entries=detector.held,
         )
 
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._detect import HeadParams, start_detector
-from streamgroup.groupings._heads import ENTRY_BYTES, moved_loads, no_loads
+from streamgroup.groupings._heads import begun, moved
 from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.hashing import candidate_words
 from streamgroup.kernels.loads import Loads, send_to_some, send_to_two
@@ -95,11 +95,7 @@ class HeadGreedyD(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "HeadGreedyD":
         """Keep what was counted; keys are hashed anew to the live workers."""
-        return self._replace(
-            detector=self.detector.workers_changed(change, context),
-            loads=moved_loads(self.loads, change, context),
-            workers=context.workers,
-        )
+        return self._replace(**moved(self, change, context))
 
 
 def start_for_all(d: int, context: Context) -> GreedyD:
@@ -112,15 +108,8 @@ def start(params: Params, context: Context) -> GreedyD | HeadGreedyD:
     """Compute candidates of every key, or make ready to tell hot keys."""
     if params.scope == "all":
         return start_for_all(params.d, context)
-    detector = start_detector(params, context)
     return HeadGreedyD(
-        detector=detector,
-        loads=no_loads(context),
+        **begun(params, context),
         hashes=candidate_words(context.hash_lo, context.hash_hi, context.hash_seed),
-        choices=np.zeros(1, dtype=np.int64),
-        state_entries=np.full(context.sources, context.workers, dtype=np.int64),
-        detector_entries=detector.entries,
-        state_entry_bytes=ENTRY_BYTES,
-        workers=context.workers,
         d=params.d,
     )

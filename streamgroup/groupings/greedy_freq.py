@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.groupings._detect import HeadParams, needs, start_detector
-from streamgroup.groupings._heads import ENTRY_BYTES, moved_loads, no_loads
+from streamgroup.groupings._heads import begun, moved
+from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.hashing import candidate_words
 from streamgroup.kernels.loads import Loads, send_to_any, send_to_some, send_to_two
@@ -60,24 +60,12 @@ class GreedyByFrequency(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "GreedyByFrequency":
         """Keep what was counted; keys are hashed anew to the live workers."""
-        return self._replace(
-            detector=self.detector.workers_changed(change, context),
-            loads=moved_loads(self.loads, change, context),
-            workers=context.workers,
-        )
+        return self._replace(**moved(self, change, context))
 
 
 def start(params: Params, context: Context) -> GreedyByFrequency:
     """No key has been seen, nothing has been sent."""
-    detector = start_detector(params, context)
-    needs(detector, "total", "how frequent a key is")
     return GreedyByFrequency(
-        detector=detector,
-        loads=no_loads(context),
+        **begun(params, context, "total"),
         hashes=candidate_words(context.hash_lo, context.hash_hi, context.hash_seed),
-        choices=np.zeros(1, dtype=np.int64),
-        state_entries=np.full(context.sources, context.workers, dtype=np.int64),
-        detector_entries=detector.entries,
-        state_entry_bytes=ENTRY_BYTES,
-        workers=context.workers,
     )

@@ -63,10 +63,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["SEEN", "Context", "Grouping", "GroupingParams", "WorkersChange"]
+__all__ = ["SEEN", "Context", "Described", "Grouping", "GroupingParams", "WorkersChange"]
 
 # The loop's live arrays that a declared exception may read.
 SEEN = ("cost", "free", "slowdown")
+
+
+class Described(NamedTuple):
+    """What a parameter may be, in words where bounds do not say it: `Annotated[str, ..., Described("0 to 1")]`."""
+
+    text: str
 
 
 class GroupingParams(BaseModel):

@@ -124,9 +124,9 @@ class DistributionAware(NamedTuple):
         else:
             phase[_NEXT] = phase[_AT_WORK]
         learner, other = (fresh, other) if phase[_NEXT] == 0 else (learner, fresh)
-        plan = self.plan
-        for one in (learner, other):
-            plan = widened(plan, one.tables.entry.shape[1] - 1, len(one.bucket), carry_loads(self.plan.load, change))
+        capacity = max(one.tables.entry.shape[1] - 1 for one in (learner, other))
+        columns = max(len(one.bucket) for one in (learner, other))
+        plan = widened(self.plan, capacity, columns, carry_loads(self.plan.load, change))
         _give_away(plan, change)
         return self._replace(
             base=_first(context),

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._detect import HeadParams, start_detector
-from streamgroup.groupings._heads import ENTRY_BYTES, moved_loads, no_loads
+from streamgroup.groupings._heads import begun, moved
+from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.loads import Loads, send_to_this, send_to_two
 
@@ -65,24 +65,15 @@ class HeadRoundRobin(NamedTuple):
     def workers_changed(self, change: WorkersChange, context: Context) -> "HeadRoundRobin":
         """Keep what was counted; pointers go on modulo the number of workers."""
         return self._replace(
-            detector=self.detector.workers_changed(change, context),
-            loads=moved_loads(self.loads, change, context),
+            **moved(self, change, context),
             pointer=self.pointer % context.workers,
-            workers=context.workers,
         )
 
 
 def start(params: Params, context: Context) -> HeadRoundRobin:
     """No key has been seen, nothing has been sent."""
-    detector = start_detector(params, context)
     return HeadRoundRobin(
-        detector=detector,
-        loads=no_loads(context),
+        **begun(params, context),
         pointer=np.arange(context.sources, dtype=np.int64) % context.workers,
-        choices=np.zeros(1, dtype=np.int64),
-        state_entries=np.full(context.sources, context.workers, dtype=np.int64),
-        detector_entries=detector.entries,
-        state_entry_bytes=ENTRY_BYTES,
-        workers=context.workers,
         is_separate=params.separate,
     )

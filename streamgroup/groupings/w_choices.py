@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.groupings._detect import HeadParams, start_detector
-from streamgroup.groupings._heads import ENTRY_BYTES, moved_loads, no_loads
+from streamgroup.groupings._heads import begun, moved
+from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.loads import Loads, send_to_any, send_to_two
 
@@ -53,22 +53,11 @@ class WChoices(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "WChoices":
         """Keep what was counted; theta follows the number of workers."""
-        return self._replace(
-            detector=self.detector.workers_changed(change, context),
-            loads=moved_loads(self.loads, change, context),
-            workers=context.workers,
-        )
+        return self._replace(**moved(self, change, context))
 
 
 def start(params: Params, context: Context) -> WChoices:
     """No key has been seen, nothing has been sent."""
-    detector = start_detector(params, context)
     return WChoices(
-        detector=detector,
-        loads=no_loads(context),
-        choices=np.zeros(1, dtype=np.int64),
-        state_entries=np.full(context.sources, context.workers, dtype=np.int64),
-        detector_entries=detector.entries,
-        state_entry_bytes=ENTRY_BYTES,
-        workers=context.workers,
+        **begun(params, context),
     )

@@ -13,12 +13,24 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.int_map import get, make_int_map, put
+from streamgroup.kernels.int_map import enlarged, get, make_int_map, put
 from streamgroup.kernels.ranking import in_order, keep_best, sink
 from streamgroup.kernels.space_saving import BUCKET, KEY, USED, SpaceSaving, make_space_saving, offer
 
-__all__ = ["COLUMNS", "ITEMS", "Learner", "Plan", "bucket_of", "forget", "learn", "make_learner", "make_plan"]
-__all__ += ["plan_for", "widened", "worker_of"]
+__all__ = [
+    "COLUMNS",
+    "ITEMS",
+    "Learner",
+    "Plan",
+    "bucket_of",
+    "forget",
+    "learn",
+    "make_learner",
+    "make_plan",
+    "plan_for",
+    "widened",
+    "worker_of",
+]
 
 I64 = NDArray[np.int64]
 
@@ -67,21 +79,16 @@ def make_plan(capacity: int, columns: int, workers: int) -> Plan:
 
 def widened(plan: Plan, capacity: int, columns: int, load: I64) -> Plan:
     """Copy a plan with `load` in place of its loads, and with room for another of this size."""
-    size = max(capacity + columns, len(plan.item))
-    wide = make_plan(max(size - columns, len(plan.heavy) // 2), max(columns, len(plan.owner)), len(load))
+    wide = Plan(
+        item=np.zeros((max(capacity + columns, len(plan.item)), 3), dtype=np.int64),
+        owner=np.zeros(max(columns, len(plan.owner)), dtype=np.int64),
+        heavy=enlarged(plan.heavy, max(capacity, len(plan.heavy) // 2)),
+        load=load.copy(),
+        size=plan.size.copy(),
+    )
     wide.item[: len(plan.item)] = plan.item
     wide.owner[: len(plan.owner)] = plan.owner
-    wide.load[:] = load
-    wide.size[:] = plan.size
-    _copy(plan.heavy, wide.heavy)
     return wide
-
-
-@njit
-def _copy(table: Any, other: Any) -> None:
-    for slot in range(table.shape[0]):
-        if table[slot, 0] != 0:
-            put(other, table[slot, 0] - 1, table[slot, 1])
 
 
 @njit(forceinline=True)

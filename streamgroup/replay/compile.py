@@ -96,7 +96,8 @@ def _teach(hook: str, names: tuple[str, ...]) -> None:
 
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", *names)]
     find.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    overload_method(types.BaseNamedTuple, hook, jit_options={"forceinline": True})(find)
+    # Inlined, or else every call would hand over each array of the state in a dozen numbers.
+    overload_method(types.BaseNamedTuple, hook, jit_options={"forceinline": True})(find)  # type: ignore[call-arg]
 
 
 for _hook, _names in (*HOOKS.items(), *PARTS.items()):

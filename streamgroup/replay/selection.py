@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
-from streamgroup.groupings._detect import with_detector
+from streamgroup.groupings.detectors.protocol import with_detector
 from streamgroup.groupings.protocol import GroupingParams
 
 __all__ = ["PACKAGE", "Selection", "family", "parameters", "select", "split_text"]

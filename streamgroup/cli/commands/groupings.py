@@ -11,8 +11,8 @@ from streamgroup.cli import sources
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.families import GROUPINGS, complete_grouping
-from streamgroup.groupings._described import Described
-from streamgroup.groupings._detect import DETECTORS
+from streamgroup.groupings.detectors.protocol import DETECTORS
+from streamgroup.groupings.protocol import Described
 from streamgroup.replay.selection import parameters as parameters_of
 
 __all__ = ["Options", "run"]

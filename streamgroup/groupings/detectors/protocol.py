@@ -21,11 +21,24 @@ Hooks (argument names are fixed; see `groupings.protocol` for what may be done i
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from functools import cache
+from typing import Annotated, Any, Protocol
 
-from streamgroup.groupings.protocol import GroupingParams
+from pydantic import AfterValidator, Field
 
-__all__ = ["Detector"]
+from streamgroup.base import discover
+from streamgroup.base.errors import UsageError
+from streamgroup.groupings.protocol import Context, GroupingParams
+
+__all__ = ["DETECTORS", "Detector", "DetectorName", "HeadParams", "start_detector", "with_detector"]
+
+DETECTORS = "streamgroup.groupings.detectors"
+# What a detector may leave out, in words.
+_TOLD = {
+    "hottest": "how frequent the hot keys are",
+    "most": "how many hot keys there can be",
+    "total": "how frequent a key is",
+}
 
 
 class Detector(Protocol):
@@ -34,3 +47,43 @@ class Detector(Protocol):
     __name__: str
     Params: type[GroupingParams]
     start: Callable[[Any, Any], Any]
+
+
+def _known(name: str) -> str:
+    if name not in discover.names(DETECTORS):
+        raise ValueError(f"there is no detector {name!r}: {discover.suggest(name, discover.names(DETECTORS))}")
+    return name
+
+
+DetectorName = Annotated[str, AfterValidator(_known)]
+
+
+class HeadParams(GroupingParams):
+    """Parameters of groupings that treat hot keys apart: the detector; its own parameters come with it."""
+
+    detector: DetectorName = Field(default="space_saving", description="what tells hot keys from cold ones")
+
+    def cold_choices(self, workers: int) -> int:
+        """A key that is not hot has two candidates."""
+        return min(2, workers)
+
+
+@cache
+def with_detector(kind: type[GroupingParams], detector: str) -> type[GroupingParams]:
+    """Give the parameters of a grouping together with those of its detector, checked as one."""
+    own: type[GroupingParams] = discover.load(DETECTORS, detector, "detector").Params
+    if both := sorted(set(kind.model_fields) & set(own.model_fields)):
+        raise UsageError(f"detector={detector} and the grouping both have a parameter {both[0]}", "rename one of them")
+    return type("Params", (kind, own), {"__doc__": kind.__doc__, "__module__": kind.__module__})
+
+
+def start_detector(params: Any, context: Context, *needed: str) -> Any:
+    """Start the detector that the parameters name, given its parameters among them; it must tell what is `needed`."""
+    detector = discover.load(DETECTORS, params.detector, "detector").start(params, context)
+    for field in needed:
+        if not hasattr(detector, field):
+            raise UsageError(
+                f"detector={params.detector} does not tell {_TOLD[field]}",
+                "take another, such as detector=space_saving",
+            )
+    return detector
