@@ -158,3 +158,16 @@ def test_a_table_that_is_too_large_is_refused() -> None:
 
 def test_settings_show_in_the_name() -> None:
     assert select("rivetti_dkg:theta=1/(4n),mu=3").text == "rivetti_dkg:theta=1/4n,mu=3.0"
+
+
+def test_a_plan_keeps_its_size_over_changes_of_workers() -> None:
+    state, live = started("rivetti_dkg:learning_length=50", 5), list(range(5))
+    for key in range(60):
+        state.choose(0, key % 7, key)
+    sizes = []
+    for change in range(40):
+        joined, left = ((5 + change,), ()) if change % 2 == 0 else ((), (live[0],))
+        live = sorted({*live, *joined} - set(left))
+        state = changed(state, live, joined, left)
+        sizes.append((len(state.plan.item), len(state.plan.heavy), len(state.plan.owner)))
+    assert sizes[-1] == sizes[10]
