@@ -81,9 +81,9 @@ def ring_positions(hash_lo: NDArray[np.int64]) -> NDArray[np.int64]:
     return (mix64(_words(hash_lo) ^ _RING) >> np.uint64(32)).astype(np.int64)
 
 
-def node_positions(worker: int, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give the ring positions of virtual nodes of one worker."""
-    words = (_scalar(worker) << np.uint64(32)) | _words(nodes)
+def node_positions(worker: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the ring positions of virtual nodes, each of a worker (below 2^32): the two arrays are broadcast."""
+    words = (_words(worker) << np.uint64(32)) | _words(node)
     return (mix64(words ^ _NODE) >> np.uint64(32)).astype(np.int64)
 
 

@@ -16,7 +16,8 @@ from streamgroup.kernels.hashing import node_positions
 
 __all__ = ["Ring", "first_point", "first_two", "make_ring", "walk"]
 
-_MOST_POINTS = 1 << 24
+_POINT_BITS = 24
+_MOST_POINTS = 1 << _POINT_BITS
 
 
 class Ring(NamedTuple):
@@ -37,24 +38,18 @@ def make_ring(live: NDArray[np.int64], nodes: int) -> Ring:
             f"a ring of {len(live)} workers with {nodes} virtual nodes each is too large",
             f"take at most {_MOST_POINTS // len(live)} virtual nodes",
         )
-    numbers = np.arange(nodes, dtype=np.int64)
-    position = np.concatenate([node_positions(int(worker), numbers) for worker in live])
-    owner = np.repeat(live.astype(np.uint16), nodes)
-    if len(np.unique(position)) < len(position):
-        _move_collided(position, live, nodes)
-    order = np.argsort(position)
-    return Ring(position[order], owner[order])
-
-
-def _move_collided(position: NDArray[np.int64], live: NDArray[np.int64], nodes: int) -> None:
-    taken: set[int] = set()
-    for point, first in enumerate(position.tolist()):
-        found, number = first, point % nodes
-        while found in taken:
-            number += nodes
-            found = int(node_positions(int(live[point // nodes]), np.array([number], dtype=np.int64))[0])
-        taken.add(found)
-        position[point] = found
+    worker, number = np.repeat(live, nodes), np.tile(np.arange(nodes, dtype=np.int64), len(live))
+    position, point = node_positions(worker, number), np.arange(len(worker), dtype=np.int64)
+    while True:
+        # Of points at one place the first stays, whoever came there in which round: as all places prefer the same
+        # points, that ends as if points were placed one after another (stable matching: Gale and Shapley 1962).
+        placed = np.sort(position << _POINT_BITS | point)
+        place, which = placed >> _POINT_BITS, placed & (_MOST_POINTS - 1)
+        displaced = which[1:][place[1:] == place[:-1]]
+        if len(displaced) == 0:
+            return Ring(place, worker[which].astype(np.uint16))
+        number[displaced] += nodes
+        position[displaced] = node_positions(worker[displaced], number[displaced])
 
 
 def first_point(ring: Ring, positions: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -44,7 +44,7 @@ def test_every_vector_of_a_key(vector: dict[str, Any]) -> None:
 
 def test_every_vector_of_a_worker_node() -> None:
     for vector in VECTORS["worker_nodes"]:
-        got = hashing.node_positions(vector["worker"], np.array([vector["node"]]))
+        got = hashing.node_positions(np.array([vector["worker"]]), np.array([vector["node"]]))
         assert int(got[0]) == vector["position"]
     assert set(VECTORS) == {"keys", "worker_nodes"}
 

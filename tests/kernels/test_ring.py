@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
 from streamgroup.kernels import ring as module
+from streamgroup.kernels.hashing import node_positions
 from streamgroup.kernels.ring import Ring, first_point, first_two, make_ring, walk
 
 EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())
@@ -76,20 +77,28 @@ def test_points_are_those_of_the_hash() -> None:
         assert placed[vector["position"]] == vector["worker"]
 
 
-def test_a_point_on_another_is_hashed_again_until_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Worker w's node v is at 3 w + v // 2: of each pair the second is on the first, and 3 of worker 0 on 3 of worker 1.
-    monkeypatch.setattr(module, "node_positions", lambda worker, nodes: 3 * worker + nodes // 2)
-    placed, expected = set[int](), {}
-    for worker in (0, 1):
-        for node in range(4):
+@pytest.mark.parametrize("bits", [9, 10, 11])
+@pytest.mark.parametrize(("live", "nodes"), [([0], 300), ([3, 5], 77), (list(range(0, 40, 2)), 20), ([2, 9, 50], 100)])
+def test_a_point_on_another_is_hashed_again_until_it_is_free(
+    live: list[int], nodes: int, bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(worker: Any, node: Any) -> Any:
+        return node_positions(worker, node) >> (32 - bits)
+
+    monkeypatch.setattr(module, "node_positions", cut)
+    placed: dict[int, int] = {}
+    again = 0
+    for worker in live:
+        for node in range(nodes):
             number = node
-            while 3 * worker + number // 2 in placed:
-                number += 4
-            placed.add(3 * worker + number // 2)
-            expected[3 * worker + number // 2] = worker
-    ring = make_ring(np.arange(2), 4)
-    assert dict(zip(ring.position.tolist(), ring.owner.tolist(), strict=True)) == expected
-    assert len(expected) == 8
+            while (position := int(cut(np.array([worker]), np.array([number]))[0])) in placed:
+                number += nodes
+                again += 1
+            placed[position] = worker
+    ring = make_ring(np.array(live, dtype=np.int64), nodes)
+    assert again > 0
+    assert ring.position.tolist() == sorted(placed)
+    assert ring.owner.tolist() == [placed[position] for position in sorted(placed)]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 7])
