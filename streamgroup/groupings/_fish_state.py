@@ -48,23 +48,23 @@ def changed_core(core: FishCore, change: WorkersChange, context: Context, vnodes
     planned = core.widths.planned.copy()
     if core.widths.head == OPTIMAL:
         np.minimum(planned[:, 0], workers, out=planned[:, 0])
-    sent = carry_loads(core.backlogs.sent, change)
+    left = carry_loads(core.backlogs.left, change)
     fresh = core.backlogs.fresh
     if core.backlogs.is_literal:
-        fresh = np.zeros_like(sent)
+        fresh = np.zeros_like(left)
         fresh[:, : core.backlogs.fresh.shape[1]] = core.backlogs.fresh
-    power = np.ones(sent.shape[1])
-    power[: len(core.backlogs.power)] = core.backlogs.power
+    time_per_tuple = np.ones(left.shape[1])
+    time_per_tuple[: len(core.backlogs.time_per_tuple)] = core.backlogs.time_per_tuple
     return core._replace(
         table=core.table._replace(info=info),
         widths=core.widths._replace(planned=planned, theta=theta, workers=workers),
         shortlists=shortlists_of(context, vnodes),
         backlogs=core.backlogs._replace(
-            sent=sent,
+            left=left,
             fresh=fresh,
-            cost=sent * power,
-            power=power,
-            floor=np.full(len(sent), -1.0),
+            cost=left * time_per_tuple,
+            time_per_tuple=time_per_tuple,
+            floor=np.full(len(left), -1.0),
             live=change.live.copy(),
         ),
         entries=core.table.numbers[:, SIZE] + workers,

@@ -144,7 +144,7 @@ class Fish(NamedTuple):
     def workers_changed(self, change: WorkersChange, context: Context) -> "Fish":
         """Take the ring of the live workers; a joiner has the smallest backlog, and the mean time of the others."""
         core = changed_core(self.core, change, context, self.vnodes, _threshold(self.theta, context.workers))
-        reports = with_workers(self.reports, core.backlogs.sent.shape[1])
+        reports = with_workers(self.reports, core.backlogs.left.shape[1])
         return self._replace(core=core, reports=reports, state_entries=core.entries)
 
 

@@ -12,21 +12,21 @@ __all__ = ["Backlogs", "drain", "drain_at_speeds", "make_backlogs", "send", "sen
 
 
 class Backlogs(NamedTuple):
-    """`sent` (C in 000) float64[rows, N], tuples that a worker seems to have left, and `since` int64[rows] (t_pri).
+    """`left` (C in 000) float64[rows, N], tuples that a worker seems to have left, and `since` int64[rows] (t_pri).
 
-    A row for each source, or one for all: the row of a source is `source * apart`. `power` (P) float64[N] is what a
-    tuple takes a worker in ns, 1.0 as long as nobody knows (`known` int64[1] is 0), and `cost` float64[rows, N] is
-    `sent * power`. `floor` float64[rows]: no worker's cost is below it. `live` int64[n]. The backlog is mended when
-    more than `interval` ns have passed, by the share 1/`share` of what a worker serves in that time.
+    A row for each source, or one for all: the row of a source is `source * apart`. `time_per_tuple` (P) float64[N] is
+    what a tuple takes a worker in ns, 1.0 as long as nobody knows (`known` int64[1] is 0), and `cost` float64[rows, N]
+    is `left * time_per_tuple`. `floor` float64[rows]: no worker's cost is below it. `live` int64[n]. The backlog is
+    mended when more than `interval` ns have passed, by the share 1/`share` of what a worker serves in that time.
 
     `is_literal` is for Algorithm 3 to the letter: what was sent since the last time, `fresh` (N) float64[rows, N], is
     added once more, and what a worker serves in `interval` is taken off, whatever time has passed. Otherwise `fresh`
     has no workers.
     """
 
-    sent: NDArray[np.float64]
+    left: NDArray[np.float64]
     cost: NDArray[np.float64]
-    power: NDArray[np.float64]
+    time_per_tuple: NDArray[np.float64]
     floor: NDArray[np.float64]
     since: NDArray[np.int64]
     known: NDArray[np.int64]
@@ -44,9 +44,9 @@ def make_backlogs(
     """Start with nothing sent and nothing known."""
     workers = int(live[-1]) + 1
     return Backlogs(
-        sent=np.zeros((rows, workers)),
+        left=np.zeros((rows, workers)),
         cost=np.zeros((rows, workers)),
-        power=np.ones(workers),
+        time_per_tuple=np.ones(workers),
         floor=np.full(rows, -1.0),
         since=np.zeros(rows, dtype=np.int64),
         known=np.zeros(1, dtype=np.int64),
@@ -69,21 +69,21 @@ def take_times(backlogs: Any, told: Any) -> None:
             count += 1
     backlogs.known[0] = count
     for worker in backlogs.live:
-        power = 1.0
+        time = 1.0
         if count > 0:
-            power = told[worker] if told[worker] >= 0.0 else total / count
-        backlogs.power[worker] = power
+            time = told[worker] if told[worker] >= 0.0 else total / count
+        backlogs.time_per_tuple[worker] = time
         for row in range(backlogs.cost.shape[0]):
-            backlogs.cost[row, worker] = backlogs.sent[row, worker] * power
+            backlogs.cost[row, worker] = backlogs.left[row, worker] * time
     for row in range(backlogs.floor.shape[0]):
         backlogs.floor[row] = -1.0
 
 
 @njit(forceinline=True)
-def _drained(sent: Any, passed: Any, power: Any, share: Any) -> Any:
-    """What is left after `passed` ns; one that takes no time has nothing left."""
-    pace = power * share
-    return max(0.0, sent - passed / pace) if pace > 0.0 else 0.0
+def _drained(left: Any, passed: Any, time: Any, share: Any) -> Any:
+    """What is left after `passed` ns at `time` ns a tuple; one that takes no time has nothing left."""
+    pace = time * share
+    return max(0.0, left - passed / pace) if pace > 0.0 else 0.0
 
 
 @njit(forceinline=True)
@@ -93,22 +93,22 @@ def _passed(backlogs: Any, row: Any, now: Any) -> Any:
 
 @njit(forceinline=True)
 def _to_drain(backlogs: Any, row: Any, worker: Any) -> Any:
-    """Give what a worker was sent, with what is fresh once more if that counts; it is no longer fresh."""
-    sent = backlogs.sent[row, worker]
+    """Give what a worker had left, with what is fresh once more if that counts; it is no longer fresh."""
+    left = backlogs.left[row, worker]
     if backlogs.is_literal:
-        sent += backlogs.fresh[row, worker]
+        left += backlogs.fresh[row, worker]
         backlogs.fresh[row, worker] = 0.0
-    return sent
+    return left
 
 
 @njit
 def _drain_row(backlogs: Any, row: Any, now: Any) -> None:
     passed = _passed(backlogs, row, now)
     for worker in backlogs.live:
-        power = backlogs.power[worker]
-        left = _drained(_to_drain(backlogs, row, worker), passed, power, backlogs.share)
-        backlogs.sent[row, worker] = left
-        backlogs.cost[row, worker] = left * power
+        time = backlogs.time_per_tuple[worker]
+        left = _drained(_to_drain(backlogs, row, worker), passed, time, backlogs.share)
+        backlogs.left[row, worker] = left
+        backlogs.cost[row, worker] = left * time
     backlogs.since[row] = now
     backlogs.floor[row] = -1.0
 
@@ -184,9 +184,9 @@ def send(backlogs: Any, shortlists: Any, source: Any, key: Any, d: Any) -> Any:
         first, second = np.int64(shortlists.nearest[place, 0]), np.int64(shortlists.nearest[place, 1])
         # Without a branch: which one wins is a coin.
         worker = first + np.int64(cost[at, np.uint64(second)] < cost[at, np.uint64(first)]) * (second - first)
-    sent = backlogs.sent[at, np.uint64(worker)] + 1.0
-    backlogs.sent[at, np.uint64(worker)] = sent
-    cost[at, np.uint64(worker)] = sent * backlogs.power[np.uint64(worker)]
+    left = backlogs.left[at, np.uint64(worker)] + 1.0
+    backlogs.left[at, np.uint64(worker)] = left
+    cost[at, np.uint64(worker)] = left * backlogs.time_per_tuple[np.uint64(worker)]
     if backlogs.is_literal:
         backlogs.fresh[at, np.uint64(worker)] += 1.0
     return worker
@@ -199,8 +199,8 @@ def drain_at_speeds(backlogs: Any, source: Any, now: Any, mean: Any, slowdown: A
     if now - backlogs.since[row] > backlogs.interval:
         passed = _passed(backlogs, row, now)
         for worker in backlogs.live:
-            sent = _to_drain(backlogs, row, worker)
-            backlogs.sent[row, worker] = _drained(sent, passed, mean * slowdown[worker], backlogs.share)
+            left = _to_drain(backlogs, row, worker)
+            backlogs.left[row, worker] = _drained(left, passed, mean * slowdown[worker], backlogs.share)
         backlogs.since[row] = now
 
 
@@ -214,13 +214,13 @@ def send_at_speeds(backlogs: Any, shortlists: Any, source: Any, key: Any, d: Any
     if d < workers:
         listed = row_of(shortlists, place_of(shortlists, key), d)
     worker = np.int64(shortlists.lists[listed, 0])
-    least = backlogs.sent[row, worker] * (mean * slowdown[worker])
+    least = backlogs.left[row, worker] * (mean * slowdown[worker])
     for j in range(1, d):
         other = np.int64(shortlists.lists[listed, j])
-        value = backlogs.sent[row, other] * (mean * slowdown[other])
+        value = backlogs.left[row, other] * (mean * slowdown[other])
         if value < least:
             worker, least = other, value
-    backlogs.sent[row, worker] += 1.0
+    backlogs.left[row, worker] += 1.0
     if backlogs.is_literal:
         backlogs.fresh[row, worker] += 1.0
     return worker

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from streamgroup.kernels.backlogs import Backlogs
 from streamgroup.kernels.decayed_space_saving import EPOCHS, SIZE, DecayedTable, count_tuple
-from streamgroup.kernels.hotness import average_width, chk_width, denominator, is_hot, optimal_width, sort_hot
 from streamgroup.kernels.shortlists import Shortlists
+from streamgroup.kernels.widths import average_width, chk_width, denominator, is_hot, optimal_width, sort_hot
 
 __all__ = ["BY_CHK", "EVERYWHERE", "OPTIMAL", "FishCore", "Widths", "count_and_widen"]
 

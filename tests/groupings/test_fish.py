@@ -33,7 +33,7 @@ def test_what_is_fresh_is_counted_apart_and_stays_when_workers_change(more: str)
         state.choose(i % 2, i % 7, 0)
     backlogs = state.core.backlogs
     assert backlogs.fresh.shape == (1 if "global" in more else 2, 3)
-    assert np.array_equal(backlogs.fresh, backlogs.sent)
+    assert np.array_equal(backlogs.fresh, backlogs.left)
     assert backlogs.fresh.sum() == 20
     after = changed(state, [0, 2, 3], joined=(3,), left=(1,), seen=workers(4)).core.backlogs
     assert np.array_equal(after.fresh[:, :3], backlogs.fresh)
@@ -110,8 +110,8 @@ def test_who_comes_and_goes() -> None:
     after.tick(0)
     assert np.array_equal(after.core.table.info[:, :, WIDTH], np.minimum(widths, 5))
     assert np.array_equal(state.core.table.info[:, :, WIDTH], widths)
-    assert np.array_equal(after.core.backlogs.sent[:, 7], state.core.backlogs.sent[:, [0, 1, 3, 4]].min(axis=1))
-    assert np.array_equal(after.core.backlogs.cost[:, live], after.core.backlogs.sent[:, live])
+    assert np.array_equal(after.core.backlogs.left[:, 7], state.core.backlogs.left[:, [0, 1, 3, 4]].min(axis=1))
+    assert np.array_equal(after.core.backlogs.cost[:, live], after.core.backlogs.left[:, live])
     assert after.state_entries.tolist() == (state.state_entries - 1).tolist()
     assert after.core.widths.theta == 1 / 20
     allowed = nearest_workers(live)

@@ -31,7 +31,7 @@ def told_fish(delay: int = 0, interval: str = "10ms", count: int = 3) -> Fish:
 
 def test_a_worker_reports_at_its_fiftieth_tuple_and_then_at_the_timers() -> None:
     state = told_fish(delay=3 * MS)
-    power, known = state.core.backlogs.power, state.core.backlogs.known
+    time, known = state.core.backlogs.time_per_tuple, state.core.backlogs.known
     serve(state, 1, 49, 7, 5 * MS)
     state.tick(20 * MS)
     assert (state.control_messages[0], state.control_bytes[0], known[0]) == (0, 0, 0)
@@ -41,17 +41,17 @@ def test_a_worker_reports_at_its_fiftieth_tuple_and_then_at_the_timers() -> None
     assert known[0] == 0
     state.tick(24 * MS)
     # Those who have not reported count as the mean of those who have.
-    assert power.tolist() == [8.0, 8.0, 8.0]
+    assert time.tolist() == [8.0, 8.0, 8.0]
     serve(state, 0, 50, 20, 25 * MS)
     serve(state, 1, 2, 100, 26 * MS)
     state.tick(29 * MS)
-    assert power.tolist() == [20.0, 8.0, 14.0]
+    assert time.tolist() == [20.0, 8.0, 14.0]
     # At 30 ms worker 1 reports, which worker 0, idle since, does not; it arrives at 33 ms.
     state.tick(32 * MS)
     assert state.control_messages[0] == 6
-    assert power.tolist() == [20.0, 8.0, 14.0]
+    assert time.tolist() == [20.0, 8.0, 14.0]
     state.tick(33 * MS)
-    assert power.tolist() == [20.0, 100.0, 60.0]
+    assert time.tolist() == [20.0, 100.0, 60.0]
 
 
 def test_a_timer_after_a_gap_fires_once_at_the_last_instant() -> None:
@@ -61,9 +61,9 @@ def test_a_timer_after_a_gap_fires_once_at_the_last_instant() -> None:
     # Timers at 10, 20 and 30 ms were missed; the report is made at 30 and on its way at 30.5.
     state.tick(30 * MS + MS // 2)
     assert state.control_messages[0] == 4
-    assert state.core.backlogs.power.tolist() == [10.0] * 3
+    assert state.core.backlogs.time_per_tuple.tolist() == [10.0] * 3
     state.tick(31 * MS)
-    assert state.core.backlogs.power.tolist() == [90.0] * 3
+    assert state.core.backlogs.time_per_tuple.tolist() == [90.0] * 3
 
 
 def test_reports_overtake_nobody_when_many_are_on_the_way() -> None:
@@ -74,7 +74,7 @@ def test_reports_overtake_nobody_when_many_are_on_the_way() -> None:
     seen = []
     for half in range(199, 400):
         state.tick(half * MS // 2)
-        seen.append(float(state.core.backlogs.power[0]))
+        seen.append(float(state.core.backlogs.time_per_tuple[0]))
     # The last one was made by the first timer that anything happened after, at 99 ms.
     assert seen == [1.0] * 4 + [float(half // 2 - 100) for half in range(203, 358)] + [78.0] * 40 + [79.0] * 2
 
@@ -87,14 +87,14 @@ def test_too_many_reports_on_the_way_are_told() -> None:
 def test_backlogs_lose_the_share_of_a_source() -> None:
     state = told_fish(interval="1ms", count=2)
     serve(state, 0, 50, 100_000, MS // 2)
-    state.core.backlogs.sent[:, :] = 100.0
+    state.core.backlogs.left[:, :] = 100.0
     state.tick(MS)
     state.choose(0, 0, MS)
     assert state.core.backlogs.since.tolist() == [0, 0]
     state.choose(0, 0, MS + 1)
     assert state.core.backlogs.since.tolist() == [MS + 1, 0]
     # Of (1 ms + 1 ns) / 0.1 ms tuples that a worker served, half were of this source; two were sent since.
-    assert state.core.backlogs.sent.sum() == pytest.approx(402 - 2 * 5.000005)
+    assert state.core.backlogs.left.sum() == pytest.approx(402 - 2 * 5.000005)
 
 
 def test_a_joiner_counts_as_the_mean_and_a_leaver_no_more() -> None:
@@ -102,19 +102,19 @@ def test_a_joiner_counts_as_the_mean_and_a_leaver_no_more() -> None:
     serve(state, 0, 50, 10, MS)
     serve(state, 2, 50, 40, MS)
     state.tick(MS)
-    assert state.core.backlogs.power.tolist() == [10.0, 25.0, 40.0]
+    assert state.core.backlogs.time_per_tuple.tolist() == [10.0, 25.0, 40.0]
     after = changed(state, [0, 1, 3], joined=(3,), left=(2,))
     after.tick(MS)
-    assert after.core.backlogs.power[[0, 1, 3]].tolist() == [10.0, 10.0, 10.0]
+    assert after.core.backlogs.time_per_tuple[[0, 1, 3]].tolist() == [10.0, 10.0, 10.0]
     # Who left still finishes what it has, and says so; nobody reckons with it.
     serve(after, 2, 3, 99, 2 * MS)
     serve(after, 3, 50, 70, 2 * MS)
     after.tick(10 * MS)
-    assert after.core.backlogs.power[[0, 1, 3]].tolist() == [10.0, 40.0, 70.0]
+    assert after.core.backlogs.time_per_tuple[[0, 1, 3]].tolist() == [10.0, 40.0, 70.0]
     last = changed(after, [1], left=(0, 3))
     last.tick(11 * MS)
     assert last.core.backlogs.known[0] == 0
-    assert last.core.backlogs.power[1] == 1.0
+    assert last.core.backlogs.time_per_tuple[1] == 1.0
 
 
 def test_unreported_finishes_wait_for_the_first_report() -> None:

@@ -31,9 +31,9 @@ def test_a_backlog_counts_each_tuple_once() -> None:
     given_, expected = example("FISH-05")
     backlogs = make_backlogs(1, np.arange(1), given_["T_ms"] * MS - 1, 1.0)
     take_times(backlogs, np.array([given_["P_ms"] * MS]))
-    backlogs.sent[0, 0] = given_["backlog_before"] + given_["assigned_in_interval"]
+    backlogs.left[0, 0] = given_["backlog_before"] + given_["assigned_in_interval"]
     drain(backlogs, 0, given_["T_ms"] * MS)
-    assert backlogs.sent[0, 0] == expected["recommended"]
+    assert backlogs.left[0, 0] == expected["recommended"]
     assert backlogs.since[0] == given_["T_ms"] * MS
 
 
@@ -43,16 +43,16 @@ def test_to_the_letter_a_backlog_counts_each_tuple_twice() -> None:
     shortlists = lists_of(2)
     for _ in range(given_["assigned_in_interval"]):
         assert send(backlogs, shortlists, 0, 0, 0) == 0
-        backlogs.sent[0, 1] = backlogs.cost[0, 1] = 1000.0
+        backlogs.left[0, 1] = backlogs.cost[0, 1] = 1000.0
     take_times(backlogs, np.array([given_["P_ms"] * MS, 0.0]))
     drain(backlogs, 0, given_["T_ms"] * MS)
-    assert backlogs.sent[0].tolist() == [450.0, 1000.0]
+    assert backlogs.left[0].tolist() == [450.0, 1000.0]
     # However much later it is, the constant T is taken off; what takes no time is done.
     drain(backlogs, 0, 10 * given_["T_ms"] * MS)
-    assert backlogs.sent[0].tolist() == [expected["literal_Alg3"], 0.0]
+    assert backlogs.left[0].tolist() == [expected["literal_Alg3"], 0.0]
     # A second time nothing is fresh.
     drain(backlogs, 0, 20 * given_["T_ms"] * MS)
-    assert backlogs.sent[0].tolist() == [expected["literal_Alg3"] - given_["T_ms"], 0.0]
+    assert backlogs.left[0].tolist() == [expected["literal_Alg3"] - given_["T_ms"], 0.0]
 
 
 @pytest.mark.parametrize(("told", "choice"), [(True, "hwa_choice"), (False, "count_based_choice")])
@@ -60,7 +60,7 @@ def test_figure_7(told: bool, choice: str) -> None:
     given_, expected = example("FISH-06")
     names = list(given_["P"])
     backlogs = make_backlogs(1, np.arange(4), 10**9, 1.0)
-    backlogs.sent[0] = [given_["unprocessed"][name] for name in names]
+    backlogs.left[0] = [given_["unprocessed"][name] for name in names]
     take_times(backlogs, np.array([float(given_["P"][name]) if told else -1.0 for name in names]))
     if told:
         assert dict(zip(names, backlogs.cost[0].tolist(), strict=True)) == expected["waiting"]
@@ -80,8 +80,8 @@ def test_the_cheapest_is_the_first_of_equal_ones(costs: list[float], data: st.Da
 def test_no_time_at_all_leaves_nothing() -> None:
     backlogs = make_backlogs(2, np.arange(2), 5, 2.0)
     take_times(backlogs, np.array([0.0, 10.0]))
-    backlogs.sent[:] = 7.0
+    backlogs.left[:] = 7.0
     drain(backlogs, 1, 5)
-    assert backlogs.sent.tolist() == [[7.0, 7.0], [7.0, 7.0]]
+    assert backlogs.left.tolist() == [[7.0, 7.0], [7.0, 7.0]]
     drain(backlogs, 1, 100)
-    assert backlogs.sent.tolist() == [[7.0, 7.0], [0.0, 2.0]]
+    assert backlogs.left.tolist() == [[7.0, 7.0], [0.0, 2.0]]

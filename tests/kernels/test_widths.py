@@ -19,7 +19,7 @@ from streamgroup.kernels.decayed_space_saving import (
     make_table,
     slot_of,
 )
-from streamgroup.kernels.hotness import average_width, chk_width, denominator, halvings, is_hot, optimal_width, sort_hot
+from streamgroup.kernels.widths import average_width, chk_width, denominator, halvings, is_hot, optimal_width, sort_hot
 
 EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())
 

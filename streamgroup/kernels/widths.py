@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from streamgroup.kernels.decayed_space_saving import BEFORE, LARGEST_CAPACITY, SIZE, STEP, TOP, TOTAL, WIDTH
+from streamgroup.kernels.optimal_choices import power
 
 __all__ = ["average_width", "chk_width", "denominator", "halvings", "is_hot", "optimal_width", "sort_hot"]
 
@@ -81,18 +82,6 @@ def sort_hot(table: Any, source: Any, theta: Any, whole: Any, hot: Any) -> Any:
 
 
 @njit
-def _power(x: Any, k: Any) -> Any:
-    """x^k for k >= 0, by squaring, the lowest bit first."""
-    result = 1.0
-    while k > 0:
-        if k & 1:
-            result *= x
-        x *= x
-        k >>= 1
-    return result
-
-
-@njit
 def _sum(values: Any, size: Any) -> Any:
     total = 0.0
     for place in range(size):
@@ -122,8 +111,8 @@ def optimal_width(hot: Any, size: Any, whole: Any, workers: Any, eps: Any) -> An
         holds = True
         for h in (1, size):
             part = hot[0] if h == 1 else total
-            x = 1.0 - _power(q, h * d)
-            left = min(part / whole, 1.0) + _power(x, d) * ((total - part) / whole) + (x * x) * tail
+            x = 1.0 - power(q, h * d)
+            left = min(part / whole, 1.0) + power(x, d) * ((total - part) / whole) + (x * x) * tail
             holds = holds and left <= (x * workers) * (1.0 / workers + eps)
         if holds:
             break
