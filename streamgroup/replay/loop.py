@@ -120,6 +120,8 @@ def run_chunk(
     source = state[NEXT_SOURCE]
     block = chosen.shape[0]
     workers = np.uint64(free.shape[0])
+    # A grouping may tell any number; more than there ever are would mean nothing.
+    most = free.shape[0]
     if waiting is not None:
         while waiting.time[1] <= setup[UNTIL]:
             heard = waiting.time[1]
@@ -133,6 +135,7 @@ def run_chunk(
         shortest = state[LAT_MIN]
         longest = state[LAT_MAX]
         new_pairs = state[NEW_PAIRS]
+        hot_tuples, hot_choices, choices_max = state[HOT_TUPLES], state[HOT_CHOICES], state[CHOICES_MAX]
         why = DONE
         i = begin
         while i < stop:
@@ -170,13 +173,7 @@ def run_chunk(
                 grouping.observe(source, key, worker, now)
                 chosen[j - i] = worker
                 if choices is not None:
-                    allowed = choices[0]
-                    told[j] = max(0, min(allowed, free.shape[0]))
-                    if allowed > 0:
-                        window[worker, HEAD] += 1
-                        state[HOT_TUPLES] += 1
-                        state[HOT_CHOICES] += allowed
-                        state[CHOICES_MAX] = max(state[CHOICES_MAX], allowed)
+                    told[j] = max(0, min(choices[0], most))
                 if state_entries is not None:
                     state[SOURCE_STATE] = max(state[SOURCE_STATE], state_entries[source])
                 if log is not None:
@@ -185,6 +182,14 @@ def run_chunk(
                     source += 1
                     if source == sources:
                         source = 0
+            if choices is not None:
+                for j in range(i, upto):
+                    allowed = np.int64(told[np.uint64(j)])
+                    hot = np.int64(allowed > 0)
+                    window[np.uint64(chosen[j - i]), HEAD] += hot
+                    hot_tuples += hot
+                    hot_choices += allowed
+                    choices_max = max(choices_max, allowed)
             if why != DONE:
                 i = upto
                 break
@@ -241,6 +246,7 @@ def run_chunk(
         state[LAT_MIN] = shortest
         state[LAT_MAX] = longest
         state[NEW_PAIRS] = new_pairs
+        state[HOT_TUPLES], state[HOT_CHOICES], state[CHOICES_MAX] = hot_tuples, hot_choices, choices_max
         begin = i
         if why != DONE:
             break
