@@ -7,13 +7,12 @@ from typing import Literal
 
 import numpy as np
 
+from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.units import parse_place
 from streamgroup.kernels import draws, hashing
 
-__all__ = ["MOST_WORKERS", "Event", "Kind", "parse_membership", "worker_of"]
-
-MOST_WORKERS = 1 << 16
+__all__ = ["Event", "Kind", "parse_membership", "worker_of"]
 
 Kind = Literal["join", "leave", "crash"]
 

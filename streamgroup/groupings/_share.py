@@ -6,13 +6,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 
+from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.groupings.protocol import Described
 
 __all__ = ["Share", "share_of"]
 
 # Counts and their errors times a denominator stay below 2^63 for any stream below 2^34 tuples.
 _LARGEST_DENOMINATOR = 1 << 28
-_MOST_WORKERS = 1 << 16
 _DECIMAL = re.compile(r"(\d+)(?:\.(\d+))?")
 _RATIO = re.compile(r"(\d+)/(\d*)(n?)")
 
@@ -41,7 +41,7 @@ def _checked(text: str) -> str:
     numerator, denominator, of_n = _parts(text)
     if numerator == 0 or (not of_n and numerator > denominator):
         raise ValueError("a share must be above 0 and at most 1")
-    if denominator * (_MOST_WORKERS if of_n else 1) > _LARGEST_DENOMINATOR or numerator > _LARGEST_DENOMINATOR:
+    if denominator * (MOST_WORKERS if of_n else 1) > _LARGEST_DENOMINATOR or numerator > _LARGEST_DENOMINATOR:
         raise ValueError("a share needs fewer digits: its denominator may be 2^28 at most (4096n with n)")
     return text
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.units import LONGEST_NS
 from streamgroup.groupings._fish_state import changed_core, start_core
 from streamgroup.groupings._share import Share, share_of
@@ -20,7 +21,6 @@ from streamgroup.kernels.reports import Reports, finished, make_reports, pass_ti
 
 __all__ = ["CountingFish", "Fish", "OracleFish", "Params", "start"]
 
-_MOST_WORKERS = 65_535
 # Under this, one epoch's decay would leave the range of floating-point numbers.
 _LEAST_ALPHA = 1e-100
 _ENTRY_BYTES = 16
@@ -35,8 +35,8 @@ def _checked_alpha(alpha: float) -> float:
 def _checked_width(text: str) -> str:
     if text == "avg":
         return text
-    if not (text.isdecimal() and text.isascii() and 2 <= int(text) <= _MOST_WORKERS):
-        raise ValueError(f"d_min must be avg or a number from 2 to {_MOST_WORKERS}")
+    if not (text.isdecimal() and text.isascii() and 2 <= int(text) <= MOST_WORKERS):
+        raise ValueError(f"d_min must be avg or a number from 2 to {MOST_WORKERS}")
     return str(int(text))
 
 

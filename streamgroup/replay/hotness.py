@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.errors import UsageError
 from streamgroup.replay.measure import DROPPED, ROW_ARRIVAL, ROW_FINISH, ROW_WHO
 from streamgroup.replay.outcome import HotKeys
@@ -32,8 +33,6 @@ _ONE = 1 << _COUNT
 _MOST = 40
 _COUNTED = (1 << _MOST) - _ONE
 _KEPT = ~(_COUNTED | _BEFORE | _HOT)
-# No more workers than there can be.
-_WORKERS = 1 << 16
 
 # Places in `Marks.meta`: distinct keys and tuples of the window at hand, its first tuple (-1: none has come) and when
 # that arrived, keys treated as hot in it; windows that ended; keys that became hot and were detected, and the sums of
@@ -222,7 +221,7 @@ class Hotness:
 
     def add_rows(self, rows: I64, hot: I64, offset: int, skip: int, ends: I64) -> None:
         """Add tuples by their rows int64[k, 4] in the ordered loop (see `measure`), none of them open."""
-        allowed = np.where(rows[:, ROW_FINISH] == DROPPED, -1, np.clip(hot, 0, _WORKERS)).astype(np.int32)
+        allowed = np.where(rows[:, ROW_FINISH] == DROPPED, -1, np.clip(hot, 0, MOST_WORKERS)).astype(np.int32)
         # The key is the lower half of the first column.
         keys = rows[:, ROW_WHO].astype(np.uint32)
         self.add(keys, rows[:, ROW_ARRIVAL].copy(), allowed, offset, skip, ends)

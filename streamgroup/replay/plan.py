@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.units import index_of, parse_duration_ns, parse_extent, parse_number
 from streamgroup.cluster.distribution import Distribution, parse_distribution
@@ -25,7 +26,7 @@ __all__ = ["Costs", "Plan", "longest_span", "make_plan", "offered_load", "trace_
 
 I64 = NDArray[np.int64]
 _DEFAULT_COST_NS = 1_000_000
-_MOST = 1 << 16
+_MOST_SOURCES = 1 << 16
 # Windows x workers: 16 bytes each.
 _MOST_CELLS = 1 << 29
 
@@ -81,9 +82,9 @@ class Plan(NamedTuple):
 def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     """Read and check the options; UsageError for those, DataError for a trace that cannot be replayed."""
     options = with_capacity(options)
-    for name, value in (("-n", options.workers), ("--sources", options.sources)):
-        if not 1 <= value <= _MOST:
-            raise UsageError(f"{name} {value} is not between 1 and {_MOST}")
+    for name, value, most in (("-n", options.workers, MOST_WORKERS), ("--sources", options.sources, _MOST_SOURCES)):
+        if not 1 <= value <= most:
+            raise UsageError(f"{name} {value} is not between 1 and {most}")
     for name, value in (("--seed", options.seed), ("--hash-seed", options.hash_seed)):
         if not 0 <= value < 1 << 63:
             raise UsageError(f"{name} {value} is not between 0 and 2^63 - 1")

@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.errors import UsageError
 from streamgroup.kernels.decayed_space_saving import SIZE, WIDTH
 from streamgroup.kernels.hashing import candidate, ring_positions
@@ -129,6 +130,7 @@ def test_who_comes_and_goes() -> None:
         ("alpha=1e-200", "0 or at least"),
         ("d_min=1", "avg or a number"),
         ("d_min=mean", "avg or a number"),
+        (f"d_min={MOST_WORKERS + 1}", "avg or a number"),
         ("interval=0", "longer than 0"),
         ("interval=ten", "duration"),
         ("theta=0", "above 0"),
@@ -139,6 +141,10 @@ def test_who_comes_and_goes() -> None:
 def test_parameters_are_checked(text: str, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         select(f"fish:{text}")
+
+
+def test_a_key_may_have_as_many_workers_as_there_may_be() -> None:
+    assert started(f"fish:d_min={MOST_WORKERS}", 3).core.widths.least == MOST_WORKERS
 
 
 def test_parameters_tell_what_they_mean() -> None:
