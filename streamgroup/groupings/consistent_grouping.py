@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from streamgroup.base.budget import MOST_CELLS, fits
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings._times import Delay, Period, delay_ns, period_ns
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
@@ -19,6 +20,7 @@ __all__ = ["ConsistentGrouping", "Params", "start"]
 # Keys of a source whose searches are remembered: a power of two.
 _REMEMBERED = 256
 _MOST_ROUNDS = 4096
+_MOST_BINS = 1 << 24
 
 
 class Params(GroupingParams):
@@ -107,7 +109,7 @@ class ConsistentGrouping(NamedTuple):
 
 
 def start(params: Params, context: Context) -> ConsistentGrouping:
-    """Deal the bins, all empty."""
+    """Deal the bins, all empty; UsageError for too many of them, or of signals on the way."""
     period, delay = period_ns(params.window), delay_ns(params.signal_delay, context.control_delay)
     if delay // period > _MOST_ROUNDS:
         raise UsageError(
@@ -115,6 +117,9 @@ def start(params: Params, context: Context) -> ConsistentGrouping:
             "choose a longer window, or a shorter signal_delay",
         )
     bins = context.workers * params.virtual
+    what = f"consistent_grouping: {params.virtual} bins for each of {context.workers} workers"
+    fits(bins, _MOST_BINS, what, "lower virtual")
+    fits(context.sources * bins, MOST_CELLS, f"{what} at {context.sources} sources", "lower virtual")
     return ConsistentGrouping(
         load=np.zeros((context.sources, bins), dtype=np.int64),
         tuples=np.zeros(context.sources, dtype=np.int64),

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from streamgroup.base.budget import MOST_WORKERS
+from streamgroup.base.budget import MOST_CELLS, MOST_WORKERS, fits
 from streamgroup.base.units import LONGEST_NS
 from streamgroup.groupings._fish_state import changed_core, start_core
 from streamgroup.groupings._share import Share, share_of
 from streamgroup.groupings._times import Period, period_ns
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels.backlogs import drain, drain_at_speeds, make_backlogs, send, send_at_speeds
-from streamgroup.kernels.decayed_space_saving import LARGEST_CAPACITY, make_table
+from streamgroup.kernels.decayed_space_saving import LARGEST_CAPACITY, cells_taken, make_table
 from streamgroup.kernels.fish import BY_CHK, EVERYWHERE, OPTIMAL, FishCore, Widths, count_and_widen
 from streamgroup.kernels.reports import Reports, finished, make_reports, pass_time, with_workers
 
@@ -230,8 +230,18 @@ def _widths(params: Params, context: Context) -> Widths:
 
 
 def start(params: Params, context: Context) -> Fish | CountingFish | OracleFish:
-    """No key has been seen, nothing sent, nobody has reported."""
+    """No key has been seen, nothing sent, nobody has reported; UsageError for tables or reports that are too large."""
     interval = min(period_ns(params.interval), LONGEST_NS - 1)
+    fits(
+        cells_taken(context.sources, params.capacity),
+        MOST_CELLS,
+        f"fish: {params.capacity} keys at each of {context.sources} sources",
+        "lower capacity",
+    )
+    reports = None
+    if params.hwa and params.pw == "sampled":
+        workers = int(context.live[-1]) + 1
+        reports = make_reports(workers, context.sources, interval, min(context.control_delay, LONGEST_NS - 1))
     rows, is_literal = context.sources if params.scope == "source" else 1, params.drain == "literal"
     share = 1.0 if is_literal else float(rows)
     core = start_core(
@@ -252,11 +262,9 @@ def start(params: Params, context: Context) -> Fish | CountingFish | OracleFish:
     }
     if not params.hwa:
         return CountingFish(**common)
-    if params.pw == "oracle":
+    if reports is None:
         assert context.cost is not None
         assert context.slowdown is not None
         costs, tuples = np.zeros(1), np.zeros(1, dtype=np.int64)
         return OracleFish(**common, cost=context.cost, slowdown=context.slowdown, costs=costs, tuples=tuples)
-    workers = int(context.live[-1]) + 1
-    reports = make_reports(workers, context.sources, interval, min(context.control_delay, LONGEST_NS - 1))
     return Fish(**common, reports=reports, control_messages=reports.messages, control_bytes=reports.octets)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from streamgroup.base.budget import MOST_CELLS, fits
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._times import Delay, delay_ns
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
@@ -32,6 +33,8 @@ _MARKED, _REPLYING, _TOLD = range(3)
 _NEVER = (1 << 63) - 1
 _CELL_BYTES = 16
 _REPLY_BYTES = 16
+# Numbers that there are of a worker for each cell of its sketch: `cells`, `shipped` and `means` have two.
+_NUMBERS = 7
 
 
 def _new_crew(workers: int, batch: int) -> I64:
@@ -312,8 +315,14 @@ class Posg(NamedTuple):
 
 
 def start(params: Params, context: Context) -> Posg:
-    """Every source deals in turn, every sketch is empty."""
+    """Every source deals in turn, every sketch is empty; UsageError if these would be too large."""
     workers, sources = context.workers, context.sources
+    fits(
+        _NUMBERS * workers * params.rows * params.columns,
+        MOST_CELLS,
+        f"posg: sketches of {params.rows} x {params.columns} at {workers} workers",
+        "lower columns or rows",
+    )
     cell_of = count_min.cells_of_keys(context.hash_lo, params.rows, params.columns)
     cells = np.zeros((workers, params.rows * params.columns, 2), dtype=np.int64)
     crew = _new_crew(workers, params.batch)

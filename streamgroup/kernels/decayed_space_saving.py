@@ -26,6 +26,7 @@ __all__ = [
     "TOTAL",
     "WIDTH",
     "DecayedTable",
+    "cells_taken",
     "count_tuple",
     "make_table",
     "slot_of",
@@ -73,9 +74,18 @@ class DecayedTable(NamedTuple):
     shift: int
 
 
+def _bits(capacity: int) -> int:
+    return (4 * capacity - 1).bit_length()
+
+
+def cells_taken(sources: int, capacity: int) -> int:
+    """Count the cells of 8 bytes that tables take: half of one for each place of the index, 7 1/2 for each entry."""
+    return sources * ((1 << _bits(capacity)) + 15 * capacity) // 2
+
+
 def make_table(sources: int, capacity: int, alpha: float, epoch: int) -> DecayedTable:
     """Make empty tables of `capacity` entries (1 to 2^20) that decay by `alpha` (0 to 1) every `epoch` tuples."""
-    bits = (4 * capacity - 1).bit_length()
+    bits = _bits(capacity)
     sums = np.zeros((sources, 4))
     sums[:, STEP] = 1.0
     return DecayedTable(

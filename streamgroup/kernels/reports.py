@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import UsageError
+from streamgroup.base.budget import MOST_CELLS, fits
 from streamgroup.kernels.backlogs import take_times
 
 __all__ = ["Reports", "finished", "make_reports", "pass_time", "with_workers"]
@@ -14,7 +14,6 @@ __all__ = ["Reports", "finished", "make_reports", "pass_time", "with_workers"]
 # A worker reports first after this many tuples, since a mean of few would say nothing.
 _FIRST = 50
 REPORT_BYTES = 16
-_MOST_ON_THE_WAY = 1 << 16
 
 # Columns of `tally`, of `queue`, and places in `wake`.
 _COUNT, _SUM, _SPOKE = range(3)
@@ -47,11 +46,12 @@ def make_reports(workers: int, sources: int, interval: int, delay: int) -> Repor
     """Start with workers that have nothing to tell. UsageError if too many reports would be on the way at a time."""
     # Made in the last `delay` ns: at most one for each timer, and the first.
     room = delay // interval + 3
-    if room > _MOST_ON_THE_WAY:
-        raise UsageError(
-            f"a worker would have {room} reports on the way at a time",
-            "let them report less often, or lower --control-delay",
-        )
+    fits(
+        2 * workers * room,
+        MOST_CELLS,
+        f"{room} reports on the way at a time from each of {workers} workers",
+        "raise interval, or lower --control-delay",
+    )
     return Reports(
         tally=np.zeros((workers, 3), dtype=np.int64),
         queue=np.zeros((workers, 2), dtype=np.int64),

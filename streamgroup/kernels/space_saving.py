@@ -17,7 +17,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["SpaceSaving", "entry_of", "error_of", "make_space_saving", "offer", "top_counts", "top_estimates"]
+__all__ = [
+    "SpaceSaving",
+    "cells_taken",
+    "entry_of",
+    "error_of",
+    "make_space_saving",
+    "offer",
+    "top_counts",
+    "top_estimates",
+]
 
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
@@ -48,11 +57,19 @@ class SpaceSaving(NamedTuple):
     state: I64
 
 
+def _slots(capacity: int) -> int:
+    return 1 << max(2, (2 * capacity - 1).bit_length())
+
+
+def cells_taken(sources: int, capacity: int) -> int:
+    """Count the cells of 8 bytes that tables take: the slots, and 6 for each entry with its bucket."""
+    return sources * (_slots(capacity) + 6 * capacity)
+
+
 def make_space_saving(sources: int, capacity: int) -> SpaceSaving:
     """Make empty tables; capacity 1..2^24."""
-    slots = 1 << max(2, (2 * capacity - 1).bit_length())
     return SpaceSaving(
-        slot=np.zeros((sources, slots), dtype=np.uint64),
+        slot=np.zeros((sources, _slots(capacity)), dtype=np.uint64),
         entry=np.zeros((sources, capacity + 1, 4), dtype=np.uint32),
         error=np.zeros((sources, capacity + 1), dtype=np.int64),
         links=np.zeros((sources, capacity + 2, 4), dtype=np.uint32),

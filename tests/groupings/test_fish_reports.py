@@ -80,8 +80,9 @@ def test_reports_overtake_nobody_when_many_are_on_the_way() -> None:
 
 
 def test_too_many_reports_on_the_way_are_told() -> None:
-    with pytest.raises(UsageError, match="on the way"):
-        make_reports(3, 2, 1, 10**6)
+    with pytest.raises(UsageError, match="on the way") as told:
+        make_reports(1000, 2, 1, 10**6)
+    assert told.value.hint == "raise interval, or lower --control-delay"
 
 
 def test_backlogs_lose_the_share_of_a_source() -> None:

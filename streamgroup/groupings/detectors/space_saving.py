@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from streamgroup.base.budget import MOST_CELLS, fits
 from streamgroup.groupings._share import Share, share_of
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels.space_saving import (
     SpaceSaving,
+    cells_taken,
     error_of,
     make_space_saving,
     offer,
@@ -118,10 +120,16 @@ class SpaceSavingDetector(NamedTuple):
 
 
 def start(params: Params, context: Context) -> SpaceSavingDetector:
-    """Make empty tables."""
+    """Make empty tables; UsageError if they would be too large."""
     share = share_of(params.theta, context.workers)
     # More places than keys would stay empty.
     places = min(params.places(context.workers), max(1, context.keys))
+    fits(
+        cells_taken(context.sources, places),
+        MOST_CELLS,
+        f"detector=space_saving: {places} keys at each of {context.sources} sources",
+        "set a lower capacity, or raise theta",
+    )
     return SpaceSavingDetector(
         tables=make_space_saving(context.sources, places),
         total=np.zeros(context.sources, dtype=np.int64),

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from streamgroup.base.budget import fits
 from streamgroup.groupings._times import Delay, delay_ns
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels import bloom, messages, synopsis
@@ -20,6 +21,8 @@ __all__ = ["Params", "Predictor", "start"]
 _SIGNAL_BYTES = 8
 # Reports on the way, and keys in the synopsis, that there is room for at the start.
 _ROOM = 1024
+# Counters of the filter, a byte each.
+_MOST_COUNTERS = 1 << 28
 
 
 class Params(GroupingParams):
@@ -135,8 +138,10 @@ class Predictor(NamedTuple):
 
 
 def start(params: Params, context: Context) -> Predictor:
-    """Begin with no key hot and nothing on its way."""
+    """Begin with no key hot and nothing on its way; UsageError for too large a filter."""
     exact = params.filter == "exact"
+    if not exact:
+        fits(params.counters, _MOST_COUNTERS, f"a filter of {params.counters} counters", "lower counters")
     if exact:
         columns = bloom.own_columns(context.keys)
     else:
