@@ -1,0 +1,92 @@
+"""Lists of a key's nearest workers: a row for several places, lists that grow, and a ring or none."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgroup.kernels import shortlists as module
+from streamgroup.kernels.hashing import candidate, candidate_words, ring_positions
+from streamgroup.kernels.ring import first_point, first_two, make_ring
+from streamgroup.kernels.shortlists import make_shortlists, place_of, row_of
+
+KEYS = 20
+LOW, HIGH = np.random.default_rng(3).integers(-(2**63), 2**63, (2, KEYS))
+LIVE = np.array([0, 2, 3, 5, 8, 9, 11], dtype=np.int64)
+NO_RING = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint16))
+
+
+def on_a_ring() -> tuple[Any, list[list[int]]]:
+    """Make lists by a ring, and list all workers of each key by going round it."""
+    ring = make_ring(LIVE, 4)
+    points = first_point(ring, ring_positions(LOW))
+    made = make_shortlists(first_two(ring), LIVE, points, ring.owner, np.empty((0, 2), dtype=np.uint64))
+    owners = ring.owner.tolist()
+    return made, [list(dict.fromkeys(owners[point:] + owners[:point])) for point in points.tolist()]
+
+
+def by_functions() -> tuple[Any, list[list[int]]]:
+    """Make lists of F_1, F_2, ..., and list as many of them for each key."""
+    functions = np.array([LIVE[candidate(LOW, HIGH, j, len(LIVE))] for j in range(1, len(LIVE) + 1)]).T
+    nearest = np.ascontiguousarray(functions[:, :2].astype(np.uint16))
+    return make_shortlists(nearest, LIVE, *NO_RING, candidate_words(LOW, HIGH)), functions.tolist()
+
+
+@pytest.mark.parametrize("kind", [on_a_ring, by_functions])
+def test_lists_whatever_was_in_their_row(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Room for four rows: five keys or seven points share one.
+    monkeypatch.setattr(module, "_MOST_BYTES", 4 * 2 * len(LIVE))
+    lists, wanted = kind()
+    assert len(lists.kept) == 4
+    assert lists.lists[4].tolist() == LIVE.tolist()
+    rng = np.random.default_rng(1)
+    for key, d in zip(rng.integers(0, KEYS, 600), rng.integers(3, len(LIVE) + 1, 600), strict=True):
+        place = int(place_of(lists, key))
+        row = int(row_of(lists, place, d))
+        assert row == place % 4
+        assert lists.lists[row, :d].tolist() == wanted[key][:d]
+        assert lists.nearest[place].tolist() == wanted[key][:2]
+    assert lists.lists[4].tolist() == LIVE.tolist()
+
+
+def test_a_newcomer_takes_the_row_and_a_list_that_is_too_short_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_BYTES", 4 * 2 * len(LIVE))
+    lists, wanted = by_functions()
+
+    def kept_after(key: int, d: int) -> list[int]:
+        found: list[int] = lists.kept[row_of(lists, key, d)].tolist()
+        return found
+
+    assert lists.kept.tolist() == [[-1, 0]] * 4
+    assert kept_after(1, 3) == [1, 3]
+    # One more worker is asked for: twice as many are listed, and fewer than that change nothing.
+    assert kept_after(1, 4) == [1, 6]
+    assert kept_after(1, 3) == [1, 6]
+    assert lists.lists[1, :6].tolist() == wanted[1][:6]
+    # There are no more than seven.
+    assert kept_after(1, 7) == [1, 7]
+    # Another key of the same row starts with what it asks for.
+    assert kept_after(5, 3) == [5, 3]
+    assert lists.lists[1, :3].tolist() == wanted[5][:3]
+    assert kept_after(1, 3) == [1, 3]
+    assert lists.lists[1, :3].tolist() == wanted[1][:3]
+
+
+@pytest.mark.parametrize("live", [[4], [4, 9]])
+def test_one_or_two_workers_are_all(live: list[int]) -> None:
+    nearest = np.array([[9, 4], [4, 9], [4, 4]], dtype=np.uint16)
+    lists = make_shortlists(nearest, np.array(live), *NO_RING, np.zeros((3, 2), dtype=np.uint64))
+    # By id, wherever a key would begin.
+    assert lists.nearest.tolist() == [[live[0], live[-1]]] * 3
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 70), st.integers(3, 600))
+def test_as_many_rows_as_places_if_they_fit(places: int, workers: int) -> None:
+    nearest = np.zeros((places, 2), dtype=np.uint16)
+    lists = make_shortlists(nearest, np.arange(workers), *NO_RING, np.zeros((places, 2), dtype=np.uint64))
+    rows = len(lists.kept)
+    assert rows // 2 < places <= rows
+    assert lists.lists.shape == (rows + 1, workers)
