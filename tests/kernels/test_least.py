@@ -4,6 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings.protocol import WorkersChange
 from streamgroup.kernels.levels import add_one, least, make_levels
 from streamgroup.kernels.tournament import leaves, make_tournament, set_leaf
 
@@ -66,3 +68,29 @@ def test_a_tournament_finds_the_first_of_the_least(
 
 def test_leaves_are_a_power_of_two() -> None:
     assert [leaves(count) for count in (1, 2, 3, 4, 5, 64, 65)] == [2, 2, 4, 4, 8, 64, 128]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["send"] * 3 + ["join", "leave"]), st.integers(0, 99)), max_size=120))
+def test_levels_made_anew_when_workers_come_and_go(steps: list[tuple[str, int]]) -> None:
+    """A joiner starts at the smallest load of those who stay: loads are carried, and sets made of them."""
+    live, ever, loads = [0, 1, 2], 3, [0, 0, 0]
+    load = np.zeros((1, 3), dtype=np.int64)
+    levels = make_levels(load, np.array(live))
+    for what, number in steps:
+        if what == "send":
+            worker = live[number % len(live)] if number % 4 == 0 else min(live, key=lambda one: (loads[one], one))
+            loads[worker] += 1
+            add_one(levels, load, np.array(live), 0, worker)
+        else:
+            joined, left = tuple[int, ...](), tuple[int, ...]()
+            if what == "join" and ever < 70:
+                loads.append(min(loads[worker] for worker in live))
+                joined, ever = (ever,), ever + 1
+            elif what == "leave" and len(live) > 1:
+                left = (live[number % len(live)],)
+            live = [worker for worker in [*live, *joined] if worker not in left]
+            load = carry_loads(load, WorkersChange(0, np.array(live), joined, left))
+            levels = make_levels(load, np.array(live))
+        assert load[0].tolist() == loads
+        assert least(levels, 0) == min(live, key=lambda one: (loads[one], one))
