@@ -1,5 +1,6 @@
 """FISH: what workers report of their times, when it arrives, and what the sources make of it."""
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -123,3 +124,24 @@ def test_unreported_finishes_wait_for_the_first_report() -> None:
     finished(reports, 0, 4, 3)
     pass_time(reports, backlogs, 100)
     assert reports.messages[0] == 0
+
+
+@pytest.mark.parametrize(("interval", "delay"), [(10, 100), (10, 99), (10, 0), (7, 7), (1, 5)])
+def test_a_full_circle_of_reports(interval: int, delay: int) -> None:
+    """One at every timer: nearly as many are on the way as there is room for, several times round the circle."""
+    reports, backlogs = make_reports(1, 2, interval, delay), make_backlogs(1, np.arange(1), 1, 1.0)
+    for _ in range(50):
+        finished(reports, 0, 4, 0)
+    finished(reports, 0, 0, 0)
+    on_the_way, told, most = deque([(delay, 4.0)]), -1.0, 0
+    for now in range(1, 12 * delay + 20 * interval):
+        pass_time(reports, backlogs, now)
+        if now % interval == 0:
+            on_the_way.append((now + delay, float(now - interval)))
+            finished(reports, 0, now, now)
+        while on_the_way and on_the_way[0][0] <= now:
+            told = on_the_way.popleft()[1]
+        most = max(most, len(on_the_way))
+        assert reports.told[0] == told
+        assert reports.queue[1] == len(on_the_way)
+    assert len(reports.due) - 3 <= most <= len(reports.due)
