@@ -8,7 +8,17 @@ from numpy.typing import NDArray
 
 from streamgroup.kernels.shortlists import place_of, row_of
 
-__all__ = ["Backlogs", "drain", "drain_at_speeds", "make_backlogs", "send", "send_at_speeds", "take_times"]
+__all__ = [
+    "Backlogs",
+    "drain",
+    "drain_at_speeds",
+    "make_backlogs",
+    "send",
+    "send_at_speeds",
+    "take_mean",
+    "take_time",
+    "take_times",
+]
 
 
 class Backlogs(NamedTuple):
@@ -60,23 +70,60 @@ def make_backlogs(
 
 
 @njit(forceinline=True)
+def _take(backlogs: Any, worker: Any, time: Any) -> None:
+    backlogs.time_per_tuple[worker] = time
+    for row in range(backlogs.cost.shape[0]):
+        cost = backlogs.left[row, worker] * time
+        backlogs.cost[row, worker] = cost
+        backlogs.floor[row] = min(backlogs.floor[row], cost)
+
+
+@njit
+def take_mean(backlogs: Any, told: Any) -> None:
+    """Let workers of whose time nothing was told (`told` float64[N], ns, negative) count as the mean of the others.
+
+    The sum is taken in the order of ids, since its last bit hangs on the order. Everything is written anew, without
+    branches: that is faster than to pick those who have not told.
+    """
+    total = 0.0
+    for worker in backlogs.live:
+        total += told[worker] if told[worker] >= 0.0 else 0.0
+    mean = total / backlogs.known[0] if backlogs.known[0] > 0 else 1.0
+    for worker in backlogs.live:
+        backlogs.time_per_tuple[worker] = told[worker] if told[worker] >= 0.0 else mean
+    time, left, cost = backlogs.time_per_tuple, backlogs.left, backlogs.cost
+    for row in range(cost.shape[0]):
+        for worker in range(cost.shape[1]):
+            cost[row, worker] = left[row, worker] * time[worker]
+        backlogs.floor[row] = -1.0
+
+
+@njit
+def take_time(backlogs: Any, told: Any, worker: Any, time: Any) -> Any:
+    """Take what one worker told, and note it in `told`; tell whether it is live.
+
+    The mean of the others is not taken anew: `take_mean` does that while there are any (`known` < n).
+    """
+    place = np.searchsorted(backlogs.live, worker)
+    lives = place < backlogs.live.shape[0] and backlogs.live[place] == worker
+    if lives:
+        backlogs.known[0] += 1 if told[worker] < 0.0 else 0
+        _take(backlogs, worker, time)
+    told[worker] = time
+    return lives
+
+
+@njit
 def take_times(backlogs: Any, told: Any) -> None:
-    """Take what workers told of a tuple's time (`told` float64[N], ns, negative: nothing); others count as the mean."""
-    total, count = 0.0, 0
+    """Take what all workers told of a tuple's time (`told` float64[N], ns, negative: nothing)."""
+    count = 0
     for worker in backlogs.live:
         if told[worker] >= 0.0:
-            total += told[worker]
+            _take(backlogs, worker, told[worker])
             count += 1
     backlogs.known[0] = count
-    for worker in backlogs.live:
-        time = 1.0
-        if count > 0:
-            time = told[worker] if told[worker] >= 0.0 else total / count
-        backlogs.time_per_tuple[worker] = time
-        for row in range(backlogs.cost.shape[0]):
-            backlogs.cost[row, worker] = backlogs.left[row, worker] * time
-    for row in range(backlogs.floor.shape[0]):
-        backlogs.floor[row] = -1.0
+    if count < backlogs.live.shape[0]:
+        take_mean(backlogs, told)
 
 
 @njit(forceinline=True)

@@ -7,30 +7,35 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.base.budget import MOST_CELLS, fits
-from streamgroup.kernels.backlogs import take_times
+from streamgroup.kernels.backlogs import take_mean, take_time, take_times
 
 __all__ = ["Reports", "finished", "make_reports", "pass_time", "with_workers"]
 
 # A worker reports first after this many tuples, since a mean of few would say nothing.
 _FIRST = 50
 REPORT_BYTES = 16
+# Of `who`, `due` and `value`.
+_BYTES_ON_THE_WAY = 18
 
-# Columns of `tally`, of `queue`, and places in `wake`.
+# Columns of `tally`, and places in `queue` and in `wake`.
 _COUNT, _SUM, _SPOKE = range(3)
 _HEAD, _WAITING = range(2)
-_NEXT, _TIMER = range(2)
+_NEXT, _TIMER, _ANEW = range(3)
 
 
 class Reports(NamedTuple):
     """`tally` int64[N, 3]: tuples that a worker finished since its last report, their time in ns, whether it reported.
 
-    On the way are `queue` int64[N, 2] (first, number), `due` int64[N, q] and `value` float64[N, q], in a circle;
-    `told` float64[N] is what arrived last, -1.0 before. `wake` int64[2]: before the first there is nothing to do; the
-    second is the next timer, every `interval` ns. `messages` and `octets` int64[1] are running totals.
+    On the way are `who` uint16[N q], `value` float64[N q] and `due` int64[N q], in a circle in the order in which they
+    were made, which is that in which they are due; `queue` int64[2] is the place of the first and their number. `told`
+    float64[N] is what arrived last, -1.0 before. `wake` int64[3]: before the first there is nothing to do; the second
+    is the next timer, every `interval` ns; the third is 1 when the workers have changed since the last time. `messages`
+    and `octets` int64[1] are running totals.
     """
 
     tally: NDArray[np.int64]
     queue: NDArray[np.int64]
+    who: NDArray[np.uint16]
     due: NDArray[np.int64]
     value: NDArray[np.float64]
     told: NDArray[np.float64]
@@ -47,18 +52,19 @@ def make_reports(workers: int, sources: int, interval: int, delay: int) -> Repor
     # Made in the last `delay` ns: at most one for each timer, and the first.
     room = delay // interval + 3
     fits(
-        2 * workers * room,
+        -(-workers * room * _BYTES_ON_THE_WAY // 8),
         MOST_CELLS,
         f"{room} reports on the way at a time from each of {workers} workers",
         "raise interval, or lower --control-delay",
     )
     return Reports(
         tally=np.zeros((workers, 3), dtype=np.int64),
-        queue=np.zeros((workers, 2), dtype=np.int64),
-        due=np.zeros((workers, room), dtype=np.int64),
-        value=np.zeros((workers, room)),
+        queue=np.zeros(2, dtype=np.int64),
+        who=np.zeros(workers * room, dtype=np.uint16),
+        due=np.zeros(workers * room, dtype=np.int64),
+        value=np.zeros(workers * room),
         told=np.full(workers, -1.0),
-        wake=np.full(2, interval, dtype=np.int64),
+        wake=np.array([interval, interval, 0], dtype=np.int64),
         messages=np.zeros(1, dtype=np.int64),
         octets=np.zeros(1, dtype=np.int64),
         interval=interval,
@@ -70,19 +76,21 @@ def make_reports(workers: int, sources: int, interval: int, delay: int) -> Repor
 def with_workers(reports: Reports, workers: int) -> Reports:
     """Make room for `workers` ids; the sources look at what they know anew at the next tick."""
     new = max(0, workers - len(reports.told))
-    wake = reports.wake.copy()
-    wake[_NEXT] = 0
+    room = new * (len(reports.due) // len(reports.told))
+    wake, queue = reports.wake.copy(), reports.queue.copy()
+    wake[_NEXT], wake[_ANEW] = 0, 1
+    first, queue[_HEAD] = queue[_HEAD], 0
 
-    def longer(array: Any, fill: float = 0) -> Any:
-        more = np.full((new, *array.shape[1:]), fill, dtype=array.dtype)
-        return np.ascontiguousarray(np.concatenate([array, more]))
+    def longer(array: Any, more: int, fill: float = 0) -> Any:
+        return np.concatenate([array, np.full((more, *array.shape[1:]), fill, dtype=array.dtype)])
 
     return reports._replace(
-        tally=longer(reports.tally),
-        queue=longer(reports.queue),
-        due=longer(reports.due),
-        value=longer(reports.value),
-        told=longer(reports.told, -1.0),
+        tally=longer(reports.tally, new),
+        queue=queue,
+        who=longer(np.roll(reports.who, -first), room),
+        due=longer(np.roll(reports.due, -first), room),
+        value=longer(np.roll(reports.value, -first), room),
+        told=longer(reports.told, new, -1.0),
         wake=wake,
     )
 
@@ -90,10 +98,11 @@ def with_workers(reports: Reports, workers: int) -> Reports:
 @njit
 def _report(reports: Any, worker: Any, now: Any) -> None:
     tally, queue = reports.tally, reports.queue
-    place = (queue[worker, _HEAD] + queue[worker, _WAITING]) % reports.due.shape[1]
-    reports.due[worker, place] = now + reports.delay
-    reports.value[worker, place] = np.float64(tally[worker, _SUM]) / np.float64(tally[worker, _COUNT])
-    queue[worker, _WAITING] += 1
+    place = (queue[_HEAD] + queue[_WAITING]) % reports.due.shape[0]
+    reports.who[place] = worker
+    reports.due[place] = now + reports.delay
+    reports.value[place] = np.float64(tally[worker, _SUM]) / np.float64(tally[worker, _COUNT])
+    queue[_WAITING] += 1
     tally[worker, _COUNT] = 0
     tally[worker, _SUM] = 0
     tally[worker, _SPOKE] = 1
@@ -114,26 +123,24 @@ def finished(reports: Any, worker: Any, took: Any, now: Any) -> None:
 
 
 @njit
-def _deliver(reports: Any, now: Any) -> Any:
-    """Let what is due arrive; give when the next is due."""
-    queue, room = reports.queue, reports.due.shape[1]
-    following = np.int64(1) << 62
-    for worker in range(queue.shape[0]):
-        while queue[worker, _WAITING] > 0:
-            place = queue[worker, _HEAD]
-            if reports.due[worker, place] > now:
-                following = min(following, reports.due[worker, place])
-                break
-            reports.told[worker] = reports.value[worker, place]
-            queue[worker, _HEAD] = (place + 1) % room
-            queue[worker, _WAITING] -= 1
-    return following
+def _deliver(reports: Any, backlogs: Any, now: Any) -> Any:
+    """Let what is due arrive; tell whether any of it is from a live worker."""
+    queue, heard = reports.queue, False
+    while queue[_WAITING] > 0:
+        place = queue[_HEAD]
+        if reports.due[place] > now:
+            break
+        if take_time(backlogs, reports.told, np.int64(reports.who[place]), reports.value[place]):
+            heard = True
+        queue[_HEAD] = (place + 1) % reports.due.shape[0]
+        queue[_WAITING] -= 1
+    return heard
 
 
 @njit
 def _wake_up(reports: Any, backlogs: Any, now: Any) -> None:
-    wake, tally = reports.wake, reports.tally
-    following = _deliver(reports, now)
+    wake, tally, queue = reports.wake, reports.tally, reports.queue
+    heard = _deliver(reports, backlogs, now)
     if wake[_TIMER] <= now:
         # Of several timers that were missed while nothing happened, the last one counts.
         instant = now - now % reports.interval
@@ -141,9 +148,13 @@ def _wake_up(reports: Any, backlogs: Any, now: Any) -> None:
         for worker in range(tally.shape[0]):
             if tally[worker, _SPOKE] != 0 and tally[worker, _COUNT] > 0:
                 _report(reports, worker, instant)
-        following = _deliver(reports, now)
-    wake[_NEXT] = min(wake[_TIMER], following)
-    take_times(backlogs, reports.told)
+        heard |= _deliver(reports, backlogs, now)
+    wake[_NEXT] = min(wake[_TIMER], reports.due[queue[_HEAD]]) if queue[_WAITING] > 0 else wake[_TIMER]
+    if wake[_ANEW] != 0:
+        wake[_ANEW] = 0
+        take_times(backlogs, reports.told)
+    elif heard and backlogs.known[0] < backlogs.live.shape[0]:
+        take_mean(backlogs, reports.told)
 
 
 @njit(forceinline=True)

@@ -51,5 +51,5 @@ def test_tables_take_what_is_counted(capacity: int) -> None:
 
 
 def test_the_most_workers_have_room_with_the_defaults() -> None:
-    assert MOST_CELLS >= 7 * 65536 * 4 * 54
+    assert posg._NUMBERS * MOST_WORKERS * 4 * 54 <= MOST_CELLS
     assert space_saving.cells_taken(5, 2 * 5 * MOST_WORKERS) <= MOST_CELLS
