@@ -111,7 +111,8 @@ class DChoices(NamedTuple):
         """Keep what was counted; d is cut to the number of workers until it is computed anew."""
         return self._replace(
             **moved(self, change, context),
-            d=np.minimum(self.d, context.workers),
+            # After a time with one worker, a hot key has no fewer choices than another.
+            d=np.clip(self.d, min(2, context.workers), context.workers),
             powers=make_powers(context.workers),
         )
 

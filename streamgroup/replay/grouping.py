@@ -18,6 +18,9 @@ __all__ = ["RunningGrouping"]
 
 I64 = NDArray[np.int64]
 
+# Fields of a state that the loop or the metrics read.
+_TOLD = ("choices", "control_messages", "control_bytes", "detector_entries", "room", "state_entries")
+
 
 class RunningGrouping:
     """A grouping's state and what it reports.
@@ -32,8 +35,10 @@ class RunningGrouping:
         self.selection = selection
         self._context = context
         self._interpreted = interpreted
+        first = context(live)
+        self._sources = first.sources
         with self.blamed("start() failed"):
-            state = selection.module.start(selection.params, context(live))
+            state = selection.module.start(selection.params, first)
         check_shape(state, selection.name)
         if changes and not callable(getattr(type(state), "workers_changed", None)):
             raise UsageError(
@@ -48,6 +53,7 @@ class RunningGrouping:
     def _take(self, state: Any) -> None:
         self.state = state
         self.hooks = Interpreted(state) if self._interpreted else state
+        self._check_told(state)
         entries = getattr(state, "state_entries", None)
         self.entries: I64 | None = entries if isinstance(entries, np.ndarray) else None
         if isinstance(entries, int):
@@ -55,6 +61,21 @@ class RunningGrouping:
         self.choices: I64 | None = getattr(state, "choices", None)
         self.detector: I64 | None = getattr(state, "detector_entries", None)
         self.room: I64 | None = self._told("room", None)
+
+    def _check_told(self, state: Any) -> None:
+        """Refuse what compiled code would read past its end, or as something else than it is."""
+        for name in _TOLD:
+            value = getattr(state, name, None)
+            most = self._sources if name == "state_entries" else 1
+            if value is None or (name == "state_entries" and isinstance(value, int) and value >= 0):
+                continue
+            if isinstance(value, np.ndarray) and value.dtype == np.int64 and value.shape == (most,):
+                continue
+            wanted = "int64[sources], or an int that is not negative" if name == "state_entries" else "int64[1]"
+            raise UsageError(f"{self.selection.name}: the field {name} of its state must be {wanted}")
+        size = getattr(state, "state_entry_bytes", 0)
+        if not isinstance(size, int) or size < 0:
+            raise UsageError(f"{self.selection.name}: the field state_entry_bytes must be an int that is not negative")
 
     def _told(self, name: str, default: Any) -> Any:
         """Give what the state tells in a field, or else its detector in one of its own."""

@@ -133,7 +133,8 @@ class DChoices(HeadGrouping):
 
     def workers_changed(self, change: WorkersChange) -> None:
         super().workers_changed(change)
-        self.d = [min(d, len(self.live)) for d in self.d]
+        n = len(self.live)
+        self.d = [max(min(2, n), min(d, n)) for d in self.d]
 
 
 class WChoices(HeadGrouping):
