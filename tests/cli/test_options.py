@@ -103,7 +103,7 @@ def test_a_bad_variable_is_named(invoke, trace) -> None:
     ("words", "found"),
     [
         ("streamgroup rep", "replay"),
-        ("streamgroup replay x -g gr", "greedy_d"),
+        ("streamgroup replay x -g gr", "greedy_d\ngreedy_freq"),
         ("streamgroup groupings k", "kg"),
         ("streamgroup ingest wiki", "wikibench"),
         ("streamgroup synth z", "zipf"),

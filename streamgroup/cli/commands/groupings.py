@@ -11,9 +11,6 @@ from streamgroup.cli import sources
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.families import GROUPINGS, complete_grouping
-from streamgroup.groupings.detectors.protocol import DETECTORS
-from streamgroup.groupings.protocol import Described
-from streamgroup.replay.selection import parameters as parameters_of
 
 __all__ = ["Options", "run"]
 
@@ -34,6 +31,9 @@ def run(console: Console, options: Options) -> None:
         names = discover.names(GROUPINGS)
         console.rows([{"grouping": name, "about": sources.summary(f"{GROUPINGS}.{name}")} for name in names])
         return
+    # Not before they are needed: `--help` imports nothing heavy.
+    from streamgroup.replay.selection import parameters as parameters_of
+
     module = discover.load(GROUPINGS, options.name, "grouping")
     kind = parameters_of(module, {})
     parameters = [_parameter(name, field) for name, field in kind.model_fields.items()]
@@ -61,6 +61,9 @@ def _about(module: Any) -> str:
 
 def _choices(name: str, field: Any) -> str | None:
     """Name what a parameter may be, where it is one of a few words, a share or a time."""
+    from streamgroup.groupings.detectors.protocol import DETECTORS
+    from streamgroup.groupings.protocol import Described
+
     if name == "detector":
         return ", ".join(discover.names(DETECTORS))
     if field.annotation is bool:
