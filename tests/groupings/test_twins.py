@@ -3,6 +3,7 @@
 import gzip
 import itertools
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -161,8 +162,17 @@ def test_every_grouping_is_compared() -> None:
     assert sorted(VARIANTS) == family()
 
 
-@pytest.mark.parametrize("text", CASES)
-@pytest.mark.parametrize(("kind", "sources"), [("random", 1), ("evolving", 3), ("real", 2)])
+def streams() -> Iterator[Any]:
+    """Every case over an evolving stream; over others the first of each grouping, and the rest among the slow tests."""
+    for name, texts in VARIANTS.items():
+        for place, parameters in enumerate(texts):
+            text = f"{name}:{parameters}" if parameters else name
+            for kind, sources in (("random", 1), ("evolving", 3), ("real", 2)):
+                marks = () if place == 0 or kind == "evolving" else (pytest.mark.slow,)
+                yield pytest.param(text, kind, sources, marks=marks)
+
+
+@pytest.mark.parametrize(("text", "kind", "sources"), [*streams()])
 def test_the_same_choices_as_the_twin(text: str, kind: str, sources: int, tmp_path: Path) -> None:
     agree(stream(kind, 1500), options(text, sources=sources), tmp_path)
 
