@@ -328,7 +328,12 @@ def test_interrupt_leaves_nothing(tmp_path: Path) -> None:
                 break
         time.sleep(1)
         process.send_signal(number)
-        _, errors = process.communicate(timeout=60)
+        try:
+            _, errors = process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            # The bridge to the JVM can swallow one that comes while it closes a socket; one asks again then.
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=60)
         assert (process.returncode, errors) == (130, "")
         assert not place.exists()
         assert list(temporary.iterdir()) == []
