@@ -53,9 +53,9 @@ class Params(GroupingParams):
         description="fill: free places of the next space first, then swaps; literal: swaps alone, equals too (alg. 3)",
     )
 
-    def doubts(self, workers: int, keys: int) -> list[str]:
+    def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """The Old space is small if there are many more keys than expected."""
-        del workers
+        del workers, sources
         if keys <= 100 * self.expected_keys:
             return []
         places = self.expected_keys // 10

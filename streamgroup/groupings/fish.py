@@ -90,7 +90,7 @@ class Params(GroupingParams):
         """A cold key has two."""
         return min(2, workers)
 
-    def doubts(self, workers: int, keys: int) -> list[str]:
+    def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """A table that is too small evicts hot keys."""
         least = ceil(1 / share_of(self.theta, workers))
         if self.capacity >= min(least, keys):

@@ -96,6 +96,16 @@ class Params(GroupingParams):
         """Any key may go to any worker."""
         return workers
 
+    def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
+        """Each new sketch makes every source place a tuple on each worker, from the lowest id on."""
+        doubts = super().doubts(workers, sources, keys)
+        if 2 * self.batch < workers * sources:
+            doubts.append(
+                f"batch={self.batch}: sketches may come faster than {sources} sources place a tuple on each of "
+                f"{workers} workers, which each sketch makes them begin anew, so that low ids get more; raise batch"
+            )
+        return doubts
+
     def needs_every_delivery(self) -> bool:
         """A marker is found by counting the tuples that were sent and those executed."""
         return True

@@ -103,9 +103,9 @@ class GroupingParams(BaseModel):
         """Tell whether the grouping counts on every tuple that it sends being served, so that none may be dropped."""
         return False
 
-    def doubts(self, workers: int, keys: int) -> list[str]:
+    def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """Say in one line each what makes these parameters questionable for so many workers and keys."""
-        del workers, keys
+        del workers, sources, keys
         return []
 
 

@@ -64,10 +64,7 @@ class HeadRoundRobin(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "HeadRoundRobin":
         """Keep what was counted; pointers go on modulo the number of workers."""
-        return self._replace(
-            **moved(self, change, context),
-            pointer=self.pointer % context.workers,
-        )
+        return self._replace(**moved(self, change, context), pointer=self.pointer % context.workers)
 
 
 def start(params: Params, context: Context) -> HeadRoundRobin:

@@ -58,6 +58,4 @@ class WChoices(NamedTuple):
 
 def start(params: Params, context: Context) -> WChoices:
     """No key has been seen, nothing has been sent."""
-    return WChoices(
-        **begun(params, context),
-    )
+    return WChoices(**begun(params, context))

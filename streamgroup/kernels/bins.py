@@ -9,11 +9,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.kernels import picks
+
 __all__ = ["BUSY", "IDLE", "Owners", "bins_of", "find_bin", "give", "leave", "make_owners", "signal", "widened"]
 
-_M1 = np.uint64(0xBF58476D1CE4E5B9)
-_M2 = np.uint64(0x94D049BB133111EB)
-_30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
 # Columns of `hash`: where a key's probes start, and their step. Columns of `memory`: key, bound, the probe that hit.
 _START, _STEP = 0, 1
 _KEY, _BOUND, _PROBE = range(3)
@@ -38,14 +37,6 @@ def _least(load: Any, source: Any) -> Any:
 
 
 @njit(forceinline=True)
-def _spot(x: Any, bins: Any) -> Any:
-    z = (x ^ (x >> _30)) * _M1
-    z = (z ^ (z >> _27)) * _M2
-    z = z ^ (z >> _31)
-    return ((z >> _32) * np.uint64(bins)) >> _32
-
-
-@njit(forceinline=True)
 def find_bin(load: Any, memory: Any, hashes: Any, source: Any, key: Any, bound: Any) -> Any:
     """Give the first bin with a load below `bound` (an integer) among as many probes as there are bins, else the least.
 
@@ -54,7 +45,7 @@ def find_bin(load: Any, memory: Any, hashes: Any, source: Any, key: Any, bound: 
     key that had to probe many bins goes on from the one it found last.
     """
     row, place = np.uint64(source), np.uint64(key)
-    spot = _spot(hashes[place, _START] + hashes[place, _STEP], load.shape[1])
+    spot = picks.place(hashes[place, _START] + hashes[place, _STEP], load.shape[1])
     if load[row, spot] < bound:
         return np.int64(spot)
     return _search(load, memory, row, key, bound, hashes[place, _START], hashes[place, _STEP])
@@ -71,7 +62,7 @@ def _search(load: Any, memory: Any, row: Any, key: Any, bound: Any, start: Any, 
     x = start + np.uint64(probe) * step
     spot = np.uint64(0)
     while probe <= bins:
-        spot = _spot(x, bins)
+        spot = picks.place(x, bins)
         if load[row, spot] < bound:
             break
         probe += 1

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["Powers", "choices_needed", "make_powers", "power"]
+__all__ = ["Powers", "choices_needed", "has_room", "make_powers", "power"]
 
 F64 = NDArray[np.float64]
 _MOST = 1 << 20
@@ -54,6 +54,12 @@ def _left(powers: Any, q: Any, k: Any) -> Any:
     return powers.left[k] if k < powers.left.shape[0] else power(q, k)
 
 
+@njit(forceinline=True)
+def has_room(x: Any, load: Any, n: Any, eps: Any, plain: Any) -> Any:
+    """Tell whether the share x of n workers is sent no more than its share of the tuples and eps (001, equation 3)."""
+    return load <= ((x * n) * (1.0 / n) + eps if plain else (x * n) * (1.0 / n + eps))
+
+
 @njit
 def choices_needed(
     estimates: Any, hot: Any, total: Any, workers: Any, eps: Any, powers: Any, every: Any, rounded: Any, plain: Any
@@ -89,9 +95,7 @@ def choices_needed(
             inside = min(1.0, np.float64(before) / m)
             outside = np.float64(in_all - before) / m
             reach = powers.first[d] if h == 1 else power(x, d)
-            load = inside + reach * outside + (x * x) * tail
-            room = (x * n) * (1.0 / n) + eps if plain else (x * n) * (1.0 / n + eps)
-            if load > room:
+            if not has_room(x, inside + reach * outside + (x * x) * tail, n, eps, plain):
                 fits = False
                 break
             if h >= hot:

@@ -5,7 +5,15 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["draw_below", "least_loaded", "least_of_candidates", "less_loaded", "send_to_less_loaded"]
+__all__ = [
+    "draw_below",
+    "least_loaded",
+    "least_of_candidates",
+    "less_loaded",
+    "mixed",
+    "place",
+    "send_to_less_loaded",
+]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -14,22 +22,23 @@ _30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
 
 
 @njit(forceinline=True)
-def draw_below(stream: Any, index: Any, n: Any) -> Any:
-    """Draw an integer in 0..n-1: the word at place `index` of a stream of draws (`draws.words`), scaled to n < 2^32."""
-    x = stream + np.uint64(index + 1) * _GOLDEN
-    x = (x ^ (x >> _30)) * _M1
-    x = (x ^ (x >> _27)) * _M2
-    x = x ^ (x >> _31)
-    return np.int64(((x >> _32) * np.uint64(n)) >> _32)
+def mixed(word: Any) -> Any:
+    """Scramble a 64-bit word: `hashing.mix64`, compiled."""
+    word = (word ^ (word >> _30)) * _M1
+    word = (word ^ (word >> _27)) * _M2
+    return word ^ (word >> _31)
 
 
 @njit(forceinline=True)
-def _candidate(word: Any, n: Any) -> Any:
-    """Map a word to 0..n-1 as `hashing.candidate` does; the word is h1 + j (h2 | 1) + seed."""
-    x = (word ^ (word >> _30)) * _M1
-    x = (x ^ (x >> _27)) * _M2
-    x = x ^ (x >> _31)
-    return np.int64(((x >> _32) * np.uint64(n)) >> _32)
+def place(word: Any, n: Any) -> Any:
+    """Scramble a word and map it to 0..n-1, n < 2^32: `hashing.place` of `hashing.mix64`, compiled."""
+    return ((mixed(word) >> _32) * np.uint64(n)) >> _32
+
+
+@njit(forceinline=True)
+def draw_below(stream: Any, index: Any, n: Any) -> Any:
+    """Draw an integer in 0..n-1: the word at place `index` of a stream of draws (`draws.words`), scaled to n < 2^32."""
+    return np.int64(place(stream + np.uint64(index + 1) * _GOLDEN, n))
 
 
 @njit
@@ -46,7 +55,7 @@ def least_of_candidates(hashes: Any, key: Any, d: Any, live: Any, load: Any, sou
     least = np.int64(9223372036854775807)
     for _ in range(d):
         word += step
-        worker = live[np.uint64(_candidate(word, n))]
+        worker = live[place(word, n)]
         value = load[row, np.uint64(worker)]
         if value < least:
             best, least = worker, value

@@ -10,14 +10,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.kernels import picks
 from streamgroup.kernels.ring import walk
 
 __all__ = ["Shortlists", "make_shortlists", "place_of", "row_of"]
 
 # Bytes that kept lists may take.
 _MOST_BYTES = 64 << 20
-_M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_27, _30, _31, _32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 
 
 class Shortlists(NamedTuple):
@@ -85,10 +84,7 @@ def _list_anew(shortlists: Any, place: Any, row: Any, d: Any) -> None:
         word, step = shortlists.words[place, 0], shortlists.words[place, 1]
         for j in range(d):
             word += step
-            x = (word ^ (word >> _30)) * _M1
-            x = (x ^ (x >> _27)) * _M2
-            x = x ^ (x >> _31)
-            lists[row, j] = live[((x >> _32) * np.uint64(live.shape[0])) >> _32]
+            lists[row, j] = live[picks.place(word, live.shape[0])]
     kept[row, 0] = place
     kept[row, 1] = d
 

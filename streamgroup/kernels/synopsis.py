@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.kernels import picks
 from streamgroup.kernels.bloom import add, has, remove
 from streamgroup.kernels.messages import next_due, pop, push
 
@@ -29,9 +30,7 @@ __all__ = [
 KEY_BYTES = 16
 _LEAVES, _COMES = 0, 1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_M1 = np.uint64(0xBF58476D1CE4E5B9)
-_M2 = np.uint64(0x94D049BB133111EB)
-_1, _11, _30, _27, _31, _32 = (np.uint64(bits) for bits in (1, 11, 30, 27, 31, 32))
+_1, _11 = np.uint64(1), np.uint64(11)
 
 
 class Synopsis(NamedTuple):
@@ -80,13 +79,6 @@ def doubled(synopsis: Synopsis) -> Synopsis:
 
 
 @njit(forceinline=True)
-def _mixed(x: Any) -> Any:
-    x = (x ^ (x >> _30)) * _M1
-    x = (x ^ (x >> _27)) * _M2
-    return x ^ (x >> _31)
-
-
-@njit(forceinline=True)
 def toss(coins: Any, source: Any, shortest: Any, longest: Any) -> Any:
     """Toss a coin until the first tail, at most `longest` <= 64 times: count the heads, -1 if under `shortest` < 64.
 
@@ -95,7 +87,7 @@ def toss(coins: Any, source: Any, shortest: Any, longest: Any) -> Any:
     """
     x = coins[np.uint64(source)] + _GOLDEN
     coins[np.uint64(source)] = x
-    word = _mixed(x)
+    word = picks.mixed(x)
     if word & ((_1 << np.uint64(shortest)) - _1) != 0:
         return np.int64(-1)
     length = np.int64(shortest)
@@ -159,7 +151,7 @@ def decline(synopsis: Any, chance: Any) -> Any:
     empty = size
     for place in range(size):
         x += _GOLDEN
-        if _mixed(x) >> _11 < limit:
+        if picks.mixed(x) >> _11 < limit:
             bits = synopsis.bits[place] >> _1
             synopsis.bits[place] = bits
             if bits == 0:
@@ -177,12 +169,12 @@ def decline_exactly(synopsis: Any, share: Any) -> Any:
     size = synopsis.size[0]
     x = synopsis.draw[0] + _GOLDEN
     wanted = np.int64(share * size)
-    if np.float64(_mixed(x) >> _11) * 2.0**-53 < share * size - wanted:
+    if np.float64(picks.mixed(x) >> _11) * 2.0**-53 < share * size - wanted:
         wanted += 1
     empty = size
     for place in range(size):
         x += _GOLDEN
-        if np.int64(((_mixed(x) >> _32) * np.uint64(size - place)) >> _32) < wanted:
+        if np.int64(picks.place(x, size - place)) < wanted:
             wanted -= 1
             bits = synopsis.bits[place] >> _1
             synopsis.bits[place] = bits

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from streamgroup.kernels.decayed_space_saving import BEFORE, LARGEST_CAPACITY, SIZE, STEP, TOP, TOTAL, WIDTH
-from streamgroup.kernels.optimal_choices import power
+from streamgroup.kernels.optimal_choices import has_room, power
 
 __all__ = ["average_width", "chk_width", "denominator", "halvings", "is_hot", "optimal_width", "sort_hot"]
 
@@ -113,7 +113,7 @@ def optimal_width(hot: Any, size: Any, whole: Any, workers: Any, eps: Any) -> An
             part = hot[0] if h == 1 else total
             x = 1.0 - power(q, h * d)
             left = min(part / whole, 1.0) + power(x, d) * ((total - part) / whole) + (x * x) * tail
-            holds = holds and left <= (x * workers) * (1.0 / workers + eps)
+            holds = holds and has_room(x, left, workers, eps, False)
         if holds:
             break
         d += 1

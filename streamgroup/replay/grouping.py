@@ -53,7 +53,7 @@ class RunningGrouping:
     def _take(self, state: Any) -> None:
         self.state = state
         self.hooks = Interpreted(state) if self._interpreted else state
-        self._check_told(state)
+        self._check_told()
         entries = getattr(state, "state_entries", None)
         self.entries: I64 | None = entries if isinstance(entries, np.ndarray) else None
         if isinstance(entries, int):
@@ -62,10 +62,10 @@ class RunningGrouping:
         self.detector: I64 | None = getattr(state, "detector_entries", None)
         self.room: I64 | None = self._told("room", None)
 
-    def _check_told(self, state: Any) -> None:
+    def _check_told(self) -> None:
         """Refuse what compiled code would read past its end, or as something else than it is."""
         for name in _TOLD:
-            value = getattr(state, name, None)
+            value = self._told(name, None)
             most = self._sources if name == "state_entries" else 1
             if value is None or (name == "state_entries" and isinstance(value, int) and value >= 0):
                 continue
@@ -73,7 +73,7 @@ class RunningGrouping:
                 continue
             wanted = "int64[sources], or an int that is not negative" if name == "state_entries" else "int64[1]"
             raise UsageError(f"{self.selection.name}: the field {name} of its state must be {wanted}")
-        size = getattr(state, "state_entry_bytes", 0)
+        size = self._told("state_entry_bytes", 0)
         if not isinstance(size, int) or size < 0:
             raise UsageError(f"{self.selection.name}: the field state_entry_bytes must be an int that is not negative")
 
@@ -113,8 +113,7 @@ class RunningGrouping:
                 )
 
     def _replace(self, state: Any, by: str) -> None:
-        """Go on with a state that a hook returned."""
-        check_shape(state, self.selection.name)
+        """Go on with a state that a hook returned; of the same class it has the same shape."""
         if type(state) is not type(self.state):
             raise RunError(
                 f"{self.selection.name}: {by} gave a {type(state).__name__}, not a {type(self.state).__name__}",

@@ -152,8 +152,8 @@ def test_parameters_tell_what_they_mean() -> None:
     assert select("fish:theta=1/(4n),d_min=02").text == "fish"
     assert params.hot_share(8) == pytest.approx(1 / 32)
     assert (params.cold_choices(1), params.cold_choices(5), params.choices_per_key(5)) == (1, 2, None)
-    assert params.doubts(64, 10**6) == []
-    assert "1/theta = 4096" in params.doubts(1024, 10**6)[0]
+    assert params.doubts(64, 5, 10**6) == []
+    assert "1/theta = 4096" in params.doubts(1024, 5, 10**6)[0]
 
 
 @pytest.mark.parametrize("live", [[0], [0, 1, 2, 3, 4], [2, 5, 9]])

@@ -14,6 +14,7 @@ from streamgroup.kernels.tournament import set_leaf
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
+from streamgroup.replay.selection import select
 from streamgroup.study.estimate import dry_run
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.crew import changed, started
@@ -363,3 +364,9 @@ def test_it_is_refused_where_tuples_are_dropped(tmp_path: Path) -> None:
         assert error.value.hint == "use --when-full block"
     dry_run(path, ReplayOptions("posg", workers=2, queue_capacity=5, when_full="block"))
     dry_run(path, ReplayOptions("sg", workers=2, queue_capacity=5, when_full="drop"))
+
+
+def test_a_batch_that_is_too_small_is_told() -> None:
+    assert select("posg").params.doubts(64, 5, 1000) == []
+    assert "raise batch" in select("posg:batch=64").params.doubts(64, 5, 1000)[0]
+    assert select("posg:batch=64").params.doubts(10, 5, 1000) == []

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgroup.base.errors import UsageError
+from streamgroup.base.errors import RunError, UsageError
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.traces.trace import Trace, open_trace
@@ -60,3 +60,11 @@ def test_what_is_right_is_taken(trace: Trace, tmp_path: Path, name: str, value: 
     file = tmp_path / "mine.py"
     file.write_text(FILE.format(name=name, value=value))
     replay(trace, ReplayOptions(grouping=str(file), workers=2, sources=3), interpreted=True)
+
+
+def test_a_hook_that_returns_no_state_is_named(trace: Trace, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    text = FILE.format(name="room", value="np.zeros(1, np.int64)")
+    file.write_text(text.replace("return self\n", "return None\n"))
+    with pytest.raises(RunError, match=r"grown\(\) gave a NoneType, not a First"):
+        replay(trace, ReplayOptions(grouping=str(file), workers=2), interpreted=True)

@@ -56,10 +56,10 @@ class Params(GroupingParams):
         """Give how many keys each source counts."""
         return self.capacity or min(ceil(2 / share_of(self.theta, workers)), 1 << 24)
 
-    def doubts(self, workers: int, keys: int) -> list[str]:
+    def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """A table that is too small takes cold keys for hot."""
         least, places = ceil(1 / share_of(self.theta, workers)), self.places(workers)
-        doubts = super().doubts(workers, keys)
+        doubts = super().doubts(workers, sources, keys)
         if self.replacement and places < min(least, keys):
             doubts.append(
                 f"capacity={places} is under 1/theta = {least}, so that any key just counted can pass for hot"
