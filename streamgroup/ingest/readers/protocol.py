@@ -35,9 +35,9 @@ class Split(NamedTuple):
 class Layout(NamedTuple):
     """What was found at the start of one input: its columns and how its times are written.
 
-    `time`, `key`, `cost`, `value` are 0-based column numbers (-1: none). `width` is the number of fields of a
-    row (0: any). `header` is the physical line of the header (0: none). `inferred` tells people what was not
-    asked for.
+    `time`, `key`, `cost`, `value`, `weight` are 0-based column numbers (-1: none). `width` is the number of
+    fields of a row (0: any). `header` is the physical line of the header (0: none). `inferred` tells people what
+    was not asked for. `extra` is what the reader found in the path or the head and wants to see again.
     """
 
     names: tuple[str, ...]
@@ -45,12 +45,14 @@ class Layout(NamedTuple):
     key: int
     cost: int = -1
     value: int = -1
+    weight: int = -1
     width: int = 0
     header: int = 0
     delimiter: bytes = b","
     blank_after: bool = False
     time_format: TimeFormat | None = None
     inferred: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
 
 
 class Reject(NamedTuple):
@@ -66,8 +68,9 @@ class Parsed(NamedTuple):
 
     `rows` counts all records of the stretch (rejected and filtered ones too), `lines` its physical lines,
     `consumed` its bytes. `line` holds the physical line of each entry, counted from 1 at the start of the
-    stretch. `time` is binary texts or an arrow timestamp; `key` binary with nulls; the others texts or
-    numbers. `text(i)` gives entry i as it was written.
+    stretch. `time` is binary texts or an arrow timestamp; `key` binary with nulls, or lists of them: a tuple for
+    each; the others texts or numbers, `cost` lists of them where each key of a list has its own. `repeat`
+    int64[entries] says how many tuples each row makes, one if None. `text(i)` gives entry i as it was written.
     """
 
     rows: int
@@ -81,6 +84,8 @@ class Parsed(NamedTuple):
     text: Callable[[int], bytes]
     rejects: list[Reject]
     filtered: dict[str, int]
+    weight: pa.Array | None = None
+    repeat: NDArray[np.int64] | None = None
 
 
 class Defaults(NamedTuple):
@@ -89,6 +94,8 @@ class Defaults(NamedTuple):
     time: tuple[str, ...]
     key: tuple[str, ...]
     cost: tuple[str, ...] = ()
+    value: tuple[str, ...] = ()
+    weight: tuple[str, ...] = ()
 
 
 class NoOptions(BaseModel):
