@@ -14,16 +14,23 @@ __all__ = ["Chunk", "Generator", "Stream"]
 
 
 class Chunk(NamedTuple):
-    """A stretch of a stream: timestamps in us and the labels of the keys (0 to labels - 1)."""
+    """A stretch of a stream, arrays of one length: timestamps in us, the labels of the keys (0 to labels - 1).
+
+    What else the tuples carry is there in all chunks of a stream or in none: cost in us, value, weight.
+    """
 
     timestamp: NDArray[np.int64]
     label: NDArray[np.int64]
+    cost: NDArray[np.float32] | None = None
+    value: NDArray[np.float64] | None = None
+    weight: NDArray[np.float64] | None = None
 
 
 class Stream(NamedTuple):
     """A synthetic stream: its length, how many keys it may have, and two functions.
 
-    `chunk(first, rows)` makes the tuples first, ..., first + rows - 1 (rows up to 2^20), always the same.
+    `chunk(first, rows)` makes the tuples first, ..., first + rows - 1 (rows up to 2^20). A tuple depends on the
+    parameters and its place alone, so pieces can be made anywhere, in any order.
     `key(label)` gives the bytes of a key.
     """
 
