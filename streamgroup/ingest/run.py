@@ -1,11 +1,7 @@
 """The ingest: read -> contract -> order -> encode -> write, once, for every reader."""
 
-import contextlib
 import shutil
-import signal
-import threading
 from collections import Counter
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -22,7 +18,7 @@ from streamgroup.ingest.options import IngestOptions, parse_max_rejects
 from streamgroup.ingest.read import SplitStats, digest_file, make_reader, read_split
 from streamgroup.ingest.readers.protocol import Reader, Split
 from streamgroup.ingest.segments import Scratch
-from streamgroup.ingest.session import Progress, Session, Silent, find_java, open_session
+from streamgroup.ingest.session import Progress, Session, Silent, find_java, open_session, terminable
 from streamgroup.ingest.tasks import groups, run_all
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import iterate_keys
@@ -75,7 +71,7 @@ def ingest(options: IngestOptions, progress: Progress | None = None, session: Se
     """
     progress = progress or Silent()
     with (
-        _terminable(),
+        terminable(),
         staged_directory(options.output, overwrite=options.overwrite, marker=schema.MANIFEST) as out,
     ):
         plan = _plan(options)
@@ -85,23 +81,6 @@ def ingest(options: IngestOptions, progress: Progress | None = None, session: Se
         progress.start(1, "starting Spark")
         with open_session(options.master, memory=options.driver_memory, conf=options.spark_conf) as opened:
             return _run(plan, out, progress, opened)
-
-
-@contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM unwind as an interrupt does, so that nothing is left behind."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: Any) -> None:  # noqa: ARG001 (the shape of a handler)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _plan(options: IngestOptions) -> _Plan:

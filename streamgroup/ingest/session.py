@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from streamgroup.base.errors import EnvironmentFault, RunError, StreamgroupError
 from streamgroup.base.staging import owner_is_alive, owner_tag
 from streamgroup.ingest import faults
 
-__all__ = ["Progress", "Session", "Silent", "find_java", "open_session"]
+__all__ = ["Progress", "Session", "Silent", "find_java", "open_session", "terminable"]
 
 T = TypeVar("T")
 
@@ -50,8 +51,8 @@ rootLogger.appenderRef.console.ref = console
 class Progress(Protocol):
     """Whoever wants to know how far a run is: steps one after the other, each of a number of tasks."""
 
-    def start(self, total: int, text: str) -> None:
-        """Begin a step of `total` tasks; it ends where the next one begins."""
+    def start(self, total: int | None, text: str) -> None:
+        """Begin a step of `total` tasks (None: nobody knows); it ends where the next one begins."""
 
     def advance(self, done: int) -> None:
         """Count `done` more tasks as finished."""
@@ -60,11 +61,28 @@ class Progress(Protocol):
 class Silent:
     """Progress that nobody looks at."""
 
-    def start(self, total: int, text: str) -> None:
+    def start(self, total: int | None, text: str) -> None:
         """Begin a step."""
 
     def advance(self, done: int) -> None:
         """Count tasks."""
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM unwind as an interrupt does, so that nothing is left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:  # noqa: ARG001 (the shape of a handler)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def find_java() -> tuple[str, int]:
