@@ -1,0 +1,75 @@
+"""When the tuples of a synthetic stream come, and the parameters that all generators have."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, model_validator
+
+__all__ = ["Arrivals", "ZipfArrivals", "arrival_times"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST = 2**63 - 1
+
+
+class Arrivals(BaseModel):
+    """The parameters of every generator: how many tuples, when they come, and the seed of all draws."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tuples: int = Field(default=1_000_000, ge=1, le=10**12, description="number of tuples (m)")
+    rate: Decimal = Field(
+        default=Decimal(10_000),
+        gt=0,
+        le=10**9,
+        decimal_places=6,
+        description="tuples a second, at most 6 decimals",
+    )
+    start: int = Field(
+        default=0,
+        ge=-(2**63),
+        le=_LAST,
+        description="time of the first tuple: us since 1970 (UTC), or an ISO 8601 text",
+    )
+    seed: int = Field(default=0, ge=0, le=_LAST, description="seed of all draws")
+
+    @field_validator("start", mode="before")
+    @classmethod
+    def _moment(cls, value: Any) -> Any:
+        if not isinstance(value, str) or value.strip().lstrip("+-").isdigit():
+            return value
+        moment = datetime.fromisoformat(value.strip())
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return (moment - _EPOCH) // timedelta(microseconds=1)
+
+    @field_serializer("rate")
+    def _number(self, rate: Decimal) -> int | float:
+        return int(rate) if rate == int(rate) else float(rate)
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Arrivals":
+        if self.start + (self.tuples - 1) * 1_000_000 / Fraction(self.rate) > _LAST:
+            raise ValueError("the last tuple's time does not fit into 64 bits; raise the rate or take fewer tuples")
+        return self
+
+
+class ZipfArrivals(Arrivals):
+    """The same for streams whose keys come by a Zipf law."""
+
+    keys: int = Field(default=10_000, ge=1, le=10**8, description="number of keys that may come (K)")
+    exponent: float = Field(default=1.2, ge=0, le=3, description="skew: 0 is uniform (z)")
+
+
+def arrival_times(params: Arrivals, first: int, rows: int) -> NDArray[np.int64]:
+    """Give the times in us of the tuples first, ..., first + rows - 1 (rows up to 2^20).
+
+    Tuple i comes at start + floor(i * 10^6 / rate), exactly.
+    """
+    rate = Fraction(params.rate)
+    # 2^20 * 10^6 * 10^6 (six decimals) stays below 2^63; the part that may not is a Python integer.
+    step = 1_000_000 * rate.denominator
+    whole, rest = divmod(first * step, rate.numerator)
+    return (np.arange(rows, dtype=np.int64) * step + rest) // rate.numerator + (params.start + whole)
