@@ -98,17 +98,39 @@ def block_digest(columns: Columns) -> bytes:
     return digest.digest()
 
 
-def fingerprint(block_digests: Iterable[bytes], keys: Iterable[bytes | None]) -> str:
+def fingerprint(block_digests: Iterable[bytes], keys: Iterable[bytes | pa.LargeBinaryArray | None]) -> str:
     """Name a trace by its content: sha256 of the block digests, then of the dictionary in id order, in hex.
 
-    Each key is its length as uint32, little-endian, and its bytes; the null key is only 0xFFFFFFFF.
+    Each key is its length as uint32, little-endian, and its bytes; the null key is only 0xFFFFFFFF. Keys come one by
+    one or in arrow arrays of many.
     """
     digest = hashlib.sha256()
     for block in block_digests:
         digest.update(block)
     for key in keys:
-        digest.update(_NULL_LENGTH if key is None else len(key).to_bytes(4, "little") + key)
+        digest.update(_framed(key) if isinstance(key, pa.Array) else _frame(key))
     return digest.hexdigest()
+
+
+def _frame(key: bytes | None) -> bytes:
+    return _NULL_LENGTH if key is None else len(key).to_bytes(4, "little") + key
+
+
+def _framed(keys: pa.LargeBinaryArray) -> bytes | memoryview:
+    """Put the length of each key before its bytes."""
+    if keys.null_count or not len(keys):
+        return b"".join(map(_frame, keys.to_pylist()))
+    _, offsets, data = keys.buffers()
+    ends = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]
+    first, last = int(ends[0]), int(ends[-1])
+    framed = np.empty(last - first + 4 * len(keys), np.uint8)
+    is_key = np.ones(len(framed), np.bool_)
+    heads = ends[:-1] - first + 4 * np.arange(len(keys))
+    for byte in range(4):
+        is_key[heads + byte] = False
+        framed[heads + byte] = np.diff(ends) >> 8 * byte & 0xFF
+    framed[is_key] = np.frombuffer(data, np.uint8)[first:last] if last > first else 0
+    return framed.data
 
 
 def whole_ns(cost: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -36,7 +36,9 @@ from streamgroup.traces.trace import open_trace
         (["synth", "zpf", "-o", "x"], 2, "did you mean 'zipf'?"),
         (["synth", "zipf", "-o", "TRACE"], 2, "exists already"),
         (["synth", "zipf", "-o", "x", "--exponent", "9"], 2, "exponent"),
-        (["synth", "zipf", "-o", "x", "--engine", "spark"], 2, "'spark' is not one of 'auto', 'local'"),
+        (["synth", "zipf", "-o", "x", "--engine", "flink"], 2, "'flink' is not one of 'auto', 'local', 'spark'"),
+        (["synth", "zipf", "-o", "x", "--engine", "local", "--master", "local[1]"], 2, "--master is for Spark"),
+        (["synth", "zipf", "-o", "x", "--driver-memory", "lots"], 2, "--driver-memory: "),
         (["synth", "zipf", "-o", "FILE/x"], 3, "cannot write"),
         (["ingest", "cvs", "x", "-o", "y"], 2, "did you mean 'csv'?"),
         (["ingest", "csv", "NOSUCH", "-o", "y"], 2, "there is no file"),
@@ -142,6 +144,7 @@ def test_a_second_run_does_not_mix_with_the_first(invoke, trace, tmp_path) -> No
 
 def test_an_interrupt_is_silent_and_leaves_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "streamgroup", "synth", "zipf", "--tuples", "2000000000", "-o", "big"]
+    command += ["--engine", "local"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob(".big.partial-*")) and time.monotonic() < deadline:

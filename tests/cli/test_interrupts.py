@@ -45,7 +45,7 @@ def test_an_interrupt_while_importing_is_silent(trace, tmp_path, module) -> None
 
 @pytest.mark.parametrize("delay", [0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15])
 def test_an_interrupt_at_any_time_is_silent(tmp_path, delay) -> None:
-    command = ["synth", "zipf", "--tuples", "2000000000", "-o", str(tmp_path / "big")]
+    command = ["synth", "zipf", "--engine", "local", "--tuples", "2000000000", "-o", str(tmp_path / "big")]
     assert _run_interrupted(tmp_path, "streamgroup.cli.app", delay, command) == (130, "", "")
     assert not list(tmp_path.glob("*big*"))
 

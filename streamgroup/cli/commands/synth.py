@@ -1,5 +1,6 @@
 """`synth`: a synthetic trace."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,8 +26,23 @@ class Options(Formatted):
         ),
     ]
     engine: Annotated[
-        Literal["auto", "local"], typer.Option("--engine", help="Where to make it: in this process (local).")
+        Literal["auto", "local", "spark"],
+        typer.Option(
+            "--engine",
+            help="Where to make it: in this process (local) or on Spark, the same bytes; auto takes Spark from "
+            "50 million tuples on, where there is Java.",
+        ),
     ] = "auto"
+    master: Annotated[
+        str | None,
+        typer.Option("--master", metavar="URL", help="Spark master, local[*] unless told; makes it on Spark."),
+    ] = None
+    spark_conf: Annotated[
+        list[str], typer.Option("--spark-conf", metavar="K=V", help="A setting of Spark's; repeatable.")
+    ] = ()  # type: ignore[assignment]
+    driver_memory: Annotated[str, typer.Option("--driver-memory", metavar="SIZE", help="Heap of Spark's driver.")] = (
+        "2g"
+    )
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing trace.")] = False
 
 
@@ -41,11 +57,23 @@ def _own(module: str) -> Own:
 
 def run(generator: str, console: Console, options: Options, own: dict[str, Any]) -> None:
     """Make a synthetic trace. `synth GENERATOR --help` tells its parameters."""
+    from streamgroup.base.errors import UsageError
+    from streamgroup.ingest.spark_options import make_spark_options
     from streamgroup.ingest.synthesis import synthesise
 
+    engine = options.engine
+    if options.master is not None:
+        if engine == "local":
+            raise UsageError("--master is for Spark, and --engine is local", "leave one of the two out")
+        engine = "spark"
+    told = {"spark_conf": tuple(options.spark_conf), "driver_memory": options.driver_memory}
+    spark = make_spark_options(master=options.master or "local[*]", **told)
+    begun = time.perf_counter()
     with console.bar("tuples") as bar:
-        bar.start(None, "synth")
-        manifest = synthesise(generator, own, options.output, overwrite=options.overwrite)
-        console.detail(f"made in {bar.seconds:.2f} s, {(manifest.tuples or 0) / bar.seconds:,.0f} tuples/s")
+        manifest = synthesise(
+            generator, own, options.output, engine=engine, spark=spark, overwrite=options.overwrite, progress=bar
+        )
+    seconds, tuples = time.perf_counter() - begun, manifest.tuples or 0
+    console.detail(f"made in {seconds:.2f} s, {tuples / seconds:,.0f} tuples/s")
     made = {"trace": str(options.output), "tuples": manifest.tuples, "keys": manifest.keys}
     console.record(made | {"p1": manifest.p1, "fingerprint": manifest.fingerprint})
