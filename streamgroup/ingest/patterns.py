@@ -29,7 +29,8 @@ _ZONE = r"(?P<z>[Zz]|UTC|GMT|[+-]\d{2}(?::?\d{2})?)"
 _STRPTIME = {
     "Y": r"(?P<Y>\d{4})", "y": r"(?P<y>\d{2})", "m": r"(?P<m>\d{1,2})", "d": r"\s?(?P<d>\d{1,2})",
     "e": r"\s?(?P<d>\d{1,2})", "H": r"(?P<H>\d{1,2})", "I": r"(?P<I>\d{1,2})", "M": r"(?P<M>\d{1,2})",
-    "S": r"(?P<S>\d{1,2})", "f": r"(?P<f>\d+)", "p": r"(?P<p>[AaPp]\.?[Mm]\.?)", "j": r"(?P<j>\d{1,3})",
+    "S": r"(?P<S>\d{1,2})", "f": r"(?P<f>\d+)", "L": r"(?P<L>\d{1,3})", "j": r"(?P<j>\d{1,3})",
+    "p": r"(?P<p>[AaPp]\.?[Mm]\.?)",
     "b": _MONTH, "B": _MONTH, "h": _MONTH, "a": r"[A-Za-z]{3,9}", "A": r"[A-Za-z]{3,9}", "z": _ZONE,
     "F": r"(?P<Y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})", "T": r"(?P<H>\d{1,2}):(?P<M>\d{1,2}):(?P<S>\d{1,2})",
     "%": "%",
@@ -40,6 +41,8 @@ _JAVA = {
     "S": r"(?P<f>\d+)", "n": r"(?P<f>\d+)", "a": r"(?P<p>[AaPp]\.?[Mm]\.?)", "D": r"(?P<j>\d{1,3})",
     "E": r"[A-Za-z]{3,9}", "X": _ZONE, "x": _ZONE, "Z": _ZONE, "z": _ZONE,
 }  # fmt: skip
+# Behind seconds, a fraction: a program that writes them may leave it out where it is zero.
+_FRACTION = re.compile(r"(?<=\(\?P<S>\\d\{1,2\}\))(\\\.|,)\(\?P<f>\\d\+\)")
 _DIGITS_ONLY = re.compile(r"(\(\?P<[YymdHIMSj]>\\d\{(\d,)?\d\}\))+")
 
 
@@ -93,10 +96,11 @@ def _java_field(letters: str) -> str:
 def compile_pattern(pattern: str) -> str:
     """Turn `%Y-%m-%d %H:%M` (strptime) or `yyyy-MM-dd HH:mm` (Java, Spark) into a regular expression.
 
-    Fields that a pattern lacks are those of 1970-01-01 00:00. A fraction may have any number of digits.
+    Fields that a pattern lacks are those of 1970-01-01 00:00. A fraction may have any number of digits, and be missing
+    together with the point or comma between it and the seconds. `%L` is a number of milliseconds, not a fraction.
     UsageError for a directive that is not known or comes twice.
     """
-    text = _strptime(pattern) if "%" in pattern else _java(pattern)
+    text = _FRACTION.sub(r"(?:\1(?P<f>\\d+))?", _strptime(pattern) if "%" in pattern else _java(pattern))
     try:
         fields = set(re.compile(text).groupindex)
     except re.error as error:
@@ -215,6 +219,8 @@ def _read_shape(out: LocalTimes, rows: I64, start: I64, data: NDArray[np.uint8],
         begin, end = spans["f"]
         end = min(end, begin + 6)
         micros = _digits(start, data, begin, end) * 10 ** (6 - (end - begin))
+    if "L" in spans:
+        micros = number("L", 0) * 1000
     out.local[rows] = ((days * 24 + hour) * 60 + minute) * 60_000_000 + second * 1_000_000 + micros
     if "z" in spans:
         offset, fits = _offset(start, data, match)
