@@ -81,14 +81,22 @@ class _Ties:
         self._value: int | None = None
 
     def add(self, stamps: NDArray[np.int64]) -> None:
-        starts = np.flatnonzero(stamps[1:] != stamps[:-1]) + 1
-        runs = np.diff(np.concatenate([[0], starts, [len(stamps)]]))
-        if self._value == int(stamps[0]):
+        differs = stamps[1:] != stamps[:-1]
+        first, last = int(stamps[0]), int(stamps[-1])
+        if self._value != first and differs.all():
+            # Runs of one each, as in most traces with times in us; the last may go on.
+            self.end()
+            self.distinct += len(stamps) - 1
+            self.largest = max(self.largest, 1)
+            self._open, self._value = 1, last
+            return
+        runs = np.diff(np.concatenate([[0], np.flatnonzero(differs) + 1, [len(stamps)]]))
+        if self._value == first:
             runs[0] += self._open
         else:
             self.end()
         self._close(runs[:-1])
-        self._open, self._value = int(runs[-1]), int(stamps[-1])
+        self._open, self._value = int(runs[-1]), last
 
     def end(self) -> None:
         if self._open:

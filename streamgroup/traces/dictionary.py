@@ -117,10 +117,13 @@ def _flat(column: pa.ChunkedArray) -> pa.LargeBinaryArray:
 
 
 def lookup(parts: Sequence[Part], ids: Sequence[int]) -> list[bytes | None]:
-    """Give the bytes of some keys (None for the null key); reads the dictionary once, in pieces."""
+    """Give the bytes of some keys (None for the null key); reads the dictionary in pieces, until all are found."""
     wanted = np.asarray(ids, dtype=np.int64)
+    distinct = len(np.unique(wanted))
     found: dict[int, bytes | None] = {}
     for have, keys in key_chunks(parts):
+        if len(found) == distinct:
+            break
         for row in np.flatnonzero(np.isin(have, wanted)).tolist():
             found[int(have[row])] = keys[row].as_py()
     return [found[int(key)] for key in wanted]
