@@ -9,8 +9,9 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.generators.zipf import Params, generate
+from streamgroup.ingest.inversion import inverse
 from streamgroup.ingest.synthesis import synthesise
-from streamgroup.ingest.zipf_ranks import cumulated, inverse
+from streamgroup.ingest.zipf_ranks import cumulated
 from streamgroup.kernels.draws import uniform
 from streamgroup.traces.describe import describe
 from streamgroup.traces.trace import open_trace
