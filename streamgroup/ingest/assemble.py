@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from streamgroup.ingest.dictionary import Dictionary, keys_between
 from streamgroup.ingest.order import Piece
-from streamgroup.ingest.segments import Scratch, iterate, map_table, whole_file
+from streamgroup.ingest.segments import CARRIED, Scratch, iterate, map_table, whole_file
 from streamgroup.ingest.tasks import run_all
 from streamgroup.traces import schema
 from streamgroup.traces.writer import (
@@ -68,7 +68,7 @@ def cut_parts(sizes: list[int], part_rows: int) -> list[Cut]:
 
 
 def _columns(batch: pa.RecordBatch, key_id: Any) -> Columns:
-    present = {name: batch.column(name).to_numpy() for name in ("cost", "value") if name in batch.schema.names}
+    present = {name: batch.column(name).to_numpy() for name in CARRIED if name in batch.schema.names}
     return Columns(batch.column("timestamp").to_numpy(), key_id, **present)
 
 

@@ -3,6 +3,7 @@ counted.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,18 +18,22 @@ from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject
 from streamgroup.kernels.hashing import sampled
 from streamgroup.traces.keys import hash_keys
 
-__all__ = ["NULL_KEY", "Contract", "Tuples"]
+__all__ = ["NULL_KEY", "Contract", "Tuples", "pieces"]
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 NULL_KEY = "null key"
+# A count above this is taken for a mistake: no disk holds so many tuples.
+MAX_REPEAT = 1 << 40
 
 
 class Tuples(NamedTuple):
     """Tuples in input order: us since 1970, key (binary, null = the null key), what else they carry.
 
-    `row` numbers the rows kept in this stretch from 0, one entry a tuple; `rows` is how many there are.
+    `row` numbers the rows kept in this stretch from 0, one entry a tuple; `rows` is how many of them begin here.
+    `repeat` says how many equal tuples each entry stands for, one if None; `pieces` writes them out. The first row
+    is `continued` when the stretch before held tuples of it.
     """
 
     timestamp: I64
@@ -39,6 +44,61 @@ class Tuples(NamedTuple):
     rows: int
     rejects: list[Reject]
     filtered: Counter[str]
+    weight: NDArray[np.float64] | None = None
+    repeat: I64 | None = None
+    continued: bool = False
+
+
+def pieces(tuples: Tuples, size: int) -> Iterator[Tuples]:
+    """Give tuples in stretches of at most `size`, every repeat an entry of its own; rejects and filters are left out.
+
+    A row that is cut is one of the `rows` of the stretch in which it begins; rows are numbered from 0 in each. Keys
+    that repeat come as a dictionary array.
+    """
+    entries = len(tuples.timestamp)
+    ends = np.arange(1, entries + 1) if tuples.repeat is None else np.cumsum(tuples.repeat)
+    total = int(ends[-1]) if entries else 0
+    last = -1
+    for start in range(0, total, size):
+        stop = min(start + size, total)
+        if tuples.repeat is None:
+            took: Any = slice(start, stop)
+            key = tuples.key.slice(start, stop - start)
+        else:
+            first, final = np.searchsorted(ends, [start, stop - 1], "right").tolist()
+            inside = np.minimum(ends[first : final + 1], stop)
+            took = np.repeat(np.arange(first, final + 1), np.diff(inside, prepend=start))
+            # As a dictionary: a long key is held once, however often it is repeated.
+            encoded = tuples.key.slice(first, final + 1 - first).dictionary_encode(null_encoding="encode")
+            codes = encoded.indices.to_numpy()[took - first]
+            key = pa.DictionaryArray.from_arrays(pa.array(codes), encoded.dictionary)
+        row = tuples.row[took]
+        continued = int(row[0]) == last
+        last = int(row[-1])
+        yield Tuples(
+            tuples.timestamp[took],
+            key,
+            tuples.cost[took] if tuples.cost is not None else None,
+            tuples.value[took] if tuples.value is not None else None,
+            row - row[0],
+            last - int(row[0]) + (not continued),
+            [],
+            Counter(),
+            tuples.weight[took] if tuples.weight is not None else None,
+            continued=continued,
+        )
+
+
+class _Flat(NamedTuple):
+    """Keys one after the other, the row of each (ascending), and its place among the keys as they were parsed."""
+
+    key: Any
+    row: I64
+    place: I64
+
+    def only(self, keep: Mask) -> "_Flat":
+        """Keep some of the keys."""
+        return self if keep.all() else _Flat(self.key.filter(pa.array(keep)), self.row[keep], self.place[keep])
 
 
 class Contract:
@@ -68,35 +128,52 @@ class Contract:
     def apply(self, parsed: Parsed, layout: Layout) -> Tuples:
         """Check and filter a stretch of parsed rows; a null key is a reject under `--null-keys fail`.
 
-        Whatever makes a row unusable counts before whatever filters it.
+        Whatever makes a row unusable counts before whatever filters it. A row of several keys is filtered when none
+        of them is left, for the reason that took the last one.
         """
-        assert layout.time_format is not None
-        rejects, filtered = list(parsed.rejects), Counter(parsed.filtered)
-        stamps, status = times.parse_times(parsed.time, layout.time_format, self._zone)
-        good = status == 0
-        for row in np.flatnonzero(~good).tolist():
-            reason = times.REASONS[int(status[row])]
-            rejects.append(Reject(int(parsed.line[row]), reason, parsed.text(row)))
-        cost = self._numbers(parsed, parsed.cost, "cost", good, rejects)
-        value = self._numbers(parsed, parsed.value, "value", good, rejects)
-        key = self._null_keys(parsed, good, filtered, rejects)
+        filtered = Counter(parsed.filtered)
+        checked = _Checked(parsed)
+        stamps, status = times.parse_times(parsed.time, layout.time_format or times.KNOWN, self._zone)
+        for code, reason in times.REASONS.items():
+            checked.reject(status == code, reason)
+        owner, flat = _flatten(parsed.key)
+        cost = self._cost(parsed.cost, owner, checked)
+        value = self._finite(parsed.value, "value", checked)
+        weight = self._finite(parsed.weight, "weight", checked)
+        repeat = self._repeat(parsed.repeat, checked)
+        found = _Flat(flat, owner, np.arange(len(owner)))
+        if len(self._nulls):
+            key = pc.if_else(pc.is_in(flat, value_set=self._nulls), pa.scalar(None, flat.type), flat)
+            found = found._replace(key=key)
+        null = found.key.is_null().to_numpy(zero_copy_only=False) if found.key.null_count else None
+        if null is not None and self._options.null_keys == "fail":
+            checked.reject(_at(owner[null], len(stamps)), NULL_KEY)
+        good = checked.good
+        if _lists(parsed.key):
+            self._filter(good, _at(owner, len(stamps)), "no keys", filtered)
+        if null is not None and self._options.null_keys == "drop":
+            found = found.only(~null)
+            self._filter(good, _at(found.row, len(stamps)), NULL_KEY, filtered)
+        if repeat is not None:
+            self._filter(good, repeat > 0, "count is 0", filtered)
         self._filter(good, np.greater_equal(stamps, _or(self._since, -(2**63))), "before --since", filtered)
         self._filter(good, np.less(stamps, self._until) if self._until is not None else good, "after --until", filtered)
-        rows = np.flatnonzero(good)
-        key = key.take(pa.array(rows))
-        rows, key = self._words(rows, key, filtered)
-        rows, key = self._sample(rows, key, filtered)
+        found = self._sample(self._words(found.only(good[found.row]), filtered), filtered)
+        rows = found.row
         new = np.ones(len(rows), bool)
         new[1:] = rows[1:] != rows[:-1]
+        costs = None if cost is None else cost[found.place if _lists(parsed.cost) else rows].astype(np.float32)
         return Tuples(
             stamps[rows],
-            key,
-            cost[rows].astype(np.float32) if cost is not None else None,
+            found.key,
+            costs,
             value[rows] if value is not None else None,
             np.cumsum(new) - 1,
             int(new.sum()),
-            sorted(rejects, key=lambda reject: reject.line),
+            sorted(checked.rejects, key=lambda reject: reject.line),
             filtered,
+            weight[rows] if weight is not None else None,
+            repeat[rows] if repeat is not None else None,
         )
 
     @staticmethod
@@ -107,77 +184,122 @@ class Contract:
             good &= condition
 
     @staticmethod
-    def _numbers(
-        parsed: Parsed, column: pa.Array | None, name: str, good: Mask, rejects: list[Reject]
-    ) -> NDArray[np.float64] | None:
+    def _cost(column: Any, owner: I64, checked: "_Checked") -> NDArray[np.float64] | None:
+        """Read costs, one a row or, of lists, one a key: a row with a wrong one is rejected."""
+        if column is None:
+            return None
+        rows, each = len(checked.good), _lists(column)
+        if each:
+            of, column = _flatten(column)
+            uneven = np.bincount(of, minlength=rows) != np.bincount(owner, minlength=rows)
+            checked.reject(uneven, "not as many costs as keys")
+            found = np.zeros(len(owner))
+            found[~uneven[owner]] = numbers.to_float(column)[~uneven[of]]
+        else:
+            found = numbers.to_float(column)
+        with np.errstate(over="ignore", invalid="ignore"):
+            fine = np.isfinite(found.astype(np.float32)) & (found >= 0)
+        checked.reject(_at(owner[~fine], rows) if each else ~fine, "cost is negative or not a number")
+        # No negative zero.
+        return np.where(fine & (found != 0), found, 0.0)
+
+    @staticmethod
+    def _finite(column: Any, name: str, checked: "_Checked") -> NDArray[np.float64] | None:
         if column is None:
             return None
         found = numbers.to_float(column)
-        if name == "cost":
-            with np.errstate(over="ignore", invalid="ignore"):
-                fine = np.isfinite(found.astype(np.float32)) & (found >= 0)
-            found = np.where(found == 0, 0.0, found)  # no negative zero
-        else:
-            fine = np.isfinite(found)
-        for row in np.flatnonzero(good & ~fine).tolist():
-            reason = "cost is negative or not a number" if name == "cost" else "value is not a number"
-            rejects.append(Reject(int(parsed.line[row]), reason, parsed.text(row)))
-        good &= fine
+        fine = np.isfinite(found)
+        checked.reject(~fine, f"{name} is not a number")
         return np.where(fine, found, 0.0)
 
-    def _null_keys(self, parsed: Parsed, good: Mask, filtered: Counter[str], rejects: list[Reject]) -> Any:
-        key = parsed.key
-        if len(self._nulls):
-            key = pc.if_else(pc.is_in(key, value_set=self._nulls), pa.scalar(None, key.type), key)
-        if not key.null_count:
-            return key
-        null = key.is_null().to_numpy(zero_copy_only=False) & good
-        if self._options.null_keys == "fail":
-            rejects.extend(
-                Reject(int(parsed.line[row]), NULL_KEY, parsed.text(row)) for row in np.flatnonzero(null).tolist()
-            )
-            good &= ~null
-        if self._options.null_keys == "drop":
-            self._filter(good, ~null, NULL_KEY, filtered)
-        return key
+    @staticmethod
+    def _repeat(repeat: I64 | None, checked: "_Checked") -> I64 | None:
+        if repeat is None:
+            return None
+        checked.reject(repeat < 0, "count is negative")
+        checked.reject(repeat > MAX_REPEAT, "count is too large")
+        return repeat
 
-    def _words(self, rows: I64, key: Any, filtered: Counter[str]) -> tuple[I64, Any]:
+    def _words(self, found: _Flat, filtered: Counter[str]) -> _Flat:
         if self._options.split_words:
+            key = found.key
             text = pa.Array.from_buffers(pa.string(), len(key), key.buffers(), offset=key.offset)
             words = pc.ascii_split_whitespace(text)
-            owner = rows[pc.list_parent_indices(words).to_numpy()]
+            of = pc.list_parent_indices(words).to_numpy()
             flat = words.flatten().cast(pa.binary())
             present = pc.greater(pc.binary_length(flat), 0)
-            flat, owner = flat.filter(present), owner[present.to_numpy(zero_copy_only=False)]
-            nulls = rows[key.is_null().to_numpy(zero_copy_only=False)] if key.null_count else rows[:0]
-            if len(nulls):
-                order = np.argsort(np.concatenate([owner, nulls]), kind="stable")
+            flat, of = flat.filter(present), of[present.to_numpy(zero_copy_only=False)]
+            if key.null_count:
+                nulls = np.flatnonzero(key.is_null().to_numpy(zero_copy_only=False))
+                order = np.argsort(np.concatenate([of, nulls]), kind="stable")
                 flat = pa.concat_arrays([flat, pa.nulls(len(nulls), pa.binary())]).take(pa.array(order))
-                owner = np.concatenate([owner, nulls])[order]
-            lost = len(rows) - len(np.unique(owner))
-            if lost:
-                filtered["no words"] += lost
-            rows, key = owner, flat
+                of = np.concatenate([of, nulls])[order]
+            split = _Flat(flat, found.row[of], found.place[of])
+            self._lost(found, split, "no words", filtered)
+            found = split
         if len(self._stopwords):
-            keep = pc.invert(pc.is_in(key, value_set=self._stopwords))
-            rows, key = self._drop(rows, key, keep, "stopwords only", filtered)
-        return rows, key
+            keep = pc.invert(pc.is_in(found.key, value_set=self._stopwords)).to_numpy(zero_copy_only=False)
+            left = found.only(keep)
+            self._lost(found, left, "stopwords only", filtered)
+            found = left
+        return found
 
-    def _sample(self, rows: I64, key: Any, filtered: Counter[str]) -> tuple[I64, Any]:
-        if self._share is None or not len(rows):
-            return rows, key
-        encoded = key.dictionary_encode(null_encoding="encode")
+    def _sample(self, found: _Flat, filtered: Counter[str]) -> _Flat:
+        if self._share is None or not len(found.row):
+            return found
+        encoded = found.key.dictionary_encode(null_encoding="encode")
         _, high = hash_keys(encoded.dictionary)
-        keep = sampled(high, self._share)[encoded.indices.to_numpy()]
-        return self._drop(rows, key, pa.array(keep), "key not in --sample-keys", filtered)
+        left = found.only(sampled(high, self._share)[encoded.indices.to_numpy()])
+        self._lost(found, left, "key not in --sample-keys", filtered)
+        return left
 
     @staticmethod
-    def _drop(rows: I64, key: Any, keep: Any, reason: str, filtered: Counter[str]) -> tuple[I64, Any]:
-        left = rows[keep.to_numpy(zero_copy_only=False)]
-        lost = len(np.unique(rows)) - len(np.unique(left))
+    def _lost(before: _Flat, after: _Flat, reason: str, filtered: Counter[str]) -> None:
+        lost = _distinct(before.row) - _distinct(after.row)
         if lost:
             filtered[reason] += lost
-        return left, key.filter(keep)
+
+
+class _Checked:
+    """Which rows are good so far, and the rejects: a row is rejected once, for the first reason."""
+
+    def __init__(self, parsed: Parsed) -> None:
+        self._parsed = parsed
+        self.good = np.ones(len(parsed.line), bool)
+        self.rejects = list(parsed.rejects)
+
+    def reject(self, wrong: Mask, reason: str) -> None:
+        for row in np.flatnonzero(self.good & wrong).tolist():
+            self.rejects.append(Reject(int(self._parsed.line[row]), reason, self._parsed.text(row)))
+        self.good &= ~wrong
+
+
+def _lists(column: Any) -> bool:
+    return column is not None and bool(pa.types.is_list(column.type) or pa.types.is_large_list(column.type))
+
+
+def _flatten(column: Any) -> tuple[I64, Any]:
+    """Give the row of each entry of all lists, and the entries; a list that is null counts as one null entry."""
+    if not _lists(column):
+        return np.arange(len(column)), column
+    count = pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
+    flat = column.flatten()
+    if not column.null_count:
+        return np.repeat(np.arange(len(column)), count), flat
+    null = column.is_null().to_numpy(zero_copy_only=False)
+    row = np.repeat(np.arange(len(column)), np.where(null, 1, count))
+    source = np.cumsum(~null[row]) - 1
+    return row, flat.take(pa.array(source, mask=null[row]))
+
+
+def _at(rows: I64, size: int) -> Mask:
+    mask = np.zeros(size, bool)
+    mask[rows] = True
+    return mask
+
+
+def _distinct(ascending: I64) -> int:
+    return len(ascending) and 1 + int(np.count_nonzero(np.diff(ascending)))
 
 
 def _or(value: int | None, default: int) -> int:

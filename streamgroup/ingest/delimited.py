@@ -87,7 +87,8 @@ class DelimitedReader(LineReader):
             time=find_column(opts.time, self.defaults.time, names, "time", path),
             key=find_column(opts.key, self.defaults.key, names, "key", path),
             cost=find_column(opts.cost, self.defaults.cost, names, "cost", path),
-            value=find_column(opts.value, (), names, "value", path),
+            value=find_column(opts.value, self.defaults.value, names, "value", path),
+            weight=find_column(opts.weight, self.defaults.weight, names, "weight", path),
             width=0 if getattr(self.own, "ragged", False) or self._key_to_end(delimiter) else width,
             header=number if has_header else 0,
             delimiter=delimiter,
@@ -128,7 +129,7 @@ class DelimitedReader(LineReader):
             )
         rejects: list[Reject] = []
         odd = self._odd(data, lines, cut, used) if self.quoting else {}
-        needed = max(layout.time, layout.key, layout.cost, layout.value) + 1
+        needed = max(layout.time, layout.key, layout.cost, layout.value, layout.weight) + 1
         fits = (cut.count == layout.width) if layout.width else (cut.count >= needed)
         good = used & fits
         mended: dict[int, list[bytes | None]] = {}
@@ -166,6 +167,7 @@ class DelimitedReader(LineReader):
             text=source.text,
             rejects=rejects,
             filtered=filtered,
+            weight=source.column(layout.weight) if layout.weight >= 0 else None,
         )
 
     def _set_aside(self, block: Block, lines: Lines, layout: Layout) -> tuple[dict[str, int], NDArray[np.bool_]]:

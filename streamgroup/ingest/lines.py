@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reader, Split
-from streamgroup.ingest.times import guess_format, resolve_format
+from streamgroup.ingest.times import KNOWN, guess_format, resolve_format
 
 __all__ = ["BLOCK_BYTES", "SPLIT_BYTES", "Block", "LineReader", "compression_of"]
 
@@ -139,7 +139,7 @@ class LineReader(Reader):
             size *= 4
         first = parsed.time.slice(0, HEAD_ROWS)
         if not pa.types.is_binary(first.type):
-            return layout
+            return layout._replace(time_format=KNOWN)
         form = guess_format(first)
         return layout._replace(time_format=form, inferred=(*layout.inferred, f"times are {form.name}"))
 
@@ -160,6 +160,11 @@ class LineReader(Reader):
                     left -= parsed.rows
                     if left <= 0:
                         return
+            if held:
+                # The file ended with the block before: what that one cut off is whole.
+                whole = Block(**_arrays(held), at_start=split.start == 0 and line == 0, final=True)
+                parsed = self.parse(whole, layout, left)
+                yield parsed._replace(line=parsed.line + line, rejects=_moved(parsed, line))
 
 
 def _moved(parsed: Parsed, line: int) -> list[Any]:

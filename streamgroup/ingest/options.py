@@ -23,7 +23,7 @@ _ENCODINGS = {
 class IngestOptions(BaseModel):
     """All options of an ingest.
 
-    `time`, `key`, `cost` (us) and `value` name a column, or number it from 1; None takes the reader's
+    `time`, `key`, `cost` (us), `value` and `weight` name a column, or number it from 1; None takes the reader's
     default. `limit` counts input rows, `head` tuples. `since` and `until` are ISO times or epoch numbers,
     [since, until). A text of `null_values` may be several with commas between; they are held one by one.
     `max_rejects` is a number of rows or a percentage of the rows read. `driver_memory` is in Spark's notation.
@@ -38,6 +38,7 @@ class IngestOptions(BaseModel):
     key: str | None = None
     cost: str | None = None
     value: str | None = None
+    weight: str | None = None
     time_format: str = "auto"
     timezone: str = "UTC"
     delimiter: str | None = None

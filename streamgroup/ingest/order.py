@@ -10,7 +10,16 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 from numpy.typing import NDArray
 
-from streamgroup.ingest.segments import Scratch, Segment, iterate, late_rows, map_table, whole_file, write_table
+from streamgroup.ingest.segments import (
+    CARRIED,
+    Scratch,
+    Segment,
+    iterate,
+    late_rows,
+    map_table,
+    whole_file,
+    write_table,
+)
 from streamgroup.ingest.tasks import groups, run_all
 
 __all__ = ["Piece", "count_late", "cut_head", "in_order", "ordered_pieces", "sort_pieces"]
@@ -41,17 +50,15 @@ def in_order(segments: list[Segment]) -> bool:
     )
 
 
-def _recount(scratch: Scratch, job: tuple[int, int]) -> int:
-    segment, before = job
+def _recount(scratch: Scratch, job: tuple[int, int, int]) -> int:
+    segment, before, last = job
     late = 0
-    last: int | None = None
     for batch in iterate(scratch, segment):
         row = batch.column("row").to_numpy().astype(np.int64)
         stamps = batch.column("timestamp").to_numpy()
-        found, before = late_rows(stamps, row, before)
+        found, before = late_rows(stamps, row, before, last)
         late += found
         last = int(row[-1])
-    assert last is not None
     return late
 
 
@@ -61,13 +68,13 @@ def count_late(context: Any, scratch: Scratch, segments: list[Segment]) -> int:
     latest = -(2**63)
     for segment in segments:
         if latest > segment.lowest:
-            again.append((segment.number, latest))
+            again.append((segment.number, latest, 0 if segment.continued else -1))
         else:
             late += segment.late
         latest = max(latest, segment.highest)
     if again:
         sizes = {segment.number: segment.tuples for segment in segments}
-        weights = [sizes[number] for number, _ in again]
+        weights = [sizes[number] for number, _, _ in again]
         late += sum(run_all(context, partial(_recount, scratch), again, weights, TASK_TUPLES))
     return late
 
@@ -97,7 +104,7 @@ def _sort_segment(scratch: Scratch, job: tuple[int, int]) -> list[_Border]:
     stamps = table.column("timestamp").to_numpy()
     order = np.argsort(stamps, kind="stable")
     columns = {"timestamp": stamps[order], "key_id": ids[table.column("local").to_numpy()[order]]}
-    present = [name for name in ("cost", "value") if name in table.schema.names]
+    present = [name for name in CARRIED if name in table.schema.names]
     columns |= {name: table.column(name).to_numpy()[order] for name in present}
     write_table(_sorted_path(scratch, segment), columns)
     places = range(0, len(order), max(1, len(order) // SAMPLES))
@@ -201,7 +208,8 @@ def _cut_segment(scratch: Scratch, job: tuple[Segment, int, int]) -> Segment:
     """
     segment, moment, quota = job
     counts = np.zeros(segment.keys, np.int64)
-    tuples, rows, last_row = 0, 0, -1
+    # A row that began in the segment before was kept there, as all its tuples have one time.
+    tuples, rows, last_row = 0, 0, 0 if segment.continued else -1
 
     def write(temporary: Any) -> None:
         nonlocal tuples, rows, last_row, quota

@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 from numpy.typing import NDArray
 
-from streamgroup.ingest.contract import Tuples
+from streamgroup.ingest.contract import Tuples, pieces
 
 __all__ = [
+    "CARRIED",
     "Scratch",
     "Segment",
     "SegmentWriter",
@@ -29,7 +30,12 @@ __all__ = [
 
 I64 = NDArray[np.int64]
 
-# A segment ends with the batch that takes it past any of these, so that its dictionary fits into memory
+# What tuples may carry beside time and key.
+CARRIED = ("cost", "value", "weight")
+
+# Tuples are written in pieces of so many, however many a batch of rows makes.
+PIECE_TUPLES = 1 << 20
+# A segment ends with the piece that takes it past any of these, so that its dictionary fits into memory
 # anywhere.
 MAX_TUPLES = 4 << 20
 MAX_KEYS = 512 << 10
@@ -54,7 +60,7 @@ class Scratch(NamedTuple):
         return path
 
     def tuples(self, segment: int) -> Path:
-        """Give the file of a segment's tuples (timestamp, local key number, cost, value, row)."""
+        """Give the file of a segment's tuples (timestamp, local key number, row, cost, value, weight)."""
         return self.folder("segments") / f"{segment:012d}.arrow"
 
     def dictionary(self, segment: int) -> Path:
@@ -74,7 +80,8 @@ class Segment(NamedTuple):
     """A segment as the driver sees it: number (split x 2^20 + count), tuples, rows, keys, times in us.
 
     `late` is the number of rows with a time before the latest one seen until then in the segment; `samples` are
-    beginnings of some of its keys, in order.
+    beginnings of some of its keys, in order. A row counts in the segment in which it begins; row 0 of one that is
+    `continued` began in the one before.
     """
 
     number: int
@@ -87,6 +94,7 @@ class Segment(NamedTuple):
     highest: int
     late: int
     samples: tuple[bytes, ...] = ()
+    continued: bool = False
 
     @property
     def in_order(self) -> bool:
@@ -110,13 +118,15 @@ def whole_file(path: Path, write: Any) -> None:
         raise
 
 
-def late_rows(stamps: I64, row: I64, before: int) -> tuple[int, int]:
-    """Count rows with a time before the latest one so far (`before` at the start); also give the latest."""
+def late_rows(stamps: I64, row: I64, before: int, last: int = -1) -> tuple[int, int]:
+    """Count rows with a time before the latest one so far (`before` at the start); also give the latest.
+
+    `last` is the row of the tuple before, which has been counted.
+    """
     if not len(stamps):
         return 0, before
     latest = np.maximum(np.maximum.accumulate(stamps), before)
-    first = np.ones(len(row), bool)
-    first[1:] = row[1:] != row[:-1]
+    first = np.diff(row, prepend=last) != 0
     return int(((stamps < latest) & first).sum()), int(latest[-1])
 
 
@@ -135,24 +145,24 @@ class SegmentWriter:
         self._counts = np.zeros(1024, np.int64)
         self._key_bytes = 0
         self._tuples = self._rows = self._late = 0
+        self._continued = False
         self._bounds: tuple[int, int, int, int] | None = None
         self._sink: Any = None
         self._writer: Any = None
 
     def add(self, tuples: Tuples) -> None:
         """Take the tuples of a batch, in input order."""
-        if not len(tuples.timestamp):
-            return
+        for piece in pieces(tuples, PIECE_TUPLES):
+            self._add(piece)
+
+    def _add(self, tuples: Tuples) -> None:
         local = self._encode(tuples.key)
-        columns = {
-            "timestamp": tuples.timestamp,
-            "local": local,
-            "row": (tuples.row + self._rows).astype(np.uint32),
-        }
-        if tuples.cost is not None:
-            columns["cost"] = tuples.cost
-        if tuples.value is not None:
-            columns["value"] = tuples.value
+        if not self._tuples:
+            self._continued = tuples.continued
+        # The number of the first row: a continued one has it from the piece before.
+        base = self._rows + self._continued - tuples.continued
+        columns = {"timestamp": tuples.timestamp, "local": local, "row": (tuples.row + base).astype(np.uint32)}
+        columns |= {name: column for name in CARRIED if (column := getattr(tuples, name)) is not None}
         batch = pa.record_batch([pa.array(column) for column in columns.values()], names=list(columns))
         if self._writer is None:
             path = self._scratch.tuples(self._next)
@@ -161,7 +171,7 @@ class SegmentWriter:
         self._writer.write_batch(batch)
         stamps = tuples.timestamp
         before = self._bounds[3] if self._bounds else int(stamps[0])
-        late, highest = late_rows(stamps, tuples.row, before)
+        late, highest = late_rows(stamps, tuples.row, before, 0 if tuples.continued else -1)
         lowest = int(stamps.min())
         first = int(stamps[0])
         if self._bounds:
@@ -174,7 +184,8 @@ class SegmentWriter:
             self.close()
 
     def _encode(self, key: Any) -> NDArray[np.uint32]:
-        encoded = key.dictionary_encode(null_encoding="encode")
+        known = pa.types.is_dictionary(key.type)
+        encoded = key if known else key.dictionary_encode(null_encoding="encode")
         numbers = self._numbers
         translate = np.empty(len(encoded.dictionary), np.uint32)
         for i, value in enumerate(encoded.dictionary.to_pylist()):
@@ -207,7 +218,9 @@ class SegmentWriter:
         self._temporary.replace(self._scratch.tuples(self._next))
         keys = len(self._numbers)
         samples = self._write_dictionary()
-        self.segments.append(Segment(self._next, self._tuples, self._rows, keys, *self._bounds, self._late, samples))
+        self.segments.append(
+            Segment(self._next, self._tuples, self._rows, keys, *self._bounds, self._late, samples, self._continued)
+        )
         self._next += 1
         self._reset()
 

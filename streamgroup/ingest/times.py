@@ -13,7 +13,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.ingest import numbers, patterns
 from streamgroup.traces.instants import to_micros
 
-__all__ = ["NUMERIC", "REASONS", "TimeFormat", "find_zone", "guess_format", "parse_times", "resolve_format"]
+__all__ = ["KNOWN", "NUMERIC", "REASONS", "TimeFormat", "find_zone", "guess_format", "parse_times", "resolve_format"]
 
 I64 = NDArray[np.int64]
 
@@ -43,6 +43,10 @@ class TimeFormat(NamedTuple):
     name: str
     exponent: int | None
     regex: str
+
+
+# Of times that come as times, not as texts.
+KNOWN = TimeFormat("timestamps", None, "")
 
 
 def find_zone(name: str) -> ZoneInfo:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from streamgroup.ingest.contract import Contract
+from streamgroup.ingest.contract import Contract, pieces
 from streamgroup.ingest.inputs import limited, plan_splits, resolve
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.read import make_reader
@@ -21,6 +21,8 @@ class Rows(NamedTuple):
     rows: int
     cost: list[float]
     inferred: tuple[str, ...]
+    value: list[float]
+    weight: list[float]
 
 
 def read(path: Path | str, reader: str, **options: Any) -> Rows:
@@ -35,6 +37,8 @@ def read(path: Path | str, reader: str, **options: Any) -> Rows:
     filtered: dict[str, int] = {}
     rows, kept, line = 0, 0, 0
     cost: list[float] = []
+    value: list[float] = []
+    weight: list[float] = []
     inferred: tuple[str, ...] = ()
     for split in splits:
         layout = member.layout(split.path)
@@ -42,9 +46,12 @@ def read(path: Path | str, reader: str, **options: Any) -> Rows:
         lines = 0
         for parsed in member.batches(split, layout):
             found = contract.apply(parsed, layout)
-            tuples += zip(found.timestamp.tolist(), found.key.to_pylist(), strict=True)
+            for piece in pieces(found, 1 << 20):
+                tuples += zip(piece.timestamp.tolist(), piece.key.to_pylist(), strict=True)
+                cost += [] if piece.cost is None else piece.cost.tolist()
+                value += [] if piece.value is None else piece.value.tolist()
+                weight += [] if piece.weight is None else piece.weight.tolist()
             rejects += [(line + reject.line, reject.reason) for reject in found.rejects]
-            cost += [] if found.cost is None else found.cost.tolist()
             for reason, count in found.filtered.items():
                 filtered[reason] = filtered.get(reason, 0) + count
             rows += parsed.rows
@@ -52,7 +59,7 @@ def read(path: Path | str, reader: str, **options: Any) -> Rows:
             lines += parsed.lines
         line += lines
     assert rows == kept + len(rejects) + sum(filtered.values())
-    return Rows(tuples, rejects, filtered, rows, cost, inferred)
+    return Rows(tuples, rejects, filtered, rows, cost, inferred, value, weight)
 
 
 @pytest.fixture

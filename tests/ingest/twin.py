@@ -1,9 +1,14 @@
 """A trace as plain lists, and the slow twin of an ingest."""
 
 import csv
+import functools
 import io
+import math
+import re
 from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
@@ -34,3 +39,95 @@ class Twin:
         self.tuples = [(row[0], row[3]) for row in rows]
         counts = Counter(key for _, key in self.tuples)
         self.keys = sorted(counts, key=lambda key: (-counts[key], key.encode()))
+
+
+class Row(NamedTuple):
+    """One row as a reader would hand it over: texts, but for the repeat; cost a text or, with a list of keys, texts."""
+
+    time: bytes
+    key: bytes | list[bytes | None] | None
+    cost: bytes | list[bytes | None] | None = None
+    value: bytes | None = None
+    weight: bytes | None = None
+    repeat: int = 1
+
+
+class Outcome(NamedTuple):
+    """What became of rows: (us, key, cost, value, weight, number of the row kept) of tuples, and where rows went."""
+
+    tuples: list[tuple[int, bytes | None, float, float, float, int]]
+    rejects: list[tuple[int, str]]
+    filtered: Counter[str]
+    kept: int
+
+
+def _number(text: bytes | None) -> float | None:
+    if text is None or not re.fullmatch(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
+        return None
+    return float(text) if math.isfinite(float(text)) else None
+
+
+def _fault(row: Row, keys: list[bytes | None], null_keys: str) -> str:
+    """Say why a row cannot be used, "" if it can; times are whole seconds."""
+    if not re.fullmatch(rb"\d+", row.time):
+        return "time cannot be read"
+    costs = row.cost if isinstance(row.cost, list) else [row.cost]
+    if isinstance(row.cost, list) and len(costs) != len(keys):
+        return "not as many costs as keys"
+    if any((number := _number(cost)) is None or not 0 <= number < 3.4e38 for cost in costs):
+        return "cost is negative or not a number"
+    if _number(row.value) is None:
+        return "value is not a number"
+    if _number(row.weight) is None:
+        return "weight is not a number"
+    if row.repeat < 0:
+        return "count is negative"
+    if row.repeat > 1 << 40:
+        return "count is too large"
+    return "null key" if null_keys == "fail" and None in keys else ""
+
+
+def contract_of(
+    rows: list[Row], *, null_keys: str, null_values: set[bytes], stopwords: set[bytes], since: int
+) -> Outcome:
+    """The contract, a row at a time; `since` in seconds."""
+    tuples, rejects, filtered, kept = [], [], Counter[str](), 0
+    for line, row in enumerate(rows, 1):
+        keys = row.key if isinstance(row.key, list) else [row.key]
+        keys = [None if key in null_values else key for key in keys]
+        costs = row.cost if isinstance(row.cost, list) else [row.cost] * len(keys)
+        fault = _fault(row, keys, null_keys)
+        if fault:
+            rejects.append((line, fault))
+            continue
+        left = [(key, cost) for key, cost in zip(keys, costs, strict=True) if key is not None or null_keys == "keep"]
+        said = [(key, cost) for key, cost in left if key not in stopwords]
+        reason = "no keys" if not keys else "null key" if not left else "count is 0" if not row.repeat else ""
+        reason = reason or ("before --since" if int(row.time) < since else "" if said else "stopwords only")
+        if reason:
+            filtered[reason] += 1
+            continue
+        for key, cost in said:
+            told = (int(row.time) * 1_000_000, key, _number(cost), _number(row.value), _number(row.weight), kept)
+            tuples += [told] * row.repeat
+        kept += 1
+    return Outcome(tuples, rejects, filtered, kept)
+
+
+class Here:
+    """Spark's context as far as an ingest needs it, in this process."""
+
+    def __init__(self, items: Iterable[Any] = ()) -> None:
+        self._items = list(items)
+
+    def parallelize(self, items: Iterable[Any], slices: int) -> "Here":
+        return Here(items)
+
+    def map(self, function: Callable[[Any], Any]) -> "Here":
+        return Here(map(function, self._items))
+
+    def collect(self) -> list[Any]:
+        return self._items
+
+    def treeReduce(self, function: Callable[[Any, Any], Any]) -> Any:  # noqa: N802 (Spark's name)
+        return functools.reduce(function, self._items)

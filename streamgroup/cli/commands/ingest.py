@@ -35,6 +35,7 @@ class Options(Formatted):
     key: Annotated[str | None, typer.Option("--key", metavar="COLUMN", help="Column of the key.")] = None
     cost: Annotated[str | None, typer.Option("--cost", metavar="COLUMN", help="Column of the cost, in us.")] = None
     value: Annotated[str | None, typer.Option("--value", metavar="COLUMN", help="Column of the value.")] = None
+    weight: Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="Column of the weight.")] = None
     time_format: Annotated[
         str, typer.Option("--time-format", metavar="FORMAT", help="auto, s, ms, us, ns, iso8601, or a pattern.")
     ] = "auto"

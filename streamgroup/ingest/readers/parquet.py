@@ -14,7 +14,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.numbers import to_float
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Split, find_column
 from streamgroup.ingest.readers.protocol import Reader as Base
-from streamgroup.ingest.times import guess_format, resolve_format
+from streamgroup.ingest.times import KNOWN, guess_format, resolve_format
 
 __all__ = ["Reader"]
 
@@ -73,8 +73,9 @@ class Reader(Base):
                 names=names,
                 time=find_column(opts.time, self.defaults.time, names, "time", path),
                 key=find_column(opts.key, self.defaults.key, names, "key", path),
-                cost=find_column(opts.cost, (), names, "cost", path),
-                value=find_column(opts.value, (), names, "value", path),
+                cost=find_column(opts.cost, self.defaults.cost, names, "cost", path),
+                value=find_column(opts.value, self.defaults.value, names, "value", path),
+                weight=find_column(opts.weight, self.defaults.weight, names, "weight", path),
             )
             self._check(shape, layout, path)
             form = resolve_format(opts.time_format)
@@ -83,8 +84,7 @@ class Reader(Base):
                 column = _texts(_plain(head.column(0))) if head is not None else pa.array([], pa.binary())
                 kind = _value_type(shape.field(layout.time))
                 numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-                known = pa.types.is_binary(column.type)
-                form = guess_format(column if known else pa.array([], pa.binary()), numeric=numeric)
+                form = guess_format(column, numeric=numeric) if pa.types.is_binary(column.type) else KNOWN
         return layout._replace(time_format=form)
 
     @staticmethod
@@ -103,6 +103,7 @@ class Reader(Base):
             ),
             "cost": (types.is_integer, types.is_floating, types.is_decimal),
             "value": (types.is_integer, types.is_floating, types.is_decimal),
+            "weight": (types.is_integer, types.is_floating, types.is_decimal),
         }
         for what, checks in allowed.items():
             number = getattr(layout, what)
@@ -115,7 +116,7 @@ class Reader(Base):
 
     def batches(self, split: Split, layout: Layout) -> Iterator[Parsed]:
         """Read one row group in batches."""
-        wanted = [layout.time, layout.key, layout.cost, layout.value]
+        wanted = [layout.time, layout.key, layout.cost, layout.value, layout.weight]
         names = sorted({layout.names[number] for number in wanted if number >= 0})
         at, left = 0, split.rows
         with _open(split.path) as file:
@@ -153,4 +154,5 @@ class Reader(Base):
             text=lambda row: ",".join(str(batch.column(name)[row].as_py()) for name in batch.schema.names).encode(),
             rejects=[],
             filtered={},
+            weight=pa.array(to_float(get(layout.weight))) if layout.weight >= 0 else None,
         )
