@@ -2,8 +2,10 @@
 
 import inspect
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
-from typing import Annotated, Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
@@ -42,8 +44,19 @@ def _flag(name: str, field: Any) -> tuple[Any, Any]:
     text = f"{text[0].upper()}{text[1:]}." + (f"  [{'; '.join(notes)}]" if notes else "")
     if field.annotation is bool:
         return Annotated[bool | None, typer.Option(f"{flag}/--no-{flag[2:]}", help=text)], None
-    metavar = {int: "INTEGER", float: "NUMBER"}.get(field.annotation, "VALUE")
-    return Annotated[str | None, typer.Option(flag, metavar=metavar, help=text)], None
+    return Annotated[str | None, typer.Option(flag, metavar=_metavar(field.annotation), help=text)], None
+
+
+def _metavar(annotation: Any) -> str:
+    """Say what a flag takes: its choices, a number, or several with commas between."""
+    kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
+    if get_origin(annotation) is Literal:
+        return "|".join(map(str, kinds))
+    if get_origin(annotation) is tuple:
+        return f"{_metavar(kinds[0])},..."
+    if get_origin(annotation) is UnionType:
+        return _metavar(kinds[0]) if len(kinds) == 1 else "VALUE"
+    return {int: "INTEGER", float: "NUMBER", Decimal: "NUMBER"}.get(annotation, "VALUE")
 
 
 def _bound(limit: Any) -> str:

@@ -1,4 +1,4 @@
-"""When the tuples of a synthetic stream come, and the parameters that all generators have."""
+"""When the tuples of a synthetic stream come, and the parameters that generators share."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -9,25 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, model_validator
 
-__all__ = ["Arrivals", "ZipfArrivals", "arrival_times"]
+__all__ = ["Arrivals", "Rated", "Start", "ZipfArrivals", "arrival_times", "check_times"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = 2**63 - 1
 
 
-class Arrivals(BaseModel):
-    """The parameters of every generator: how many tuples, when they come, and the seed of all draws."""
+class Start(BaseModel):
+    """The parameters of every generator: when the stream begins, and the seed of all draws."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    tuples: int = Field(default=1_000_000, ge=1, le=10**12, description="number of tuples (m)")
-    rate: Decimal = Field(
-        default=Decimal(10_000),
-        gt=0,
-        le=10**9,
-        decimal_places=6,
-        description="tuples a second, at most 6 decimals",
-    )
     start: int = Field(
         default=0,
         ge=-(2**63),
@@ -45,14 +37,36 @@ class Arrivals(BaseModel):
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return (moment - _EPOCH) // timedelta(microseconds=1)
 
+
+class Rated(Start):
+    """The same with a constant rate."""
+
+    rate: Decimal = Field(
+        default=Decimal(10_000),
+        gt=0,
+        le=10**9,
+        decimal_places=6,
+        description="tuples a second, at most 6 decimals",
+    )
+
     @field_serializer("rate")
     def _number(self, rate: Decimal) -> int | float:
         return int(rate) if rate == int(rate) else float(rate)
 
+    @property
+    def interval(self) -> Fraction:
+        """Time between two tuples in us."""
+        return 1_000_000 / Fraction(self.rate)
+
+
+class Arrivals(Rated):
+    """The same with a number of tuples."""
+
+    tuples: int = Field(default=1_000_000, ge=1, le=10**12, description="number of tuples (m)")
+
     @model_validator(mode="after")
     def _fits(self) -> "Arrivals":
-        if self.start + (self.tuples - 1) * 1_000_000 / Fraction(self.rate) > _LAST:
-            raise ValueError("the last tuple's time does not fit into 64 bits; raise the rate or take fewer tuples")
+        check_times(self.start, self.interval, self.tuples)
         return self
 
 
@@ -63,13 +77,20 @@ class ZipfArrivals(Arrivals):
     exponent: float = Field(default=1.2, ge=0, le=3, description="skew: 0 is uniform (z)")
 
 
-def arrival_times(params: Arrivals, first: int, rows: int) -> NDArray[np.int64]:
+def check_times(start: int, interval: Fraction, tuples: int) -> None:
+    """Raise ValueError when the last tuple's time in us does not fit into 64 bits."""
+    if start + (tuples - 1) * interval > _LAST:
+        raise ValueError("the last tuple's time does not fit into 64 bits; raise the rate or take fewer tuples")
+
+
+def arrival_times(start: int, interval: Fraction, first: int, rows: int) -> NDArray[np.int64]:
     """Give the times in us of the tuples first, ..., first + rows - 1 (rows up to 2^20).
 
-    Tuple i comes at start + floor(i * 10^6 / rate), exactly.
+    Tuple i comes at start + floor(i * interval), exactly, for intervals of which the numerator is at most 10^12 or the
+    denominator at most 10^6.
     """
-    rate = Fraction(params.rate)
-    # 2^20 * 10^6 * 10^6 (six decimals) stays below 2^63; the part that may not is a Python integer.
-    step = 1_000_000 * rate.denominator
-    whole, rest = divmod(first * step, rate.numerator)
-    return (np.arange(rows, dtype=np.int64) * step + rest) // rate.numerator + (params.start + whole)
+    # The rest is below the denominator and not above the numerator: 2^20 times it stays below 2^63.
+    step, rest = divmod(interval.numerator, interval.denominator)
+    whole, begun = divmod(first * rest, interval.denominator)
+    index = np.arange(rows, dtype=np.int64)
+    return index * step + (index * rest + begun) // interval.denominator + (start + first * step + whole)

@@ -6,12 +6,12 @@ exact conversions decide a rank, in one order, so ranks are the same on every ma
 """
 
 import itertools
-from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgroup.ingest.inversion import inverse
 from streamgroup.kernels.draws import uniform
 from streamgroup.kernels.elementary import exp, log
 
@@ -21,8 +21,9 @@ __all__ = [
     "by_inversion",
     "by_rejection",
     "cumulated",
-    "inverse",
+    "fitted_exponent",
     "zipf_ranks",
+    "zipf_sum",
     "zipf_weights",
 ]
 
@@ -30,9 +31,9 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 LARGEST_TABLE = 10**7
-_GUIDE = 1 << 16
 # Long formulas go block by block, so that what lies between their steps stays in the cache.
 _BLOCK = 1 << 14
+_DRAWS = 1 << 16
 
 
 class Ranks(Protocol):
@@ -66,32 +67,47 @@ def cumulated(keys: int, exponent: float) -> F64:
     return sums
 
 
+def zipf_sum(keys: int, exponent: float) -> float:
+    """Give the sum of i^-exponent for i = 1, ..., keys (relative error below 1e-12), in a time that does not grow."""
+    near = min(keys, 1000)
+    total = float(np.cumsum(zipf_weights(1, near + 1, exponent))[-1])
+    if keys == near:
+        return total
+    # Euler and Maclaurin's formula from the last key that was added one by one.
+    ends = np.array([near, keys], dtype=np.float64)
+    area = _area(ends, 1.0 - exponent)
+    at = exp(-exponent * log(ends))
+    slope = -exponent * at / ends
+    return total + float(area[1] - area[0] + (at[1] - at[0]) / 2.0 + (slope[1] - slope[0]) / 12.0)
+
+
+def fitted_exponent(keys: int, first: int, share: float) -> float | None:
+    """Find the exponent from 0 to 3 at which the `first` most frequent keys have a share; 6 decimals, None if none."""
+
+    def reached(exponent: float) -> float:
+        return zipf_sum(first, exponent) / zipf_sum(keys, exponent)
+
+    low, high = 0.0, 3.0
+    if not reached(low) <= share <= reached(high):
+        return None
+    while high - low > 1e-9:
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if reached(middle) < share else (low, middle)
+    return round(high, 6)
+
+
 def by_inversion(keys: int, exponent: float) -> Ranks:
     """Draw by exact inversion: one uniform draw a rank, 8 bytes of memory a key."""
     rank = inverse(cumulated(keys, exponent))
 
     def draw(seed: int, purpose: str, place: I64) -> I64:
-        return rank(uniform(seed, purpose, place))
+        ranks = np.empty(len(place), np.int64)
+        for first in range(0, len(place), _DRAWS):
+            piece = slice(first, first + _DRAWS)
+            ranks[piece] = rank(uniform(seed, purpose, place[piece]))
+        return ranks
 
     return draw
-
-
-def inverse(cdf: F64) -> Callable[[F64], I64]:
-    """Invert a distribution function: u in [0, 1) to the first rank whose cdf is above u.
-
-    A guide table (Chen and Asau, 1974) settles at once every u whose cell, 2^-16 wide, holds no step of the
-    cdf; only the others are searched.
-    """
-    guide = np.searchsorted(cdf, np.arange(_GUIDE + 1) / _GUIDE, side="right")
-
-    def rank(u: F64) -> I64:
-        cell = (u * _GUIDE).astype(np.int64)
-        found = guide[cell]
-        open_ = np.flatnonzero(guide[cell + 1] != found)
-        found[open_] = np.searchsorted(cdf, u[open_], side="right")
-        return found
-
-    return rank
 
 
 def by_rejection(keys: int, exponent: float) -> Ranks:

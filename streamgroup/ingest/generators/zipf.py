@@ -23,6 +23,7 @@ def generate(params: Params) -> Stream:
 
     def chunk(first: int, rows: int) -> Chunk:
         place = np.arange(first, first + rows, dtype=np.int64)
-        return Chunk(arrival_times(params, first, rows), rank(params.seed, "zipf", place))
+        times = arrival_times(params.start, params.interval, first, rows)
+        return Chunk(times, rank(params.seed, "zipf", place))
 
     return Stream(params.tuples, params.keys, chunk, lambda label: b"k%d" % label)
