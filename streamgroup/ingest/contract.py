@@ -3,7 +3,7 @@ counted.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest import numbers, times
 from streamgroup.ingest.options import IngestOptions, parse_share
-from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject
+from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, Reject
 from streamgroup.kernels.hashing import sampled
 from streamgroup.traces.keys import hash_keys
 
@@ -26,14 +26,17 @@ Mask = NDArray[np.bool_]
 NULL_KEY = "null key"
 # A count above this is taken for a mistake: no disk holds so many tuples.
 MAX_REPEAT = 1 << 40
+# Tuples looked at together to find the rows with one between --since and --until.
+_LOOKED_AT = 1 << 18
 
 
 class Tuples(NamedTuple):
     """Tuples in input order: us since 1970, key (binary, null = the null key), what else they carry.
 
     `row` numbers the rows kept in this stretch from 0, one entry a tuple; `rows` is how many of them begin here.
-    `repeat` says how many equal tuples each entry stands for, one if None; `pieces` writes them out. The first row
-    is `continued` when the stretch before held tuples of it.
+    `repeat` says how many tuples each entry stands for, one if None, equal but for what `each` says of tuple j of entry
+    i; `pieces` writes them out, if each has its own time those in [since, until) of `within`. The first row is
+    `continued` when the stretch before held tuples of it.
     """
 
     timestamp: I64
@@ -47,6 +50,20 @@ class Tuples(NamedTuple):
     weight: NDArray[np.float64] | None = None
     repeat: I64 | None = None
     continued: bool = False
+    each: Callable[[I64, I64], Each] | None = None
+    within: tuple[int | None, int | None] = (None, None)
+
+
+def _written_out(repeat: I64, size: int) -> Iterator[tuple[I64, I64]]:
+    """Give entry and place (0, 1, ... within the entry) of all tuples, in stretches of at most `size`."""
+    ends = np.cumsum(repeat)
+    total = int(ends[-1]) if len(ends) else 0
+    for start in range(0, total, size):
+        stop = min(start + size, total)
+        first, final = np.searchsorted(ends, [start, stop - 1], "right").tolist()
+        inside = np.minimum(ends[first : final + 1], stop)
+        entry = np.repeat(np.arange(first, final + 1), np.diff(inside, prepend=start))
+        yield entry, np.arange(start, stop) - (ends - repeat)[entry]
 
 
 def pieces(tuples: Tuples, size: int) -> Iterator[Tuples]:
@@ -55,38 +72,54 @@ def pieces(tuples: Tuples, size: int) -> Iterator[Tuples]:
     A row that is cut is one of the `rows` of the stretch in which it begins; rows are numbered from 0 in each. Keys
     that repeat come as a dictionary array.
     """
-    entries = len(tuples.timestamp)
-    ends = np.arange(1, entries + 1) if tuples.repeat is None else np.cumsum(tuples.repeat)
-    total = int(ends[-1]) if entries else 0
     last = -1
-    for start in range(0, total, size):
-        stop = min(start + size, total)
-        if tuples.repeat is None:
-            took: Any = slice(start, stop)
-            key = tuples.key.slice(start, stop - start)
-        else:
-            first, final = np.searchsorted(ends, [start, stop - 1], "right").tolist()
-            inside = np.minimum(ends[first : final + 1], stop)
-            took = np.repeat(np.arange(first, final + 1), np.diff(inside, prepend=start))
-            # As a dictionary: a long key is held once, however often it is repeated.
-            encoded = tuples.key.slice(first, final + 1 - first).dictionary_encode(null_encoding="encode")
-            codes = encoded.indices.to_numpy()[took - first]
-            key = pa.DictionaryArray.from_arrays(pa.array(codes), encoded.dictionary)
+    for took, place in _cut(tuples, size):
+        stamps, weight = tuples.timestamp[took], tuples.weight[took] if tuples.weight is not None else None
+        if tuples.each is not None:
+            stamps, own = tuples.each(took, place)
+            weight = weight if own is None else own
+            inside = _between(stamps, tuples.within)
+            if not inside.any():
+                continue
+            took, stamps, weight = took[inside], stamps[inside], weight[inside] if weight is not None else None
         row = tuples.row[took]
         continued = int(row[0]) == last
         last = int(row[-1])
         yield Tuples(
-            tuples.timestamp[took],
-            key,
+            stamps,
+            _repeated(tuples, took),
             tuples.cost[took] if tuples.cost is not None else None,
             tuples.value[took] if tuples.value is not None else None,
             row - row[0],
             last - int(row[0]) + (not continued),
             [],
             Counter(),
-            tuples.weight[took] if tuples.weight is not None else None,
+            weight,
             continued=continued,
         )
+
+
+def _cut(tuples: Tuples, size: int) -> Iterator[tuple[Any, Any]]:
+    if tuples.repeat is not None:
+        return _written_out(tuples.repeat, size)
+    entries = len(tuples.timestamp)
+    return ((slice(start, min(start + size, entries)), None) for start in range(0, entries, size))
+
+
+def _repeated(tuples: Tuples, took: Any) -> Any:
+    if isinstance(took, slice):
+        return tuples.key[took]
+    first, final = int(took[0]), int(took[-1])
+    # As a dictionary: a long key is held once, however often it is repeated.
+    encoded = tuples.key.slice(first, final + 1 - first).dictionary_encode(null_encoding="encode")
+    codes = encoded.indices.to_numpy()[took - first]
+    return pa.DictionaryArray.from_arrays(pa.array(codes), encoded.dictionary)
+
+
+def _between(stamps: I64, within: tuple[int | None, int | None]) -> Mask:
+    since, until = within
+    inside = np.ones(len(stamps), bool) if since is None else stamps >= since
+    return inside if until is None else inside & (stamps < until)
 
 
 class _Flat(NamedTuple):
@@ -107,7 +140,7 @@ class Contract:
     def __init__(self, options: IngestOptions) -> None:
         """Look up zone, stopwords and bounds; UsageError when one of them is wrong."""
         self._options = options
-        self._zone = times.find_zone(options.timezone)
+        self._zone = times.find_zone(options.timezone or "UTC")
         self._nulls = pa.array([value.encode() for value in options.null_values], pa.binary())
         self._stopwords = pa.array(sorted(options.words_to_skip()), pa.binary())
         self._share = parse_share(options.sample_keys) if options.sample_keys else None
@@ -133,7 +166,10 @@ class Contract:
         """
         filtered = Counter(parsed.filtered)
         checked = _Checked(parsed)
-        stamps, status = times.parse_times(parsed.time, layout.time_format or times.KNOWN, self._zone)
+        zone = self._zone
+        if layout.zone is not None and self._options.timezone is None:
+            zone = times.find_zone(layout.zone)
+        stamps, status = times.parse_times(parsed.time, layout.time_format or times.KNOWN, zone)
         for code, reason in times.REASONS.items():
             checked.reject(status == code, reason)
         owner, flat = _flatten(parsed.key)
@@ -156,8 +192,9 @@ class Contract:
             self._filter(good, _at(found.row, len(stamps)), NULL_KEY, filtered)
         if repeat is not None:
             self._filter(good, repeat > 0, "count is 0", filtered)
-        self._filter(good, np.greater_equal(stamps, _or(self._since, -(2**63))), "before --since", filtered)
-        self._filter(good, np.less(stamps, self._until) if self._until is not None else good, "after --until", filtered)
+        since, until = self._timely(parsed, stamps, good)
+        self._filter(good, since, "before --since", filtered)
+        self._filter(good, until, "after --until", filtered)
         found = self._sample(self._words(found.only(good[found.row]), filtered), filtered)
         rows = found.row
         new = np.ones(len(rows), bool)
@@ -174,7 +211,24 @@ class Contract:
             filtered,
             weight[rows] if weight is not None else None,
             repeat[rows] if repeat is not None else None,
+            each=_of_rows(parsed.each, rows),
+            within=(self._since, self._until),
         )
+
+    def _timely(self, parsed: Parsed, stamps: I64, good: Mask) -> tuple[Mask, Mask]:
+        """Tell which rows have a tuple from --since on, and which of them have one of those before --until."""
+        if parsed.each is None or (self._since is None and self._until is None):
+            since = _between(stamps, (self._since, None))
+            return since, _between(stamps, (None, self._until))
+        assert parsed.repeat is not None
+        since, until = np.zeros_like(good), np.zeros_like(good)
+        rows = np.flatnonzero(good)
+        for took, place in _written_out(parsed.repeat[rows], _LOOKED_AT):
+            row = rows[took]
+            times = parsed.each(row, place).time
+            since[row[_between(times, (self._since, None))]] = True
+            until[row[_between(times, (self._since, self._until))]] = True
+        return since, until
 
     @staticmethod
     def _filter(good: Mask, condition: Mask, reason: str, filtered: Counter[str]) -> None:
@@ -302,5 +356,5 @@ def _distinct(ascending: I64) -> int:
     return len(ascending) and 1 + int(np.count_nonzero(np.diff(ascending)))
 
 
-def _or(value: int | None, default: int) -> int:
-    return default if value is None else value
+def _of_rows(each: Callable[[I64, I64], Each] | None, rows: I64) -> Callable[[I64, I64], Each] | None:
+    return None if each is None else lambda entry, place: each(rows[entry], place)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 
 from streamgroup.base.errors import UsageError
+from streamgroup.ingest.function_words import FUNCTION_WORDS
 
 __all__ = ["DEFAULT_MAX_REJECTS", "IngestOptions", "make_options", "parse_max_rejects", "parse_share"]
 
@@ -24,9 +25,10 @@ class IngestOptions(BaseModel):
     """All options of an ingest.
 
     `time`, `key`, `cost` (us), `value` and `weight` name a column, or number it from 1; None takes the reader's
-    default. `limit` counts input rows, `head` tuples. `since` and `until` are ISO times or epoch numbers,
-    [since, until). A text of `null_values` may be several with commas between; they are held one by one.
-    `max_rejects` is a number of rows or a percentage of the rows read. `driver_memory` is in Spark's notation.
+    default. `timezone` None is that of the format if it has one, else UTC. `limit` counts input rows, `head` tuples.
+    `since` and `until` are ISO times or epoch numbers, [since, until). A text of `null_values` may be several with
+    commas between; they are held one by one. `stopwords` is `english` or a file. `max_rejects` is a number of rows or
+    a percentage of the rows read. `driver_memory` is in Spark's notation.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,11 +42,11 @@ class IngestOptions(BaseModel):
     value: str | None = None
     weight: str | None = None
     time_format: str = "auto"
-    timezone: str = "UTC"
+    timezone: str | None = None
     delimiter: str | None = None
     header: bool | None = None
     split_words: bool = False
-    stopwords: Path | None = None
+    stopwords: str | None = None
     null_keys: Literal["drop", "keep", "fail"] = "drop"
     null_values: tuple[str, ...] = ()
     encoding: str = "utf-8"
@@ -72,6 +74,11 @@ class IngestOptions(BaseModel):
         if len(value) != 1 or not value.isascii() or value in '"\r\n':
             raise ValueError("one ASCII character, or \\t")
         return value
+
+    @field_validator("stopwords", mode="before")
+    @classmethod
+    def _file(cls, value: Any) -> Any:
+        return str(value) if isinstance(value, Path) else value
 
     @field_validator("encoding")
     @classmethod
@@ -114,11 +121,13 @@ class IngestOptions(BaseModel):
         return value
 
     def words_to_skip(self) -> frozenset[bytes]:
-        """Read the stopwords, one a line, as bytes; UsageError when the file cannot be read."""
+        """Give the stopwords as bytes: ours, or those of a file, one a line; UsageError when it cannot be read."""
         if self.stopwords is None:
             return frozenset()
+        if self.stopwords == "english":
+            return FUNCTION_WORDS
         try:
-            return frozenset(line.strip() for line in self.stopwords.read_bytes().splitlines()) - {b""}
+            return frozenset(line.strip() for line in Path(self.stopwords).read_bytes().splitlines()) - {b""}
         except OSError as error:
             raise UsageError(f"--stopwords {self.stopwords}: {error.strerror}") from None
 

@@ -40,8 +40,8 @@ class Options(Formatted):
         str, typer.Option("--time-format", metavar="FORMAT", help="auto, s, ms, us, ns, iso8601, or a pattern.")
     ] = "auto"
     timezone: Annotated[
-        str, typer.Option("--timezone", metavar="ZONE", help="Zone of times that do not tell theirs.")
-    ] = "UTC"
+        str | None, typer.Option("--timezone", metavar="ZONE", help="Zone of times that do not tell theirs; else UTC.")
+    ] = None
     delimiter: Annotated[
         str | None, typer.Option("--delimiter", metavar="CHARACTER", help="One character, or \\t.")
     ] = None
@@ -50,7 +50,8 @@ class Options(Formatted):
     ] = None
     split_words: Annotated[bool, typer.Option("--split-words", help="Make a tuple of each word of the key.")] = False
     stopwords: Annotated[
-        Path | None, typer.Option("--stopwords", metavar="FILE", help="Words to leave out, one a line.")
+        str | None,
+        typer.Option("--stopwords", metavar="FILE|english", help="Words to leave out: a file, one a line, or ours."),
     ] = None
     null_keys: Annotated[
         Literal["drop", "keep", "fail"], typer.Option("--null-keys", help="What to do with rows without a key.")

@@ -18,7 +18,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.times import TimeFormat
 
-__all__ = ["Defaults", "Layout", "NoOptions", "Parsed", "Reader", "Reject", "Split", "find_column"]
+__all__ = ["Defaults", "Each", "Layout", "NoOptions", "Parsed", "Reader", "Reject", "Split", "find_column"]
 
 
 class Split(NamedTuple):
@@ -37,7 +37,8 @@ class Layout(NamedTuple):
 
     `time`, `key`, `cost`, `value`, `weight` are 0-based column numbers (-1: none). `width` is the number of
     fields of a row (0: any). `header` is the physical line of the header (0: none). `inferred` tells people what
-    was not asked for. `extra` is what the reader found in the path or the head and wants to see again.
+    was not asked for. `extra` is what the reader found in the path or the head and wants to see again. `zone` is that
+    of times without an offset, where the format has one and `--timezone` does not tell.
     """
 
     names: tuple[str, ...]
@@ -53,6 +54,7 @@ class Layout(NamedTuple):
     time_format: TimeFormat | None = None
     inferred: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
+    zone: str | None = None
 
 
 class Reject(NamedTuple):
@@ -63,6 +65,13 @@ class Reject(NamedTuple):
     text: bytes
 
 
+class Each(NamedTuple):
+    """What tuples of rows that repeat have of their own: us since 1970 in UTC, and a weight if the row's is not theirs."""
+
+    time: NDArray[np.int64]
+    weight: NDArray[np.float64] | None = None
+
+
 class Parsed(NamedTuple):
     """The columns of a stretch of input, one entry per record that could be taken apart.
 
@@ -70,7 +79,8 @@ class Parsed(NamedTuple):
     `consumed` its bytes. `line` holds the physical line of each entry, counted from 1 at the start of the
     stretch. `time` is binary texts or an arrow timestamp; `key` binary with nulls, or lists of them: a tuple for
     each; the others texts or numbers, `cost` lists of them where each key of a list has its own. `repeat`
-    int64[entries] says how many tuples each row makes, one if None. `text(i)` gives entry i as it was written.
+    int64[entries] says how many tuples each row makes, one if None; `each(i, j)` what tuple j (from 0) of row i has of its own, the same
+    whenever it is asked. `text(i)` gives entry i as it was written.
     """
 
     rows: int
@@ -86,6 +96,7 @@ class Parsed(NamedTuple):
     filtered: dict[str, int]
     weight: pa.Array | None = None
     repeat: NDArray[np.int64] | None = None
+    each: Callable[[NDArray[np.int64], NDArray[np.int64]], Each] | None = None
 
 
 class Defaults(NamedTuple):
