@@ -83,6 +83,12 @@ def test_reader_is_explained(reader: str) -> None:
     assert re.search(rf"^### `{reader}`$", (DOCS / "readers.md").read_text(), re.MULTILINE), reader
 
 
+@pytest.mark.parametrize("generator", discover.names("streamgroup.ingest.generators"))
+def test_generator_is_explained(generator: str) -> None:
+    page = (DOCS / "generators.md").read_text()
+    assert re.search(rf"^### `{generator.replace('_', '-')}`$", page, re.MULTILINE), generator
+
+
 def test_ingest_options_are_explained() -> None:
     text = (DOCS / "readers.md").read_text()
     internal = {"reader", "inputs", "output", "reader_options", "checksum", "header"}
