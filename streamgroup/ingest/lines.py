@@ -1,10 +1,14 @@
 """Inputs made of lines: opening them (compressed or not), cutting them into blocks of whole lines, splits."""
 
 import codecs
+import lzma
 import os
+import struct
+import zipfile
+import zlib
 from abc import abstractmethod
 from collections.abc import Generator, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +29,14 @@ MAX_LINE = 256 << 20
 HEAD_BYTES = 1 << 20
 HEAD_ROWS = 1000
 
-_MAGIC = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\x28\xb5\x2f\xfd", "zstd"))
+_MAGIC = (
+    (b"\x1f\x8b", "gzip"),
+    (b"BZh", "bz2"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"PK\x03\x04", "zip"),
+    (b"PK\x05\x06", "zip"),
+)
+_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -52,7 +63,7 @@ class Block(NamedTuple):
 
 
 def compression_of(path: str) -> str | None:
-    """Tell how a file is compressed, by its first bytes: gzip, bz2, zstd or None."""
+    """Tell how a file is compressed, by its first bytes: gzip, bz2, zstd, zip or None."""
     with Path(path).open("rb") as file:
         head = file.read(4)
     return next((name for magic, name in _MAGIC if head.startswith(magic)), None)
@@ -64,29 +75,57 @@ class _Source:
     def __init__(self, path: str, start: int) -> None:
         self.path = path
         compression = compression_of(path)
+        self._closing = ExitStack()
+        if compression == "zip":
+            with self._told():
+                self._file: Any = _open_zip(path, self._closing)
+            return
         # By the bytes of its name: as text, a name that is not UTF-8 would be refused.
-        self._file: Any = pa.OSFile(os.fsencode(path))
+        self._file = self._closing.enter_context(pa.OSFile(os.fsencode(path)))
         if compression is not None:
-            self._file = pa.CompressedInputStream(self._file, compression)
+            self._file = self._closing.enter_context(pa.CompressedInputStream(self._file, compression))
         elif start:
             self._file.seek(start)
 
     def read(self, size: int) -> bytes:
         """Read `size` bytes, fewer only at the end."""
         pieces = []
-        try:
+        with self._told():
             while size and (piece := bytes(self._file.read(size))):
                 pieces.append(piece)
                 size -= len(piece)
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        except OSError as error:
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except NotImplementedError as error:
+            raise DataError(f"{self.path}: {_line(error)}", "unpack it") from None
+        except (OSError, EOFError, ValueError, struct.error, *_ZIP_ERRORS) as error:
             raise DataError(
                 f"{self.path}: the compressed data are cut off or damaged ({_line(error)})",
                 "get the file again",
             ) from None
 
     def close(self) -> None:
-        self._file.close()
+        self._closing.close()
+
+
+def _open_zip(path: str, closing: ExitStack) -> Any:
+    """Open the one file in a zip file; DataError when there is none or several, or it cannot be opened."""
+    archive = closing.enter_context(zipfile.ZipFile(path))
+    # Finder of macOS puts files of its own beside those meant.
+    names = [member.filename for member in archive.infolist() if not member.filename.endswith("/")]
+    # The Finder of macOS puts files of its own beside those meant.
+    names = [name for name in names if not name.startswith("__MACOSX/")]
+    if len(names) != 1:
+        some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        what = f"{len(names)} files in it ({some})" if names else "no file in it"
+        raise DataError(f"{path}: a zip file with {what}", "unpack it, and name its files")
+    if archive.getinfo(names[0]).flag_bits & 1:
+        raise DataError(f"{path}: {names[0]} in it is encrypted", "unpack it")
+    return closing.enter_context(archive.open(names[0]))
 
 
 def _line(error: BaseException) -> str:

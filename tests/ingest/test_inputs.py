@@ -1,13 +1,18 @@
 import bz2
 import gzip
+import io
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.inputs import resolve
@@ -78,3 +83,62 @@ def test_a_name_that_is_not_utf8(tmp_path: Path, reader: str) -> None:
     for given in (str(path), f"{tmp_path}/bad*"):
         found = preview(make_options(reader=reader, inputs=(given,), output="unused"))
         assert [(row.timestamp, row.key) for row in found.tuples] == [(1_000_000, "a")]
+
+
+def zipped(*members: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", method) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return target.getvalue()
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_file_is_read_as_the_file_in_it(parse: Callable[..., Any], method: int) -> None:
+    content = b"time,key\n" + b"".join(b"%d,k%d\n" % (number, number % 7) for number in range(20_000))
+    folder = ("data/", b"")
+    packed = zipped(folder, ("data/x.csv", content), ("__MACOSX/data/._x.csv", b"finder"), method=method)
+    assert parse(packed, "csv") == parse(content, "csv")
+    broken = packed[:100] + b"\xff" * 40 + packed[140:]
+    with pytest.raises(DataError, match="damaged"):
+        parse(broken, "csv")
+    for size in (4, 30, 1000, len(packed) - 1):
+        with pytest.raises(DataError, match="input: the compressed data are cut off or damaged"):
+            parse(packed[:size], "csv")
+
+
+def test_zip_files_that_do_not_serve(parse: Callable[..., Any]) -> None:
+    content = b"time,key\n1,a\n"
+    with pytest.raises(DataError, match=r"2 files in it \(a\.csv, b\.csv\)") as caught:
+        parse(zipped(("a.csv", content), ("b.csv", content)), "csv")
+    assert caught.value.hint == "unpack it, and name its files"
+    with pytest.raises(DataError, match=r"6 files in it \(0, 1, 2, 3, 4, \.\.\.\)"):
+        parse(zipped(*((str(number), b"") for number in range(6))), "csv")
+    with pytest.raises(DataError, match="no file in it"):
+        parse(zipped(), "csv")
+    packed = bytearray(zipped(("a.csv", content)))
+    for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        packed[packed.index(header) + flags] |= 1
+    with pytest.raises(DataError, match=r"a\.csv in it is encrypted"):
+        parse(bytes(packed), "csv")
+    packed = bytearray(zipped(("a.csv", content)))
+    for header, method in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        packed[packed.index(header) + method] = 9
+    with pytest.raises(DataError, match=r"input: .*compression") as caught:
+        parse(bytes(packed), "csv")
+    assert caught.value.hint == "unpack it"
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis.given(st.data())
+def test_damaged_archives_end_in_an_error_of_ours(parse: Callable[..., Any], data: st.DataObject) -> None:
+    content = b"time,key\n1,a\n2,b\n"
+    compress = data.draw(st.sampled_from([zipped, gzip.compress, bz2.compress]))
+    packed = bytearray(zipped(("a.csv", content)) if compress is zipped else compress(content))
+    for place in data.draw(st.lists(st.integers(4, len(packed) - 1), max_size=4)):
+        packed[place] = data.draw(st.integers(0, 255))
+    try:
+        rows = parse(bytes(packed), "csv")
+    except (DataError, UsageError):
+        return
+    assert rows.rows == len(rows.tuples) + len(rows.rejects) + sum(rows.filtered.values())

@@ -21,7 +21,7 @@ class Options(Formatted):
     """The flags of every reader."""
 
     inputs: Annotated[
-        list[str], typer.Argument(metavar="INPUT...", help="Files or globs; .gz, .bz2, .zst too.", show_default=False)
+        list[str], typer.Argument(metavar="INPUT...", help="Files or globs; .gz, .bz2, .zst, .zip too.", show_default=False)
     ]
     output: Annotated[
         Path,
