@@ -1,16 +1,22 @@
-"""What an ingest would make of the head of its first input, without Spark."""
+"""What an ingest would make of the head of its inputs, without Spark."""
 
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, NamedTuple, cast
 
+import numpy as np
+
 from streamgroup.base.errors import DataError
 from streamgroup.ingest import inputs
-from streamgroup.ingest.contract import Contract
+from streamgroup.ingest.contract import Contract, Tuples, pieces
+from streamgroup.ingest.delimited import BLANKS, DelimitedReader
+from streamgroup.ingest.lines import compression_of
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.read import make_reader, shown
-from streamgroup.ingest.readers.protocol import Layout
+from streamgroup.ingest.readers.protocol import Layout, Reader
 
-__all__ = ["Preview", "PreviewRow", "preview"]
+__all__ = ["Preview", "PreviewReject", "PreviewRow", "iso", "preview"]
 
 ROWS = 10
 # Stretches (about 8 MiB each) looked at for so many rows.
@@ -18,92 +24,139 @@ _STRETCHES = 8
 
 
 class PreviewRow(NamedTuple):
-    """A tuple as it would be: time in us since 1970, key (None: the null key), cost in us, value."""
+    """A tuple as it would be: time in us since 1970, key (None: the null key), cost in us, value, weight."""
 
     timestamp: int
     key: str | None
     cost: float | None
     value: float | None
+    weight: float | None
+
+
+class PreviewReject(NamedTuple):
+    """A rejected row: input, line in it (1-based), why, and its text."""
+
+    file: str
+    line: int
+    reason: str
+    text: str
 
 
 class Preview(NamedTuple):
-    """The first tuples and rejects (line, reason, text), how many rows that took, and what was found.
+    """The first tuples and rejects, how many rows that took, and what was found in the first input.
 
-    `columns` names the columns of the input, `time`, `key`, `cost` and `value` those used (None: none).
+    `columns` names its columns, `time`, `key`, `cost`, `value` and `weight` those used (None: none). `delimiter` is
+    None, and `header` (the line of the header) 0, where there is none.
     """
 
     path: str
+    compression: str | None
     columns: list[str]
-    time: str
-    key: str
+    delimiter: str | None
+    header: int
+    time: str | None
+    key: str | None
     cost: str | None
     value: str | None
+    weight: str | None
     time_format: str
     inferred: list[str]
     tuples: list[PreviewRow]
-    rejects: list[tuple[int, str, str]]
+    rejects: list[PreviewReject]
     rows_read: int
     rows_rejected: int
     filtered: dict[str, int]
 
 
+def iso(timestamp: int) -> str:
+    """Write us since 1970 as ISO 8601 in UTC, any year; a fraction only where there is one."""
+    text = str(np.datetime64(timestamp, "us"))
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}Z"
+
+
 def preview(options: IngestOptions) -> Preview:
-    """Read the head of the first input as an ingest would; the same errors as there, but for those of Spark."""
+    """Read the head of the inputs as an ingest would; the same errors as there, but for those of Spark."""
     reader, contract = make_reader(options), Contract(options)
     files = inputs.resolve(options.inputs)
-    split = inputs.plan_splits(reader, files)[0]._replace(rows=options.limit)
-    layout = reader.layout(split.path)
+    splits = inputs.plan_splits(reader, files)
+    layout = reader.layout(splits[0].path)
     tuples: list[PreviewRow] = []
-    rejects: list[tuple[int, str, str]] = []
-    rows, rejected = 0, 0
-    filtered: dict[str, int] = {}
-    with closing(cast(Any, reader.batches(split, layout))) as stream:
-        for number, parsed in enumerate(stream):
-            found = contract.apply(parsed, layout)
-            rows += parsed.rows
-            rejected += len(found.rejects)
-            for reason, count in found.filtered.items():
-                filtered[reason] = filtered.get(reason, 0) + count
-            rejects += [(reject.line, reject.reason, shown(reject.text)) for reject in found.rejects[:ROWS]]
-            keys = found.key.slice(0, ROWS).to_pylist()
-            for row, key in enumerate(keys):
-                tuples.append(
-                    PreviewRow(
-                        int(found.timestamp[row]),
-                        None if key is None else key.decode(errors="replace"),
-                        None if found.cost is None else float(found.cost[row]),
-                        None if found.value is None else float(found.value[row]),
-                    )
-                )
-            if (len(tuples) >= ROWS and len(rejects) >= ROWS) or number + 1 >= _STRETCHES:
-                break
+    rejects: list[PreviewReject] = []
+    rows, rejected, stretches = 0, 0, 0
+    filtered: Counter[str] = Counter()
+    file = line = -1
+    for split in splits:
+        left = None if options.limit is None else options.limit - rows
+        if stretches >= _STRETCHES or (left is not None and left <= 0):
+            break
+        if split.file != file:
+            file, line = split.file, 0
+        own = layout if split.path == splits[0].path else reader.layout(split.path)
+        with closing(cast(Any, reader.batches(split._replace(rows=left), own))) as stream:
+            for parsed in stream:
+                found = contract.apply(parsed, own)
+                rows += parsed.rows
+                rejected += len(found.rejects)
+                filtered.update(found.filtered)
+                rejects += [
+                    PreviewReject(files[file].given, line + reject.line, reject.reason, shown(reject.text))
+                    for reject in found.rejects[: ROWS - len(rejects)]
+                ]
+                tuples += _rows(found, ROWS - len(tuples))
+                line += parsed.lines
+                stretches += 1
+                if stretches >= _STRETCHES or len(tuples) + len(rejects) >= 2 * ROWS:
+                    break
+        if len(tuples) >= ROWS:
+            break
     if not rows:
-        raise DataError(f"{files[split.file].given}: no rows in it", "give a file that has some")
-    return _made(files[split.file].given, layout, tuples[:ROWS], rejects[:ROWS], (rows, rejected, filtered))
+        raise DataError(f"{files[splits[0].file].given}: no rows in it", "give a file that has some")
+    return _made(
+        reader,
+        layout,
+        (files[splits[0].file].given, compression_of(splits[0].path)),
+        tuples=tuples,
+        rejects=rejects,
+        rows_read=rows,
+        rows_rejected=rejected,
+        filtered=dict(filtered),
+    )
 
 
-def _made(
-    path: str,
-    layout: Layout,
-    tuples: list[PreviewRow],
-    rejects: list[tuple[int, str, str]],
-    counts: tuple[int, int, dict[str, int]],
-) -> Preview:
+def _rows(found: Tuples, wanted: int) -> Iterator[PreviewRow]:
+    for piece in pieces(found, max(wanted, 1)):
+        carried = [
+            [None] * len(piece.timestamp) if column is None else [float(each) for each in column]
+            for column in (piece.cost, piece.value, piece.weight)
+        ]
+        for stamp, key, *rest in zip(piece.timestamp.tolist(), piece.key.to_pylist(), *carried, strict=True):
+            if wanted <= 0:
+                return
+            wanted -= 1
+            yield PreviewRow(stamp, None if key is None else key.decode(errors="replace"), *rest)
+        if wanted <= 0:
+            return
+
+
+def _made(reader: Reader, layout: Layout, source: tuple[str, str | None], **found: Any) -> Preview:
     def name(number: int) -> str | None:
         return layout.names[number] if number >= 0 else None
 
+    delimiter = None
+    if isinstance(reader, DelimitedReader):
+        delimiter = "runs of blanks" if layout.delimiter == BLANKS else layout.delimiter.decode()
     return Preview(
-        path=path,
+        path=source[0],
+        compression=source[1],
         columns=list(layout.names),
-        time=layout.names[layout.time],
-        key=layout.names[layout.key],
+        delimiter=delimiter,
+        header=layout.header,
+        time=name(layout.time),
+        key=name(layout.key),
         cost=name(layout.cost),
         value=name(layout.value),
+        weight=name(layout.weight),
         time_format=layout.time_format.name if layout.time_format else "",
         inferred=list(layout.inferred),
-        tuples=tuples,
-        rejects=rejects,
-        rows_read=counts[0],
-        rows_rejected=counts[1],
-        filtered=counts[2],
+        **found,
     )

@@ -165,8 +165,8 @@ def test_preview(tmp_path: Path) -> None:
     path.write_text("# time, key, c\n" + "".join(f"{n}, k{n}, 2\n" for n in range(30)) + "x, y, 2\n")
     seen = preview(make_options(reader="csv", inputs=(str(path),), output="unused", cost="c"))
     assert [row.key for row in seen.tuples] == [f"k{n}" for n in range(10)]
-    assert seen.tuples[3] == (3_000_000, "k3", 2.0, None)
-    assert seen.rejects == [(32, "time cannot be read", "x, y, 2")]
+    assert seen.tuples[3] == (3_000_000, "k3", 2.0, None, None)
+    assert seen.rejects == [(str(path), 32, "time cannot be read", "x, y, 2")]
     assert (seen.rows_read, seen.rows_rejected, seen.columns) == (32, 1, ["time", "key", "c"])
     assert seen.time_format == "s"
     assert any("blank follows" in note for note in seen.inferred)

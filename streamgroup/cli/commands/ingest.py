@@ -21,7 +21,8 @@ class Options(Formatted):
     """The flags of every reader."""
 
     inputs: Annotated[
-        list[str], typer.Argument(metavar="INPUT...", help="Files or globs; .gz, .bz2, .zst, .zip too.", show_default=False)
+        list[str],
+        typer.Argument(metavar="INPUT...", help="Files or globs; .gz, .bz2, .zst, .zip too.", show_default=False),
     ]
     output: Annotated[
         Path,
@@ -121,16 +122,35 @@ def run(reader: str, console: Console, options: Options, own: dict[str, Any]) ->
 
 
 def _preview(console: Console, options: Any) -> None:
-    from streamgroup.ingest.preview import preview
+    from streamgroup.ingest.preview import iso, preview
 
     found = preview(options)
     console.note(f"{found.path}: columns {', '.join(found.columns)}")
-    console.note(f"time: {found.time} ({found.time_format}), key: {found.key}")
+    console.note(
+        f"compression: {found.compression or 'none'}, header: {f'line {found.header}' if found.header else 'none'}"
+    )
+    if found.delimiter is not None:
+        console.note(f"delimiter: {found.delimiter!r}")
+    used = {name: getattr(found, name) for name in ("key", "cost", "value", "weight")}
+    named = [f"{name}: {column}" for name, column in used.items() if column is not None]
+    console.note(", ".join([f"time: {found.time} ({found.time_format})", *named]))
     for text in found.inferred:
         console.note(f"inferred: {text}")
     console.note(
         f"of {found.rows_read} rows looked at, {found.rows_rejected} rejected, {sum(found.filtered.values())} filtered"
     )
-    for line, reason, text in found.rejects:
-        console.note(f"rejected: line {line}: {reason}: {text!r}")
-    console.rows([row._asdict() for row in found.tuples])
+    for reason, count in found.filtered.items():
+        console.note(f"filtered: {count} {reason}")
+    for reject in found.rejects:
+        console.note(f"rejected: {reject.file}:{reject.line}: {reject.reason}: {reject.text!r}")
+    carried = [
+        name for name in ("cost", "value", "weight") if any(getattr(row, name) is not None for row in found.tuples)
+    ]
+    shown = ["timestamp", "key", *carried]
+    rows = [{name: value for name, value in row._asdict().items() if name in shown} for row in found.tuples]
+    rows = [{**row, "timestamp": iso(row["timestamp"])} for row in rows]
+    if console.form != "json":
+        console.rows(rows, shown)
+        return
+    rejects = [reject._asdict() for reject in found.rejects]
+    console.record({**found._asdict(), "tuples": rows, "rejects": rejects})
