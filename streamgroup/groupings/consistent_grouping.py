@@ -58,7 +58,8 @@ class ConsistentGrouping(NamedTuple):
     when workers come and go (a joiner has no bin until it signals that it is idle, or one leaves) are ours.
 
     `hashes` uint64[keys, 2] are start and step of a key's probes; `memory` int64[sources, 256, 3] where searches of hot
-    keys ended (it changes no choice). `longest` is the wait of a busy worker in ns, `factor` (1 + eps) / B.
+    keys ended (it changes no choice). `heeds` is the instant of `signals.clock` at which there is something to do: what
+    workers finish is not looked at before. `longest` is the wait of a busy worker in ns, `factor` (1 + eps) / B.
     """
 
     load: NDArray[np.int64]
@@ -76,6 +77,7 @@ class ConsistentGrouping(NamedTuple):
     delay: int
     state_entries: int
     state_entry_bytes: int
+    heeds: NDArray[np.int64]
 
     def choose(self, source: int, key: int, now: int) -> int:
         """Find a bin, count the tuple, and take the bin's owner."""
@@ -105,7 +107,8 @@ class ConsistentGrouping(NamedTuple):
         owners = widened(self.owners, int(change.live[-1]) + 1)
         for worker in sorted(change.left):
             leave(owners, worker, change.live)
-        return self._replace(owners=owners, signals=hired(self.signals, change.live))
+        signals = hired(self.signals, change.live)
+        return self._replace(owners=owners, signals=signals, heeds=signals.clock[:1])
 
 
 def start(params: Params, context: Context) -> ConsistentGrouping:
@@ -120,13 +123,14 @@ def start(params: Params, context: Context) -> ConsistentGrouping:
     what = f"consistent_grouping: {params.virtual} bins for each of {context.workers} workers"
     fits(bins, _MOST_BINS, what, "lower virtual")
     fits(context.sources * bins, MOST_CELLS, f"{what} at {context.sources} sources", "lower virtual")
+    signals = make_signals(context.live, period, delay)
     return ConsistentGrouping(
         load=np.zeros((context.sources, bins), dtype=np.int64),
         tuples=np.zeros(context.sources, dtype=np.int64),
         hashes=candidate_words(context.hash_lo, context.hash_hi, context.hash_seed),
         memory=np.zeros((context.sources, _REMEMBERED, 3), dtype=np.int64),
         owners=make_owners(context.live, params.virtual),
-        signals=make_signals(context.live, period, delay),
+        signals=signals,
         control_messages=np.zeros(1, dtype=np.int64),
         control_bytes=np.zeros(1, dtype=np.int64),
         factor=(1.0 + params.eps) / bins,
@@ -136,4 +140,5 @@ def start(params: Params, context: Context) -> ConsistentGrouping:
         delay=delay,
         state_entries=2 * bins,
         state_entry_bytes=8,
+        heeds=signals.clock[:1],
     )

@@ -21,33 +21,33 @@ FULL = 15
 
 
 def shared_columns(hash_lo: NDArray[np.int64], hashes: int, counters: int) -> NDArray[np.uint32]:
-    """Give the counters of each key, uint32[hashes, keys], each below `counters`; those of a key may coincide.
-
-    A row holds one counter of all keys: most questions are answered by the first one.
-    """
-    return np.stack([sketch_columns(hash_lo, row, counters).astype(np.uint32) for row in range(hashes)])
+    """Give the counters of each key, uint32[keys, hashes], each below `counters`; those of a key may coincide."""
+    return np.stack([sketch_columns(hash_lo, row, counters).astype(np.uint32) for row in range(hashes)], axis=1)
 
 
 def own_columns(keys: int) -> NDArray[np.uint32]:
-    """Give each key a counter of its own, uint32[1, keys]: the filter is a set then."""
-    return np.arange(keys, dtype=np.uint32)[None, :].copy()
+    """Give each key a counter of its own, uint32[keys, 1]: the filter is a set then."""
+    return np.arange(keys, dtype=np.uint32)[:, None].copy()
 
 
 @njit(forceinline=True)
 def has(counters: Any, columns: Any, key: Any) -> Any:
-    """Tell (1 or 0) whether all counters of a key are above 0: it is in, or it is taken for one that is."""
-    column = np.uint64(key)
-    for row in range(columns.shape[0]):
-        if counters[columns[np.uint64(row), column]] == 0:
-            return np.int64(0)
-    return np.int64(1)
+    """Tell (1 or 0) whether all counters of a key are above 0: it is in, or it is taken for one that is.
+
+    All of them are read: whether the first is 0 is not predictable, and a wrong guess costs more than the others do.
+    """
+    row = np.uint64(key)
+    found = np.int64(1)
+    for one in range(columns.shape[1]):
+        found &= np.int64(counters[columns[row, np.uint64(one)]] != 0)
+    return found
 
 
 @njit(forceinline=True)
 def add(counters: Any, columns: Any, key: Any) -> None:
     """Count a key in each of its counters, in one that occurs twice, twice."""
-    for row in range(columns.shape[0]):
-        place = columns[row, key]
+    for one in range(columns.shape[1]):
+        place = columns[key, one]
         if counters[place] < FULL:
             counters[place] += 1
 
@@ -55,7 +55,7 @@ def add(counters: Any, columns: Any, key: Any) -> None:
 @njit(forceinline=True)
 def remove(counters: Any, columns: Any, key: Any) -> None:
     """Take a key that was added out of each of its counters that still knows its count."""
-    for row in range(columns.shape[0]):
-        place = columns[row, key]
+    for one in range(columns.shape[1]):
+        place = columns[key, one]
         if 0 < counters[place] < FULL:
             counters[place] -= 1

@@ -19,7 +19,7 @@ __all__ = ["RunningGrouping"]
 I64 = NDArray[np.int64]
 
 # Fields of a state that the loop or the metrics read.
-_TOLD = ("choices", "control_messages", "control_bytes", "detector_entries", "room", "state_entries")
+_TOLD = ("choices", "control_messages", "control_bytes", "detector_entries", "heeds", "room", "state_entries")
 
 
 class RunningGrouping:
@@ -61,6 +61,7 @@ class RunningGrouping:
         self.choices: I64 | None = getattr(state, "choices", None)
         self.detector: I64 | None = getattr(state, "detector_entries", None)
         self.room: I64 | None = self._told("room", None)
+        self.heeds: I64 | None = self._told("heeds", None) if self.hears else None
 
     def _check_told(self) -> None:
         """Refuse what compiled code would read past its end, or as something else than it is."""

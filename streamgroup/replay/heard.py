@@ -2,33 +2,36 @@
 
 A worker serves first come first served, so within its queue finishes ascend, and a tournament over the heads of the
 queues gives them all in order. A queue is a chain of blocks: a deep backlog is written and read in one direction.
+
+A grouping that says in `heeds` when it next looks at what it heard is told by then, worker by worker: no tournament.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from streamgroup.replay.board import make_tournament, set_next
 from streamgroup.replay.measure import NEVER
 
-__all__ = ["FINISH", "KEY", "REACHED", "START", "Heard", "grown", "is_full", "make_heard", "pop", "push"]
+__all__ = ["FINISH", "KEY", "REACHED", "START", "Heard", "grown", "hear", "is_crowded", "is_full", "make_heard", "push"]
 
 # Columns of a slot.
 KEY, REACHED, START, FINISH = range(4)
 _WIDTH = 4
 # Slots of a block: a power of two.
 _BLOCK = 16
-# Places in `meta`: first free block, and how many blocks were ever used.
-_FREE, _USED = range(2)
+# Places in `meta`: first free block, how many blocks were ever used, and how many of them are.
+_FREE, _USED, _TAKEN = range(3)
 
 
 class Heard(NamedTuple):
     """`slot` int64[4 x 16 x blocks]; `after` int64[blocks] chains blocks (-1: none); `first` and `last` int64[n] slots.
 
     A worker whose `first` is -1 has nothing; `last` is where its latest went. `time` and `who` are the tournament (see
-    `board.Board`); `meta` int64[2].
+    `board.Board`); `meta` int64[3].
     """
 
     slot: NDArray[np.int64]
@@ -52,7 +55,7 @@ def make_heard(workers: int) -> Heard:
         none.copy(),
         time,
         who,
-        np.array([-1, 0], dtype=np.int64),
+        np.array([-1, 0, 0], dtype=np.int64),
     )
 
 
@@ -66,7 +69,13 @@ def grown(heard: Heard) -> Heard:
 @njit(forceinline=True)
 def is_full(heard: Any) -> Any:
     """Tell whether there may be no room for one more."""
-    return heard.meta[_FREE] < 0 and heard.meta[_USED] == heard.after.shape[0]
+    return heard.meta[_TAKEN] == heard.after.shape[0]
+
+
+@njit(forceinline=True)
+def is_crowded(heard: Any) -> Any:
+    """Tell whether more than half of the blocks are taken: to hear again soon would free few of them."""
+    return 2 * heard.meta[_TAKEN] > heard.after.shape[0]
 
 
 @njit(forceinline=True)
@@ -77,12 +86,13 @@ def _new_block(after: Any, meta: Any) -> Any:
     else:
         block = meta[_USED]
         meta[_USED] = block + 1
+    meta[_TAKEN] += 1
     after[block] = -1
     return block
 
 
 @njit(forceinline=True)
-def push(heard: Any, worker: Any, key: Any, reached: Any, start: Any, finish: Any) -> None:
+def push(heard: Any, heeds: Any, worker: Any, key: Any, reached: Any, start: Any, finish: Any) -> None:
     """Put a tuple at the end of its worker's queue; there must be room."""
     slot = heard.slot
     last = heard.last[worker]
@@ -100,14 +110,21 @@ def push(heard: Any, worker: Any, key: Any, reached: Any, start: Any, finish: An
     slot[np.uint64(row + FINISH)] = finish
     if heard.first[worker] < 0:
         heard.first[worker] = place
-        set_next(heard.time, heard.who, worker, finish)
+        if heeds is None:
+            set_next(heard.time, heard.who, worker, finish)
 
 
 @njit(forceinline=True)
-def pop(heard: Any) -> Any:
-    """Take the tuple that finishes next, of equal ones that of the lower worker: (worker, key, reached, start)."""
+def _head(heard: Any, worker: Any) -> Any:
+    """Give when the first of a worker's queue finishes, NEVER if it is empty."""
+    place = heard.first[worker]
+    return heard.slot[np.uint64(place * _WIDTH + FINISH)] if place >= 0 else np.int64(NEVER)
+
+
+@njit(forceinline=True)
+def _pop(heard: Any, worker: Any) -> Any:
+    """Take the first of a worker's queue: (key, reached, start)."""
     slot, after, meta = heard.slot, heard.after, heard.meta
-    worker = heard.who[1]
     place = heard.first[worker]
     row = place * _WIDTH
     key, reached = slot[np.uint64(row + KEY)], slot[np.uint64(row + REACHED)]
@@ -122,9 +139,37 @@ def pop(heard: Any) -> Any:
         # An empty queue goes on in a new block (`last` stands at the end of one).
         after[block] = meta[_FREE]
         meta[_FREE] = block
+        meta[_TAKEN] -= 1
     heard.first[worker] = following
-    then = np.int64(NEVER)
-    if following >= 0:
-        then = slot[np.uint64(following * _WIDTH + FINISH)]
-    set_next(heard.time, heard.who, worker, then)
-    return worker, key, reached, start
+    return key, reached, start
+
+
+@register_jitable(forceinline=True)
+def hear(heard: Any, heeds: Any, grouping: Any, until: Any) -> None:
+    """Tell the grouping of all that finishes until then, each after what is due before it.
+
+    Without `heeds`: in order of (finish, worker). With it: in this order within each worker, and of none that finishes
+    after `heeds[0]` before the timer or message that is due then.
+    """
+    if heeds is None:
+        while heard.time[1] <= until:
+            finish = heard.time[1]
+            grouping.tick(finish - 1)
+            worker = heard.who[1]
+            key, reached, start = _pop(heard, worker)
+            set_next(heard.time, heard.who, worker, _head(heard, worker))
+            grouping.executed(worker, key, reached, start, finish)
+    else:
+        following = np.int64(0)
+        while following <= until:
+            upto = min(heeds[0], until)
+            following = np.int64(NEVER)
+            for worker in range(heard.first.shape[0]):
+                finish = _head(heard, worker)
+                while finish <= upto:
+                    key, reached, start = _pop(heard, worker)
+                    grouping.executed(worker, key, reached, start, finish)
+                    finish = _head(heard, worker)
+                following = min(following, finish)
+            if following <= until:
+                grouping.tick(following - 1)

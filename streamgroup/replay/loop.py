@@ -94,6 +94,7 @@ def run_chunk(
     equal: Any,
     waiting: Any,
     room: Any,
+    heeds: Any,
 ) -> Any:
     """Send tuples `setup[BEGIN]`..`setup[END] - 1` of the chunk through the grouping; return why it stopped.
 
@@ -103,8 +104,9 @@ def run_chunk(
     where the grouping neither sees nor hears anything of the workers, the same (else B = 1). `alive` uint8[n] says
     which workers may be chosen, None where all may; `dies` int64[n] when each worker crashes: what would finish later
     is lost (None: none does). `equal` is the service where all tuples cost the same on a worker, else None; `waiting`
-    are the tuples that have not finished, None unless the grouping hears of them. `cost_now` and `speed_now`
-    take what the grouping sees of the tuple. `room` int64[1] is for how many more tuples its state has room, None if
+    are the tuples that have not finished, None unless the grouping hears of them, `heeds` int64[1] until when it does
+    not look at what it heard, None if it may at any time. `cost_now` and `speed_now` take what the grouping sees of the
+    tuple. `room` int64[1] is for how many more tuples its state has room, None if
     that never grows. `told` int32[chunk] takes how many workers a tuple treated as hot may go to, else 0.
     """
     begin = setup[BEGIN]
@@ -116,18 +118,15 @@ def run_chunk(
     window = meters.window
     state = meters.state
     window_histogram = meters.window_histogram
-    worker_histogram = meters.worker_histogram
+    worker_histogram = meters.worker_histogram.reshape(-1)
+    spots = meters.spots
     source = state[NEXT_SOURCE]
     block = chosen.shape[0]
     workers = np.uint64(free.shape[0])
     # A grouping may tell any number; more than there ever are would mean nothing.
     most = free.shape[0]
     if waiting is not None:
-        while waiting.time[1] <= setup[UNTIL]:
-            heard = waiting.time[1]
-            grouping.tick(heard - 1)
-            done, what, came, begun = unfinished.pop(waiting)
-            grouping.executed(done, what, came, begun, heard)
+        unfinished.hear(waiting, heeds, grouping, setup[UNTIL])
     while True:
         stop = setup[END]
         if place < ends.shape[0] and ends[place] <= stop:
@@ -142,9 +141,6 @@ def run_chunk(
             if pairs.is_full(block):
                 why = FULL_PAIRS
                 break
-            if waiting is not None and unfinished.is_full(waiting):
-                why = FULL_HEARD
-                break
             if room is not None and room[0] < block:
                 why = FULL_STATE
                 break
@@ -155,11 +151,14 @@ def run_chunk(
                 if source_of is not None:
                     source = np.int64(source_of[j])
                 if waiting is not None:
-                    while waiting.time[1] <= now:
-                        heard = waiting.time[1]
-                        grouping.tick(heard - 1)
-                        done, what, came, begun = unfinished.pop(waiting)
-                        grouping.executed(done, what, came, begun, heard)
+                    full = unfinished.is_full(waiting)
+                    if full or heeds is None or heeds[0] <= now:
+                        unfinished.hear(waiting, heeds, grouping, now)
+                    if full and unfinished.is_crowded(waiting):
+                        # Blocks are of one tuple here: none before it is left unserved.
+                        why = FULL_HEARD
+                        upto = j
+                        break
                 if cost_now is not None:
                     cost_now[0] = costs[j]
                 if speed_now is not None:
@@ -193,6 +192,7 @@ def run_chunk(
             if why != DONE:
                 i = upto
                 break
+            served = 0
             for j in range(i, upto):
                 now = arrivals[np.uint64(j)]
                 w = np.uint64(chosen[j - i])
@@ -221,18 +221,22 @@ def run_chunk(
                     state[LAST_FINISH] = max(state[LAST_FINISH], finish)
                 window[w, WAIT_MAX] = max(window[w, WAIT_MAX], idle_at - reached)
                 latency = finish - now
-                account(window, window_histogram, worker_histogram, w, latency)
+                spots[np.uint64(served)] = account(window, window_histogram, w, latency)
+                served += 1
                 if equal is None:
                     window[w, BUSY] += duration
                     window[w, SERVED] += 1
                 longest = max(longest, latency)
                 shortest = min(shortest, latency)
                 if waiting is not None:
-                    unfinished.push(waiting, np.int64(w), np.int64(keys[np.uint64(j)]), reached, start, finish)
+                    unfinished.push(waiting, heeds, np.int64(w), np.int64(keys[np.uint64(j)]), reached, start, finish)
                 if log is not None:
                     log.worker[j] = w
                     log.start[j] = start
                     log.finish[j] = finish
+            # By themselves, so that the processor waits for many at once: they are spread over more than a cache.
+            for one in range(served):
+                worker_histogram[spots[np.uint64(one)]] += 1
             if why != DONE:
                 i = upto
                 break

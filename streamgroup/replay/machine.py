@@ -11,15 +11,13 @@ from streamgroup.base.errors import DataError, RunError
 from streamgroup.replay import heard, loop
 from streamgroup.replay.feed import Ready
 from streamgroup.replay.grouping import RunningGrouping
-from streamgroup.replay.measure import NEVER, NEXT_SOURCE
+from streamgroup.replay.measure import BLOCK, NEVER, NEXT_SOURCE
 from streamgroup.replay.members import Members
 from streamgroup.replay.recorder import Recorder, blank_rows
 
 __all__ = ["Edge", "FastMachine", "no_worker", "too_late"]
 
 I64 = NDArray[np.int64]
-# Tuples that the sources choose for before the workers serve them.
-_BLOCK = 256
 # Windows that one call of the loop may end, as windows x workers.
 _WINDOW_CELLS = 1 << 20
 
@@ -87,7 +85,7 @@ class FastMachine:
         self._told = None if recorder.hotness is None else np.zeros(0, dtype=np.int32)
         # What it told of the chunk before is being read.
         self._told_before = self._told
-        self._chosen = np.zeros(1 if edge.sees or grouping.hears else _BLOCK, dtype=np.int64)
+        self._chosen = np.zeros(1 if edge.sees or grouping.hears else BLOCK, dtype=np.int64)
         self._varies = members.most > members.ever or members.next_time() < NEVER or members.next_index() >= 0
         self.seconds = 0.0
 
@@ -203,7 +201,7 @@ class FastMachine:
                 grouping.choices, self._told, grouping.entries, grouping.detector,
                 edge.cost if ready.cost is not None else None, edge.speed,
                 self._members.alive if self._varies else None, edge.dies,
-                edge.service if edge.equal and edge.dies is None else None, self._heard, grouping.room,
+                edge.service if edge.equal and edge.dies is None else None, self._heard, grouping.room, grouping.heeds,
             )  # fmt: skip
             self.seconds += time.perf_counter() - begun
             if why == loop.DONE:

@@ -9,9 +9,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.latencies import bucket_of, rank_value
+from streamgroup.kernels.latencies import BUCKETS, bucket_of, rank_value
 
 __all__ = [
+    "BLOCK",
     "BUSY",
     "CHOICES_MAX",
     "COLUMNS",
@@ -74,7 +75,9 @@ OPEN, LOST, DROPPED = -1, -2, -3
 
 # Sums of latencies are high x 2^62 + low with 0 <= low < 2^62, so they never overflow.
 _CARRY = 1 << 62
-_BLOCK = 256
+# Tuples that are counted together.
+BLOCK = 256
+_BUCKETS = np.uint64(BUCKETS)
 
 
 class Meters(NamedTuple):
@@ -83,7 +86,8 @@ class Meters(NamedTuple):
     `window`, `total` int64[n, 8] (columns above; a sum of latencies is high x 2^62 + low); `free` int64[n], when each
     worker is done; `window_histogram` int64[BUCKETS]; `worker_histogram` int64[n, BUCKETS]; `state` int64[11] (places
     above): least and largest latency and new pairs of the window; the next source; of the run the hot tuples, the sum
-    and maximum of their choices, the largest state of a source, tuples lost and dropped, the last finish (-1: of none).
+    and maximum of their choices, the largest state of a source, tuples lost and dropped, the last finish (-1: of none);
+    `spots` uint64[BLOCK], the tuples of a block by their place in `worker_histogram`.
     """
 
     window: NDArray[np.int64]
@@ -92,6 +96,7 @@ class Meters(NamedTuple):
     window_histogram: NDArray[np.int64]
     worker_histogram: NDArray[np.int64]
     state: NDArray[np.int64]
+    spots: NDArray[np.uint64]
 
 
 class WindowRows(NamedTuple):
@@ -117,8 +122,8 @@ def packed(key: Any, worker: Any, source: Any) -> Any:
 
 
 @njit(forceinline=True)
-def account(window: Any, window_histogram: Any, worker_histogram: Any, w: Any, latency: Any) -> None:
-    """Count a tuple that worker `w` (unsigned) served, and its latency."""
+def account(window: Any, window_histogram: Any, w: Any, latency: Any) -> Any:
+    """Count a tuple that worker `w` (unsigned) served, and its latency; return its place in all workers' histograms."""
     window[w, TUPLES] += 1
     low = window[w, LATENCY_LOW] + latency
     if low >= _CARRY:
@@ -127,7 +132,7 @@ def account(window: Any, window_histogram: Any, worker_histogram: Any, w: Any, l
     window[w, LATENCY_LOW] = low
     bucket = np.uint64(bucket_of(latency))
     window_histogram[bucket] += 1
-    worker_histogram[w, bucket] += 1
+    return w * _BUCKETS + bucket
 
 
 @njit
@@ -220,7 +225,7 @@ def measure(
     need room; `full_at` int64[2] are the window and the delivery to go on with then.
     """
     window, state = meters.window, meters.state
-    window_histogram, worker_histogram = meters.window_histogram, meters.worker_histogram
+    window_histogram, worker_histogram = meters.window_histogram, meters.worker_histogram.reshape(-1)
     mask = board.shape[0] // ROW_COLUMNS - 1
     shortest, longest = state[LAT_MIN], state[LAT_MAX]
     last_finish = state[LAST_FINISH]
@@ -231,7 +236,7 @@ def measure(
         if ended < ends.shape[0]:
             stop = min(stop, ends[ended])
         while i < stop:
-            upto = min(i + _BLOCK, stop)
+            upto = min(i + BLOCK, stop)
             more = upto - i + again.shape[0] - repeated
             if pairs.is_full(more):
                 state[LAT_MIN], state[LAT_MAX], state[LAST_FINISH] = shortest, longest, last_finish
@@ -243,7 +248,7 @@ def measure(
                 w = np.uint64((board[np.uint64(row + ROW_WHO)] >> 32) & 0xFFFF)
                 if finish >= 0:
                     latency = finish - board[np.uint64(row + ROW_ARRIVAL)]
-                    account(window, window_histogram, worker_histogram, w, latency)
+                    worker_histogram[account(window, window_histogram, w, latency)] += 1
                     window[w, SERVED] += 1
                     window[w, BUSY] += finish - board[np.uint64(row + ROW_START)]
                     last_finish = max(last_finish, finish)

@@ -58,8 +58,9 @@ class Recorder:
         marks = np.zeros(measure.STATE, dtype=np.int64)
         marks[measure.LAT_MIN], marks[measure.LAT_MAX], marks[measure.LAST_FINISH] = measure.NEVER, -1, -1
         histogram = np.zeros(BUCKETS, dtype=np.int64)
+        spots = np.zeros(measure.BLOCK, dtype=np.uint64)
         self._keys = keys
-        self.meters = measure.Meters(table, table.copy(), free, histogram, by_worker, marks)
+        self.meters = measure.Meters(table, table.copy(), free, histogram, by_worker, marks, spots)
         self.pairs = pairs.make_pairs(keys, workers)
         self.redelivered = 0
         self.workers = workers

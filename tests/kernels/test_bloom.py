@@ -19,7 +19,7 @@ def test_columns_are_those_of_a_sketch_row_by_row() -> None:
     lo = hashes(50)
     columns = bloom.shared_columns(lo, 3, 64)
     assert columns.dtype == np.uint32
-    assert [row.tolist() for row in columns] == [hashing.sketch_columns(lo, row, 64).tolist() for row in range(3)]
+    assert columns.T.tolist() == [hashing.sketch_columns(lo, row, 64).tolist() for row in range(3)]
 
 
 def test_all_counters_are_zero_after_everything_has_left() -> None:
@@ -38,7 +38,7 @@ def test_all_counters_are_zero_after_everything_has_left() -> None:
 
 
 def test_columns_that_coincide_count_twice() -> None:
-    columns, counters = np.array([[3], [3], [1]], dtype=np.uint32), np.zeros(16, dtype=np.uint8)
+    columns, counters = np.array([[3, 3, 1]], dtype=np.uint32), np.zeros(16, dtype=np.uint8)
     bloom.add(counters, columns, 0)
     assert counters.tolist()[:4] == [0, 1, 0, 2]
     bloom.remove(counters, columns, 0)
@@ -76,8 +76,8 @@ def test_false_positives_are_as_frequent_as_they_should_be(counters: int) -> Non
             table, base = np.zeros(counters, dtype=np.uint8), trial * others
             for key in range(base, base + inside):
                 bloom.add(table, columns, key)
-            rows = columns[:, base + inside : base + others]
-            found += int((table[rows] > 0).all(axis=0).sum())
+            rows = columns[base + inside : base + others]
+            found += int((table[rows] > 0).all(axis=1).sum())
         share = found / (trials * (others - inside))
         wanted = example["expected"][str(counters)][str(inside)]
         # Trials differ by what is inside, which spreads more than single answers do. The formula takes the counters for

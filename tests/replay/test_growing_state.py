@@ -58,7 +58,7 @@ def test_when_it_grows_changes_nothing(
     for case in ((1 << 20, 256, 1 << 17, 0), (7, 3, 1 << 17, 1), (1000, 256, 64, 100)):
         with monkeypatch.context() as patch:
             patch.setattr(schema, "BLOCK_ROWS", case[0])
-            patch.setattr(machine, "_BLOCK", case[1])
+            patch.setattr(machine, "BLOCK", case[1])
             patch.setattr(ordered_machine, "_ROWS", case[2])
             small = f"{GROWING}:hears={hears},at_first={case[3]}"
             assert left_behind(trace, tmp_path / f"{case}", small, interpreted=True, **options) == one

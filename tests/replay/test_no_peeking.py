@@ -165,7 +165,7 @@ def test_every_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, 
     """Also where the future is read in the same chunk as the past, or is not."""
     if rows is not None:
         monkeypatch.setattr(schema, "BLOCK_ROWS", rows)
-        monkeypatch.setattr(machine, "_BLOCK", 8)
+        monkeypatch.setattr(machine, "BLOCK", 8)
     found = []
     for number, later in enumerate([{}, *LATER]):
         options = {"grouping": spy, "workers": 5, "sources": 2, **merged(MODES[mode], later)}

@@ -59,7 +59,7 @@ def _no_companions(monkeypatch: pytest.MonkeyPatch) -> None:
 def cut(monkeypatch: pytest.MonkeyPatch, pieces: tuple[int, int, int, int]) -> None:
     rows, block, kept, cells = pieces
     monkeypatch.setattr(schema, "BLOCK_ROWS", rows)
-    monkeypatch.setattr(machine, "_BLOCK", block)
+    monkeypatch.setattr(machine, "BLOCK", block)
     monkeypatch.setattr(ordered_machine, "_ROWS", kept)
     monkeypatch.setattr(machine, "_WINDOW_CELLS", cells)
     monkeypatch.setattr(ordered_machine, "_WINDOW_CELLS", cells)

@@ -80,7 +80,7 @@ class Predictor(NamedTuple):
     counters of others (`signals=code`); here each coming and leaving is announced once. Its filter has 16 counters, for
     which 5 hot keys make 28 % of all others look hot; here there are 1024.
 
-    `counters` uint8[columns], `columns` uint32[hashes, keys] are the filter; `coins` uint64[sources] the
+    `counters` uint8[columns], `columns` uint32[keys, hashes] are the filter; `coins` uint64[sources] the
     streams of tosses; `due` int64[1] is when the next message is; `room` int64[1] how many more tuples there is room
     for; `held` int64[sources] is what each source holds: its counters, or the keys of the exact filter.
     """

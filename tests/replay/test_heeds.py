@@ -1,0 +1,63 @@
+"""A grouping that says when it looks at what it heard is told enough by then: it does the same as when it does not."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from streamgroup.base.errors import UsageError
+from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.run import replay
+from streamgroup.traces.trace import Trace, open_trace
+from tests.traces_by_hand import write_trace
+
+HEEDFUL = Path(__file__).with_name("heedful.py")
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    rng = np.random.default_rng(5)
+    # Bursts, so that many wait, and pauses of several instants of the grouping.
+    gaps = rng.choice([0, 0, 0, 50, 400, 700], 9000)
+    gaps[rng.integers(0, 9000, 40)] = 60_000
+    keys = rng.zipf(1.3, 9000) % 40
+    tuples = [(int(time), b"k%d" % key, None) for time, key in zip(np.cumsum(gaps), keys, strict=True)]
+    return open_trace(write_trace(tmp_path_factory.mktemp("heeds") / "t", tuples))
+
+
+def log_of(trace: Trace, folder: Path, heedful: str, *, interpreted: bool, **options: Any) -> list[dict[str, Any]]:
+    asked = ReplayOptions(grouping=f"{HEEDFUL}:heedful={heedful}", **options)
+    replay(trace, asked, log_directory=folder, interpreted=interpreted)
+    return [row for part in sorted(folder.rglob("*.parquet")) for row in pq.read_table(part).to_pylist()]
+
+
+@pytest.mark.parametrize("interpreted", [True, False])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"workers": 1, "service": "300us"},
+        {"workers": 6, "service": "1ms", "network_delay": "2ms"},
+        # Deeper queues than there is room for at the start.
+        {"workers": 3, "service": "40ms", "sources": 2, "warmup": "1000"},
+        {"workers": 5, "service": "1ms", "join": ("20%", "40%"), "leave": ("30%:1",), "crash": ("60%:random",)},
+        {"workers": 4, "service": "900us", "slowdown": "1,2,0.5,3", "service_distribution": "exponential"},
+    ],
+    ids=["one", "delay", "deep", "changes", "uneven"],
+)
+def test_it_chooses_the_same_when_it_is_told_late(
+    trace: Trace, tmp_path: Path, interpreted: bool, options: dict[str, Any]
+) -> None:
+    late = log_of(trace, tmp_path / "late", "true", interpreted=interpreted, **options)
+    soon = log_of(trace, tmp_path / "soon", "false", interpreted=interpreted, **options)
+    assert len(late) == trace.tuples
+    assert late == soon
+    assert options["workers"] == 1 or len({row["worker"] for row in late}) > 2
+
+
+def test_heeds_must_be_one_number(trace: Trace, tmp_path: Path) -> None:
+    file = tmp_path / "wrong.py"
+    file.write_text(HEEDFUL.read_text().replace("heeds=following if", "heeds=np.zeros(2, np.int64) if"))
+    with pytest.raises(UsageError, match=r"heeds of its state must be int64\[1\]"):
+        replay(trace, ReplayOptions(grouping=str(file), workers=2))
