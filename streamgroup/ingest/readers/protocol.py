@@ -66,7 +66,7 @@ class Reject(NamedTuple):
 
 
 class Each(NamedTuple):
-    """What tuples of rows that repeat have of their own: us since 1970 in UTC, and a weight if the row's is not theirs."""
+    """What tuples of a row have of their own: us since 1970 in UTC, and a weight where the row's is not theirs."""
 
     time: NDArray[np.int64]
     weight: NDArray[np.float64] | None = None
@@ -79,8 +79,8 @@ class Parsed(NamedTuple):
     `consumed` its bytes. `line` holds the physical line of each entry, counted from 1 at the start of the
     stretch. `time` is binary texts or an arrow timestamp; `key` binary with nulls, or lists of them: a tuple for
     each; the others texts or numbers, `cost` lists of them where each key of a list has its own. `repeat`
-    int64[entries] says how many tuples each row makes, one if None; `each(i, j)` what tuple j (from 0) of row i has of its own, the same
-    whenever it is asked. `text(i)` gives entry i as it was written.
+    int64[entries] says how many tuples each row makes, one if None; `each(i, j)` what tuple j (from 0) of row i has
+    of its own, the same whenever it is asked. `text(i)` gives entry i as it was written.
     """
 
     rows: int

@@ -1,0 +1,83 @@
+"""Wikipedia clickstream: how often a reader came from one page to another in a month, `prev curr type n`."""
+
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from streamgroup.base.errors import DataError
+from streamgroup.ingest.counted import Rows, period_of
+from streamgroup.ingest.counted_reader import Columns, CountedReader
+from streamgroup.ingest.lines import Block
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed
+
+__all__ = ["Reader"]
+
+_KEYS = ("curr", "prev", "type")
+_IDS = ("prev_id", "curr_id")
+# By the number of fields: since 2016, of January 2015, and of February 2015.
+_LAYOUTS = {
+    4: Columns(("prev", "curr", "type", "n"), (), "month", _KEYS, 3),
+    5: Columns(("prev_id", "curr_id", "n", "prev", "curr"), (), "month", (*_KEYS[:2], *_IDS), 2),
+    6: Columns(("prev_id", "curr_id", "n", "prev", "curr", "type"), (), "month", (*_KEYS, *_IDS), 2),
+}
+_HEADER = {b"prev_id", b"curr_id", b"n", b"prev", b"curr", b"type", b"prev_title", b"curr_title"}
+
+
+class ClickstreamOptions(BaseModel):
+    """Options of clickstreams."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    month: str | None = Field(default=None, description="the month in UTC, as 2018-01, if no file name tells it")
+    counts: Literal["expand", "weight"] = Field(
+        default="expand", description="expand: a tuple for each visit; weight: one tuple, with the count as its weight"
+    )
+    spread: Literal["draw", "even", "none"] = Field(
+        default="draw",
+        description="when the visits of a row come: at random in the month, in even steps, or all at its start",
+    )
+    seed: int = Field(default=0, ge=0, description="seed of --spread draw")
+
+
+class Reader(CountedReader):
+    """Clickstream: the key is the page that was visited, `curr`. There are no times but the month in the file's name.
+
+    Each visit comes at a time drawn from the month, by seed, row and number of the visit: any split gives the same.
+    """
+
+    about = "Wikipedia clickstream of a month: `prev curr type n`, or the columns of 2015"
+    defaults: ClassVar = Defaults(time=("month",), key=("curr",))
+    Options: ClassVar[type[BaseModel]] = ClickstreamOptions
+    aliases: ClassVar = {"prev_title": "prev", "curr_title": "curr"}
+
+    @property
+    def splittable(self) -> bool:
+        """A line is a row, always."""
+        return True
+
+    def look(self, head: Block, path: str) -> Layout:
+        """Find the layout by the first line's fields; the month is in the file's name."""
+        period = period_of(path, ("month",), {"month": getattr(self.own, "month", None)})
+        found = Rows(head, b"\t")
+        found.blank()
+        width = int(found.width[0]) if len(found.at) else 0
+        if width not in _LAYOUTS:
+            raise DataError(
+                f"{path}: {width or 'no'} fields in the first line, not 4, 5 or 6 with tabs between",
+                "is it a clickstream?",
+            )
+        pieces = found.text(0).split(b"\t")
+        layout = self.lay_out(path, _LAYOUTS[width], period)
+        told = f"columns are {', '.join(_LAYOUTS[width].fields)}"
+        header = int(found.lines.number[found.at[0]]) if set(pieces) <= _HEADER else 0
+        return layout._replace(header=header, inferred=(told,))
+
+    def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
+        """Cut lines at tabs; quotes are characters."""
+        found = Rows(block, b"\t", rows)
+        found.blank()
+        if block.at_start and layout.header:
+            found.filter(found.lines.number[found.at] == layout.header, "header")
+        found.reject(found.width != layout.width, "wrong number of fields")
+        count = self.count(found, _LAYOUTS[layout.width].counted)
+        return self.tuples(found, layout, found.column(layout.key), count)

@@ -1,0 +1,79 @@
+"""Hourly page views of Wikimedia's wikis: `domain title count bytes`, as in pageviews and pagecounts files."""
+
+from typing import ClassVar, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field
+
+from streamgroup.ingest.counted import Rows, decode_once, period_of
+from streamgroup.ingest.counted_reader import Columns, CountedReader
+from streamgroup.ingest.lines import Block
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed
+
+__all__ = ["Reader"]
+
+_DOMAIN, _TITLE, _COUNT = range(3)
+_COLUMNS = Columns(("domain", "title", "count", "bytes"), ("page",), "hour", ("page", "domain", "title"), _COUNT)
+
+
+class HourlyOptions(BaseModel):
+    """Options of hourly page views."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hour: str | None = Field(
+        default=None, description="the hour of the views in UTC, as 2024-08-03T06, if no file name tells it"
+    )
+    counts: Literal["expand", "weight"] = Field(
+        default="expand", description="expand: a tuple for each view; weight: one tuple, with the count as its weight"
+    )
+    spread: Literal["hour", "draw", "none"] = Field(
+        default="hour",
+        description="when the views of a row come: in even steps over the hour, at random, or all at its start",
+    )
+    seed: int = Field(default=0, ge=0, description="seed of --spread draw")
+    totals: bool = Field(default=False, description="keep the totals of projects, rows of domains that end with .mw")
+    untitled: bool = Field(default=False, description="keep rows without a title, those with -")
+    decode: bool = Field(default=False, description="decode percent-encoded titles, once")
+
+
+class Reader(CountedReader):
+    """Page views: the key is domain and title with a blank between; the hour stands in the name of the file."""
+
+    about = "hourly page views of Wikimedia: `domain title count bytes`; the hour is in the file's name"
+    defaults: ClassVar = Defaults(time=("hour",), key=("page",))
+    Options: ClassVar[type[BaseModel]] = HourlyOptions
+    even = "hour"
+
+    @property
+    def splittable(self) -> bool:
+        """A line is a row, always."""
+        return True
+
+    def look(self, head: Block, path: str) -> Layout:
+        """Take the hour from the file's name."""
+        del head
+        period = period_of(path, ("hour",), {"hour": getattr(self.own, "hour", None)})
+        return self.lay_out(path, _COLUMNS, period)
+
+    def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
+        """Cut lines at single blanks; rows that are not four fields, or of no domain, are rejected."""
+        own = self.own
+        assert isinstance(own, HourlyOptions)
+        found, count = self.hourly(block, layout, rows, totals=own.totals)
+        if not own.untitled:
+            untitled = found.are(_TITLE, b"-")
+            found.filter(untitled, "no title")
+            count = count[~untitled]
+        return self.tuples(found, layout, _key(found, layout.names[layout.key], decode=own.decode), count)
+
+
+def _key(rows: Rows, name: str, *, decode: bool) -> pa.Array:
+    if name == "domain":
+        return rows.column(_DOMAIN)
+    if name == "title":
+        return decode_once(rows.column(_TITLE)) if decode else rows.column(_TITLE)
+    if not decode:
+        return rows.column(_DOMAIN, last=_TITLE)
+    return pc.binary_join_element_wise(rows.column(_DOMAIN), decode_once(rows.column(_TITLE)), b" ")

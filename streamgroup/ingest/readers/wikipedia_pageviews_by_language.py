@@ -1,0 +1,245 @@
+"""Page views by project or language: hourly projectviews, and pageview complete with its counts by hour or day."""
+
+from collections import Counter
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest import fields
+from streamgroup.ingest.counted import HOUR, Rows, drawn, evenly, period_of
+from streamgroup.ingest.counted_reader import Columns, CountedReader
+from streamgroup.ingest.letters import Slots, read_letters
+from streamgroup.ingest.lines import HEAD_ROWS, Block
+from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed
+from streamgroup.ingest.records import TOO_LONG
+from streamgroup.traces.keys import hash_keys
+
+__all__ = ["Reader"]
+
+I64 = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_KEYS = ("domain", "language", "page", "title")
+_MADE = ("page", "language")
+_HOURLY = Columns(("domain", "title", "count", "bytes"), _MADE, "hour", _KEYS, 2)
+_WITH_ID = Columns(("domain", "title", "page_id", "device", "total", "hours"), _MADE, "hour", (*_KEYS, "device"), 4)
+_WITHOUT_ID = Columns(("domain", "title", "device", "total", "hours"), _MADE, "hour", (*_KEYS, "device"), 3)
+_LAYOUTS = {4: _HOURLY, 5: _WITHOUT_ID, 6: _WITH_ID}
+_TOLD = {4: "rows are counts of an hour", 5: "rows lack a page id", 6: "rows have a page id"}
+_DEVICES = (b"desktop", b"mobile-web", b"mobile-app")
+_SLOTS = {"day": 24, "month": 31}
+
+
+class ByLanguageOptions(BaseModel):
+    """Options of page views by project or language."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hour: str | None = Field(default=None, description="the hour in UTC, as 2021-01-01T00, if no file name tells it")
+    day: str | None = Field(
+        default=None, description="the day of counts by hour, as 2021-01-31, if no file name tells it"
+    )
+    month: str | None = Field(
+        default=None, description="the month of counts by day, as 2021-01, if no file name tells it"
+    )
+    counts: Literal["expand", "weight"] = Field(
+        default="expand", description="expand: a tuple for each view; weight: one an hour (or day), its count as weight"
+    )
+    spread: Literal["even", "draw", "none"] = Field(
+        default="even",
+        description="when the views of an hour (or day) come: in even steps, at random, or all at its start",
+    )
+    seed: int = Field(default=0, ge=0, description="seed of --spread draw")
+    totals: bool = Field(default=False, description="keep the totals of projects, rows of domains that end with .mw")
+    without_page_id: bool = Field(
+        default=False, description="also take rows that lack only the page id, if domain, device and hours are right"
+    )
+
+
+class Reader(CountedReader):
+    """Page views by project: the key is the domain (`en.m`, `en.wikipedia`), or the language, what is before its dot.
+
+    A record that line feeds in its title break into several lines is rejected, once; no part of it becomes a key.
+    """
+
+    about = "page views by project or language: projectviews, and pageview complete by hour (`A1B2..X1`) or day"
+    defaults: ClassVar = Defaults(time=("hour",), key=("domain",))
+    Options: ClassVar[type[BaseModel]] = ByLanguageOptions
+
+    @property
+    def splittable(self) -> bool:
+        """A title may hold line feeds."""
+        return False
+
+    def look(self, head: Block, path: str) -> Layout:
+        """Find the layout that most of the first rows have; the period is in the file's name."""
+        width = _width(head)
+        if not width:
+            raise DataError(
+                f"{path}: no row of page views in its first lines", "is it projectviews or pageview complete?"
+            )
+        own = self._own
+        given = {"hour": own.hour, "day": own.day, "month": own.month}
+        kinds = ("hour",) if width == len(_HOURLY.fields) else ("day", "month")
+        wrong = [kind for kind, text in given.items() if text is not None and kind not in kinds]
+        if wrong:
+            raise UsageError(f"{path}: its rows are of no {wrong[0]}", f"give --{' or --'.join(kinds)}")
+        period = period_of(path, kinds, {kind: given[kind] for kind in kinds})
+        told = [_TOLD[width]]
+        if period.kind != "hour":
+            told.append("letters are hours" if period.kind == "day" else "letters are days")
+        layout = self.lay_out(path, _LAYOUTS[width], period)
+        return layout._replace(inferred=tuple(told))
+
+    @property
+    def _own(self) -> ByLanguageOptions:
+        assert isinstance(self.own, ByLanguageOptions)
+        return self.own
+
+    def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
+        """Cut lines at single blanks; what is no row as it should be is rejected."""
+        if layout.width == len(_HOURLY.fields):
+            return self._hourly(block, layout, rows)
+        return self._lettered(block, layout, rows)
+
+    def _hourly(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
+        found, count = self.hourly(block, layout, rows, totals=self._own.totals)
+        return self.tuples(found, layout, _key(found, layout), count)
+
+    def _lettered(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
+        period, own = self.period(layout), self._own
+        found = Rows(block, b" ")
+        found.join(*_broken(found, layout.width), rows)
+        found.blank()
+        lacking = (found.width == len(_WITHOUT_ID.fields)) & (layout.width == len(_WITH_ID.fields))
+        found.reject((found.width != layout.width) & ~(lacking & own.without_page_id), "wrong number of fields")
+        lacking = found.width != layout.width
+        found.reject(~found.are_domains(0) | (lacking & ~_dotted(found)), "not a domain")
+        if layout.width == len(_WITH_ID.fields):
+            wrong = ~found.whole(2)[1] & ~found.are(2, b"null") & (found.width == layout.width)
+            found.reject(wrong, "page id is neither a number nor null")
+        device = found.width - 3
+        known = np.logical_or.reduce([found.are(device, name) for name in _DEVICES])
+        found.reject(~known, "not a device")
+        total, whole = found.whole(found.width - 2)
+        found.reject(~whole, "count is not a whole number")
+        total = total[whole]
+        slots = _SLOTS[period.kind] if period.kind == "day" else period.length // (24 * HOUR)
+        letters, good = read_letters(block.data, *found.bounds(found.width - 1), slots)
+        sums = np.diff(np.append(0, np.cumsum(letters.number))[letters.first])
+        found.reject(~good, f"not counts by {'hour' if period.kind == 'day' else 'day'}")
+        uneven = sums[good] != total[good]
+        found.reject(uneven, "total is not the sum of its counts")
+        kept = np.flatnonzero(good)[~uneven]
+        found.filter(total[kept] == 0, "count is 0")
+        letters = letters.of(kept[total[kept] > 0])
+        start = np.full(len(found.at), period.start)
+        parsed = self.parsed(found, layout, _key(found, layout), start)
+        return self._spread(parsed, found, letters, layout)
+
+    def _spread(self, parsed: Parsed, rows: Rows, letters: Slots, layout: Layout) -> Parsed:
+        """Give each row its tuples: one a view, or one a letter with the count as weight."""
+        period, own = self.period(layout), self._own
+        unit = HOUR if period.kind == "day" else 24 * HOUR
+        ends = np.cumsum(letters.number)
+        before = np.append(0, ends)[letters.first]
+        hashes = hash_keys([rows.text(entry) for entry in range(len(rows.at))]) if own.spread == "draw" else None
+        begins = period.start + letters.slot * unit
+
+        def draw(entry: I64, place: I64) -> I64:
+            return 0 * place if hashes is None else drawn((hashes[0][entry], hashes[1][entry]), place, unit, own.seed)
+
+        def views(entry: I64, place: I64) -> Each:
+            number = before[entry] + place
+            letter = np.searchsorted(ends, number, "right")
+            if own.spread != "even":
+                return Each(begins[letter] + draw(entry, place))
+            count = letters.number[letter]
+            return Each(begins[letter] + evenly(number - (ends[letter] - count), count, unit))
+
+        def weights(entry: I64, place: I64) -> Each:
+            letter = letters.first[entry] + place
+            weight = letters.number[letter].astype(np.float64) if self.options.weight is None else None
+            return Each(begins[letter] + draw(entry, place), weight)
+
+        if own.counts == "weight":
+            return parsed._replace(repeat=np.diff(letters.first), each=weights)
+        return parsed._replace(repeat=np.diff(before), each=views)
+
+
+def _width(head: Block) -> int:
+    """Tell how many fields most of the first rows have that look like page views at all; 0: none does."""
+    found = Rows(head, b" ", HEAD_ROWS)
+    found.blank()
+    found.at = found.at[(found.width >= min(_LAYOUTS)) & (found.width <= max(_LAYOUTS))]
+    bounds = found.bounds(found.width - 1)
+    hourly = (found.width == len(_HOURLY.fields)) & found.whole(found.width - 1)[1]
+    lettered = (found.width > len(_HOURLY.fields)) & read_letters(head.data, *bounds, _SLOTS["month"])[1]
+    widths = Counter(found.width[hourly | lettered].tolist())
+    return int(widths.most_common(1)[0][0]) if widths else 0
+
+
+def _broken(rows: Rows, width: int) -> tuple[list[tuple[int, int, str]], int]:
+    """Find records that line feeds break: a line of domain and text, lines of text, one that ends as a row does.
+
+    Gives (first line, last line, reason) of each, and the line from which on the next block must look again.
+    """
+    records: list[tuple[int, int, str]] = []
+    count = rows.cut.count
+    odd = np.flatnonzero(count != width)
+    data, lines = rows.block.data, rows.lines
+    first = last = -1
+    for line in odd.tolist():
+        if first >= 0 and line == last + 1 and count[line] == 1:
+            last = line
+            continue
+        if first >= 0 and line == last + 1 and count[line] > 2 and _is_tail(rows, line):
+            records.append((first, line, "record goes over several lines"))
+            first = -1
+            continue
+        first = line if count[line] == 2 and _is_head(rows, line) else -1
+        last = line
+    stop = len(lines.start)
+    if first >= 0 and last == stop - 1 and not rows.block.final:
+        if len(data) - int(lines.start[first]) < fields.MAX_RECORD:
+            return records, first
+        records.append((first, last, TOO_LONG))
+    return records, stop
+
+
+def _is_head(rows: Rows, line: int) -> bool:
+    place = rows.cut.first[line]
+    domain = rows.block.data[int(rows.cut.start[place]) : int(rows.cut.end[place])].tobytes()
+    return b"." in domain and domain.replace(b".", b"").replace(b"-", b"").replace(b"_", b"").isalnum()
+
+
+def _is_tail(rows: Rows, line: int) -> bool:
+    *_, device, total, letters = rows.line(line).split(b" ")
+    return device in _DEVICES and total.isdigit() and letters[:1] != b"" and letters[-1:].isdigit()
+
+
+def _dotted(rows: Rows) -> Mask:
+    start, end = rows.bounds(0)
+    return _first_dot(rows.block.data, start, end) < end
+
+
+def _first_dot(data: NDArray[np.uint8], start: I64, end: I64) -> I64:
+    dots = np.append(np.flatnonzero(data == ord(".")), len(data))
+    first: I64 = np.minimum(dots[np.searchsorted(dots, start)], end)
+    return first
+
+
+def _key(rows: Rows, layout: Layout) -> Any:
+    name = layout.names[layout.key]
+    if name == "page":
+        return rows.column(0, last=1)
+    if name == "language":
+        start, end = rows.bounds(0)
+        return fields.column(rows.block.buffer, start, _first_dot(rows.block.data, start, end))
+    if name == "device":
+        start, end = rows.bounds(rows.width - 3)
+        return fields.column(rows.block.buffer, start, end)
+    return rows.column(layout.key)

@@ -1,0 +1,454 @@
+"""Counts of Wikimedia: hourly page views, page views by project, clickstreams; and WikiBench."""
+
+import datetime as dt
+import gzip
+import re
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest import lines
+from streamgroup.ingest.counted import MAX_COUNT, evenly
+from streamgroup.ingest.options import make_options
+from streamgroup.ingest.preview import preview
+from tests.ingest.conftest import RAW, read
+
+Parse = Callable[..., Any]
+
+HOURLY = RAW / "wikimedia-pageviews-hourly" / "pageviews-20240803-060000.gz"
+HOUR = 3_600_000_000
+DAY = 24 * HOUR
+LANGUAGE = "wikipedia-pageviews-by-language"
+QUIET = settings(
+    max_examples=150, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def us(*moment: int) -> int:
+    return int(dt.datetime(*moment, tzinfo=dt.UTC).timestamp()) * 1_000_000  # type: ignore[arg-type]
+
+
+def counted(rows: Any) -> dict[bytes | None, int]:
+    return dict(Counter(key for _, key in rows.tuples))
+
+
+# Even steps
+
+
+@pytest.mark.parametrize("length", [HOUR, DAY, 31 * DAY, 7])
+def test_even_steps_are_exact(length: int) -> None:
+    counts = [1, 2, 3, 7, 997, 242_332, MAX_COUNT]
+    for count in counts:
+        places = sorted({0, min(1, count - 1), count // 3, count // 2, count - 1})
+        found = evenly(np.array(places), np.full(len(places), count), length)
+        assert found.tolist() == [int((place + Fraction(1, 2)) / count * length) for place in places]
+
+
+# Hourly page views
+
+
+def test_an_hour_of_real_page_views() -> None:
+    rows = read(HOURLY, "wikipedia-pageviews")
+    written = [line.split(b" ") for line in gzip.decompress(HOURLY.read_bytes()).splitlines()]
+    expected: Counter[bytes] = Counter()
+    for domain, title, count, _ in written:
+        expected[domain + b" " + title] += int(count)
+    assert (rows.rows, rows.rejects, rows.filtered) == (1000, [], {})
+    assert counted(rows) == expected
+    assert (len(rows.tuples), max(expected.values())) == (3047, 330)
+    start = us(2024, 8, 3, 6)
+    assert all(start <= time < start + HOUR for time, _ in rows.tuples)
+    hot = [time - start for time, key in rows.tuples if key == b"en.m World_record_progression_50_metres_freestyle"]
+    assert hot == [int((place + Fraction(1, 2)) / 330 * HOUR) for place in range(330)]
+
+
+def test_page_views_by_weight() -> None:
+    rows = read(HOURLY, "wikipedia-pageviews", reader_options={"counts": "weight"})
+    assert (len(rows.tuples), sum(rows.weight), rows.weight[:3]) == (1000, 3047.0, [1.0, 2.0, 330.0])
+    assert {time for time, _ in rows.tuples} == {us(2024, 8, 3, 6)}
+    drawn = read(HOURLY, "wikipedia-pageviews", reader_options={"counts": "weight", "spread": "draw"})
+    assert drawn.weight == rows.weight
+    assert len({time for time, _ in drawn.tuples}) == 1000
+
+
+LEGACY = (
+    b"en Barack_Obama%27s_first_100_days 3 850127\nen - 9 12\nzu.mw zu 28 180647\naa ?page=http://a.org/x 1 39267\n"
+)
+
+
+def test_legacy_counts(parse: Parse) -> None:
+    rows = parse(LEGACY, "wikipedia-pageviews", name="pagecounts-20090430-230001.en.txt", value="bytes")
+    assert counted(rows) == {b"en Barack_Obama%27s_first_100_days": 3, b"aa ?page=http://a.org/x": 1}
+    assert [time - us(2009, 4, 30, 23) for time, _ in rows.tuples] == [HOUR // 6, HOUR // 2, HOUR * 5 // 6, HOUR // 2]
+    assert rows.filtered == {"no title": 1, "total of a project": 1}
+    assert rows.value == [850127.0] * 3 + [39267.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"totals": True}, {b"en Barack_Obama%27s_first_100_days": 3, b"zu.mw zu": 28, b"aa ?page=http://a.org/x": 1}),
+        ({"untitled": True}, {b"en Barack_Obama%27s_first_100_days": 3, b"en -": 9, b"aa ?page=http://a.org/x": 1}),
+        ({"decode": True}, {b"en Barack_Obama's_first_100_days": 3, b"aa ?page=http://a.org/x": 1}),
+    ],
+)
+def test_options_of_page_views(parse: Parse, options: dict[str, Any], expected: dict[bytes, int]) -> None:
+    options = {**options, "hour": "2009-04-30T23", "spread": "none"}
+    rows = parse(LEGACY, "wikipedia-pageviews", reader_options=options)
+    assert counted(rows) == expected
+    assert {time for time, _ in rows.tuples} == {us(2009, 4, 30, 23)}
+
+
+def test_titles_are_decoded_once(parse: Parse) -> None:
+    content = "en %25D0%259F 1 0\nen П_%zz%2 1 0\nen %E2%82%AC%20 1 0\n".encode()
+    options = {"hour": "2009-04-30T23", "decode": True}
+    rows = parse(content, "wikipedia-pageviews", key="title", reader_options=options)
+    assert [key for _, key in rows.tuples] == [b"%D0%9F", "П_%zz%2".encode(), "€ ".encode()]
+    assert [key for _, key in parse(content, "wikipedia-pageviews", key="domain", reader_options=options).tuples] == (
+        [b"en"] * 3
+    )
+
+
+def test_rows_that_are_no_page_views(parse: Parse) -> None:
+    bad = [
+        (b"en A B 1 0", "wrong number of fields"),
+        (b"en A 1", "wrong number of fields"),
+        (b"en A 1 0 0 0", "wrong number of fields"),
+        (b" A 1 0", "not a domain"),
+        ("é A 1 0".encode(), "not a domain"),
+        (b"en A -1 0", "count is not a whole number"),
+        (b"en A 1e3 0", "count is not a whole number"),
+        (b"en A  0", "count is not a whole number"),
+        (b"en A 1 -", "bytes are not a whole number"),
+        (b"en A 1000000001 0", "count is too large"),
+        (b"en A 12345678901234567890 0", "count is not a whole number"),
+    ]
+    good = b'en "A 2 0\r\n\nen B 0 5\n"" Z1628 1 0'
+    rows = parse(b"\n".join(text for text, _ in bad) + b"\n" + good, "wikipedia-pageviews", name="p-20200101-000000")
+    assert rows.rejects == [(number, reason) for number, (_, reason) in enumerate(bad, 1)]
+    assert counted(rows) == {b'en "A': 2, b'"" Z1628': 1}
+    assert rows.filtered == {"blank": 1, "count is 0": 1}
+
+
+@pytest.mark.parametrize(
+    "name", ["input", "pageviews-2024080-060000", "pageviews-20241303-060000", "x-20240803-250000"]
+)
+def test_a_name_that_tells_no_hour(parse: Parse, name: str) -> None:
+    with pytest.raises(UsageError, match="does not tell the hour") as caught:
+        parse(b"en A 1 0\n", "wikipedia-pageviews", name=name)
+    assert "--hour 2024-08-03T06" in (caught.value.hint or "")
+    given = {"hour": "2024-08-03T06:00:00Z"}
+    assert parse(b"en A 1 0\n", "wikipedia-pageviews", name=name, reader_options=given).tuples == [
+        (us(2024, 8, 3, 6, 30), b"en A")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reader", "option", "text"),
+    [
+        ("wikipedia-pageviews", "hour", "2024-08-03"),
+        ("wikipedia-pageviews", "hour", "2024-02-30T06"),
+        ("wikipedia-pageviews", "counts", "both"),
+        ("wikipedia-pageviews", "spread", "even"),
+        ("wikipedia-pageviews", "seed", "-1"),
+        ("wikipedia-clickstream", "month", "2018"),
+        (LANGUAGE, "day", "2021-01-01"),
+    ],
+)
+def test_options_that_are_wrong(parse: Parse, reader: str, option: str, text: str) -> None:
+    with pytest.raises(UsageError, match=option):
+        parse(b"en A 1 0\n", reader, name="p-20200101-000000", reader_options={option: text})
+
+
+@pytest.mark.parametrize(
+    "options", [{"key": "count"}, {"key": "hour"}, {"time": "title"}, {"cost": "page"}, {"time_format": "s"},
+                {"delimiter": ";"}, {"multiline": True}]
+)  # fmt: skip
+def test_columns_that_cannot_serve(parse: Parse, options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        parse(b"en A 1 0\n", "wikipedia-pageviews", name="p-20200101-000000", **options)
+
+
+def test_the_time_zone_of_the_options_is_not_that_of_the_name(parse: Parse) -> None:
+    rows = parse(b"en A 1 0\n", "wikipedia-pageviews", name="p-20200101-000000", timezone="Asia/Tokyo")
+    assert rows.tuples == [(us(2020, 1, 1, 0, 30), b"en A")]
+
+
+def test_bounds_cut_an_hour_and_rows_still_add_up() -> None:
+    whole = read(HOURLY, "wikipedia-pageviews").tuples
+    since, until = us(2024, 8, 3, 6, 10), us(2024, 8, 3, 6, 20)
+    rows = read(HOURLY, "wikipedia-pageviews", since="2024-08-03T06:10:00Z", until="2024-08-03T06:20:00Z")
+    assert rows.tuples == [pair for pair in whole if since <= pair[0] < until]
+    assert rows.filtered.keys() == {"after --until"}
+    assert read(HOURLY, "wikipedia-pageviews", since="2024-08-03T07:00Z").filtered == {"before --since": 1000}
+
+
+def test_a_preview_shows_tuples_as_they_will_be() -> None:
+    seen = preview(make_options(reader="wikipedia-pageviews", inputs=(str(HOURLY),), output="unused"))
+    assert [(row.timestamp, (row.key or "").encode()) for row in seen.tuples] == read(
+        HOURLY, "wikipedia-pageviews"
+    ).tuples[:10]
+    assert (seen.time, seen.key) == ("hour", "page")
+
+
+# Page views by project
+
+PROJECTS = b"aa - 3 0\naa.m - 2 0\nab - 1 0\nzu.mw - 9 0\n"
+
+
+def test_projectviews(parse: Parse) -> None:
+    rows = parse(PROJECTS, LANGUAGE, name="projectviews-20210101-000000")
+    assert counted(rows) == {b"aa": 3, b"aa.m": 2, b"ab": 1}
+    assert rows.filtered == {"total of a project": 1}
+    assert rows.tuples[0] == (us(2021, 1, 1, 0, 10), b"aa")
+    assert rows.inferred == ("rows are counts of an hour",)
+    assert counted(parse(PROJECTS, LANGUAGE, name="projectviews-20210101-000000", key="language")) == {
+        b"aa": 5,
+        b"ab": 1,
+    }
+
+
+COMPLETE = [
+    b"aa.wikibooks Main_Page null desktop 5 A2X3",
+    b"ab.wikipedia - 7945 mobile-web 11 U11",
+    b"pt.wikipedia A.A.S.A_",
+    b" mobile-app 1 N1",
+    b'en.wikipedia "%PDF-1.3',
+    b"",
+    b"1_0_obj",
+    b"Foo.bar",
+    b"(text)_Tj",
+    b"%%EOF desktop 1 Q1",
+    b"zh.wikipedia x",
+    b"bar 3597889 desktop 1 W1",
+    b"en.wikipedia Foo desktop 1 L1",
+    b"en.wikipedia \xff 12 mobile-app 3 A1B1C1",
+    b"vi.wikiquote half",
+    b"vi.wikiquote whole 1 desktop 2 D1E1",
+]
+DAILY = "pageviews-20210101-user.bz2"
+FIRST = us(2021, 1, 1)
+
+
+def test_page_views_with_hours(parse: Parse) -> None:
+    rows = parse(b"\n".join(COMPLETE), LANGUAGE, name=DAILY)
+    assert rows.rejects == [
+        (3, "record goes over several lines"),
+        (5, "record goes over several lines"),
+        (11, "record goes over several lines"),
+        (13, "wrong number of fields"),
+        (15, "wrong number of fields"),
+    ]
+    assert counted(rows) == {b"aa.wikibooks": 5, b"ab.wikipedia": 11, b"en.wikipedia": 3, b"vi.wikiquote": 2}
+    assert rows.rows == 9
+    assert [time - FIRST for time, key in rows.tuples if key == b"aa.wikibooks"] == [
+        HOUR // 4, HOUR * 3 // 4, 23 * HOUR + HOUR // 6, 23 * HOUR + HOUR // 2, 23 * HOUR + HOUR * 5 // 6
+    ]  # fmt: skip
+    assert rows.inferred == ("rows have a page id", "letters are hours")
+
+
+def test_rows_without_a_page_id(parse: Parse) -> None:
+    rows = parse(b"\n".join(COMPLETE), LANGUAGE, name=DAILY, reader_options={"without_page_id": True})
+    assert counted(rows)[b"en.wikipedia"] == 4
+    assert [line for line, _ in rows.rejects] == [3, 5, 11, 15]
+    old = b"aa.wikibooks File:A.svg desktop 3 A1W1X1\naa.wikibooks b\nc desktop 1 K1\n"
+    rows = parse(old, LANGUAGE, reader_options={"day": "2011-11-30", "counts": "weight"}, key="device")
+    assert (rows.tuples, rows.weight) == (
+        [(us(2011, 11, 30, hour), b"desktop") for hour in (0, 22, 23)],
+        [1.0, 1.0, 1.0],
+    )
+    assert rows.rejects == [(2, "record goes over several lines")]
+    assert rows.inferred == ("rows lack a page id", "letters are hours")
+
+
+def test_page_views_of_a_month_have_letters_of_days(parse: Parse) -> None:
+    content = rb"aa.wikibooks Main_Page null desktop 20 A8Z8\3_1" + b"\n"
+    rows = parse(content, LANGUAGE, name="pageviews-202101-automated.bz2", reader_options={"spread": "none"})
+    assert Counter(time for time, _ in rows.tuples) == {
+        us(2021, 1, 1): 8, us(2021, 1, 26): 8, us(2021, 1, 28): 3, us(2021, 1, 31): 1
+    }  # fmt: skip
+    assert rows.inferred[-1] == "letters are days"
+    short = parse(content, LANGUAGE, reader_options={"month": "2021-02"})
+    assert short.rejects == [(1, "not counts by day")]
+
+
+@pytest.mark.parametrize("key", ["page", "title", "language", "device"])
+def test_other_keys_of_page_views(parse: Parse, key: str) -> None:
+    rows = parse(COMPLETE[1] + b"\n", LANGUAGE, name=DAILY, key=key, value="total")
+    expected = {"page": b"ab.wikipedia -", "title": b"-", "language": b"ab", "device": b"mobile-web"}
+    assert counted(rows) == {expected[key]: 11}
+    assert rows.value == [11.0] * 11
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (b"es.charel 1234 abcd desktop 1 T1", "page id is neither a number nor null"),
+        (b"e%s.x 1234 1 desktop 1 T1", "not a domain"),
+        (b"en.wikipedia a 1 fridge 1 T1", "not a device"),
+        (b"en.wikipedia a 1 desktop x T1", "count is not a whole number"),
+        (b"en.wikipedia a 1 desktop 1 P1Q1", "total is not the sum of its counts"),
+        (b"en.wikipedia a 1 desktop 1 Y1", "not counts by hour"),
+        (b"en.wikipedia a 1 desktop 2 B1A1", "not counts by hour"),
+        (b"en.wikipedia a 1 desktop 2 A1A1", "not counts by hour"),
+        (b"en.wikipedia a 1 desktop 1 A", "not counts by hour"),
+        (b"en.wikipedia a 1 desktop 1 1A1", "not counts by hour"),
+        (b"en.wikipedia a 1 desktop 1 ", "not counts by hour"),
+        (b"en.wikipedia a 1 desktop 1 A-1", "not counts by hour"),
+    ],
+)
+def test_rows_of_hours_that_are_wrong(parse: Parse, row: bytes, reason: str) -> None:
+    content = b"en.wikipedia a 1 desktop 3 A0B3\n" + row + b"\nen.wikipedia b 1 desktop 0 A0\n"
+    rows = parse(content, LANGUAGE, name=DAILY)
+    assert rows.rejects == [(2, reason)]
+    assert rows.filtered == {"count is 0": 1}
+    assert counted(rows) == {b"en.wikipedia": 3}
+
+
+def test_broken_records_at_the_borders_of_blocks(parse: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = b"\n".join(COMPLETE * 7) + b"\n"
+    whole = parse(content, LANGUAGE, name=DAILY)
+    for size in (1, 7, 64, 100):
+        monkeypatch.setattr(lines, "BLOCK_BYTES", size)
+        assert parse(content, LANGUAGE, name=DAILY) == whole
+    for limit in range(12):
+        some = parse(content, LANGUAGE, name=DAILY, limit=limit) if limit else None
+        assert some is None or (some.rows == limit and some.tuples == whole.tuples[: len(some.tuples)])
+
+
+def test_a_period_of_another_kind(parse: Parse) -> None:
+    with pytest.raises(UsageError, match="of no hour"):
+        parse(b"\n".join(COMPLETE), LANGUAGE, name=DAILY, reader_options={"hour": "2021-01-01T00"})
+    with pytest.raises(UsageError, match="--day and --month"):
+        parse(b"\n".join(COMPLETE), LANGUAGE, reader_options={"day": "2021-01-01", "month": "2021-01"})
+    with pytest.raises(UsageError, match="day or month"):
+        parse(b"\n".join(COMPLETE), LANGUAGE, name="pageview_complete-2012-monthly-automated")
+    with pytest.raises(DataError, match="no row of page views"):
+        parse(b"a,b\n", LANGUAGE, name=DAILY)
+
+
+# Clickstreams
+
+OLD = (
+    b"prev_id\tcurr_id\tn\tprev_title\tcurr_title\ttype\n\t3632887\t121\tother-google\t!!\tother\n"
+    b'2061699\t2556962\t19\tLouden_Up_Now\t!!!_(album)\tlink\n\t147396\t2\tother-empty\t"A\tother\n'
+)
+NEW = b"other-empty\tMain_Page\texternal\t1215\nThe_Jew\tTalmud\tlink\t18\nMain_Page\tTalmud\tlink\t10"
+
+
+def test_the_clickstream_of_2015(parse: Parse) -> None:
+    rows = parse(OLD, "wikipedia-clickstream", name="2015_02_en_clickstream.tsv")
+    assert counted(rows) == {b"!!": 121, b"!!!_(album)": 19, b'"A': 2}
+    assert (rows.filtered, rows.rejects) == ({"header": 1}, [])
+    start = us(2015, 2, 1)
+    assert all(start <= time < start + 28 * DAY for time, _ in rows.tuples)
+    for key in ("prev", "prev_title", "4"):
+        rows = parse(OLD, "wikipedia-clickstream", key=key, reader_options={"month": "2015-02", "counts": "weight"})
+        assert [key for _, key in rows.tuples] == [b"other-google", b"Louden_Up_Now", b"other-empty"]
+        assert rows.weight == [121.0, 19.0, 2.0]
+    january = b"\t12\t7\tother-bing\tX\n"
+    assert counted(parse(january, "wikipedia-clickstream", name="2015_01_clickstream.tsv")) == {b"X": 7}
+
+
+def test_the_clickstream_since_then(parse: Parse) -> None:
+    rows = parse(NEW, "wikipedia-clickstream", name="clickstream-enwiki-2018-01.tsv.gz")
+    assert counted(rows) == {b"Main_Page": 1215, b"Talmud": 28}
+    start = us(2018, 1, 1)
+    times = np.array([time - start for time, key in rows.tuples if key == b"Main_Page"])
+    # The mean of 1,215 uniform draws is within five standard errors of the middle.
+    assert abs(times.mean() / (31 * DAY) - 0.5) < 5 / np.sqrt(12 * 1215)
+    assert times.min() >= 0
+    assert times.max() < 31 * DAY
+    assert len(set(times.tolist())) == 1215
+
+
+def test_times_that_are_drawn_depend_on_seed_and_row_alone(parse: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
+    def of(content: bytes, seed: int = 0) -> list[Any]:
+        options = {"month": "2018-01", "seed": seed}
+        return sorted(parse(content, "wikipedia-clickstream", reader_options=options).tuples)
+
+    whole = of(NEW)
+    assert of(b"\n".join(reversed(NEW.split(b"\n")))) == whole
+    assert of(NEW, seed=1) != whole
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 30)
+    monkeypatch.setattr(lines, "SPLIT_BYTES", 40)
+    assert of(NEW) == whole
+
+
+def test_other_ways_to_spread_a_month(parse: Parse) -> None:
+    def times(spread: str) -> list[int]:
+        options = {"month": "2018-01", "spread": spread}
+        rows = parse(b"A\tB\tlink\t2\n", "wikipedia-clickstream", reader_options=options)
+        return [time - us(2018, 1, 1) for time, _ in rows.tuples]
+
+    assert times("none") == [0, 0]
+    assert times("even") == [31 * DAY // 4, 31 * DAY * 3 // 4]
+
+
+def test_rows_that_are_no_clickstream(parse: Parse) -> None:
+    content = b"A\tB\tlink\t2\nA\tB\tlink\nA\tB\tlink\tx\nA\tB\tlink\t0\n\nA\t\tlink\t1\n"
+    rows = parse(content, "wikipedia-clickstream", name="clickstream-dewiki-2020-12.tsv")
+    assert rows.rejects == [(2, "wrong number of fields"), (3, "count is not a whole number")]
+    assert rows.filtered == {"blank": 1, "count is 0": 1}
+    assert counted(rows) == {b"B": 2, b"": 1}
+    with pytest.raises(DataError, match="3 fields in the first line"):
+        parse(b"a\tb\tc\n", "wikipedia-clickstream", name="clickstream-dewiki-2020-12.tsv")
+    with pytest.raises(UsageError, match="does not tell the month"):
+        parse(b"A\tB\tlink\t2\n", "wikipedia-clickstream", name="dummy-data.tsv")
+
+
+# WikiBench
+
+
+def test_wikibench_of_2007_and_2010(parse: Parse) -> None:
+    old = (
+        b"929840853 1190146243.326 http://upload.wikimedia.org/a/200px-J.jpg -\n"
+        b"929840930 1190146243.320 http://meta.wikimedia.org/w/index.php?title=M&action=raw -\n"
+        b"929840931 1190146243 http://en.wikipedia.org/wiki/A save\n929840932 1190146244.1 cut\n"
+    )
+    rows = parse(old, "wikibench", name="wiki.1190146243")
+    assert rows.tuples == [
+        (1190146243_326000, b"http://upload.wikimedia.org/a/200px-J.jpg"),
+        (1190146243_320000, b"http://meta.wikimedia.org/w/index.php?title=M&action=raw"),
+        (1190146243_000000, b"http://en.wikipedia.org/wiki/A"),
+    ]
+    assert rows.rejects == [(4, "wrong number of fields")]
+    new = b"154132716 2010-05-27T09:31:55.63 http://en.m.wikipedia.org/wiki/Judge_Me_Tender -\n"
+    rows = parse(new, "wikibench", timezone="UTC")
+    assert rows.tuples == [(us(2010, 5, 27, 9, 31, 55) + 630_000, b"http://en.m.wikipedia.org/wiki/Judge_Me_Tender")]
+
+
+# Anything at all
+
+tokens = st.sampled_from([b"en", b"en.wikipedia", b" ", b" ", b" ", b"\t", b"\t", b"\n", b"\n", b"-", b"1", b"12", b"0",
+    b"null", b"desktop", b"mobile-app", b"A1", b"A1B2", b"X", b"\r", b"\xff", b'"', b".mw", b"n", b"%25"])  # fmt: skip
+good = st.sampled_from([b"en.wikipedia a 1 desktop 3 A1B2\n", b"en a 2 0\n", b"a\tb\tlink\t3\n", COMPLETE[4] + b"\n",
+    COMPLETE[6] + b"\n", COMPLETE[9] + b"\n", b"en.wikipedia a desktop 1 A1\n"])  # fmt: skip
+
+
+@QUIET
+@given(
+    content=st.one_of(st.binary(max_size=200), st.lists(st.one_of(tokens, good), max_size=40).map(b"".join)),
+    reader=st.sampled_from(["wikipedia-pageviews", LANGUAGE, "wikipedia-clickstream"]),
+    counts=st.sampled_from(["expand", "weight"]),
+    spread=st.sampled_from(["draw", "none"]),
+    name=st.sampled_from(["x-20210101-000000", "x-20210101", "x-2021-01"]),
+)
+def test_any_bytes_add_up(parse: Parse, content: bytes, reader: str, counts: str, spread: str, name: str) -> None:
+    options: dict[str, Any] = {"counts": counts, "spread": spread}
+    if content.count(b"1") > 30 or re.search(rb"\d{5}", content):
+        return
+    try:
+        rows = parse(content, reader, name=name, reader_options=options)
+    except (DataError, UsageError):
+        return
+    if reader != LANGUAGE:
+        assert rows.rows == content.count(b"\n") + (not content.endswith(b"\n"))
+    assert len(rows.weight) == (len(rows.tuples) if counts == "weight" else 0)
