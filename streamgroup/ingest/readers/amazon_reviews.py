@@ -1,0 +1,160 @@
+"""Reviews from Amazon as SNAP publishes them (`movies.txt`, `finefoods.txt`): blocks of `review/name: value` lines."""
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest import fields
+from streamgroup.ingest.lines import Block, LineReader
+from streamgroup.ingest.options import IngestOptions
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_column
+from streamgroup.ingest.records import TOO_LONG, Records, find_records, starts_with
+from streamgroup.ingest.words import words
+
+__all__ = ["Reader"]
+
+I64 = NDArray[np.int64]
+
+_FIELDS = (
+    "product/productId",
+    "review/userId",
+    "review/profileName",
+    "review/helpfulness",
+    "review/score",
+    "review/time",
+    "review/summary",
+    "review/text",
+)
+# Texts hold tags of HTML (`<br />` in most) and entities, which are no words.
+_APOSTROPHE = "&(?:apos|#0?39);"
+_MARKUP = "</?[A-Za-z][^<>]{0,100}>|&(?:[A-Za-z]{2,8}|#[0-9]{1,6});"
+_NAMES = tuple(name.partition("/")[2] for name in _FIELDS)
+
+
+class Options(BaseModel):
+    """Options of the amazon-reviews reader."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    words: Literal["text", "summary"] | None = Field(
+        default=None, description="the words of this field are the keys, a tuple for each: text or summary"
+    )
+
+
+class Reader(LineReader):
+    """Reviews: a block of lines is a record; a line without a field's name goes on with the field before it."""
+
+    Options: ClassVar[type[BaseModel]] = Options
+    about = "Amazon reviews of SNAP: blocks of `product/productId: ...`, `review/userId: ...` lines"
+    defaults: ClassVar = Defaults(time=("time",), key=("productId",))
+
+    def __init__(self, options: IngestOptions) -> None:
+        """Check the options; UsageError when both the key and the field of the words are named."""
+        super().__init__(options)
+        own: Any = self.own
+        self._words: str | None = own.words
+        if self._words and options.key:
+            raise UsageError("--key and --words: only one of them can give the keys", "leave one of them out")
+
+    @property
+    def splittable(self) -> bool:
+        """A line of a text can look like anything."""
+        return False
+
+    def look(self, head: Block, path: str) -> Layout:
+        """Find the columns by their names, with or without what stands before the slash; every file has the same."""
+        lines = fields.find_lines(head.data)
+        if not any(starts_with(head.data, lines, f"{name}:".encode()).any() for name in _FIELDS):
+            raise DataError(
+                f"{path}: no line of it begins with one of {', '.join(_FIELDS)}",
+                "this reader takes the .txt files of SNAP; reviews in JSON are for the reader jsonl, in CSV for csv",
+            )
+        opts = self.options
+
+        def column(wanted: str | None, defaults: tuple[str, ...], what: str) -> int:
+            short = _NAMES[_FIELDS.index(wanted)] if wanted in _FIELDS else wanted
+            return find_column(short, defaults, _NAMES, what, path)
+
+        return Layout(
+            names=_NAMES,
+            time=column(opts.time, self.defaults.time, "time"),
+            key=column(self._words or opts.key, self.defaults.key, "key"),
+            cost=column(opts.cost, (), "cost"),
+            value=column(opts.value, (), "value"),
+            weight=column(opts.weight, (), "weight"),
+        )
+
+    def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
+        """Find the fields of the records of a block."""
+        found = find_records(block, rows)
+        start, end, faults = _find_fields(block, found)
+        keep = np.setdiff1d(np.arange(len(found.first)), np.fromiter(faults, np.int64, len(faults)))
+        rejects = [
+            Reject(int(found.number[record]), fault, found.text(block.data, record)) for record, fault in faults.items()
+        ]
+
+        def column(number: int) -> pa.Array:
+            return _column(block, start[keep, number], end[keep, number])
+
+        key = column(layout.key)
+        return Parsed(
+            rows=len(found.first),
+            lines=found.physical,
+            consumed=found.consumed,
+            line=found.number[keep],
+            time=column(layout.time),
+            key=_words(key) if self._words else key,
+            cost=column(layout.cost) if layout.cost >= 0 else None,
+            value=column(layout.value) if layout.value >= 0 else None,
+            text=lambda entry: found.text(block.data, int(keep[entry])),
+            rejects=sorted(rejects, key=lambda reject: reject.line),
+            filtered={},
+            weight=column(layout.weight) if layout.weight >= 0 else None,
+        )
+
+
+def _words(texts: pa.Array) -> pa.Array:
+    texts = pc.replace_substring_regex(pc.fill_null(texts, b""), _APOSTROPHE, "'")
+    return words(pc.replace_substring_regex(texts, _MARKUP, " "))
+
+
+def _column(block: Block, start: I64, end: I64) -> pa.Array:
+    """Make a column of stretches of a block; where there is none (start -1) it is null."""
+    there = start >= 0
+    values = fields.column(block.buffer, start[there], end[there])
+    if there.all():
+        return values
+    return values.take(pa.array(np.where(there, np.cumsum(there) - 1, 0), mask=~there))
+
+
+def _find_fields(block: Block, found: Records) -> tuple[I64, I64, dict[int, str]]:
+    """Find where each field of each record starts and ends, [records, fields], -1 where it is missing.
+
+    A field goes on to the line before the next one. Returns also what is wrong with records that cannot be used.
+    """
+    data, lines = block.data, found.lines
+    kind = np.full(len(lines.start), -1)
+    for number, name in enumerate(_FIELDS):
+        kind[starts_with(data, lines, f"{name}:".encode())] = number
+    owner = found.owners()
+    begins = np.flatnonzero(kind >= 0)
+    lengths = np.array([len(name) + 1 for name in _FIELDS])
+    value = lines.start[begins] + lengths[kind[begins]]
+    # One blank after the colon is not part of the value.
+    value += (value < lines.end[begins]) & (data[np.minimum(value, len(data) - 1)] == ord(" "))
+    following = np.append(begins[1:], len(lines.start))
+    final = np.minimum(following, found.last[owner[begins]]) - 1
+    shape = (len(found.first), len(_FIELDS))
+    start, end = np.full(shape, -1), np.full(shape, -1)
+    start[owner[begins], kind[begins]] = value
+    end[owner[begins], kind[begins]] = lines.end[final]
+    times = np.bincount(owner[begins] * len(_FIELDS) + kind[begins], minlength=shape[0] * shape[1]).reshape(shape)
+    faults = dict.fromkeys(np.flatnonzero((times > 1).any(axis=1)).tolist(), "a field comes twice")
+    faults |= dict.fromkeys(np.flatnonzero(kind[found.first] < 0).tolist(), "record does not begin with a field")
+    faults |= dict.fromkeys(np.flatnonzero(found.too_long).tolist(), TOO_LONG)
+    return start, end, faults

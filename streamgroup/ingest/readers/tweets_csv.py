@@ -1,0 +1,57 @@
+"""Tweets in CSV files: the words, hashtags, cashtags or mentions of a column of texts, which may go over lines."""
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, Field
+
+from streamgroup.ingest import tweets
+from streamgroup.ingest.delimited import DelimitedOptions, DelimitedReader
+from streamgroup.ingest.lines import Block
+from streamgroup.ingest.options import IngestOptions
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_column
+from streamgroup.ingest.records import refuse
+
+__all__ = ["Reader"]
+
+
+class Options(DelimitedOptions):
+    """Options of the tweets-csv reader."""
+
+    text: str | None = Field(default=None, description="column of the text: a name, or a number from 1")
+    keys: Literal["words", "hashtags", "cashtags", "mentions"] = Field(
+        default="words", description="what the keys are: words, hashtags, cashtags or mentions"
+    )
+    fold_case: bool = Field(default=False, description="keys in lower case: #Vote and #vote are one")
+    once: bool = Field(default=False, description="a key counts once a tweet, however often it stands there")
+
+
+class Reader(DelimitedReader):
+    """Tweets in CSV: quoted fields hold line breaks, so a file is read by one task."""
+
+    Options: ClassVar[type[BaseModel]] = Options
+    about = "tweets in CSV with a header: words, hashtags, cashtags or mentions of the text as keys"
+    defaults: ClassVar = Defaults(
+        time=("created_at", "date", "timestamp", "time"), key=("text", "full_text", "tweet", "content")
+    )
+    delimiter = b","
+    quoting = True
+    header = True
+
+    def __init__(self, options: IngestOptions) -> None:
+        """Check the options; UsageError when the key is named: it is made of the text."""
+        refuse(options, "key", hint="name the column of the text with --text")
+        super().__init__(options.model_copy(update={"multiline": True, "key": "1"}))
+
+    def look(self, head: Block, path: str) -> Layout:
+        """Lay out a file as any CSV, with the text where the key would be."""
+        layout = super().look(head, path)
+        own: Any = self.own
+        return layout._replace(key=find_column(own.text, self.defaults.key, layout.names, "text", path))
+
+    def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
+        """Take rows apart and make keys of the texts."""
+        own: Any = self.own
+        parsed = super().parse(block, layout, rows)
+        keys = tweets.keys_of_texts(parsed.key, own.keys)
+        time = tweets.plain_times(parsed.time) if self.options.time_format == "auto" else parsed.time
+        return parsed._replace(time=time, key=tweets.finished(keys, fold_case=own.fold_case, once=own.once))
