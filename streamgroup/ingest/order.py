@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from streamgroup.ingest.segments import (
     CARRIED,
+    LateRows,
+    Marked,
     Scratch,
     Segment,
     iterate,
-    late_rows,
     map_table,
     whole_file,
     write_table,
@@ -50,33 +51,41 @@ def in_order(segments: list[Segment]) -> bool:
     )
 
 
-def _recount(scratch: Scratch, job: tuple[int, int, int]) -> int:
-    segment, before, last = job
-    late = 0
+def _recount(scratch: Scratch, job: tuple[int, int]) -> Marked:
+    segment, before = job
+    late = LateRows(before)
     for batch in iterate(scratch, segment):
-        row = batch.column("row").to_numpy().astype(np.int64)
-        stamps = batch.column("timestamp").to_numpy()
-        found, before = late_rows(stamps, row, before, last)
-        late += found
-        last = int(row[-1])
-    return late
+        late.add(batch.column("timestamp").to_numpy(), batch.column("row").to_numpy().astype(np.int64))
+    return late.found
 
 
 def count_late(context: Any, scratch: Scratch, segments: list[Segment]) -> int:
-    """Count the rows of the whole input with a time before the latest one seen until then."""
-    late, again = 0, []
+    """Count the rows of the whole input of which a tuple has a time before the latest one seen until then."""
+    again = []
     latest = -(2**63)
     for segment in segments:
         if latest > segment.lowest:
-            again.append((segment.number, latest, 0 if segment.continued else -1))
-        else:
-            late += segment.late
+            again.append((segment.number, latest))
         latest = max(latest, segment.highest)
+    found = {segment.number: segment.late for segment in segments}
     if again:
         sizes = {segment.number: segment.tuples for segment in segments}
-        weights = [sizes[number] for number, _, _ in again]
-        late += sum(run_all(context, partial(_recount, scratch), again, weights, TASK_TUPLES))
-    return late
+        weights = [sizes[number] for number, _ in again]
+        recounted = run_all(context, partial(_recount, scratch), again, weights, TASK_TUPLES)
+        found |= {number: late for (number, _), late in zip(again, recounted, strict=True)}
+    return sum(_once(segments, [found[segment.number] for segment in segments]))
+
+
+def _once(segments: list[Segment], found: list[Marked]) -> list[int]:
+    """Count the marked rows of each segment, a row that goes on over borders in the first one that marks it."""
+    counts = []
+    before = False
+    for segment, marked in zip(segments, found, strict=True):
+        before &= segment.continued
+        counts.append(marked.rows - (before and marked.first))
+        alone = segment.rows + segment.continued == 1
+        before = marked.last or (before and alone)
+    return counts
 
 
 def ordered_pieces(segments: list[Segment]) -> list[Piece]:
@@ -199,20 +208,25 @@ def cut_head(context: Any, scratch: Scratch, segments: list[Segment], head: int)
         jobs.append((segment, low, min(left, count)))
         left -= min(left, count)
     cut = run_all(context, partial(_cut_segment, scratch), jobs, weights, TASK_TUPLES)
-    return [segment for segment in cut if segment.tuples]
+    rows = _once(segments, [kept for _, kept in cut])
+    return [
+        segment._replace(tuples=tuples, rows=own)
+        for segment, (tuples, _), own in zip(segments, cut, rows, strict=True)
+        if tuples
+    ]
 
 
-def _cut_segment(scratch: Scratch, job: tuple[Segment, int, int]) -> Segment:
-    """Write a segment anew with what lies before `moment`, and the first `quota` tuples at it (inside a
-    task).
+def _cut_segment(scratch: Scratch, job: tuple[Segment, int, int]) -> tuple[int, Marked]:
+    """Write a segment anew with what lies before `moment`, and the first `quota` tuples at it (inside a task).
+
+    Gives the tuples kept, and the rows of which one was.
     """
     segment, moment, quota = job
     counts = np.zeros(segment.keys, np.int64)
-    # A row that began in the segment before was kept there, as all its tuples have one time.
-    tuples, rows, last_row = 0, 0, 0 if segment.continued else -1
+    has = np.zeros(segment.rows + segment.continued, bool)
 
     def write(temporary: Any) -> None:
-        nonlocal tuples, rows, last_row, quota
+        nonlocal quota
         writer: Any = None
         for batch in iterate(scratch, segment.number):
             stamps = batch.column("timestamp").to_numpy()
@@ -225,10 +239,7 @@ def _cut_segment(scratch: Scratch, job: tuple[Segment, int, int]) -> Segment:
                 continue
             writer.write_batch(kept)
             counts[:] += np.bincount(kept.column("local").to_numpy(), minlength=segment.keys)
-            row = kept.column("row").to_numpy().astype(np.int64)
-            rows += int(np.count_nonzero(np.diff(row, prepend=last_row)))
-            last_row = int(row[-1])
-            tuples += kept.num_rows
+            has[kept.column("row").to_numpy()] = True
         writer.close()
 
     # Cutting what is cut already changes nothing, so the task may be tried again.
@@ -237,4 +248,4 @@ def _cut_segment(scratch: Scratch, job: tuple[Segment, int, int]) -> Segment:
     columns = {"key": table.column("key"), "local": table.column("local")}
     columns["count"] = counts[table.column("local").to_numpy()]
     write_table(scratch.dictionary(segment.number), columns)
-    return segment._replace(tuples=tuples, rows=rows)
+    return int(counts.sum()), Marked(int(has.sum()), bool(has[0]), bool(has[-1]))

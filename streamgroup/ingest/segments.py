@@ -17,11 +17,12 @@ from streamgroup.ingest.contract import Tuples, pieces
 
 __all__ = [
     "CARRIED",
+    "LateRows",
+    "Marked",
     "Scratch",
     "Segment",
     "SegmentWriter",
     "iterate",
-    "late_rows",
     "map_table",
     "temporary_name",
     "whole_file",
@@ -76,12 +77,20 @@ class Scratch(NamedTuple):
         return self.folder("rejects") / f"{split:08d}.parquet"
 
 
+class Marked(NamedTuple):
+    """How many rows of a segment are of some kind, and whether its first (row 0, even if continued) and last are."""
+
+    rows: int
+    first: bool
+    last: bool
+
+
 class Segment(NamedTuple):
     """A segment as the driver sees it: number (split x 2^20 + count), tuples, rows, keys, times in us.
 
-    `late` is the number of rows with a time before the latest one seen until then in the segment; `samples` are
-    beginnings of some of its keys, in order. A row counts in the segment in which it begins; row 0 of one that is
-    `continued` began in the one before.
+    `late` tells of rows with a time before the latest one seen until then in the segment; `samples` are beginnings of
+    some of its keys, in order. A row counts in the segment in which it begins; row 0 of one that is `continued` began
+    in the one before.
     """
 
     number: int
@@ -92,14 +101,14 @@ class Segment(NamedTuple):
     last: int
     lowest: int
     highest: int
-    late: int
+    late: Marked
     samples: tuple[bytes, ...] = ()
     continued: bool = False
 
     @property
     def in_order(self) -> bool:
         """Tell whether the segment's tuples are in time order."""
-        return self.late == 0
+        return not self.late.rows
 
 
 def temporary_name(path: Path) -> Path:
@@ -118,16 +127,33 @@ def whole_file(path: Path, write: Any) -> None:
         raise
 
 
-def late_rows(stamps: I64, row: I64, before: int, last: int = -1) -> tuple[int, int]:
-    """Count rows with a time before the latest one so far (`before` at the start); also give the latest.
+class LateRows:
+    """Counts the rows of a segment of which a tuple has a time before the latest one seen until then.
 
-    `last` is the row of the tuple before, which has been counted.
+    Rows are numbered from 0 and may come in several stretches each.
     """
-    if not len(stamps):
-        return 0, before
-    latest = np.maximum(np.maximum.accumulate(stamps), before)
-    first = np.diff(row, prepend=last) != 0
-    return int(((stamps < latest) & first).sum()), int(latest[-1])
+
+    def __init__(self, latest: int = -(2**63)) -> None:
+        """Start after tuples of which `latest` is the latest time."""
+        self.latest = latest
+        self.found = Marked(0, first=False, last=False)
+        self._row = -1
+
+    def add(self, stamps: I64, row: I64) -> None:
+        """Take the times and rows of a stretch of tuples, at least one."""
+        latest = np.maximum(np.maximum.accumulate(stamps), self.latest)
+        late = stamps < latest
+        # Whether the first row of the stretch has been counted with the stretch before.
+        counted = self.found.last and int(row[0]) == self._row
+        if late.any():
+            of_row = np.logical_or.reduceat(late, np.flatnonzero(np.diff(row, prepend=row[0] - 1)))
+            rows = self.found.rows + int(of_row.sum()) - bool(counted and of_row[0])
+            first = self.found.first or bool(of_row[0] and row[0] == 0)
+            last = bool(of_row[-1]) or (counted and len(of_row) == 1)
+            self.found = Marked(rows, first, last)
+        else:
+            self.found = self.found._replace(last=counted and int(row[-1]) == self._row)
+        self.latest, self._row = int(latest[-1]), int(row[-1])
 
 
 class SegmentWriter:
@@ -144,7 +170,8 @@ class SegmentWriter:
         self._numbers: dict[bytes | None, int] = {}
         self._counts = np.zeros(1024, np.int64)
         self._key_bytes = 0
-        self._tuples = self._rows = self._late = 0
+        self._tuples = self._rows = 0
+        self._late = LateRows()
         self._continued = False
         self._bounds: tuple[int, int, int, int] | None = None
         self._sink: Any = None
@@ -161,7 +188,8 @@ class SegmentWriter:
             self._continued = tuples.continued
         # The number of the first row: a continued one has it from the piece before.
         base = self._rows + self._continued - tuples.continued
-        columns = {"timestamp": tuples.timestamp, "local": local, "row": (tuples.row + base).astype(np.uint32)}
+        row = tuples.row + base
+        columns = {"timestamp": tuples.timestamp, "local": local, "row": row.astype(np.uint32)}
         columns |= {name: column for name in CARRIED if (column := getattr(tuples, name)) is not None}
         batch = pa.record_batch([pa.array(column) for column in columns.values()], names=list(columns))
         if self._writer is None:
@@ -170,14 +198,12 @@ class SegmentWriter:
             self._writer = ipc.new_file(str(self._temporary), batch.schema)
         self._writer.write_batch(batch)
         stamps = tuples.timestamp
-        before = self._bounds[3] if self._bounds else int(stamps[0])
-        late, highest = late_rows(stamps, tuples.row, before, 0 if tuples.continued else -1)
+        self._late.add(stamps, row)
         lowest = int(stamps.min())
         first = int(stamps[0])
         if self._bounds:
             first, lowest = self._bounds[0], min(lowest, self._bounds[2])
-        self._bounds = (first, int(stamps[-1]), lowest, highest)
-        self._late += late
+        self._bounds = (first, int(stamps[-1]), lowest, self._late.latest)
         self._tuples += len(stamps)
         self._rows += tuples.rows
         if self._tuples >= MAX_TUPLES or len(self._numbers) >= MAX_KEYS or self._key_bytes >= MAX_KEY_BYTES:
@@ -219,7 +245,9 @@ class SegmentWriter:
         keys = len(self._numbers)
         samples = self._write_dictionary()
         self.segments.append(
-            Segment(self._next, self._tuples, self._rows, keys, *self._bounds, self._late, samples, self._continued)
+            Segment(
+                self._next, self._tuples, self._rows, keys, *self._bounds, self._late.found, samples, self._continued
+            )
         )
         self._next += 1
         self._reset()
