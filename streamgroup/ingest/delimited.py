@@ -63,7 +63,7 @@ class DelimitedReader(LineReader):
         if not number:
             raise DataError(f"{path}: no rows in it", "give a file that has some")
         delimiter = self._delimiter(line)
-        inferred = []
+        inferred, fault = [], ""
         if self.delimiter is None and self.options.delimiter is None:
             inferred.append("fields end at tabs" if delimiter == b"\t" else "fields end at runs of blanks")
         pieces = line.split(delimiter) if delimiter else line.split()
@@ -72,10 +72,12 @@ class DelimitedReader(LineReader):
         if blank_after:
             inferred.append("a blank follows each delimiter")
         if self.quoting:
-            pieces, _ = fields.parse_quoted(line, delimiter, blank_after=blank_after)
+            pieces, fault = fields.parse_quoted(line, delimiter, blank_after=blank_after)
         names = self.names
         has_header = self.header if self.options.header is None else self.options.header
         if has_header:
+            if fault == fields.NEVER_CLOSED:
+                raise DataError(f"{path}: line {number}, the header: {fault}", "the text reader knows no quotes")
             names = tuple(piece.decode(errors="replace").strip(" ") for piece in pieces)
             if names[0].startswith("#"):
                 names = (names[0].lstrip("# "), *names[1:])

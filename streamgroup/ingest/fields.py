@@ -24,6 +24,7 @@ U8 = NDArray[np.uint8]
 _LF, _CR, _BLANK, _TAB, _QUOTE = 10, 13, 32, 9, 34
 # A record over several lines is given up when it is longer: its quote is taken as never closed.
 MAX_RECORD = 16 << 20
+NEVER_CLOSED = "quote is never closed"
 
 
 class Lines(NamedTuple):
@@ -133,7 +134,7 @@ def parse_quoted(
         if line[at : at + 1] == b'"':
             match = _CLOSED.match(line, at)
             if match is None:
-                return fields, "quote is never closed"
+                return fields, NEVER_CLOSED
             value = match[1].replace(b'""', b'"')
             end = line.find(delimiter, match.end())
             junk = line[match.end() : end if end >= 0 else len(line)]
@@ -187,4 +188,4 @@ def merge_records(data: U8, lines: Lines, delimiter: bytes, *, blank_after: bool
 
 
 def _open(record: bytes, delimiter: bytes, blank_after: bool) -> bool:
-    return parse_quoted(record, delimiter, blank_after=blank_after)[1] == "quote is never closed"
+    return parse_quoted(record, delimiter, blank_after=blank_after)[1] == NEVER_CLOSED

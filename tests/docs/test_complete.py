@@ -80,7 +80,8 @@ def test_grouping_has_a_page(grouping: str) -> None:
 
 @pytest.mark.parametrize("reader", discover.names("streamgroup.ingest.readers"))
 def test_reader_is_explained(reader: str) -> None:
-    assert re.search(rf"^### `{reader}`$", (DOCS / "readers.md").read_text(), re.MULTILINE), reader
+    page = (DOCS / "readers.md").read_text()
+    assert re.search(rf"^### `{reader.replace('_', '-')}`$", page, re.MULTILINE), reader
 
 
 @pytest.mark.parametrize("generator", discover.names("streamgroup.ingest.generators"))

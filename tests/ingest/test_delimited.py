@@ -124,6 +124,9 @@ def test_files_without_rows(parse: Parse) -> None:
     for content in (b"", b"\n\n \n", b"\xef\xbb\xbf"):
         with pytest.raises(DataError, match="no rows"):
             parse(content, "csv")
+    for content in (b'"', b'time,"key\n1,a\n'):
+        with pytest.raises(DataError, match="line 1, the header: quote is never closed"):
+            parse(content, "csv")
     assert parse(b"time,key\n", "csv").filtered == {"header": 1}
     assert parse(b"time,key", "csv").filtered == {"header": 1}
 
