@@ -2,71 +2,22 @@
 
 import hashlib
 import itertools
-import json
 from collections.abc import Callable
-from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest.generators.protocol import Chunk, Stream
-from streamgroup.ingest.generators.stand_in import DATASETS
-from streamgroup.ingest.generators.stand_in import Params as StandIn
+from streamgroup.ingest.generators.protocol import Chunk
 from streamgroup.ingest.generators.stand_in import law as stand_in_law
 from streamgroup.ingest.synthesis import parameters
-from streamgroup.ingest.zipf_ranks import by_inversion, by_rejection, fitted_exponent, zipf_ranks, zipf_sum
+from tests.ingest.generated import SMALL, fits, labels, make, whole
 from tests.naive import streams
 
 GENERATORS = discover.names("streamgroup.ingest.generators")
-EXAMPLES = {each["id"]: each for each in json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())}
-# The largest number of tuples that a chunk may have.
-MOST = 1 << 20
-
-SMALL: dict[str, list[dict[str, Any]]] = {
-    "zipf": [{"tuples": 900, "keys": 40, "exponent": 1.1, "seed": 3}],
-    "uniform": [{"tuples": 900, "keys": 7, "seed": 3}, {"tuples": 900, "keys": 10**8}],
-    "drift": [
-        {"tuples": 900, "keys": 30, "exponent": 1.4, "every": 50, "step": 4, "seed": 2},
-        {"tuples": 300, "keys": 5, "exponent": 2, "every": 1, "step": 13},
-        {"tuples": 300, "keys": 5, "every": 7, "step": 0},
-    ],
-    "evolving_zipf": [
-        {"tuples": 901, "keys": 31, "exponent": 1.3, "reading": letter, "blocks": blocks, "seed": 5}
-        for letter in "ABCDE"
-        for blocks in (None, 3)
-    ]
-    + [{"tuples": 20, "keys": 9, "reading": "c", "blocks": 30, "change": "0.35"}],
-    "bursty": [
-        {"tuples": 900, "length": 12.5, "seed": 4},
-        {"tuples": 901, "length": 9, "active": 4, "seed": 4},
-        {"tuples": 50, "length": 1},
-        {"tuples": 50, "length": 3, "active": 64},
-    ],
-    "skewed": [
-        {"tuples": 900, "share": "68%", "seed": 1},
-        {"tuples": 901, "share": "0.8", "half": True, "seed": 1},
-        {"tuples": 400, "share": 0},
-        {"tuples": 400, "share": 1},
-        {"tuples": 901, "share": "0.333", "half": "true", "rest": "all"},
-    ],
-    "posg": [
-        {"tuples": 900, "keys": 100, "w_n": 8, "seed": 6},
-        {"tuples": 900, "keys": 101, "w_n": 7, "association": "binomial", "probability": "0.3", "exponent": 0},
-        {"tuples": 900, "keys": 100, "w_n": 5, "association": "geometric", "rate": "12.5"},
-        {"tuples": 900, "keys": 100, "values": "25, 5,1", "shares": "1,2,7", "seed": 6},
-    ],
-    "stand_in": [
-        {"dataset": "CT", "scale": "0.01", "p1": "0.06", "seed": 8},
-        {"dataset": "am", "scale": "0.0001", "seed": 8},
-        {"dataset": "mentions", "scale": "0.002", "seed": 8},
-    ],
-}
 CASES = [(name, given) for name in GENERATORS for given in SMALL[name]]
 IDS = [f"{name}-{number}" for name in GENERATORS for number in range(len(SMALL[name]))]
 
@@ -100,39 +51,6 @@ TWINS: dict[str, Twin] = {
     "posg": lambda p: streams.zipf("posg", p.seed, p.keys, p.exponent, p.tuples),
     "stand_in": _stand_in,
 }
-
-
-def example(name: str) -> tuple[Any, Any]:
-    return EXAMPLES[name]["input"], EXAMPLES[name]["expected"]
-
-
-def make(name: str, **given: Any) -> tuple[Any, Stream]:
-    params: Any = parameters(name, given)
-    return params, discover.load("streamgroup.ingest.generators", name, "generator").generate(params)
-
-
-def whole(stream: Stream) -> Chunk:
-    return stream.chunk(0, stream.tuples)
-
-
-def labels(name: str, **given: Any) -> NDArray[np.int64]:
-    _, stream = make(name, **given)
-    pieces = range(0, stream.tuples, MOST)
-    return np.concatenate([stream.chunk(at, min(MOST, stream.tuples - at)).label for at in pieces])
-
-
-def fits(count: Any, share: Any) -> None:
-    """Chi-square against exact probabilities, rare ones as one; bounds that chance passes once in a million times."""
-    count, expected = np.asarray(count), np.asarray(share) * np.sum(count)
-    assert count.shape == expected.shape
-    often = expected >= 10
-    count = np.append(count[often], count[~often].sum())
-    expected = np.append(expected[often], expected[~often].sum())
-    some = expected > 0
-    assert not count[~some].any()
-    distance = ((count[some] - expected[some]) ** 2 / expected[some]).sum()
-    freedom = max(some.sum() - 1, 1)
-    assert distance < freedom + 6 * np.sqrt(2 * freedom) + 12
 
 
 @pytest.mark.parametrize(("name", "given"), CASES, ids=IDS)
@@ -214,38 +132,6 @@ def test_the_same_command_makes_the_same_stream_for_ever(name: str) -> None:
         if chunk.cost is not None:
             digest.update(chunk.cost.astype("<f4").tobytes())
     assert digest.hexdigest()[:16] == DIGESTS[name]
-
-
-@pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0, 1.0001, 1.7, 3.0])
-def test_rejection_draws_what_its_twin_draws_and_follows_the_law(exponent: float) -> None:
-    draw = by_rejection(500, exponent)
-    ranks = draw(9, "t", np.arange(300_000))
-    assert ranks[:2000].tolist() == streams.zipf_by_rejection("t", 9, 500, exponent, 2000)
-    fits(np.bincount(ranks, minlength=500), streams.zipf_probabilities(500, exponent))
-    backwards = draw(9, "t", np.arange(300_000)[::-1])
-    assert np.array_equal(backwards[::-1], ranks)
-
-
-@pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0, 1.7, 3.0])
-def test_inversion_follows_the_law(exponent: float) -> None:
-    ranks = by_inversion(500, exponent)(9, "t", np.arange(300_000))
-    fits(np.bincount(ranks, minlength=500), streams.zipf_probabilities(500, exponent))
-
-
-def test_ten_million_keys_and_more() -> None:
-    place = np.arange(200_000)
-    for keys in (10**7, 10**7 + 1, 10**8):
-        ranks = zipf_ranks(keys, 1.05)(0, "t", place)
-        near = np.append(np.bincount(ranks, minlength=50)[:50], (ranks >= 50).sum())
-        first = [i**-1.05 / zipf_sum(keys, 1.05) for i in range(1, 51)]
-        fits(near, [*first, 1 - sum(first)])
-        assert ranks.max() < keys
-
-
-@pytest.mark.parametrize("keys", [1, 2, 999, 1000, 1001, 1500, 40_000])
-@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0, 1.0000001, 2.5])
-def test_the_sum_of_the_weights(keys: int, exponent: float) -> None:
-    assert zipf_sum(keys, exponent) == pytest.approx(sum(i**-exponent for i in range(keys, 0, -1)), rel=1e-12)
 
 
 def test_uniform_keys_are_alike() -> None:
@@ -339,156 +225,6 @@ def test_half_skewed_is_forty_of_eighty() -> None:
     assert (found == 0).mean() == pytest.approx(0.4, abs=0.01)
 
 
-def _cost_by_item(**given: Any) -> NDArray[np.float32]:
-    _, stream = make("posg", **({"exponent": 0, "tuples": 40 * given.get("keys", 4096)} | given))
-    chunk = whole(stream)
-    assert chunk.cost is not None
-    assert chunk.cost.dtype == np.float32
-    cost = np.full(stream.labels, -1, np.float32)
-    cost[chunk.label] = chunk.cost
-    assert np.array_equal(cost[chunk.label], chunk.cost)
-    assert (cost >= 0).all()
-    return cost
-
-
-def _counts(cost: NDArray[np.float32]) -> dict[float, int]:
-    return dict(zip(*(each.tolist() for each in np.unique(cost, return_counts=True)), strict=True))
-
-
-def test_execution_times_of_the_paper() -> None:
-    params, _ = make("posg")
-    assert (params.tuples, params.keys, params.exponent) == (32_768, 4_096, 1.0)
-    cost = _cost_by_item(seed=3)
-    # Each of 1, ..., 64 ms for 64 of the 4096 items.
-    assert _counts(cost) == {1000.0 * ms: 64 for ms in range(1, 65)}
-    assert not np.array_equal(cost, _cost_by_item(seed=4))
-    # Costs do not go with frequencies.
-    assert abs(np.corrcoef(cost, np.arange(4096))[0, 1]) < 0.1
-
-
-def test_execution_times_by_equal_ratios_and_one_alone() -> None:
-    cost = _counts(_cost_by_item(keys=70, w_n=7, steps="geometric"))
-    assert list(cost) == [1000.0 * 2**j for j in range(7)]
-    assert set(cost.values()) == {10}
-    assert _counts(_cost_by_item(keys=70, w_n=1, w_min="2.5")) == {2500.0: 70}
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        # 1/2, 1/4, 1/8, 1/8 of the whole after normalising 8 : 4 : 2 : 1 over 150 items.
-        ({"association": "geometric"}, [80, 40, 20, 10]),
-        # 1 : 3 : 3 : 1 and, at 1/3, 8 : 12 : 6 : 1 of 27.
-        ({"association": "binomial"}, [19, 56, 56, 19]),
-        ({"association": "binomial", "probability": "0.2"}, [77, 57, 15, 1]),
-        ({"shares": "0,30,70,50"}, [0, 30, 70, 50]),
-        ({"association": "uniform"}, [38, 37, 38, 37]),
-    ],
-)
-def test_how_many_items_have_each_value(given: dict[str, Any], expected: list[int]) -> None:
-    cost = _cost_by_item(keys=150, w_n=4, w_max=4, **given)
-    assert [int((cost == 1000.0 * ms).sum()) for ms in range(1, 5)] == expected
-
-
-@pytest.mark.parametrize("number", [1, 3])
-def test_costs_and_their_twin(number: int) -> None:
-    given = SMALL["posg"][number]
-    params, stream = make("posg", **given)
-    if number == 1:
-        values = [1 + Fraction(63 * j, 6) for j in range(7)]
-        shares = [Fraction(n, 10**6) for n in (117649, 302526, 324135, 185220, 59535, 10206, 729)]
-    else:
-        values, shares = [Fraction(v) for v in (25, 5, 1)], [Fraction(v) for v in (1, 2, 7)]
-    found, cost = streams.posg(params.seed, params.keys, params.exponent, values, shares, params.tuples)
-    chunk = whole(stream)
-    assert chunk.label.tolist() == found
-    assert chunk.cost is not None
-    assert chunk.cost.tolist() == [float(np.float32(float(each * 1000))) for each in cost]
-
-
-def test_mean_execution_time_and_arrivals_of_the_paper() -> None:
-    given, expected = example("POSG-10")
-    for percentage, milliseconds in expected["inter_arrival_ms"].items():
-        asked = {name: given[name] for name in ("w_n", "w_min", "w_max")}
-        _, stream = make("posg", exponent=0, instances=given["k"], provisioning=percentage, **asked)
-        times = stream.chunk(0, 3000).timestamp
-        assert times.tolist() == [int(i * Fraction(str(milliseconds)) * 1000) for i in range(3000)]
-    assert _cost_by_item().astype(float).mean() == expected["mean_exec_ms_uniform_items"] * 1000
-
-
-def test_frequencies_weigh_the_mean_execution_time() -> None:
-    _, stream = make("posg", seed=2, exponent=2, keys=64, instances=1, tuples=200_000)
-    chunk = whole(stream)
-    assert chunk.cost is not None
-    cost = np.empty(64)
-    cost[chunk.label] = chunk.cost
-    mean = (np.array(streams.zipf_probabilities(64, 2.0)) * cost).sum()
-    assert chunk.timestamp[-1] / 199_999 == pytest.approx(mean, rel=1e-6)
-    assert mean != pytest.approx(32_500, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("name", "keys", "share", "exponent"),
-    [
-        ("wp", 2_900_000, "0.0932", 1.055),
-        ("tw", 31_000_000, "0.0267", 0.921),
-        ("mentions", 35_000, "0.065", 0.937),
-        ("tweets", 5_700_000, None, 1.013),
-        ("st", 6_649, None, 1.081),
-    ],
-)
-def test_exponents_of_stand_ins(name: str, keys: int, share: str | None, exponent: float) -> None:
-    found = stand_in_law(StandIn(dataset=name))  # type: ignore[arg-type]
-    assert (found.tuples, found.keys) == (DATASETS[name].tuples, keys)
-    assert found.exponent == pytest.approx(exponent, abs=5e-4)
-    if share is not None:
-        assert 1 / zipf_sum(keys, found.exponent) == pytest.approx(float(share), rel=1e-5)
-    assert DATASETS[name].share == (share or "0.8")
-
-
-def test_wikipedia_with_fewer_keys_and_cashtags_without_drift() -> None:
-    assert fitted_exponent(10_000, 1, 0.0932) == pytest.approx(0.979, abs=5e-4)
-    assert stand_in_law(StandIn(dataset="ct", order="mixed")).exponent == pytest.approx(0.719, abs=5e-4)
-
-
-@pytest.mark.parametrize(
-    ("given", "share"),
-    [
-        ({"dataset": "ct"}, 0.0329),
-        ({"dataset": "ct", "order": "mixed"}, 0.0329),
-        ({"dataset": "mentions"}, 0.065),
-        ({"dataset": "wp", "scale": "0.02"}, 0.0932),
-        ({"dataset": "am", "scale": "0.05", "p1": "0.01"}, 0.01),
-        ({"dataset": "tw", "scale": "0.0005"}, 0.0267),
-    ],
-)
-def test_share_of_the_most_frequent_key(given: dict[str, Any], share: float) -> None:
-    found = labels("stand_in", **given)
-    assert np.bincount(found).max() / len(found) == pytest.approx(share, rel=0.03)
-
-
-def test_share_of_the_head() -> None:
-    for name, head, keys in (("tweets", 0.03, 5_700), ("st", 0.08, 665)):
-        found = stand_in_law(StandIn(dataset=name, scale=Decimal("0.1") if name == "st" else Decimal("0.001")))  # type: ignore[arg-type]
-        law = streams.zipf_probabilities(found.keys, found.exponent)
-        assert found.keys == keys
-        assert sum(law[: round(head * keys)]) == pytest.approx(0.8, abs=1e-5)
-
-
-def test_a_drifting_stand_in_changes_its_hottest_key() -> None:
-    found = labels("stand_in", dataset="ct", moves=4)
-    hottest = [int(np.bincount(part).argmax()) for part in np.split(found, 5)]
-    assert hottest == [0, 2899, 2898, 2897, 2896]
-
-
-def test_a_grouped_stand_in_has_each_key_on_end() -> None:
-    found = labels("stand_in", dataset="am", scale="0.01")
-    runs = found[np.append(0, np.flatnonzero(np.diff(found)) + 1)]
-    assert len(set(runs.tolist())) == len(runs)
-    law = np.array(streams.zipf_probabilities(2500, 1.0)) * len(found)
-    assert np.abs(np.bincount(found, minlength=2500) - law).max() <= 1
-
-
 @pytest.mark.parametrize(
     ("name", "given", "said"),
     [
@@ -498,9 +234,12 @@ def test_a_grouped_stand_in_has_each_key_on_end() -> None:
         ("drift", {"every": 0}, "every"),
         ("bursty", {"length": 0.5}, "length"),
         ("bursty", {"tuples": 10**12, "length": 2}, "more than 10\\^8 keys"),
-        ("skewed", {"share": "101%"}, "share"),
-        ("skewed", {"share": "many%"}, "share: 'many%' is not a share such as 0.3 or 30%"),
-        ("skewed", {"share": "-1%"}, "share"),
+        ("skewed", {"share": "101%"}, "share: '101%' is not a share from 0 to 1 or 0% to 100%"),
+        ("skewed", {"share": "many%"}, "share: 'many%' is not a share"),
+        ("skewed", {"share": "30"}, "share: '30' is not a share .* such as 0.3 or 30%"),
+        ("skewed", {"share": "-1%"}, "share: '-1%' is not a share"),
+        ("skewed", {"share": "nan"}, "share: 'nan' is not a share"),
+        ("skewed", {"share": 1.5}, "share"),
         ("uniform", {"exponent": 1}, "no parameter 'exponent'"),
         ("posg", {"values": ""}, "values"),
         ("posg", {"values": "25,,1"}, "values"),
@@ -539,11 +278,3 @@ def test_wrong_parameters_are_named(name: str, given: dict[str, Any], said: str)
 def test_what_cannot_be_made_is_said(name: str, given: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         make(name, **given)
-
-
-def test_very_slow_arrivals_stay_exact() -> None:
-    given = {"w_n": 1, "w_min": "536870912", "w_max": "536870912", "keys": 1, "instances": 7, "tuples": 1 << 20}
-    times = make("posg", provisioning="99.9", **given)[1].chunk(0, 1 << 20).timestamp
-    interval = Fraction(round(Fraction(536_870_912) * 10**6 * Fraction("0.999") / 7), 1000)
-    for i in (0, 1, 777_777, (1 << 20) - 1):
-        assert int(times[i]) == int(i * interval)

@@ -4,6 +4,7 @@ These are the data sets of the Dynamic Key Grouping paper, `country-skew-r<share
 5.1, Table 2); a half-skewed stream is skewed in its first half only.
 """
 
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, Literal
@@ -38,12 +39,15 @@ class Params(Arrivals):
     @field_validator("share", mode="before")
     @classmethod
     def _percent(cls, value: Any) -> Any:
-        if not isinstance(value, str) or not value.strip().endswith("%"):
+        if not isinstance(value, str):
             return value
-        try:
-            return Decimal(value.strip()[:-1]) / 100
-        except InvalidOperation:
-            raise ValueError(f"{value!r} is not a share such as 0.3 or 30%") from None
+        text = value.strip()
+        # What is no number at all cannot be compared either.
+        with suppress(InvalidOperation):
+            share = Decimal(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+            if 0 <= share <= 1:
+                return share
+        raise ValueError(f"{value!r} is not a share from 0 to 1 or 0% to 100%, such as 0.3 or 30%")
 
     @field_serializer("share")
     def _fraction(self, share: Decimal) -> float:
