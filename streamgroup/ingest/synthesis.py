@@ -131,10 +131,9 @@ class _Folder(NamedTuple):
         """The file of the key id of each label."""
         return self.path("scratch", "ids.npy")
 
-    @property
-    def keys(self) -> Path:
-        """The file of keys and counts in id order."""
-        return self.path("scratch", "keys.arrow")
+    def keys(self, part: int) -> Path:
+        """The file of keys and counts, in id order, of a part of the dictionary."""
+        return self.path("scratch", f"keys-{part:05d}.arrow")
 
 
 class _Stretch(NamedTuple):
@@ -224,33 +223,35 @@ def _counted(folder: _Folder, stretch: _Stretch) -> NDArray[Any]:
 
 def _number(folder: _Folder, stream: Stream, counts: list[NDArray[Any]]) -> tuple[int, int]:
     """Give ids to the keys that come, by count and then bytes, and leave them in files; tells keys, highest count."""
-    count = np.zeros(stream.labels, np.int64)
+    total = np.zeros(stream.labels, np.int64)
     for own in counts:
-        count += own
-    label = np.flatnonzero(count)
-    count = count[label]
+        total += own
+    label = np.flatnonzero(total)
+    count = total[label]
+    del total
     both = pa.table({"key": _names(stream, label), "count": count})
     order = pc.sort_indices(both, sort_keys=[("count", "descending"), ("key", "ascending")])
-    both = both.take(order).combine_chunks()
-    write_table(folder.keys, {name: both.column(name).combine_chunks() for name in both.column_names})
+    for part, first in enumerate(range(0, len(order), schema.KEY_PART_ROWS)):
+        held = both.take(order.slice(first, schema.KEY_PART_ROWS)).combine_chunks()
+        write_table(folder.keys(part), {name: held.column(name).chunk(0) for name in held.column_names})
     ids = np.zeros(stream.labels, np.uint32)
     ids[label[order.to_numpy()]] = np.arange(len(label), dtype=np.uint32)
     _save(folder.ids, ids)
     return len(label), int(count.max())
 
 
-def _names(stream: Stream, label: NDArray[np.int64]) -> pa.ChunkedArray:
+def _names(stream: Stream, label: NDArray[np.int64]) -> pa.LargeBinaryArray:
     def some(first: int) -> pa.Array:
         return pa.array([stream.key(each) for each in label[first : first + _AT_ONCE].tolist()], pa.large_binary())
 
-    return pa.chunked_array([some(first) for first in range(0, len(label), _AT_ONCE)], pa.large_binary())
+    return pa.concat_arrays([some(first) for first in range(0, len(label), _AT_ONCE)])
 
 
 def _write_keys(folder: _Folder, stream: Stream, part: int) -> None:
     del stream
-    first = part * schema.KEY_PART_ROWS
-    table = map_table(folder.keys).slice(first, schema.KEY_PART_ROWS)
+    table = map_table(folder.keys(part))
     keys = table.column("key")
+    first = part * schema.KEY_PART_ROWS
     columns = KeyColumns(keys, table.column("count").to_numpy(), *hash_keys(keys))
     whole_file(folder.path(schema.KEYS, schema.part_name(part)), lambda to: write_keys_part(to, first, columns))
 

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 from pydantic import BaseModel
 
+from streamgroup.base import discover
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.ingest import synthesis
-from streamgroup.ingest.engines import OnThreads
+from streamgroup.ingest.engines import GENERATORS, OnThreads
 from streamgroup.ingest.generators.protocol import Chunk, Stream
 from streamgroup.ingest.session import Session, Silent
 from streamgroup.ingest.spark_options import SparkOptions, make_spark_options
@@ -90,6 +91,16 @@ def test_spark_makes_the_same_bytes(spark: Session, local: Path, tmp_path: Path)
 
 
 @pytest.mark.spark
+def test_every_generator_can_be_made_by_tasks(spark: Session, tmp_path: Path) -> None:
+    """Its parameters and its stream cross to other processes."""
+    for name in discover.names(GENERATORS):
+        given = {"dataset": "ct", "scale": "0.1"} if name == "stand_in" else {"tuples": 1000}
+        made = synthesise(name, given, tmp_path / "local" / name, engine="local")
+        assert synthesise(name, given, tmp_path / "spark" / name, session=spark) == made
+    assert tree(tmp_path / "spark") == tree(tmp_path / "local")
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("master", ["local[1]", "local-cluster[2,1,1024]"])
 def test_the_same_bytes_from_every_master(local: Path, tmp_path: Path, master: str) -> None:
     """By the command line, in a process of its own, as a session cannot be open twice."""
@@ -152,7 +163,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, engine: str, number: signal
     process = _started(place / "z.trace", engine, "counting keys", 10**10, temporary)
     process.send_signal(number)
     try:
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=60)
     except subprocess.TimeoutExpired:
         # The bridge to the JVM can swallow one that comes while it closes a socket; one asks again then.
         process.send_signal(number)
