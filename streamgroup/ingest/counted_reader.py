@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.counted import MAX_COUNT, Period, Rows, drawn, evenly
 from streamgroup.ingest.lines import Block, LineReader
-from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, find_column
-from streamgroup.ingest.records import refuse
+from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, find_column, refuse
 from streamgroup.traces.keys import hash_keys
 
 __all__ = ["Columns", "CountedReader"]

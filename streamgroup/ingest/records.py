@@ -6,13 +6,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import UsageError
 from streamgroup.ingest import fields
 from streamgroup.ingest.fields import Lines
 from streamgroup.ingest.lines import Block
-from streamgroup.ingest.options import IngestOptions
 
-__all__ = ["TOO_LONG", "Records", "find_records", "nest", "refuse", "starts_with"]
+__all__ = ["TOO_LONG", "Records", "find_records", "nest", "starts_with"]
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -104,10 +102,3 @@ def nest(outer: I64, lists: pa.Array) -> pa.Array:
     bounds = lists.offsets.to_numpy()[outer] if pa.types.is_list(lists.type) else outer
     values = lists.values if pa.types.is_list(lists.type) else lists
     return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), values)
-
-
-def refuse(options: IngestOptions, *names: str, hint: str) -> None:
-    """Raise a UsageError if one of these options, which mean nothing to the reader, is given."""
-    for name in names:
-        if getattr(options, name, None) not in (None, False):
-            raise UsageError(f"reader {options.reader} has no --{name.replace('_', '-')}", hint)

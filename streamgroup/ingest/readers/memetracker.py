@@ -10,8 +10,8 @@ from streamgroup.base.errors import DataError
 from streamgroup.ingest import fields
 from streamgroup.ingest.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject
-from streamgroup.ingest.records import TOO_LONG, find_records, nest, refuse, starts_with
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, refuse
+from streamgroup.ingest.records import TOO_LONG, find_records, nest, starts_with
 from streamgroup.ingest.words import words
 
 __all__ = ["Reader"]

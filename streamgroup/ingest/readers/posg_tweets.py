@@ -14,9 +14,8 @@ from streamgroup.ingest.delimited import DelimitedReader
 from streamgroup.ingest.json_text import get
 from streamgroup.ingest.lines import Block, LineReader
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, refuse
 from streamgroup.ingest.readers.twitter import TweetLines
-from streamgroup.ingest.records import refuse
 
 __all__ = ["Reader"]
 

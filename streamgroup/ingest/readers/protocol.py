@@ -18,7 +18,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.times import TimeFormat
 
-__all__ = ["Defaults", "Each", "Layout", "NoOptions", "Parsed", "Reader", "Reject", "Split", "find_column"]
+__all__ = ["Defaults", "Each", "Layout", "NoOptions", "Parsed", "Reader", "Reject", "Split", "find_column", "refuse"]
 
 
 class Split(NamedTuple):
@@ -166,3 +166,10 @@ def find_column(wanted: str | None, defaults: tuple[str, ...], names: tuple[str,
         raise UsageError(f"{path}: which column is the {what}? Found: {found}", f"name it with --{what}")
     hint = "is the --delimiter right?" if len(names) == 1 else f"give --{what} one of these names or numbers"
     raise UsageError(f"{path}: there is no column {wanted!r} (--{what}). Found: {found}", hint)
+
+
+def refuse(options: IngestOptions, *names: str, hint: str) -> None:
+    """Raise a UsageError if one of these options, which mean nothing to the reader, is given."""
+    for name in names:
+        if getattr(options, name) not in (None, False):
+            raise UsageError(f"reader {options.reader} has no --{name.replace('_', '-')}", hint)

@@ -8,8 +8,7 @@ from streamgroup.ingest import tweets
 from streamgroup.ingest.delimited import DelimitedOptions, DelimitedReader
 from streamgroup.ingest.lines import Block
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_column
-from streamgroup.ingest.records import refuse
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_column, refuse
 
 __all__ = ["Reader"]
 

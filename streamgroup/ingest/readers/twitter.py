@@ -11,8 +11,7 @@ from streamgroup.ingest import fields, tweets
 from streamgroup.ingest.json_text import Fault, get, scalar
 from streamgroup.ingest.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject
-from streamgroup.ingest.records import refuse
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, refuse
 
 __all__ = ["Reader", "TweetLines"]
 
