@@ -5,10 +5,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
+from pydantic import Field, JsonValue, field_validator
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.function_words import FUNCTION_WORDS
+from streamgroup.ingest.spark_options import SparkOptions, checked
 
 __all__ = ["DEFAULT_MAX_REJECTS", "IngestOptions", "make_options", "parse_max_rejects", "parse_share"]
 
@@ -21,7 +22,7 @@ _ENCODINGS = {
 }  # fmt: skip
 
 
-class IngestOptions(BaseModel):
+class IngestOptions(SparkOptions):
     """All options of an ingest.
 
     `time`, `key`, `cost` (us), `value` and `weight` name a column, or number it from 1; None takes the reader's
@@ -30,8 +31,6 @@ class IngestOptions(BaseModel):
     commas between; they are held one by one. `stopwords` is `english` or a file. `max_rejects` is a number of rows or
     a percentage of the rows read. `driver_memory` is in Spark's notation.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     reader: str
     inputs: tuple[str, ...] = Field(min_length=1)
@@ -58,9 +57,6 @@ class IngestOptions(BaseModel):
     head: int | None = Field(default=None, ge=0)
     sample_keys: str | None = None
     max_rejects: str = DEFAULT_MAX_REJECTS
-    master: str = "local[*]"
-    spark_conf: tuple[str, ...] = ()
-    driver_memory: str = "2g"
     overwrite: bool = False
     dry_run: bool = False
     reader_options: dict[str, JsonValue] = Field(default_factory=dict)
@@ -105,21 +101,6 @@ class IngestOptions(BaseModel):
             parse_share(value)
         return value
 
-    @field_validator("driver_memory")
-    @classmethod
-    def _memory(cls, value: str) -> str:
-        if not re.fullmatch(r"[1-9]\d*[kmgtKMGT]", value):
-            raise ValueError("a number with k, m or g, as in 2g")
-        return value
-
-    @field_validator("spark_conf")
-    @classmethod
-    def _pairs(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for pair in value:
-            if not re.match(r"spark\.[^=\s]+=", pair):
-                raise ValueError(f"{pair!r} is not spark.some.name=value")
-        return value
-
     def words_to_skip(self) -> frozenset[bytes]:
         """Give the stopwords as bytes: ours, or those of a file, one a line; UsageError when it cannot be read."""
         if self.stopwords is None:
@@ -134,12 +115,7 @@ class IngestOptions(BaseModel):
 
 def make_options(**values: Any) -> IngestOptions:
     """Make options, with a UsageError that names the option where pydantic would raise its own error."""
-    try:
-        return IngestOptions(**values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "options"
-        raise UsageError(f"{name}: {first['msg'].removeprefix('Value error, ')}") from None
+    return checked(IngestOptions, values)
 
 
 def parse_max_rejects(text: str) -> tuple[int | None, Fraction]:

@@ -1,13 +1,16 @@
 """How Spark is to be started, checked before it is."""
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from streamgroup.base.errors import UsageError
 
-__all__ = ["SparkOptions", "make_spark_options"]
+__all__ = ["SparkOptions", "checked"]
+
+Options = TypeVar("Options", bound=BaseModel)
 
 
 class SparkOptions(BaseModel):
@@ -35,11 +38,11 @@ class SparkOptions(BaseModel):
         return value
 
 
-def make_spark_options(**values: Any) -> SparkOptions:
+def checked(kind: type[Options], values: Mapping[str, Any]) -> Options:
     """Make options, with a UsageError that names the option where pydantic would raise its own error."""
     try:
-        return SparkOptions(**values)
+        return kind(**values)
     except ValidationError as error:
         first = error.errors()[0]
-        name = "--" + str(first["loc"][0]).replace("_", "-")
+        name = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "options"
         raise UsageError(f"{name}: {first['msg'].removeprefix('Value error, ')}") from None

@@ -20,7 +20,7 @@ from streamgroup.ingest import synthesis
 from streamgroup.ingest.engines import GENERATORS, OnThreads
 from streamgroup.ingest.generators.protocol import Chunk, Stream
 from streamgroup.ingest.session import Session, Silent
-from streamgroup.ingest.spark_options import SparkOptions, make_spark_options
+from streamgroup.ingest.spark_options import SparkOptions, checked
 from streamgroup.ingest.synthesis import SPARK_TUPLES, chosen_engine, synthesise
 from streamgroup.traces.trace import open_trace
 from streamgroup.traces.validate import validate
@@ -283,9 +283,8 @@ def test_files_of_tasks_that_are_not_seen_here(tmp_path: Path) -> None:
     ("given", "words"), [({"driver_memory": "lots"}, "--driver-memory: "), ({"spark_conf": ("x=1",)}, "--spark-conf: ")]
 )
 def test_wrong_settings_of_spark(given: dict[str, Any], words: str) -> None:
-    assert make_spark_options() == SparkOptions()
     with pytest.raises(UsageError, match=words):
-        make_spark_options(**given)
+        checked(SparkOptions, given)
 
 
 def test_keys_framed_in_arrays_are_the_same_as_one_by_one() -> None:

@@ -58,7 +58,7 @@ def _own(module: str) -> Own:
 def run(generator: str, console: Console, options: Options, own: dict[str, Any]) -> None:
     """Make a synthetic trace. `synth GENERATOR --help` tells its parameters."""
     from streamgroup.base.errors import UsageError
-    from streamgroup.ingest.spark_options import make_spark_options
+    from streamgroup.ingest.spark_options import SparkOptions, checked
     from streamgroup.ingest.synthesis import synthesise
 
     engine = options.engine
@@ -66,8 +66,8 @@ def run(generator: str, console: Console, options: Options, own: dict[str, Any])
         if engine == "local":
             raise UsageError("--master is for Spark, and --engine is local", "leave one of the two out")
         engine = "spark"
-    told = {"spark_conf": tuple(options.spark_conf), "driver_memory": options.driver_memory}
-    spark = make_spark_options(master=options.master or "local[*]", **told)
+    asked = {"master": options.master, "spark_conf": options.spark_conf, "driver_memory": options.driver_memory}
+    spark = checked(SparkOptions, {name: value for name, value in asked.items() if value is not None})
     begun = time.perf_counter()
     with console.bar("tuples") as bar:
         manifest = synthesise(
