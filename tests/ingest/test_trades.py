@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
@@ -45,10 +46,10 @@ def test_the_layout_of_lean(tmp_path: Path) -> None:
     assert rows.tuples == [(begin, b"abc"), (begin + 1000, b"abc"), (end, b"abc"), (end, b"abc")]
     assert (rows.value, rows.weight) == ([13.94, 13.955, 13.95, 13.95], [500.0, 100.0, 7.0, 7.0])
     assert rows.inferred == (
-        "the symbol is 'abc', from the path",
+        "the symbol is that of the path",
         "value is price",
         "weight is size",
-        "the layout of Lean, trades of 2013-10-07, clocks of America/New_York",
+        "the layout of Lean, its day in the path, clocks of America/New_York",
     )
     assert keys(read_at(tmp_path, "abc/20131007_trade.csv", LEAN, key="exchange")) == [b"P", b"D", b"Q", b"Q"]
     assert read_at(tmp_path, "abc/20131007_trade.csv", LEAN, value="size").value == [500.0, 100.0, 7.0, 7.0]
@@ -118,9 +119,10 @@ def test_the_symbol_comes_from_the_path(tmp_path: Path) -> None:
         first = 1315922016_000000
         assert rows.tuples == [(first, symbol), (first + 8_000_000, symbol), (first + 8_000_000, symbol)], place
         assert (rows.value, rows.weight) == ([5.8, 5.83, 5.83], [1.0, 0.00003, 0.00003])
-        assert rows.inferred[0] == f"the symbol is {symbol.decode()!r}, from the path"
+        assert rows.inferred[0] == "the symbol is that of the path"
     told = read_at(tmp_path, "x.csv", content, reader_options={"symbol": "BTC"})
     assert keys(told) == [b"BTC"] * 3
+    assert told.inferred == ("value is price", "weight is amount", "times are s")
     headed = read_at(tmp_path, "x.csv", b"unixtime,price,amount\n" + content, key="symbol")
     assert (keys(headed), headed.filtered) == ([b"x"] * 3, {"header": 1})
     with pytest.raises(UsageError, match="--symbol: the file has a column 'Symbol'"):
@@ -183,3 +185,20 @@ def test_any_bytes_add_up(parse: Parse, content: bytes, name: str) -> None:
     except (DataError, UsageError):
         return
     assert rows.rows == content.count(b"\n") + (not content.endswith(b"\n"))
+
+
+@pytest.mark.spark
+def test_a_trace_of_two_days(make: Callable[..., Any], tmp_path: Path) -> None:
+    for day in ("20131008", "20131007"):
+        path = tmp_path / "abc" / f"{day}_trade.zip"
+        path.parent.mkdir(exist_ok=True)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(f"{day}_abc_Trade_Tick.csv", LEAN)
+    result = make("trades", tmp_path / "abc" / "*.zip")
+    assert (result.manifest.tuples, result.manifest.keys, result.manifest.in_order) == (8, 1, True)
+    table = pq.read_table(result.trace / "tuples")
+    day = us(2013, 10, 8, 13, 30) - us(2013, 10, 7, 13, 30)
+    first = [us(2013, 10, 7, 13, 30), us(2013, 10, 7, 13, 30) + 1000, us(2013, 10, 7, 20), us(2013, 10, 7, 20)]
+    assert table["timestamp"].to_pylist() == [*first, *(moment + day for moment in first)]
+    assert table["value"].to_pylist() == [13.94, 13.955, 13.95, 13.95] * 2
+    assert table["weight"].to_pylist() == [500.0, 100.0, 7.0, 7.0] * 2

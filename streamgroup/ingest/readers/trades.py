@@ -82,7 +82,7 @@ class Reader(DelimitedReader):
         if at < 0:
             symbol, keys = given or _symbol_of(path), (*names, "symbol")
             at = len(names)
-            inferred = [] if given else [f"the symbol is {symbol!r}, from the path"]
+            inferred = ["the symbol is that of the path"] if not given and opts.key in (None, "symbol") else []
         value = self._find(opts.value, self.defaults.value, names, "value", path)
         weight = self._find(opts.weight, self.defaults.weight, names, "weight", path)
         inferred += [
@@ -95,7 +95,7 @@ class Reader(DelimitedReader):
                 raise UsageError(
                     f"{path}: --time-format: times of Lean are milliseconds since midnight", "leave it out"
                 )
-            inferred.append(f"the layout of Lean, trades of {day}, clocks of {opts.timezone or _LEAN_ZONE}")
+            inferred.append(f"the layout of Lean, its day in the path, clocks of {opts.timezone or _LEAN_ZONE}")
         return Layout(
             names=keys,
             time=self._find(opts.time, self.defaults.time, names, "time", path),
