@@ -27,6 +27,7 @@ from streamgroup.ingest.segments import map_table, whole_file, write_table
 from streamgroup.ingest.session import Progress, Session, Silent, find_java, open_session, terminable
 from streamgroup.ingest.spark_options import SparkOptions
 from streamgroup.traces import schema
+from streamgroup.traces.arrays import arrow, numbers
 from streamgroup.traces.dictionary import key_chunks
 from streamgroup.traces.keys import hash_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
@@ -229,22 +230,26 @@ def _number(folder: _Folder, stream: Stream, counts: list[NDArray[Any]]) -> tupl
     label = np.flatnonzero(total)
     count = total[label]
     del total
-    both = pa.table({"key": _names(stream, label), "count": count})
+    both = pa.Table.from_arrays([_names(stream, label), arrow(count)], ["key", "count"])
     order = pc.sort_indices(both, sort_keys=[("count", "descending"), ("key", "ascending")])
     for part, first in enumerate(range(0, len(order), schema.KEY_PART_ROWS)):
         held = both.take(order.slice(first, schema.KEY_PART_ROWS)).combine_chunks()
         write_table(folder.keys(part), {name: held.column(name).chunk(0) for name in held.column_names})
     ids = np.zeros(stream.labels, np.uint32)
-    ids[label[order.to_numpy()]] = np.arange(len(label), dtype=np.uint32)
+    ids[label[numbers(order)]] = np.arange(len(label), dtype=np.uint32)
     _save(folder.ids, ids)
     return len(label), int(count.max())
 
 
 def _names(stream: Stream, label: NDArray[np.int64]) -> pa.LargeBinaryArray:
-    def some(first: int) -> pa.Array:
-        return pa.array([stream.key(each) for each in label[first : first + _AT_ONCE].tolist()], pa.large_binary())
-
-    return pa.concat_arrays([some(first) for first in range(0, len(label), _AT_ONCE)])
+    lengths, pieces = [np.zeros(1, np.int64)], []
+    for first in range(0, len(label), _AT_ONCE):
+        keys = [stream.key(each) for each in label[first : first + _AT_ONCE].tolist()]
+        lengths.append(np.fromiter(map(len, keys), np.int64, len(keys)))
+        pieces.append(b"".join(keys))
+    ends = np.cumsum(np.concatenate(lengths))
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(pieces))]
+    return pa.Array.from_buffers(pa.large_binary(), len(label), buffers)
 
 
 def _write_keys(folder: _Folder, stream: Stream, part: int) -> None:
@@ -252,7 +257,7 @@ def _write_keys(folder: _Folder, stream: Stream, part: int) -> None:
     table = map_table(folder.keys(part))
     keys = table.column("key")
     first = part * schema.KEY_PART_ROWS
-    columns = KeyColumns(keys, table.column("count").to_numpy(), *hash_keys(keys))
+    columns = KeyColumns(keys, numbers(table.column("count")), *hash_keys(keys))
     whole_file(folder.path(schema.KEYS, schema.part_name(part)), lambda to: write_keys_part(to, first, columns))
 
 

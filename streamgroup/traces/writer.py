@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
 from streamgroup.traces import schema
+from streamgroup.traces.arrays import arrow
 from streamgroup.traces.keys import as_binary, split_texts
 
 __all__ = [
@@ -236,7 +237,7 @@ def write_part(path: Path, chunks: Iterable[Columns]) -> PartStats:
             if block.cost is not None:
                 total += cost_ns(block.cost)
             digests.append(block_digest(block))
-            table = pa.Table.from_arrays([pa.array(getattr(block, name)) for name in shape.names], schema=writer.schema)
+            table = pa.Table.from_arrays([arrow(getattr(block, name)) for name in shape.names], schema=writer.schema)
             writer.write_table(table, row_group_size=schema.ROW_GROUP_ROWS)
             rows += size
     finally:
@@ -292,12 +293,12 @@ def write_keys_part(path: Path, first_id: int, columns: KeyColumns, *, key_bytes
         raise ValueError("a key that is not UTF-8 in a dictionary without key_bytes")
     shape = schema.keys_schema(key_bytes=key_bytes)
     arrays: dict[str, pa.Array] = {
-        "key_id": pa.array(np.arange(first_id, first_id + len(keys), dtype=np.uint32)),
+        "key_id": arrow(np.arange(first_id, first_id + len(keys), dtype=np.uint32)),
         "key": texts,
         "key_bytes": pa.nulls(len(keys), pa.large_binary()) if odd is None else odd,
-        "count": pa.array(np.asarray(columns.count, dtype=np.uint64)),
-        "hash_lo": pa.array(np.asarray(columns.hash_lo, dtype=np.int64)),
-        "hash_hi": pa.array(np.asarray(columns.hash_hi, dtype=np.int64)),
+        "count": arrow(np.asarray(columns.count, dtype=np.uint64)),
+        "hash_lo": arrow(np.asarray(columns.hash_lo, dtype=np.int64)),
+        "hash_hi": arrow(np.asarray(columns.hash_hi, dtype=np.int64)),
     }
     table = pa.Table.from_arrays([arrays[name] for name in shape.names], schema=shape)
     encoding = {name: _KEY_ENCODING.get(name, "PLAIN") for name in shape.names}
