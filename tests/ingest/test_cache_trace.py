@@ -79,7 +79,9 @@ def test_the_sample_is_as_the_csv_reader_reads_it(raw: Path) -> None:
 
 def test_rows_that_cannot_be_used(parse: Parse) -> None:
     rows = parse(
-        TWITTER + b"2,a,1,2,3,get\n\nx,a,1,2,3,get,0\n3,a,x,2,3,get,0\n-1,a,1,2,3,get,0\n", "cache-trace", cost="size"
+        TWITTER + b"2,a,1,2,3,get\n \t\nx,a,1,2,3,get,0\n3,a,x,2,3,get,0\n-1,a,1,2,3,get,0\n",
+        "cache-trace",
+        cost="size",
     )
     assert len(rows.tuples) == 4
     assert sorted(rows.rejects) == [

@@ -129,10 +129,13 @@ class Reader(LineReader):
         header = (lines.number == layout.header) & block.at_start
         cut = fields.split_fields(block.data, lines, layout.delimiter, quoting=False, blank_after=layout.blank_after)
         fits = (cut.count == layout.width) if layout.width else (cut.count >= len(_TWITTER) - 1)
-        rejects = [
-            Reject(int(lines.number[row]), "wrong number of fields", self._text(block, lines, row))
-            for row in np.flatnonzero(~blank & ~header & ~fits).tolist()
-        ]
+        rejects = []
+        for row in np.flatnonzero(~blank & ~header & ~fits).tolist():
+            text = self._text(block, lines, row)
+            if text.strip(b" \t"):
+                rejects.append(Reject(int(lines.number[row]), "wrong number of fields", text))
+            else:
+                blank[row] = True
         keep = np.flatnonzero(~blank & ~header & fits)
         filtered = {"blank": int(blank.sum()), "header": int((header & ~blank).sum())}
         table = _Table(block.buffer, cut, bool(layout.extra))
