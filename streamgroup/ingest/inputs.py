@@ -4,7 +4,7 @@ import glob
 from pathlib import Path
 from typing import NamedTuple
 
-from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.ingest.readers.protocol import Reader, Split
 
 __all__ = ["InputFile", "limited", "plan_splits", "resolve"]
@@ -21,7 +21,7 @@ class InputFile(NamedTuple):
 def resolve(inputs: tuple[str, ...]) -> list[InputFile]:
     """Find the inputs in the order given, those of a glob sorted by the bytes of their paths.
 
-    UsageError when one does not exist, a glob finds nothing, or a directory is given.
+    UsageError when one does not exist, is no file, or a glob finds nothing; EnvironmentFault when it cannot be opened.
     """
     files = []
     for given in inputs:
@@ -39,11 +39,13 @@ def resolve(inputs: tuple[str, ...]) -> list[InputFile]:
         for path in found:
             if Path(path).is_dir():
                 raise UsageError(f"{path} is a directory", f"name its files, for example {path.rstrip('/')}/*")
+            if not Path(path).is_file():
+                raise UsageError(f"{path} is not a file", "inputs are read more than once: save it to a file")
             try:
                 with Path(path).open("rb"):
                     files.append(InputFile(path, str(Path(path).absolute()), Path(path).stat().st_size))
             except OSError as error:
-                raise UsageError(f"{path}: {error.strerror}", "check its permissions") from None
+                raise EnvironmentFault(f"{path}: {error.strerror}", "check its permissions") from None
     return files
 
 

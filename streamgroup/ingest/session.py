@@ -33,6 +33,8 @@ _HOW = (
     "and set JAVA_HOME if it is not on the PATH"
 )
 _SCRATCH = "streamgroup-spark-"
+# What the system says when it takes no more bytes.
+_FULL = ("No space left on device", "Disk quota exceeded", "File too large")
 
 _LOG4J = """\
 status = error
@@ -192,8 +194,10 @@ class Session(NamedTuple):
             return known
         if "OutOfMemoryError" in str(error):
             return EnvironmentFault("Spark ran out of memory", "give it more with --driver-memory")
-        if "No space left on device" in str(error):
-            return EnvironmentFault("the disk is full", "free some space, or set TMPDIR to a larger disk")
+        full = next((text for text in _FULL if text in str(error)), None)
+        if full is not None:
+            hint = "make room beside the output and in TMPDIR, or put them on a larger disk"
+            return EnvironmentFault(f"the disk is full ({full})", hint)
         return RunError(f"Spark failed: {faults.last_line(str(error))}", _tail(self.log))
 
 
