@@ -18,6 +18,7 @@ from streamgroup.ingest.lines import Block
 from streamgroup.ingest.readers.protocol import Reject
 from streamgroup.kernels import draws
 from streamgroup.kernels.hashing import mix64
+from streamgroup.traces.keys import hash_keys
 
 __all__ = [
     "HOUR",
@@ -129,6 +130,7 @@ def decode_once(texts: pa.Array) -> pa.Array:
     return pa.concat_arrays([texts, mended]).take(pa.array(place))
 
 
+_DOMAIN_BYTES = 253
 _DOMAIN = np.zeros(256, bool)
 _DOMAIN[[*b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"]] = True
 
@@ -184,6 +186,10 @@ class Rows:
         """Give the line of a good row."""
         return self.line(int(self.at[entry]))
 
+    def hashes(self) -> tuple[I64, I64]:
+        """Hash the lines of the good rows, as they were written."""
+        return hash_keys(fields.column(self.block.buffer, self.lines.start[self.at], self.lines.end[self.at]))
+
     def filter(self, out: Mask, reason: str) -> None:
         """Leave good rows out."""
         if out.any():
@@ -218,12 +224,14 @@ class Rows:
         return whole_numbers(self.block.data, *self.bounds(column))
 
     def are_domains(self, column: int) -> Mask:
-        """Tell which fields can be a domain: letters, digits, dots, hyphens, and at least one."""
+        """Tell which fields can be a domain: letters, digits, dots, hyphens, 1 to 253 of them."""
         start, end = self.bounds(column)
-        odd = np.zeros(len(self.block.data) + 1, np.int32)
-        np.cumsum(~_DOMAIN[self.block.data], out=odd[1:])
-        domains: Mask = (odd[start] == odd[end]) & (end > start)
-        return domains
+        length = end - start
+        good: Mask = (length >= 1) & (length <= _DOMAIN_BYTES)
+        for place in range(int(length[good].max(initial=0))):
+            live = np.flatnonzero(good & (place < length))
+            good[live] = _DOMAIN[self.block.data[start[live] + place]]
+        return good
 
     def are(self, column: int | I64, text: bytes) -> Mask:
         """Tell which fields are a text."""

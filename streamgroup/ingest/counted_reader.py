@@ -11,7 +11,6 @@ from streamgroup.base.errors import UsageError
 from streamgroup.ingest.counted import MAX_COUNT, Period, Rows, drawn, evenly
 from streamgroup.ingest.lines import Block, LineReader
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, find_column, refuse
-from streamgroup.traces.keys import hash_keys
 
 __all__ = ["Columns", "CountedReader"]
 
@@ -96,7 +95,7 @@ class CountedReader(LineReader):
             return None
         if spread == self.even:
             return lambda entry, place: start + evenly(place, count[entry], length)
-        low, high = hash_keys([rows.text(entry) for entry in range(len(rows.at))])
+        low, high = rows.hashes()
         return lambda entry, place: start + drawn((low[entry], high[entry]), place, length, seed)
 
     def hourly(self, block: Block, layout: Layout, rows: int | None, *, totals: bool) -> tuple[Rows, I64]:

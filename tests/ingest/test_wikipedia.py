@@ -6,9 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,6 +21,7 @@ from streamgroup.ingest.counted import MAX_COUNT, evenly
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.preview import preview
 from tests.ingest.conftest import RAW, read
+from tests.ingest.twin import tuples_of
 
 Parse = Callable[..., Any]
 
@@ -423,6 +426,32 @@ def test_wikibench_of_2007_and_2010(parse: Parse) -> None:
     new = b"154132716 2010-05-27T09:31:55.63 http://en.m.wikipedia.org/wiki/Judge_Me_Tender -\n"
     rows = parse(new, "wikibench", timezone="UTC")
     assert rows.tuples == [(us(2010, 5, 27, 9, 31, 55) + 630_000, b"http://en.m.wikipedia.org/wiki/Judge_Me_Tender")]
+
+
+# On Spark
+
+
+@pytest.mark.spark
+def test_traces_of_counts(make: Callable[..., Any], tmp_path: Path) -> None:
+    expected = read(HOURLY, "wikipedia-pageviews").tuples
+    result = make("wikipedia-pageviews", HOURLY)
+    assert tuples_of(result.trace) == [
+        (time, (key or b"").decode()) for time, key in sorted(expected, key=lambda pair: pair[0])
+    ]
+    manifest = result.manifest
+    assert (manifest.rows_read, manifest.rows_kept, manifest.tuples, manifest.in_order) == (1000, 1000, 3047, False)
+    path = tmp_path / DAILY.removesuffix(".bz2")
+    path.write_bytes(b"\n".join(COMPLETE))
+    options = {"counts": "weight", "spread": "none"}
+    made = make(LANGUAGE, path, output="b.trace", reader_options=options, max_rejects="60%")
+    weights = pq.read_table(made.trace / "tuples").column("weight").to_pylist()
+    assert list(zip(tuples_of(made.trace), weights, strict=True)) == [
+        ((FIRST, "aa.wikibooks"), 2.0), ((FIRST, "en.wikipedia"), 1.0), ((FIRST + HOUR, "en.wikipedia"), 1.0),
+        ((FIRST + 2 * HOUR, "en.wikipedia"), 1.0), ((FIRST + 3 * HOUR, "vi.wikiquote"), 1.0),
+        ((FIRST + 4 * HOUR, "vi.wikiquote"), 1.0), ((FIRST + 20 * HOUR, "ab.wikipedia"), 11.0),
+        ((FIRST + 23 * HOUR, "aa.wikibooks"), 3.0),
+    ]  # fmt: skip
+    assert (made.manifest.rows_read, made.manifest.rows_kept, made.manifest.rows_rejected) == (9, 4, 5)
 
 
 # Anything at all

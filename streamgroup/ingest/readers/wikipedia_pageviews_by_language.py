@@ -15,7 +15,6 @@ from streamgroup.ingest.letters import Slots, read_letters
 from streamgroup.ingest.lines import HEAD_ROWS, Block
 from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed
 from streamgroup.ingest.records import TOO_LONG
-from streamgroup.traces.keys import hash_keys
 
 __all__ = ["Reader"]
 
@@ -146,7 +145,7 @@ class Reader(CountedReader):
         unit = HOUR if period.kind == "day" else 24 * HOUR
         ends = np.cumsum(letters.number)
         before = np.append(0, ends)[letters.first]
-        hashes = hash_keys([rows.text(entry) for entry in range(len(rows.at))]) if own.spread == "draw" else None
+        hashes = rows.hashes() if own.spread == "draw" else None
         begins = period.start + letters.slot * unit
 
         def draw(entry: I64, place: I64) -> I64:
