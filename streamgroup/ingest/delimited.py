@@ -18,6 +18,7 @@ __all__ = ["DelimitedOptions", "DelimitedReader"]
 
 # The delimiter that stands for runs of blanks and tabs.
 BLANKS = b""
+_MOST_COLUMNS = 10_000
 
 
 class DelimitedOptions(BaseModel):
@@ -84,6 +85,9 @@ class DelimitedReader(LineReader):
         elif not names:
             names = tuple(str(number) for number in range(1, len(pieces) + 1))
         opts, width = self.options, len(names)
+        ragged = bool(getattr(self.own, "ragged", False))
+        if ragged:
+            names = (*names, *map(str, range(width + 1, self._reach(names) + 1)))
         return Layout(
             names=names,
             time=find_column(opts.time, self.defaults.time, names, "time", path),
@@ -91,12 +95,19 @@ class DelimitedReader(LineReader):
             cost=find_column(opts.cost, self.defaults.cost, names, "cost", path),
             value=find_column(opts.value, self.defaults.value, names, "value", path),
             weight=find_column(opts.weight, self.defaults.weight, names, "weight", path),
-            width=0 if getattr(self.own, "ragged", False) or self._key_to_end(delimiter) else width,
+            width=0 if ragged or self._key_to_end(delimiter) else width,
             header=number if has_header else 0,
             delimiter=delimiter,
             blank_after=blank_after,
             inferred=tuple(inferred),
         )
+
+    def _reach(self, names: tuple[str, ...]) -> int:
+        """Give the highest number of a column asked for: rows may have more fields than the first line."""
+        opts = self.options
+        asked = (opts.time, opts.key, opts.cost, opts.value, opts.weight)
+        numbers = [int(text) for text in asked if text and text.isdecimal() and text not in names]
+        return max((number for number in numbers if number <= _MOST_COLUMNS), default=0)
 
     def _key_to_end(self, delimiter: bytes) -> bool:
         return self.key_to_end or (delimiter == BLANKS and self.options.split_words)

@@ -137,6 +137,12 @@ def test_comments_and_ragged_rows(parse: Parse) -> None:
     assert (keys(rows), rows.rejects) == ([b"a", b"b"], [(5, "wrong number of fields")])
     assert rows.filtered == {"header": 1, "comment": 3}
     assert keys(parse(b"time,key\n1,#a\n#2,b\n", "csv", max_rejects="100%")) == [b"#a"]
+    # Rows with more fields than the header: by number.
+    wide = parse(b"time,a\n1,b,c,d\n2,b,c\n", "csv", key="4", reader_options={"ragged": True})
+    assert (keys(wide), wide.rejects) == ([b"d"], [(3, "wrong number of fields")])
+    for column, ragged in (("4", False), ("10001", True)):
+        with pytest.raises(UsageError, match=f"no column '{column}'"):
+            parse(b"time,a\n1,b,c,d\n", "csv", key=column, reader_options={"ragged": ragged})
     with pytest.raises(UsageError, match=r"(?s)coment.*"):
         parse(content, "csv", reader_options={"coment": "#"})
 
