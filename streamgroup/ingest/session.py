@@ -21,6 +21,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from streamgroup.base.errors import EnvironmentFault, RunError, StreamgroupError
 from streamgroup.base.staging import owner_is_alive, owner_tag
 from streamgroup.ingest import faults
+from streamgroup.ingest.class_archive import ClassArchive, find_archive
 
 __all__ = ["Progress", "Session", "Silent", "find_java", "open_session", "terminable"]
 
@@ -33,6 +34,8 @@ _HOW = (
     "and set JAVA_HOME if it is not on the PATH"
 )
 _SCRATCH = "streamgroup-spark-"
+# Seconds that the JVM is given to end when it writes an archive of its classes.
+_LONGEST_END = 70
 # What the system says when it takes no more bytes.
 _FULL = ("No space left on device", "Disk quota exceeded", "File too large")
 
@@ -224,7 +227,9 @@ def _reclaim(parent: Path) -> None:
             shutil.rmtree(entry, ignore_errors=True)
 
 
-def _settings(master: str, memory: str, scratch: Path, extra: tuple[str, ...]) -> dict[str, str]:
+def _settings(
+    master: str, memory: str, scratch: Path, archive: ClassArchive | None, extra: tuple[str, ...]
+) -> dict[str, str]:
     package = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     log4j = scratch / "log4j2.properties"
@@ -237,7 +242,10 @@ def _settings(master: str, memory: str, scratch: Path, extra: tuple[str, ...]) -
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(scratch / "local"),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}"
-        f" -Djava.io.tmpdir={scratch / 'tmp'} -Duser.timezone=UTC -XX:+UseParallelGC",
+        f" -Djava.io.tmpdir={scratch / 'tmp'} -Duser.timezone=UTC -XX:+UseParallelGC"
+        f" -XX:ErrorFile={scratch / 'tmp' / 'crash.log'}"
+        # The JVM only hands bytes around, so it is not worth compiling its code well: that takes longer.
+        " -XX:+IgnoreUnrecognizedVMOptions -XX:TieredStopAtLevel=1" + (f" {archive.options}" if archive else ""),
         "spark.executorEnv.PYTHONPATH": path,
         "spark.python.worker.reuse": "true",
     }
@@ -251,13 +259,17 @@ def _settings(master: str, memory: str, scratch: Path, extra: tuple[str, ...]) -
     return settings
 
 
-def _linked_home(place: Path) -> Path:
-    """Make a Spark home of links: the workers of local-cluster leave their files in it, whatever they are told."""
+def _spark_home() -> Path:
     from pyspark.find_spark_home import _find_spark_home
 
     find: Any = _find_spark_home
+    return Path(find())
+
+
+def _linked_home(place: Path) -> Path:
+    """Make a Spark home of links: the workers of local-cluster leave their files in it, whatever they are told."""
     place.mkdir()
-    for entry in Path(find()).iterdir():
+    for entry in _spark_home().iterdir():
         if entry.name != "work":
             (place / entry.name).symlink_to(entry)
     return place
@@ -284,7 +296,7 @@ def open_session(master: str, *, memory: str = "2g", conf: tuple[str, ...] = ())
     `master` is a Spark URL, `memory` the driver's heap. EnvironmentFault when Java is missing or Spark does
     not start. Everything it writes on this machine goes to one directory, removed here or by the next run.
     """
-    find_java()
+    java, _ = find_java()
     parent = Path(tempfile.gettempdir())
     _reclaim(parent)
     scratch = parent / f"{_SCRATCH}{owner_tag()}.{threading.get_ident()}"
@@ -295,7 +307,10 @@ def open_session(master: str, *, memory: str = "2g", conf: tuple[str, ...] = ())
     except OSError as error:
         raise EnvironmentFault(f"cannot write in {parent}: {error.strerror}", "set TMPDIR") from None
     try:
-        settings = _settings(master, memory, scratch, conf)
+        # The jars of local-cluster lie elsewhere each time.
+        plain = master.startswith("local") and not master.startswith("local-cluster")
+        archive = find_archive(java, _spark_home()) if plain else None
+        settings = _settings(master, memory, scratch, archive, conf)
         environment = {
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -311,12 +326,12 @@ def open_session(master: str, *, memory: str = "2g", conf: tuple[str, ...] = ())
         if master.startswith("local-cluster"):
             environment["SPARK_HOME"] = str(_linked_home(scratch / "home"))
         with _environment(environment):
-            yield from _started(settings, master, scratch)
+            yield from _started(settings, master, scratch, archive)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _started(settings: dict[str, str], master: str, scratch: Path) -> Iterator[Session]:
+def _started(settings: dict[str, str], master: str, scratch: Path, archive: ClassArchive | None) -> Iterator[Session]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pyspark import SparkConf, SparkContext, java_gateway
@@ -327,30 +342,44 @@ def _started(settings: dict[str, str], master: str, scratch: Path) -> Iterator[S
 
     processes: list[Any] = []
 
-    def start() -> None:
+    def launch_one(leave_out: str) -> None:
         conf = SparkConf(loadDefaults=False)
         for name, value in settings.items():
-            conf.set(name, value)
+            conf.set(name, value.replace(leave_out, "") if leave_out else value)
         with log.open("wb") as sink, warnings.catch_warnings(), _recorded(java_gateway, processes) as launch:
             warnings.simplefilter("ignore")
             gateway.append(launch(conf, {"stdout": sink, "stderr": sink}))
             context.append(SparkContext(gateway=gateway[0], conf=conf))
 
+    def start() -> None:
+        try:
+            launch_one("")
+        except Exception:
+            if archive is None or gateway:
+                raise
+            # A JVM that is not up at all may have been given a damaged archive.
+            archive.discard()
+            launch_one(archive.options)
+
     with _py4j_is_silent():
         # On a thread of its own: an interrupt in the middle must not lose the JVM that is being started.
         starting = _Aside(start)
+        whole = False
         try:
             starting.done.wait()
             if starting.failure is not None:
                 reason = faults.last_line(str(starting.failure))
                 raise EnvironmentFault(f"Spark does not start: {reason}", _tail(log)) from starting.failure
             yield Session(context[0], master, log)
+            whole = True
         finally:
             if not starting.done.is_set():
                 for process in processes:
                     process.kill()
                 _unhurried(starting.done.wait)
-            _unhurried(lambda: _stop(context, gateway, SparkContext))
+            for process in processes[: len(processes) - len(gateway)]:
+                process.stdin.close()
+            _unhurried(lambda: _stop(context, gateway, SparkContext, archive, whole), _LONGEST_END)
 
 
 @contextlib.contextmanager
@@ -388,8 +417,12 @@ def _py4j_is_silent() -> Iterator[None]:
             logger.removeHandler(handler)
 
 
-def _stop(context: list[Any], gateway: list[Any], kind: Any) -> None:
-    """Stop the session and end the JVM, so that a later session starts with its own memory and settings."""
+def _stop(context: list[Any], gateway: list[Any], kind: Any, archive: ClassArchive | None, whole: bool) -> None:
+    """Stop the session and end the JVM, so that a later session starts with its own memory and settings.
+
+    After a run that failed or was interrupted nobody waits for the archive of its classes.
+    """
+    writes = archive is not None and archive.unfinished is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for open_context in context:
@@ -401,10 +434,14 @@ def _stop(context: list[Any], gateway: list[Any], kind: Any) -> None:
             gateway[0].shutdown()
     kind._gateway = kind._jvm = None
     process = gateway[0].proc
+    if writes and not whole:
+        process.kill()
     with contextlib.suppress(Exception):
         process.stdin.close()
     try:
-        process.wait(10)
+        process.wait(_LONGEST_END - 10 if writes else 10)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    if archive is not None and process.returncode == 0:
+        archive.keep()

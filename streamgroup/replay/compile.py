@@ -36,6 +36,7 @@ from numba.core.errors import NumbaError
 from numba.extending import overload_method
 
 import streamgroup
+from streamgroup.base.cache import cache_root
 from streamgroup.base.errors import UsageError
 
 __all__ = ["HOOKS", "Interpreted", "cache_directory", "check_shape", "compiled", "told_by_line"]
@@ -155,20 +156,12 @@ def _own_sources_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def _cache_root() -> Path:
-    chosen = os.environ.get("STREAMGROUP_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "streamgroup"
-
-
 @cache
 def cache_directory(outside_digest: str = "") -> Path:
     """Give (and make) the cache directory of this very code; old ones beyond a handful are removed."""
     name = _own_sources_digest() + (f"-{outside_digest}" if outside_digest else "")
     try:
-        directory = _cache_root() / "compiled" / name
+        directory = cache_root() / "compiled" / name
         directory.mkdir(parents=True, exist_ok=True)
         os.utime(directory)
         _forget_old(directory.parent, directory)

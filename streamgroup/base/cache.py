@@ -1,0 +1,15 @@
+"""Where this program keeps what it can make again."""
+
+import os
+from pathlib import Path
+
+__all__ = ["cache_root"]
+
+
+def cache_root() -> Path:
+    """Give the cache directory: STREAMGROUP_CACHE_DIR, else `streamgroup` in XDG_CACHE_HOME or ~/.cache."""
+    chosen = os.environ.get("STREAMGROUP_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "streamgroup"
