@@ -67,7 +67,7 @@ def test_of_json_and_format_the_stronger_source_wins(invoke, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("sead = 1", "did you mean 'seed'?"),
+        ("sed = 1", "did you mean 'seed'?"),
         ("[reply]\nseed = 1", "did you mean 'replay'?"),
         ("[replay]\nhash-sed = 1", "[replay]: unknown key 'hash-sed'"),
         ("[replay]\nseed = [1, 2]", "seed: [1, 2] is not a text or a number"),
@@ -106,7 +106,7 @@ def test_a_bad_variable_is_named(invoke, trace) -> None:
         ("streamgroup rep", "replay"),
         ("streamgroup replay x -g gr", "greedy_d\ngreedy_freq"),
         ("streamgroup groupings k", "kg"),
-        ("streamgroup ingest wiki", "wikibench"),
+        ("streamgroup ingest wikib", "wikibench"),
         ("streamgroup synth z", "zipf"),
         ("streamgroup synth zipf --expo", "--exponent"),
         ("streamgroup ingest csv --ragg", "--ragged"),

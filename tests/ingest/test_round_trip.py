@@ -44,6 +44,8 @@ def test_csv_comes_back_with_the_same_fingerprint(make: Callable[..., IngestResu
         (pa.array(range(rows)).to_numpy() - 7) * 1_500_000,
         (pa.array(range(rows)).to_numpy() % len(KEYS)).astype("uint32"),
         (pa.array(range(rows)).to_numpy() / 7).astype("float32"),
+        pa.array(range(rows)).to_numpy() / -3,
+        pa.array(range(rows)).to_numpy() * 1e200,
     )
     root = tmp_path / "first.trace"
     stats = write_tuples(root / "tuples", [chunk])
@@ -51,6 +53,6 @@ def test_csv_comes_back_with_the_same_fingerprint(make: Callable[..., IngestResu
     write_keys(root / "keys", [columns], key_bytes=bool(not_utf8(keys)))
     (root / "trace.json").write_text('{"format_version": 1}')
     export(open_trace(root), "csv", tmp_path / "out.csv")
-    again = make("csv", tmp_path / "out.csv", cost="cost", **BACK)
+    again = make("csv", tmp_path / "out.csv", cost="cost", value="value", weight="weight", **BACK)
     assert again.manifest.fingerprint == fingerprint(stats.block_digests, KEYS)
     assert (again.manifest.keys, again.manifest.rows_rejected) == (len(KEYS), 0)
