@@ -9,15 +9,15 @@ import itertools
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest.segments import Scratch, Segment, map_table, whole_file, write_table
+from streamgroup.ingest.segments import Scratch, Segment, map_array, map_table, write_array, write_table
 from streamgroup.ingest.tasks import run_all
 from streamgroup.traces.keys import hash_keys, not_utf8
 from streamgroup.traces.writer import KeyColumns
@@ -79,17 +79,8 @@ def _bounds(keys: pa.Array, bucket: Bucket) -> tuple[int, int]:
     return start, stop
 
 
-def _save(scratch: Scratch, kind: str, number: int, array: NDArray[Any]) -> None:
-    def write(temporary: Any) -> None:
-        with temporary.open("wb") as file:
-            np.save(file, array)
-
-    whole_file(scratch.folder(kind) / f"{number:08d}.npy", write)
-
-
-def _load(scratch: Scratch, kind: str, number: int) -> NDArray[Any]:
-    array: NDArray[Any] = np.load(scratch.folder(kind) / f"{number:08d}.npy", mmap_mode="r")
-    return array
+def _file(scratch: Scratch, kind: str, number: int) -> Path:
+    return scratch.folder(kind) / f"{number:08d}.npy"
 
 
 def _count_bucket(scratch: Scratch, segments: list[int], bucket: Bucket) -> tuple[int, int, bool]:
@@ -111,20 +102,20 @@ def _count_bucket(scratch: Scratch, segments: list[int], bucket: Bucket) -> tupl
     # Where each key of each slice stands in this order; keys that nothing uses any more stand at the end.
     place = np.empty(len(order), np.uint32)
     place[order] = np.arange(len(order), dtype=np.uint32)
-    _save(scratch, "places", bucket.number, place[codes])
-    _save(scratch, "offsets", bucket.number, offsets)
+    write_array(_file(scratch, "places", bucket.number), place[codes])
+    write_array(_file(scratch, "offsets", bucket.number), offsets)
     order = order[: int(np.count_nonzero(counts))]
     keys = encoded.dictionary.take(pa.array(order)).cast(pa.large_binary())
     low, high = hash_keys(keys)
     columns = {"key": keys, "count": counts[order], "hash_lo": low, "hash_hi": high}
     write_table(scratch.folder("buckets") / f"{bucket.number:08d}.arrow", columns)
-    _save(scratch, "histograms", bucket.number, np.stack(np.unique(counts[order], return_counts=True)))
+    write_array(_file(scratch, "histograms", bucket.number), np.stack(np.unique(counts[order], return_counts=True)))
     return len(order), int(counts[order[0]]) if len(order) else 0, bool(not_utf8(keys))
 
 
 def _rank_bucket(scratch: Scratch, buckets: int, number: int) -> None:
     """Give each key of a bucket its id: after all of a higher count, and of its count in buckets before."""
-    histograms = [_load(scratch, "histograms", other) for other in range(buckets)]
+    histograms = [map_array(_file(scratch, "histograms", other)) for other in range(buckets)]
     counts, place = np.unique(np.concatenate([histogram[0] for histogram in histograms]), return_inverse=True)
     total = np.zeros(len(counts), np.int64)
     np.add.at(total, place, np.concatenate([histogram[1] for histogram in histograms]))
@@ -137,7 +128,7 @@ def _rank_bucket(scratch: Scratch, buckets: int, number: int) -> None:
     new[1:] = own[1:] != own[:-1]
     starts = np.flatnonzero(new)
     within = np.arange(len(own)) - np.repeat(starts, np.diff(np.append(starts, len(own))))
-    _save(scratch, "ids", number, (base[index] + within).astype(np.uint32))
+    write_array(_file(scratch, "ids", number), (base[index] + within).astype(np.uint32))
 
 
 def count_keys(context: Any, scratch: Scratch, segments: list[Segment], tasks: int) -> Dictionary:
@@ -156,24 +147,17 @@ def count_keys(context: Any, scratch: Scratch, segments: list[Segment], tasks: i
 def _map_segment(scratch: Scratch, buckets: list[Bucket], job: tuple[int, int]) -> None:
     """Write a segment's key ids by local number."""
     index, segment = job
-    table = map_table(scratch.dictionary(segment))
-    local = table.column("local").to_numpy()
-    ids = np.zeros(len(local), np.uint32)
-    start = 0
+    places = map_array(scratch.places(segment))
+    ids = []
     for bucket in buckets:
-        first, last = _load(scratch, "offsets", bucket.number)[index : index + 2].tolist()
-        place = _load(scratch, "places", bucket.number)[first:last]
-        ranked = _load(scratch, "ids", bucket.number)
+        first, last = map_array(_file(scratch, "offsets", bucket.number))[index : index + 2].tolist()
+        place = map_array(_file(scratch, "places", bucket.number))[first:last]
+        ranked = map_array(_file(scratch, "ids", bucket.number))
         # A key that nothing uses any more has no id, and no tuple asks for it.
         known = place < len(ranked)
-        ids[local[start : start + last - first][known]] = ranked[place[known]]
-        start += last - first
-
-    def write(temporary: Any) -> None:
-        with temporary.open("wb") as file:
-            np.save(file, ids)
-
-    whole_file(scratch.mapping(segment), write)
+        ids.append(np.zeros(len(place), np.uint32))
+        ids[-1][known] = ranked[place[known]]
+    write_array(scratch.mapping(segment), np.concatenate(ids)[places])
 
 
 def map_segments(context: Any, scratch: Scratch, segments: list[Segment], dictionary: Dictionary) -> None:
@@ -187,7 +171,7 @@ def keys_between(scratch: Scratch, dictionary: Dictionary, first: int, last: int
     """Give the keys with ids [first, last): within a bucket ids ascend, so that each gives one stretch."""
     tables, ids = [], []
     for bucket in dictionary.buckets:
-        ranked = _load(scratch, "ids", bucket.number)
+        ranked = map_array(_file(scratch, "ids", bucket.number))
         start, stop = np.searchsorted(ranked, [first, last]).tolist()
         table = map_table(scratch.folder("buckets") / f"{bucket.number:08d}.arrow")
         tables.append(table.slice(start, stop - start))

@@ -17,6 +17,7 @@ from streamgroup.ingest.segments import (
     Scratch,
     Segment,
     iterate,
+    map_array,
     map_table,
     whole_file,
     write_table,
@@ -222,6 +223,7 @@ def _cut_segment(scratch: Scratch, job: tuple[Segment, int, int]) -> tuple[int, 
     Gives the tuples kept, and the rows of which one was.
     """
     segment, moment, quota = job
+    places = map_array(scratch.places(segment.number))
     counts = np.zeros(segment.keys, np.int64)
     has = np.zeros(segment.rows + segment.continued, bool)
 
@@ -238,14 +240,12 @@ def _cut_segment(scratch: Scratch, job: tuple[Segment, int, int]) -> tuple[int, 
             if not kept.num_rows:
                 continue
             writer.write_batch(kept)
-            counts[:] += np.bincount(kept.column("local").to_numpy(), minlength=segment.keys)
+            counts[:] += np.bincount(places[kept.column("local").to_numpy()], minlength=segment.keys)
             has[kept.column("row").to_numpy()] = True
         writer.close()
 
     # Cutting what is cut already changes nothing, so the task may be tried again.
     whole_file(scratch.tuples(segment.number), write)
-    table = map_table(scratch.dictionary(segment.number))
-    columns = {"key": table.column("key"), "local": table.column("local")}
-    columns["count"] = counts[table.column("local").to_numpy()]
-    write_table(scratch.dictionary(segment.number), columns)
+    keys = map_table(scratch.dictionary(segment.number)).column("key")
+    write_table(scratch.dictionary(segment.number), {"key": keys, "count": counts})
     return int(counts.sum()), Marked(int(has.sum()), bool(has[0]), bool(has[-1]))

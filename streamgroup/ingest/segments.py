@@ -23,9 +23,11 @@ __all__ = [
     "Segment",
     "SegmentWriter",
     "iterate",
+    "map_array",
     "map_table",
     "temporary_name",
     "whole_file",
+    "write_array",
     "write_table",
 ]
 
@@ -39,7 +41,7 @@ PIECE_TUPLES = 1 << 20
 # A segment ends with the piece that takes it past any of these, so that its dictionary fits into memory
 # anywhere.
 MAX_TUPLES = 4 << 20
-MAX_KEYS = 512 << 10
+MAX_KEYS = 1 << 20
 MAX_KEY_BYTES = 64 << 20
 
 # How many keys of a segment the driver sees, and how much of each, to share all keys between tasks.
@@ -61,12 +63,16 @@ class Scratch(NamedTuple):
         return path
 
     def tuples(self, segment: int) -> Path:
-        """Give the file of a segment's tuples (timestamp, local key number, row, cost, value, weight)."""
+        """Give the file of a segment's tuples (timestamp, local number of the key, row, cost, value, weight)."""
         return self.folder("segments") / f"{segment:012d}.arrow"
 
     def dictionary(self, segment: int) -> Path:
-        """Give the file of a segment's dictionary (key, local number, count), in the order of keys, null first."""
+        """Give the file of a segment's dictionary (key, count), in the order of keys, null first."""
         return self.folder("dictionaries") / f"{segment:012d}.arrow"
+
+    def places(self, segment: int) -> Path:
+        """Give the file that holds the place in a segment's dictionary for each of its local numbers."""
+        return self.folder("local") / f"{segment:012d}.npy"
 
     def mapping(self, segment: int) -> Path:
         """Give the file that holds the key id for each local number of a segment."""
@@ -157,7 +163,11 @@ class LateRows:
 
 
 class SegmentWriter:
-    """Collects the tuples of one split into segments: keys become local numbers in order of appearance."""
+    """Collects the tuples of one split into segments: keys become local numbers.
+
+    Each piece numbers its keys by itself, after those of the pieces before, so that a key may have several numbers: to
+    look up every key among all that came before takes longer than to put the few pieces together at the end.
+    """
 
     def __init__(self, scratch: Scratch, split: int) -> None:
         """Start with the first segment of a split."""
@@ -167,9 +177,9 @@ class SegmentWriter:
         self._reset()
 
     def _reset(self) -> None:
-        self._numbers: dict[bytes | None, int] = {}
-        self._counts = np.zeros(1024, np.int64)
-        self._key_bytes = 0
+        self._keys: list[Any] = []
+        self._counts: list[I64] = []
+        self._numbers = self._key_bytes = 0
         self._tuples = self._rows = 0
         self._late = LateRows()
         self._continued = False
@@ -206,34 +216,35 @@ class SegmentWriter:
         self._bounds = (first, int(stamps[-1]), lowest, self._late.latest)
         self._tuples += len(stamps)
         self._rows += tuples.rows
-        if self._tuples >= MAX_TUPLES or len(self._numbers) >= MAX_KEYS or self._key_bytes >= MAX_KEY_BYTES:
+        if self._tuples >= MAX_TUPLES or self._numbers >= MAX_KEYS or self._key_bytes >= MAX_KEY_BYTES:
             self.close()
 
     def _encode(self, key: Any) -> NDArray[np.uint32]:
         known = pa.types.is_dictionary(key.type)
         encoded = key if known else key.dictionary_encode(null_encoding="encode")
-        numbers = self._numbers
-        translate = np.empty(len(encoded.dictionary), np.uint32)
-        for i, value in enumerate(encoded.dictionary.to_pylist()):
-            number = numbers.setdefault(value, len(numbers))
-            translate[i] = number
-        self._key_bytes += encoded.dictionary.nbytes
-        local: NDArray[np.uint32] = translate[encoded.indices.to_numpy()]
-        if len(numbers) > len(self._counts):
-            self._counts = np.concatenate([self._counts, np.zeros(len(numbers), np.int64)])
-        counts = np.bincount(encoded.indices.to_numpy(), minlength=len(translate))
-        self._counts[translate] += counts
+        names, indices = encoded.dictionary, encoded.indices.to_numpy()
+        local: NDArray[np.uint32] = indices.astype(np.uint32) + np.uint32(self._numbers)
+        self._keys.append(names)
+        self._counts.append(np.bincount(indices, minlength=len(names)))
+        self._numbers += len(names)
+        self._key_bytes += names.nbytes
         return local
 
-    def _write_dictionary(self) -> tuple[bytes, ...]:
-        keys = pa.array(list(self._numbers), pa.binary())
+    def _write_dictionary(self) -> tuple[int, tuple[bytes, ...]]:
+        """Write the dictionary of all pieces; give how many keys it has, and samples of them."""
+        encoded = pa.concat_arrays(self._keys).dictionary_encode(null_encoding="encode")
+        keys, code = encoded.dictionary, encoded.indices.to_numpy()
+        counts = np.zeros(len(keys), np.int64)
+        np.add.at(counts, code, np.concatenate(self._counts))
         order = pc.array_sort_indices(keys, null_placement="at_start")
         ordered = keys.take(order)
-        columns = {"key": ordered, "local": order.cast(pa.uint32()), "count": self._counts[order.to_numpy()]}
-        write_table(self._scratch.dictionary(self._next), columns)
+        place = np.empty(len(keys), np.uint32)
+        place[order.to_numpy()] = np.arange(len(keys), dtype=np.uint32)
+        write_array(self._scratch.places(self._next), place[code])
+        write_table(self._scratch.dictionary(self._next), {"key": ordered, "count": counts[order.to_numpy()]})
         step = max(1, len(keys) // SAMPLES)
         samples = ordered.take(pa.array(range(step // 2, len(keys), step))).to_pylist()
-        return tuple(sample[:SAMPLE_BYTES] for sample in samples if sample is not None)
+        return len(keys), tuple(sample[:SAMPLE_BYTES] for sample in samples if sample is not None)
 
     def close(self) -> None:
         """Finish the segment under way."""
@@ -242,8 +253,7 @@ class SegmentWriter:
         assert self._bounds is not None
         self._writer.close()
         self._temporary.replace(self._scratch.tuples(self._next))
-        keys = len(self._numbers)
-        samples = self._write_dictionary()
+        keys, samples = self._write_dictionary()
         self.segments.append(
             Segment(
                 self._next, self._tuples, self._rows, keys, *self._bounds, self._late.found, samples, self._continued
@@ -251,6 +261,22 @@ class SegmentWriter:
         )
         self._next += 1
         self._reset()
+
+
+def write_array(path: Path, array: NDArray[Any]) -> None:
+    """Write an array, which `map_array` gives back without copying; the file appears whole."""
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:
+            np.save(file, array)
+
+    whole_file(path, write)
+
+
+def map_array(path: Path) -> NDArray[Any]:
+    """Map a file of `write_array` into memory."""
+    array: NDArray[Any] = np.load(path, mmap_mode="r")
+    return array
 
 
 def write_table(path: Path, columns: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from streamgroup.ingest import order, segments
 from streamgroup.ingest.contract import MAX_REPEAT, Contract, Tuples, pieces
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed
-from streamgroup.ingest.segments import Scratch, Segment, SegmentWriter, iterate, map_table
+from streamgroup.ingest.segments import Scratch, Segment, SegmentWriter, iterate, map_array, map_table
 from streamgroup.ingest.times import KNOWN, TimeFormat
 from tests.ingest.twin import Here, Outcome, Row, contract_of
 
@@ -230,8 +230,8 @@ def test_rows_that_segments_cut_count_once(
 def read(scratch: Scratch, found: list[Segment]) -> list[tuple[int, bytes]]:
     tuples = []
     for segment in found:
-        table = map_table(scratch.dictionary(segment.number))
-        names = dict(zip(table.column("local").to_pylist(), table.column("key").to_pylist(), strict=True))
+        keys = map_table(scratch.dictionary(segment.number)).column("key").to_pylist()
+        names = [keys[place] for place in map_array(scratch.places(segment.number)).tolist()]
         for some in iterate(scratch, segment.number):
             stamps, local = some.column("timestamp").to_pylist(), some.column("local").to_pylist()
             tuples += [(stamp, names[number]) for stamp, number in zip(stamps, local, strict=True)]
