@@ -246,7 +246,7 @@ def test_page_views_with_hours(parse: Parse) -> None:
         (3, "record goes over several lines"),
         (5, "record goes over several lines"),
         (11, "record goes over several lines"),
-        (13, "wrong number of fields"),
+        (13, "page id is missing"),
         (15, "wrong number of fields"),
     ]
     assert counted(rows) == {b"aa.wikibooks": 5, b"ab.wikipedia": 11, b"en.wikipedia": 3, b"vi.wikiquote": 2}
@@ -295,6 +295,8 @@ def test_other_keys_of_page_views(parse: Parse, key: str) -> None:
     [
         (b"es.charel 1234 abcd desktop 1 T1", "page id is neither a number nor null"),
         (b"e%s.x 1234 1 desktop 1 T1", "not a domain"),
+        (b"foo 3597889 desktop 1 W1", "not a domain"),
+        (b"en.wikipedia a b 1 desktop 1 T1", "wrong number of fields"),
         (b"en.wikipedia a 1 fridge 1 T1", "not a device"),
         (b"en.wikipedia a 1 desktop x T1", "count is not a whole number"),
         (b"en.wikipedia a 1 desktop 1 P1Q1", "total is not the sum of its counts"),

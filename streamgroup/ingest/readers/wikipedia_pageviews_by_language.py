@@ -114,9 +114,11 @@ class Reader(CountedReader):
         found.join(*_broken(found, layout.width), rows)
         found.blank()
         lacking = (found.width == len(_WITHOUT_ID.fields)) & (layout.width == len(_WITH_ID.fields))
-        found.reject((found.width != layout.width) & ~(lacking & own.without_page_id), "wrong number of fields")
+        found.reject((found.width != layout.width) & ~lacking, "wrong number of fields")
         lacking = found.width != layout.width
         found.reject(~found.are_domains(0) | (lacking & ~_dotted(found)), "not a domain")
+        if not own.without_page_id:
+            found.reject(found.width != layout.width, "page id is missing")
         if layout.width == len(_WITH_ID.fields):
             wrong = ~found.whole(2)[1] & ~found.are(2, b"null") & (found.width == layout.width)
             found.reject(wrong, "page id is neither a number nor null")
