@@ -27,7 +27,7 @@ from streamgroup.ingest.segments import map_table, whole_file, write_table
 from streamgroup.ingest.session import Progress, Session, Silent, find_java, open_session, terminable
 from streamgroup.ingest.spark_options import SparkOptions
 from streamgroup.traces import schema
-from streamgroup.traces.arrays import arrow, numbers
+from streamgroup.traces.arrays import add_counts, arrow, numbers
 from streamgroup.traces.dictionary import key_chunks
 from streamgroup.traces.keys import hash_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
@@ -199,7 +199,7 @@ def _count(folder: _Folder, stream: Stream, stretch: _Stretch) -> None:
     """Count the labels of a stretch into a file."""
     count = np.zeros(stream.labels, np.int64)
     for chunk in _chunks(stream, stretch):
-        np.add.at(count, chunk.label, 1)
+        add_counts(count, chunk.label)
     _save(folder.counts(stretch.first), count.astype(np.min_scalar_type(count.max())))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgroup.traces.arrays import add_counts
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Description", "TopKey", "describe", "zipf_exponent"]
@@ -13,6 +14,7 @@ __all__ = ["Description", "TopKey", "describe", "zipf_exponent"]
 HOT_KEYS = 10
 DRIFT_SLICES = 10
 RATE_SLICES = 100
+_STRETCH = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class _Drift:
         while len(ids):
             end = self._ends[len(self.hot)]
             piece = ids[: end - self._seen]
-            self._count += np.bincount(piece, minlength=len(self._count))
+            add_counts(self._count, piece)
             self._seen += len(piece)
             ids = ids[len(piece) :]
             if self._seen == end:
@@ -145,9 +147,16 @@ def _top(count: NDArray[np.int64], k: int) -> list[int]:
     """Give the ids of the k largest counts above 0, ties by id."""
     if k < 1 or not len(count):
         return []
-    least = max(1, int(np.partition(count, -k)[-k])) if len(count) > k else 1
-    found = np.flatnonzero(count >= least)
+    # At least k counts are as large as the k-th largest of the maxima of stretches, and mostly few more.
+    maxima = np.maximum.reduceat(count, np.arange(0, len(count), _STRETCH))
+    found = np.flatnonzero(count >= max(1, _kth_largest(maxima, k)))
+    found = found[count[found] >= _kth_largest(count[found], k)]
     return [int(key) for key in found[np.argsort(-count[found], kind="stable")[:k]]]
+
+
+def _kth_largest(values: NDArray[np.int64], k: int) -> int:
+    """Give the k-th largest value, 0 when there are fewer."""
+    return int(np.partition(values, -k)[-k]) if len(values) >= k else 0
 
 
 def zipf_exponent(count: NDArray[np.int64]) -> float | None:

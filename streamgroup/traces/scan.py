@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.traces import schema
+from streamgroup.traces.arrays import add_counts
 from streamgroup.traces.parts import Part, columns_of
 from streamgroup.traces.stream import Batch, read_batches
 from streamgroup.traces.writer import Columns, block_digest, blocks, cost_ns
@@ -72,7 +73,7 @@ def scan(parts: Sequence[Part], keys: int) -> Scan:
             outside = ids >= keys
             unknown.note(batch.offset, outside, ids)
             ids = ids[~outside]
-        count += np.bincount(ids, minlength=keys)[:keys]
+        add_counts(count, ids)
         if cost is not None:
             bad = ~((cost >= 0) & (cost < np.inf))
             costs.note(batch.offset, bad, cost)

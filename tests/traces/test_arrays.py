@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgroup.traces.arrays import arrow, column, numbers
+from streamgroup.traces.arrays import add_counts, arrow, column, numbers
 from tests.traces_by_hand import write_trace
 
 
@@ -52,3 +52,12 @@ def test_a_replay_imports_neither_pandas_nor_polars_nor_spark(tmp_path: Path) ->
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("keys", [4, 5, 6, 100])
+def test_counts_are_added_however_many_keys_there_are(keys: int) -> None:
+    count = np.arange(keys)
+    add_counts(count, np.array([3, 0, 3, 3, 2], np.uint32))
+    assert count.tolist() == [1, 1, 3, 6, *range(4, keys)]
+    add_counts(count, np.empty(0, np.uint32))
+    assert count.tolist() == [1, 1, 3, 6, *range(4, keys)]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamgroup.traces import describe as module
 from streamgroup.traces import schema
 from streamgroup.traces.describe import describe, zipf_exponent
 from streamgroup.traces.trace import open_trace
@@ -88,6 +89,16 @@ def test_ties_and_rates_over_any_batches(gaps: list[int], block: int) -> None:
     assert ties.distinct == len(groups)
     assert ties.tied == sum(size for size in groups.values() if size > 1)
     assert ties.largest == max(groups.values())
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(0, 5), max_size=40), st.integers(0, 12), st.integers(1, 7))
+def test_the_most_frequent_keys_whatever_the_stretches(counts: list[int], k: int, stretch: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_STRETCH", stretch)
+        found = module._top(np.array(counts, np.int64), k)
+    ranked = sorted((-count, key) for key, count in enumerate(counts) if count)
+    assert found == [key for _, key in ranked[:k]]
 
 
 def test_slices_of_time_add_up_over_batches(by_writer: Make, monkeypatch: pytest.MonkeyPatch) -> None:
