@@ -95,10 +95,11 @@ def _count_bucket(scratch: Scratch, segments: list[int], bucket: Bucket) -> tupl
     codes = encoded.indices.to_numpy()
     counts = np.zeros(len(encoded.dictionary), np.int64)
     np.add.at(counts, codes, np.concatenate([table.column("count").to_numpy() for table in slices]))
-    both = pa.table({"key": encoded.dictionary, "count": pa.array(counts)})
-    order = pc.sort_indices(
-        both, sort_keys=[("count", "descending"), ("key", "ascending")], null_placement="at_start"
-    ).to_numpy()
+    names = encoded.dictionary
+    # The null key before others of its count: false is before true.
+    both = pa.table({"key": names, "count": pa.array(counts), "named": names.is_valid()})
+    sort_keys = [("count", "descending"), ("named", "ascending"), ("key", "ascending")]
+    order = pc.sort_indices(both, sort_keys=sort_keys).to_numpy()
     # Where each key of each slice stands in this order; keys that nothing uses any more stand at the end.
     place = np.empty(len(order), np.uint32)
     place[order] = np.arange(len(order), dtype=np.uint32)
