@@ -106,7 +106,8 @@ class IngestOptions(SparkOptions):
         if self.stopwords is None:
             return frozenset()
         if self.stopwords == "english":
-            return FUNCTION_WORDS
+            # Words that a reader does not lower stand at the beginning of a sentence, or in a headline.
+            return frozenset(form for word in FUNCTION_WORDS for form in (word, word.capitalize(), word.upper()))
         try:
             return frozenset(line.strip() for line in Path(self.stopwords).read_bytes().splitlines()) - {b""}
         except OSError as error:

@@ -79,17 +79,18 @@ def test_a_slice_of_a_column() -> None:
 def test_function_words() -> None:
     assert 120 <= len(FUNCTION_WORDS) <= 180
     assert all(words(pa.array([word])).to_pylist() == [[word]] for word in FUNCTION_WORDS)
-    assert make_options(reader="csv", inputs=("x",), output="y", stopwords="english").words_to_skip() == FUNCTION_WORDS
+    skipped = make_options(reader="csv", inputs=("x",), output="y", stopwords="english").words_to_skip()
+    assert {word.lower() for word in skipped} == FUNCTION_WORDS
 
 
 def test_english_stopwords_and_a_file_of_that_name(
     parse: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    content = b"1\tthe wind and rain\n2\tit is\n"
+    content = b"1\tThe wind and rain\n2\tIT is\n"
     rows = parse(content, "slb", split_words=True, stopwords="english")
     assert [key for _, key in rows.tuples] == [b"wind", b"rain"]
     assert rows.filtered == {"stopwords only": 1}
     (tmp_path / "english").write_bytes(b"wind\n")
     monkeypatch.chdir(tmp_path)
     own = parse(content, "slb", split_words=True, stopwords="./english")
-    assert [key for _, key in own.tuples] == [b"the", b"and", b"rain", b"it", b"is"]
+    assert [key for _, key in own.tuples] == [b"The", b"and", b"rain", b"IT", b"is"]
