@@ -38,6 +38,11 @@ from streamgroup.traces.trace import open_trace
         (["synth", "zipf", "-o", "x", "--exponent", "9"], 2, "exponent"),
         (["synth", "zipf", "-o", "x", "--engine", "flink"], 2, "'flink' is not one of 'auto', 'local', 'spark'"),
         (["synth", "zipf", "-o", "x", "--engine", "local", "--master", "local[1]"], 2, "--master is for Spark"),
+        (
+            ["synth", "zipf", "-o", "x", "--engine", "local", "--spark-conf", "spark.a=1"],
+            2,
+            "--spark-conf is for Spark",
+        ),
         (["synth", "zipf", "-o", "x", "--driver-memory", "lots"], 2, "--driver-memory: "),
         (["synth", "zipf", "-o", "FILE/x"], 3, "cannot write"),
         (["ingest", "cvs", "x", "-o", "y"], 2, "did you mean 'csv'?"),

@@ -61,11 +61,10 @@ def run(generator: str, console: Console, options: Options, own: dict[str, Any])
     from streamgroup.ingest.spark_options import SparkOptions, checked
     from streamgroup.ingest.synthesis import synthesise
 
-    engine = options.engine
-    if options.master is not None:
-        if engine == "local":
-            raise UsageError("--master is for Spark, and --engine is local", "leave one of the two out")
-        engine = "spark"
+    for flag, value in (("--master", options.master), ("--spark-conf", options.spark_conf)):
+        if value and options.engine == "local":
+            raise UsageError(f"{flag} is for Spark, and --engine is local", "leave one of the two out")
+    engine = options.engine if options.master is None else "spark"
     asked = {"master": options.master, "spark_conf": options.spark_conf, "driver_memory": options.driver_memory}
     spark = checked(SparkOptions, {name: value for name, value in asked.items() if value is not None})
     begun = time.perf_counter()
