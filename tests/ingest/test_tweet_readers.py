@@ -197,6 +197,9 @@ def test_columns_of_tables(parse: Parse) -> None:
     assert rows.tuples == [(1454320800_000000, b"a")]
     with pytest.raises(UsageError, match=r"no column 'txt' \(--text\). Found: 1 id, 2 created_at, 3 text"):
         parse(TABLE, "tweets-csv", reader_options={"text": "txt"})
+    with pytest.raises(UsageError, match=r"which column is the text\? Found: 1 time, 2 body") as caught:
+        parse(b"time,body\n1,#a\n", "tweets-csv")
+    assert "--text" in (caught.value.hint or "")
     with pytest.raises(UsageError, match="tweets-csv has no --key") as caught:
         parse(TABLE, "tweets-csv", key="text")
     assert "--text" in (caught.value.hint or "")

@@ -149,8 +149,8 @@ class Reader(ABC):
 def find_column(wanted: str | None, defaults: tuple[str, ...], names: tuple[str, ...], what: str, path: str) -> int:
     """Find a column by name or 1-based number; UsageError lists the columns found.
 
-    -1 when none is wanted: nothing is asked for, and there is no default, or `what` is neither time nor key and none
-    of the defaults is there.
+    -1 when none is wanted: nothing is asked for, and there is no default, or none of the defaults is there and `what`
+    is cost, value or weight, which tuples may lack.
     """
     for text in (wanted,) if wanted is not None else defaults:
         if names.count(text) == 1:
@@ -159,7 +159,7 @@ def find_column(wanted: str | None, defaults: tuple[str, ...], names: tuple[str,
             raise UsageError(f"{path}: two columns are named {text!r}", f"name --{what} by its number, from 1")
         if text.isdecimal() and 1 <= int(text) <= len(names):
             return int(text) - 1
-    if wanted is None and (not defaults or what not in ("time", "key")):
+    if wanted is None and (not defaults or what in ("cost", "value", "weight")):
         return -1
     found = ", ".join(f"{number} {name}" for number, name in enumerate(names[:40], 1))
     if wanted is None:
