@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.ingest.counted import whole_numbers
+from streamgroup.ingest.counted import MAX_COUNT, whole_numbers
 
 __all__ = ["Slots", "read_letters"]
 
@@ -38,7 +38,7 @@ class Slots(NamedTuple):
 def read_letters(data: NDArray[np.uint8], start: I64, end: I64, slots: int) -> tuple[Slots, Mask]:
     """Read stretches of a block as letters with a number after each; says which of them are that.
 
-    Letters are those of the first `slots` characters from A on, and ascend.
+    Letters are those of the first `slots` characters from A on, and ascend; numbers are at most MAX_COUNT.
     """
     texts, length = len(start), end - start
     owner = np.repeat(np.arange(texts), length)
@@ -53,7 +53,7 @@ def read_letters(data: NDArray[np.uint8], start: I64, end: I64, slots: int) -> t
     last[:-1] = of[1:] != of[:-1]
     finish = np.where(last, end[of], np.append(place[letter], 0)[1:])
     count, number = whole_numbers(data, begin, finish)
-    fine = number & (slot >= 0) & (slot < slots)
+    fine = number & (count <= MAX_COUNT) & (slot >= 0) & (slot < slots)
     fine[1:] &= (slot[1:] > slot[:-1]) | last[:-1]
     good = length > 0
     good[good] = (data[start[good]] - np.uint8(ord("0"))) > 9

@@ -299,6 +299,13 @@ def test_other_keys_of_page_views(parse: Parse, key: str) -> None:
         (b"en.wikipedia a b 1 desktop 1 T1", "wrong number of fields"),
         (b"en.wikipedia a 1 fridge 1 T1", "not a device"),
         (b"en.wikipedia a 1 desktop x T1", "count is not a whole number"),
+        (b"en.wikipedia a 1 desktop 1000000001 A1000000000B1", "count is too large"),
+        # The sum of these is 5 + 2^64.
+        (
+            b"en.wikipedia a 1 desktop 5 %sS446744073709551639"
+            % b"".join(b"%c999999999999999999" % letter for letter in b"ABCDEFGHIJKLMNOPQR"),
+            "not counts by hour",
+        ),
         (b"en.wikipedia a 1 desktop 1 P1Q1", "total is not the sum of its counts"),
         (b"en.wikipedia a 1 desktop 1 Y1", "not counts by hour"),
         (b"en.wikipedia a 1 desktop 2 B1A1", "not counts by hour"),

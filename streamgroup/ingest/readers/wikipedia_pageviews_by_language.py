@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest import fields
-from streamgroup.ingest.counted import HOUR, Rows, drawn, evenly, period_of
+from streamgroup.ingest.counted import HOUR, MAX_COUNT, Rows, drawn, evenly, period_of
 from streamgroup.ingest.counted_reader import Columns, CountedReader
 from streamgroup.ingest.letters import Slots, read_letters
 from streamgroup.ingest.lines import HEAD_ROWS, Block
@@ -127,7 +127,9 @@ class Reader(CountedReader):
         found.reject(~known, "not a device")
         total, whole = found.whole(found.width - 2)
         found.reject(~whole, "count is not a whole number")
-        total = total[whole]
+        large = total[whole] > MAX_COUNT
+        found.reject(large, "count is too large")
+        total = total[whole][~large]
         slots = _SLOTS[period.kind] if period.kind == "day" else period.length // (24 * HOUR)
         letters, good = read_letters(block.data, *found.bounds(found.width - 1), slots)
         sums = np.diff(np.append(0, np.cumsum(letters.number))[letters.first])
