@@ -59,7 +59,8 @@ def find_archive(java: str, home: Path) -> ClassArchive | None:
             return ClassArchive(f"-XX:SharedArchiveFile={path}", path, None)
         if not os.access(folder, os.W_OK):
             return None
-    except OSError:
+    except (OSError, RuntimeError):
+        # A RuntimeError: no home directory is known.
         return None
     unfinished = folder / f"{path.name}{_UNFINISHED}{owner_tag()}"
     return ClassArchive(f"-XX:ArchiveClassesAtExit={unfinished}", path, unfinished)

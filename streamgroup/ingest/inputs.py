@@ -1,5 +1,6 @@
 """Inputs as given on the command line to splits that tasks read."""
 
+import errno
 import glob
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +26,7 @@ def resolve(inputs: tuple[str, ...]) -> list[InputFile]:
     """
     files = []
     for given in inputs:
-        if Path(given).exists():
+        if _exists(given):
             found = [given]
         else:
             found = sorted(
@@ -47,6 +48,15 @@ def resolve(inputs: tuple[str, ...]) -> list[InputFile]:
             except OSError as error:
                 raise EnvironmentFault(f"{path}: {error.strerror}", "check its permissions") from None
     return files
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return False
+        raise
 
 
 def plan_splits(reader: Reader, files: list[InputFile]) -> list[Split]:

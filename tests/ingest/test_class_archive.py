@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from streamgroup.ingest import class_archive
 from streamgroup.ingest.class_archive import find_archive
 from streamgroup.ingest.session import open_session
 
@@ -78,4 +79,10 @@ def test_what_the_dead_left_is_removed_and_no_place_means_no_archive(
     assert find_archive(java, home) is not None
     assert not left.exists()
     monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path / "java" / "inside"))
+    assert find_archive(java, home) is None
+
+    def homeless() -> Path:
+        raise RuntimeError
+
+    monkeypatch.setattr(class_archive, "cache_root", homeless)
     assert find_archive(java, home) is None

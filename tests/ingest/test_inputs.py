@@ -61,6 +61,7 @@ def test_inputs_that_are_none(tmp_path: Path) -> None:
     for given, message in (
         (f"{tmp_path}/x", "no file"),
         (f"{tmp_path}/*.x", "nothing matches"),
+        (f"{tmp_path}/{'x' * 300}", "no file"),
         (str(tmp_path), "directory"),
     ):
         with pytest.raises(UsageError, match=message):
