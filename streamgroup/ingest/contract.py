@@ -225,9 +225,9 @@ class Contract:
         rows = np.flatnonzero(good)
         for took, place in _written_out(parsed.repeat[rows], _LOOKED_AT):
             row = rows[took]
-            times = parsed.each(row, place).time
-            since[row[_between(times, (self._since, None))]] = True
-            until[row[_between(times, (self._since, self._until))]] = True
+            stamps = parsed.each(row, place).time
+            since[row[_between(stamps, (self._since, None))]] = True
+            until[row[_between(stamps, (self._since, self._until))]] = True
         return since, until
 
     @staticmethod

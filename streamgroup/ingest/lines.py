@@ -115,7 +115,6 @@ class _Source:
 def _open_zip(path: str, closing: ExitStack) -> Any:
     """Open the one file in a zip file; DataError when there is none or several, or it cannot be opened."""
     archive = closing.enter_context(zipfile.ZipFile(path))
-    # Finder of macOS puts files of its own beside those meant.
     names = [member.filename for member in archive.infolist() if not member.filename.endswith("/")]
     # The Finder of macOS puts files of its own beside those meant.
     names = [name for name in names if not name.startswith("__MACOSX/")]

@@ -21,6 +21,8 @@ __all__ = ["Preview", "PreviewReject", "PreviewRow", "iso", "preview"]
 ROWS = 10
 # Stretches (about 8 MiB each) looked at for so many rows.
 _STRETCHES = 8
+# Tuples written out at a time.
+_AT_ONCE = 1 << 12
 
 
 class PreviewRow(NamedTuple):
@@ -124,7 +126,7 @@ def preview(options: IngestOptions) -> Preview:
 
 
 def _rows(found: Tuples, wanted: int) -> Iterator[PreviewRow]:
-    for piece in pieces(found, max(wanted, 1)):
+    for piece in pieces(found, _AT_ONCE):
         carried = [
             [None] * len(piece.timestamp) if column is None else [float(each) for each in column]
             for column in (piece.cost, piece.value, piece.weight)
