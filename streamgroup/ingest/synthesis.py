@@ -23,7 +23,7 @@ from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.staging import staged_directory
 from streamgroup.ingest.engines import GENERATORS, Engine, OnSpark, OnThreads
 from streamgroup.ingest.generators.protocol import Chunk, Generator, Stream
-from streamgroup.ingest.segments import map_table, whole_file, write_table
+from streamgroup.ingest.segments import map_array, map_table, whole_file, write_array, write_table
 from streamgroup.ingest.session import Progress, Session, Silent, find_java, open_session, terminable
 from streamgroup.ingest.spark_options import SparkOptions
 from streamgroup.traces import schema
@@ -200,26 +200,17 @@ def _count(folder: _Folder, stream: Stream, stretch: _Stretch) -> None:
     count = np.zeros(stream.labels, np.int64)
     for chunk in _chunks(stream, stretch):
         add_counts(count, chunk.label)
-    _save(folder.counts(stretch.first), count.astype(np.min_scalar_type(count.max())))
-
-
-def _save(path: Path, array: NDArray[Any]) -> None:
-    def write(temporary: Path) -> None:
-        with temporary.open("wb") as file:
-            np.save(file, array)
-
-    whole_file(path, write)
+    write_array(folder.counts(stretch.first), count.astype(np.min_scalar_type(count.max())))
 
 
 def _counted(folder: _Folder, stretch: _Stretch) -> NDArray[Any]:
     try:
-        count: NDArray[Any] = np.load(folder.counts(stretch.first), mmap_mode="r")
+        return map_array(folder.counts(stretch.first))
     except FileNotFoundError:
         raise EnvironmentFault(
             "what Spark's tasks wrote is not to be seen here",
             "name an output in a directory that all machines of the cluster share",
         ) from None
-    return count
 
 
 def _number(folder: _Folder, stream: Stream, counts: list[NDArray[Any]]) -> tuple[int, int]:
@@ -237,7 +228,7 @@ def _number(folder: _Folder, stream: Stream, counts: list[NDArray[Any]]) -> tupl
         write_table(folder.keys(part), {name: held.column(name).chunk(0) for name in held.column_names})
     ids = np.zeros(stream.labels, np.uint32)
     ids[label[numbers(order)]] = np.arange(len(label), dtype=np.uint32)
-    _save(folder.ids, ids)
+    write_array(folder.ids, ids)
     return len(label), int(count.max())
 
 
@@ -264,7 +255,7 @@ def _write_keys(folder: _Folder, stream: Stream, part: int) -> None:
 def _write_tuples(folder: _Folder, stream: Stream, part: int) -> PartStats:
     first = part * schema.PART_ROWS
     stretch = _Stretch(first, min(schema.PART_ROWS, stream.tuples - first))
-    id_of: NDArray[np.uint32] = np.asarray(np.load(folder.ids, mmap_mode="r"))
+    id_of: NDArray[np.uint32] = np.asarray(map_array(folder.ids))
     columns = (
         Columns(chunk.timestamp, id_of[chunk.label], chunk.cost, chunk.value, chunk.weight)
         for chunk in _chunks(stream, stretch)
