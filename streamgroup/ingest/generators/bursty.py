@@ -1,7 +1,8 @@
 """Bursty: each key lives in one short burst, as in a file of reviews grouped by product.
 
-A number of keys are active at a time and take turns at random. How long a key is active, counted in its own tuples, is
-drawn from the geometric distribution; then another key, never seen before, takes its place.
+A number of keys are active at a time and take turns, each time from one drawn at random on. How long a key is active,
+counted in its own tuples, is drawn from the geometric distribution; then another key, never seen before, takes its
+place.
 """
 
 import numpy as np
@@ -35,7 +36,8 @@ class Params(Arrivals):
 
 
 def generate(params: Params) -> Stream:
-    """Make the stream: lane l = 0, ..., active - 1 gives one tuple of each `active` tuples on end, in shuffled turn.
+    """Make the stream: lane l = 0, ..., active - 1 gives one tuple of each `active` tuples on end; which lane begins
+    is drawn each time.
 
     Its keys come one after the other: `k<i>` by lane, then in time. Memory is O(keys).
     """
