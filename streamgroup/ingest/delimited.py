@@ -12,7 +12,7 @@ from streamgroup.base.errors import DataError
 from streamgroup.ingest import fields
 from streamgroup.ingest.fields import Fields, Lines
 from streamgroup.ingest.lines import Block, LineReader
-from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, find_column
+from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, find_columns
 
 __all__ = ["DelimitedOptions", "DelimitedReader"]
 
@@ -84,30 +84,31 @@ class DelimitedReader(LineReader):
                 names = (names[0].lstrip("# "), *names[1:])
         elif not names:
             names = tuple(str(number) for number in range(1, len(pieces) + 1))
-        opts, width = self.options, len(names)
-        ragged = bool(getattr(self.own, "ragged", False))
-        if ragged:
-            names = (*names, *map(str, range(width + 1, self._reach(names) + 1)))
+        width = 0 if self._ragged or self._key_to_end(delimiter) else len(names)
+        names = self._beyond(names)
         return Layout(
             names=names,
-            time=find_column(opts.time, self.defaults.time, names, "time", path),
-            key=find_column(opts.key, self.defaults.key, names, "key", path),
-            cost=find_column(opts.cost, self.defaults.cost, names, "cost", path),
-            value=find_column(opts.value, self.defaults.value, names, "value", path),
-            weight=find_column(opts.weight, self.defaults.weight, names, "weight", path),
-            width=0 if ragged or self._key_to_end(delimiter) else width,
+            **find_columns(self.options, self.defaults, names, path),
+            width=width,
             header=number if has_header else 0,
             delimiter=delimiter,
             blank_after=blank_after,
             inferred=tuple(inferred),
         )
 
-    def _reach(self, names: tuple[str, ...]) -> int:
-        """Give the highest number of a column asked for: rows may have more fields than the first line."""
+    @property
+    def _ragged(self) -> bool:
+        return bool(getattr(self.own, "ragged", False))
+
+    def _beyond(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Add the numbers of columns up to the last one asked for, if rows may have more fields than the first line."""
+        if not self._ragged:
+            return names
         opts = self.options
         asked = (opts.time, opts.key, opts.cost, opts.value, opts.weight)
         numbers = [int(text) for text in asked if text and text.isdecimal() and text not in names]
-        return max((number for number in numbers if number <= _MOST_COLUMNS), default=0)
+        last = max((number for number in numbers if number <= _MOST_COLUMNS), default=0)
+        return (*names, *map(str, range(len(names) + 1, last + 1)))
 
     def _key_to_end(self, delimiter: bytes) -> bool:
         return self.key_to_end or (delimiter == BLANKS and self.options.split_words)

@@ -41,7 +41,7 @@ def test_a_twitter_trace(parse: Parse) -> None:
 
 
 def test_operations(parse: Parse) -> None:
-    rows = parse(TWITTER, "cache-trace", reader_options={"operation": "get,gets"})
+    rows = parse(TWITTER, "cache-trace", reader_options={"operation": "get, gets"})
     assert keys(rows) == [b"a:b:1", b"a,b", b"a:b:1"]
     assert rows.filtered == {"operation not in --operation": 1}
     reads = parse(CLOUDPHYSICS, "cache-trace", reader_options={"operation": "28"})

@@ -142,6 +142,15 @@ def test_other_columns_without_a_header_go_by_number(tmp_path: Path) -> None:
         read_at(tmp_path, "abc/20131399_trade.csv", LEAN)
 
 
+def test_fields_beyond_the_first_line_go_by_number(tmp_path: Path) -> None:
+    content = b"time,price,size\n1,2.5,3,X,7\n2,2.5,3\n"
+    rows = read_at(tmp_path, "abc.csv", content, key="4", weight="5", reader_options={"ragged": True})
+    assert (rows.tuples, rows.weight) == ([(1_000_000, b"X")], [7.0])
+    assert rows.rejects == [(3, "wrong number of fields")]
+    rows = read_at(tmp_path, "abc.csv", content, weight="size", reader_options={"ragged": True})
+    assert keys(rows) == [b"abc", b"abc"]
+
+
 def test_rows_that_cannot_be_used(parse: Parse) -> None:
     rows = parse(NAMES + b"1,a,2,3\n\n1,a,2\n1,a,nan,3\n1,a,2,\nx,a,2,3\n", "trades")
     assert rows.tuples == [(1_000_000, b"a")]

@@ -13,7 +13,7 @@ from streamgroup.base.errors import DataError
 from streamgroup.ingest import fields
 from streamgroup.ingest.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_column
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
 
 __all__ = ["Reader"]
 
@@ -91,14 +91,9 @@ class Reader(LineReader):
         if told == "auto":
             vhost = 2 * (pc.sum(pc.match_substring_regex(texts, _FOUR_IN_FRONT)).as_py() or 0) > len(texts)
             inferred = ("a virtual host comes first",) if vhost else ()
-        opts = self.options
         return Layout(
             names=_NAMES,
-            time=find_column(opts.time, self.defaults.time, _NAMES, "time", path),
-            key=find_column(opts.key, self.defaults.key, _NAMES, "key", path),
-            cost=find_column(opts.cost, (), _NAMES, "cost", path),
-            value=find_column(opts.value, (), _NAMES, "value", path),
-            weight=find_column(opts.weight, (), _NAMES, "weight", path),
+            **find_columns(self.options, self.defaults, _NAMES, path),
             inferred=inferred,
             extra=("vhost",) if vhost else (),
         )

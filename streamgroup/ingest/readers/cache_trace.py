@@ -118,7 +118,7 @@ class Reader(LineReader):
 
     def _wanted(self) -> Any:
         text = getattr(self.own, "operation", None)
-        return None if text is None else pa.array([name.encode() for name in text.split(",")], pa.binary())
+        return None if text is None else pa.array([name.strip().encode() for name in text.split(",")], pa.binary())
 
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
         """Cut the lines of a block into fields; those with too few or too many are rejected."""

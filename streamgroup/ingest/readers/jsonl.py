@@ -9,7 +9,7 @@ from streamgroup.base.errors import DataError
 from streamgroup.ingest import fields
 from streamgroup.ingest.json_text import Fault, Fraction, decode, get, scalar
 from streamgroup.ingest.lines import HEAD_ROWS, Block, LineReader
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_column
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
 
 __all__ = ["Reader"]
 
@@ -41,11 +41,7 @@ class Reader(LineReader):
         found = tuple(names)
         return Layout(
             names=found,
-            time=find_column(opts.time, self.defaults.time, found, "time", path),
-            key=find_column(opts.key, self.defaults.key, found, "key", path),
-            cost=find_column(opts.cost, self.defaults.cost, found, "cost", path),
-            value=find_column(opts.value, self.defaults.value, found, "value", path),
-            weight=find_column(opts.weight, self.defaults.weight, found, "weight", path),
+            **find_columns(opts, self.defaults, found, path),
         )
 
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:

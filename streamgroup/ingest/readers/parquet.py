@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.numbers import to_float
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Split, find_column
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Split, find_columns
 from streamgroup.ingest.readers.protocol import Reader as Base
 from streamgroup.ingest.times import KNOWN, guess_format, resolve_format
 
@@ -71,11 +71,7 @@ class Reader(Base):
             names = tuple(shape.names)
             layout = Layout(
                 names=names,
-                time=find_column(opts.time, self.defaults.time, names, "time", path),
-                key=find_column(opts.key, self.defaults.key, names, "key", path),
-                cost=find_column(opts.cost, self.defaults.cost, names, "cost", path),
-                value=find_column(opts.value, self.defaults.value, names, "value", path),
-                weight=find_column(opts.weight, self.defaults.weight, names, "weight", path),
+                **find_columns(opts, self.defaults, names, path),
             )
             self._check(shape, layout, path)
             form = resolve_format(opts.time_format)

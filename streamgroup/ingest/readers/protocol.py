@@ -7,7 +7,7 @@ their work.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,19 @@ from streamgroup.base.errors import UsageError
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.times import TimeFormat
 
-__all__ = ["Defaults", "Each", "Layout", "NoOptions", "Parsed", "Reader", "Reject", "Split", "find_column", "refuse"]
+__all__ = [
+    "Defaults",
+    "Each",
+    "Layout",
+    "NoOptions",
+    "Parsed",
+    "Reader",
+    "Reject",
+    "Split",
+    "find_column",
+    "find_columns",
+    "refuse",
+]
 
 
 class Split(NamedTuple):
@@ -166,6 +178,14 @@ def find_column(wanted: str | None, defaults: tuple[str, ...], names: tuple[str,
         raise UsageError(f"{path}: which column is the {what}? Found: {found}", f"name it with --{what}")
     hint = "is the --delimiter right?" if len(names) == 1 else f"give --{what} one of these names or numbers"
     raise UsageError(f"{path}: there is no column {wanted!r} (--{what}). Found: {found}", hint)
+
+
+def find_columns(options: IngestOptions, defaults: Defaults, names: tuple[str, ...], path: str) -> dict[str, Any]:
+    """Find all columns that a layout tells, by their names there: time, key, cost, value, weight."""
+    return {
+        what: find_column(getattr(options, what), wanted, names, what, path)
+        for what, wanted in defaults._asdict().items()
+    }
 
 
 def refuse(options: IngestOptions, *names: str, hint: str) -> None:

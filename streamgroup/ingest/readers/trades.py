@@ -74,6 +74,8 @@ class Reader(DelimitedReader):
             names = _LEAN
         else:
             names = _PLAIN if len(pieces) == len(_PLAIN) else tuple(map(str, range(1, len(pieces) + 1)))
+        width = 0 if self._ragged else len(names)
+        names = self._beyond(names)
         given = getattr(self.own, "symbol", None)
         symbol, keys, inferred = "", names, []
         at = _default(self.defaults.key, names)
@@ -103,7 +105,7 @@ class Reader(DelimitedReader):
             cost=find_column(opts.cost, (), names, "cost", path),
             value=value,
             weight=weight,
-            width=0 if getattr(self.own, "ragged", False) else len(names),
+            width=width,
             header=number if header else 0,
             delimiter=delimiter,
             blank_after=blank_after,
