@@ -24,8 +24,9 @@ from streamgroup.traces.writer import KeyColumns
 
 __all__ = ["Bucket", "Dictionary", "count_keys", "keys_between", "map_segments"]
 
-# Keys (summed over segments) that one task adds up, about.
+# Keys (summed over segments) that one task adds up, about, and what they may take in memory.
 BUCKET_KEYS = 1 << 20
+BUCKET_BYTES = 256 << 20
 # Keys below which buckets, and segments, share a task.
 TASK_KEYS = 1 << 18
 MAX_IDS = 1 << 32
@@ -64,7 +65,8 @@ class _Keys(Sequence[bytes]):
 def _cut_buckets(segments: list[Segment], tasks: int) -> list[Bucket]:
     """Cut the space of keys so that about the same number of the sampled keys lies in each bucket."""
     samples = sorted({sample for segment in segments for sample in segment.samples})
-    wanted = max(tasks, sum(segment.keys for segment in segments) // BUCKET_KEYS)
+    keys, taken = (sum(getattr(segment, name) for segment in segments) for name in ("keys", "key_bytes"))
+    wanted = max(tasks, keys // BUCKET_KEYS, taken // BUCKET_BYTES)
     step = max(1, len(samples) // wanted)
     borders = [None, *samples[step::step][: wanted - 1], None]
     return [Bucket(number, *pair) for number, pair in enumerate(itertools.pairwise(borders))]

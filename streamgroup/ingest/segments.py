@@ -95,8 +95,8 @@ class Segment(NamedTuple):
     """A segment as the driver sees it: number (split x 2^20 + count), tuples, rows, keys, times in us.
 
     `late` tells of rows with a time before the latest one seen until then in the segment; `samples` are beginnings of
-    some of its keys, in order. A row counts in the segment in which it begins; row 0 of one that is `continued` began
-    in the one before.
+    some of its keys, in order; `key_bytes` is what its keys take in memory. A row counts in the segment in which it
+    begins; row 0 of one that is `continued` began in the one before.
     """
 
     number: int
@@ -110,6 +110,7 @@ class Segment(NamedTuple):
     late: Marked
     samples: tuple[bytes, ...] = ()
     continued: bool = False
+    key_bytes: int = 0
 
     @property
     def in_order(self) -> bool:
@@ -230,8 +231,8 @@ class SegmentWriter:
         self._key_bytes += names.nbytes
         return local
 
-    def _write_dictionary(self) -> tuple[int, tuple[bytes, ...]]:
-        """Write the dictionary of all pieces; give how many keys it has, and samples of them."""
+    def _write_dictionary(self) -> tuple[int, int, tuple[bytes, ...]]:
+        """Write the dictionary of all pieces; give how many keys it has, their bytes, and samples of them."""
         encoded = pa.concat_arrays(self._keys).dictionary_encode(null_encoding="encode")
         keys, code = encoded.dictionary, encoded.indices.to_numpy()
         counts = np.zeros(len(keys), np.int64)
@@ -244,7 +245,7 @@ class SegmentWriter:
         write_table(self._scratch.dictionary(self._next), {"key": ordered, "count": counts[order.to_numpy()]})
         step = max(1, len(keys) // SAMPLES)
         samples = ordered.take(pa.array(range(step // 2, len(keys), step))).to_pylist()
-        return len(keys), tuple(sample[:SAMPLE_BYTES] for sample in samples if sample is not None)
+        return len(keys), keys.nbytes, tuple(sample[:SAMPLE_BYTES] for sample in samples if sample is not None)
 
     def close(self) -> None:
         """Finish the segment under way."""
@@ -253,10 +254,18 @@ class SegmentWriter:
         assert self._bounds is not None
         self._writer.close()
         self._temporary.replace(self._scratch.tuples(self._next))
-        keys, samples = self._write_dictionary()
+        keys, key_bytes, samples = self._write_dictionary()
         self.segments.append(
             Segment(
-                self._next, self._tuples, self._rows, keys, *self._bounds, self._late.found, samples, self._continued
+                self._next,
+                self._tuples,
+                self._rows,
+                keys,
+                *self._bounds,
+                self._late.found,
+                samples,
+                self._continued,
+                key_bytes,
             )
         )
         self._next += 1
