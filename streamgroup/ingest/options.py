@@ -11,9 +11,11 @@ from streamgroup.base.errors import UsageError
 from streamgroup.ingest.function_words import FUNCTION_WORDS
 from streamgroup.ingest.spark_options import SparkOptions, checked
 
-__all__ = ["DEFAULT_MAX_REJECTS", "IngestOptions", "make_options", "parse_max_rejects", "parse_share"]
+__all__ = ["DEFAULT_MAX_REJECTS", "ENGLISH", "IngestOptions", "make_options", "parse_max_rejects", "parse_share"]
 
 DEFAULT_MAX_REJECTS = "1%"
+# Stands for our own stopwords in the place of a file.
+ENGLISH = "english"
 
 _ENCODINGS = {
     "utf-8": "utf-8", "utf8": "utf-8", "utf-8-sig": "utf-8", "ascii": "utf-8", "us-ascii": "utf-8",
@@ -105,7 +107,7 @@ class IngestOptions(SparkOptions):
         """Give the stopwords as bytes: ours, or those of a file, one a line; UsageError when it cannot be read."""
         if self.stopwords is None:
             return frozenset()
-        if self.stopwords == "english":
+        if self.stopwords == ENGLISH:
             # Words that a reader does not lower stand at the beginning of a sentence, or in a headline.
             return frozenset(form for word in FUNCTION_WORDS for form in (word, word.capitalize(), word.upper()))
         try:

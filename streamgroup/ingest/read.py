@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 
 from streamgroup.base.discover import load
 from streamgroup.ingest.contract import Contract
-from streamgroup.ingest.options import IngestOptions
+from streamgroup.ingest.options import ENGLISH, IngestOptions
 from streamgroup.ingest.readers.protocol import Reader, Reject, Split
 from streamgroup.ingest.segments import Scratch, Segment, SegmentWriter, temporary_name
 
-__all__ = ["READERS", "SplitStats", "digest_file", "make_reader", "read_split"]
+__all__ = ["READERS", "SplitStats", "digest_file", "located", "make_reader", "read_split"]
 
 READERS = "streamgroup.ingest.readers"
 # What is kept of the text of a rejected row.
@@ -45,6 +45,18 @@ def make_reader(options: IngestOptions) -> Reader:
     """Find the reader by name and give it the options; UsageError for an unknown one."""
     reader: Reader = load(READERS, options.reader, "reader").Reader(options)
     return reader
+
+
+def located(options: IngestOptions) -> IngestOptions:
+    """Give options in which files have absolute paths: Spark's workers may run in directories of their own."""
+    own = dict(options.reader_options)
+    for name in load(READERS, options.reader, "reader").Reader.files:
+        if own.get(name) is not None:
+            own[name] = str(Path(str(own[name])).absolute())
+    words = options.stopwords
+    if words is not None and words != ENGLISH:
+        words = str(Path(words).absolute())
+    return options.model_copy(update={"stopwords": words, "reader_options": own})
 
 
 def shown(text: bytes) -> str:

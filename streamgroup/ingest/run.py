@@ -15,7 +15,7 @@ from streamgroup.ingest.assemble import RejectFile
 from streamgroup.ingest.contract import NULL_KEY, Contract
 from streamgroup.ingest.inputs import InputFile
 from streamgroup.ingest.options import IngestOptions, parse_max_rejects
-from streamgroup.ingest.read import SplitStats, digest_file, make_reader, read_split
+from streamgroup.ingest.read import SplitStats, digest_file, located, make_reader, read_split
 from streamgroup.ingest.readers.protocol import Reader, Split
 from streamgroup.ingest.segments import Scratch
 from streamgroup.ingest.session import Progress, Session, Silent, find_java, open_session, terminable
@@ -182,7 +182,7 @@ def _read(plan: _Plan, scratch: Scratch, progress: Progress, session: Session) -
     context = session.context
     files = [file.path for file in plan.files] if plan.options.checksum else []
     jobs: list[Split | str] = [*files, *plan.splits]
-    work = partial(_read_job, plan.options, scratch)
+    work = partial(_read_job, located(plan.options), scratch)
     sizes = {file.path: file.size for file in plan.files}
     shares = Counter(split.path for split in plan.splits)
     weights = [sizes[job] if isinstance(job, str) else sizes[job.path] // shares[job.path] for job in jobs]

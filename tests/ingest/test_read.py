@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from streamgroup.base.errors import UsageError
 from streamgroup.ingest import assemble, lines, read, segments
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.readers.protocol import Split
@@ -65,3 +66,22 @@ def test_a_file_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="full"):
         segments.whole_file(tmp_path / "x", fail)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_options_name_are_found_from_other_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "stop").write_text("the\n")
+    (tmp_path / "classes").write_text("Carla\tmedia\n")
+    options = make_options(
+        reader="posg-tweets", inputs=("x",), output="y", stopwords="stop", reader_options={"classes": "classes"}
+    )
+    with monkeypatch.context() as patch:
+        patch.chdir(tmp_path)
+        found = read.located(options)
+        ours = read.located(options.model_copy(update={"stopwords": "english", "reader_options": {}}))
+    assert found.words_to_skip() == {b"the"}
+    read.make_reader(found)
+    with pytest.raises(UsageError, match="--classes classes: No such file"):
+        read.make_reader(options)
+    assert (ours.stopwords, ours.reader_options) == ("english", {})

@@ -151,6 +151,7 @@ class Reader(LineReader):
     Options: ClassVar[type[BaseModel]] = Options
     about = "mentions in tweets (JSON lines, or `time entity` lines) with a cost by class of entity"
     defaults: ClassVar = Defaults(time=("created_at", "time"), key=("mention", "entity"), cost=("class",))
+    files: ClassVar = ("classes",)
 
     def __init__(self, options: IngestOptions) -> None:
         """Read the classes; UsageError when they cannot be read or one has no cost."""

@@ -128,11 +128,15 @@ class NoOptions(BaseModel):
 
 
 class Reader(ABC):
-    """A raw format. Made from the options once per process; holds no state of a run."""
+    """A raw format. Made from the options once per process; holds no state of a run.
+
+    `files` names those of its own options that are paths of files.
+    """
 
     about: ClassVar[str]
     defaults: ClassVar[Defaults]
     Options: ClassVar[type[BaseModel]] = NoOptions
+    files: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: IngestOptions) -> None:
         """Check the reader's own options; UsageError names the wrong one and those there are."""
