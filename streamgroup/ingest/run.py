@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import streamgroup
-from streamgroup.base.errors import DataError
+from streamgroup.base.errors import DataError, RunError
 from streamgroup.base.staging import staged_directory
 from streamgroup.ingest import assemble, dictionary, inputs, order
 from streamgroup.ingest.assemble import RejectFile
@@ -28,6 +28,7 @@ from streamgroup.traces.writer import fingerprint
 
 __all__ = ["IngestResult", "ingest"]
 
+_BEYOND_HEAD = "beyond --head"
 # Bytes below which inputs share a task; little, as they may be compressed or words to be split.
 TASK_BYTES = 1 << 20
 # Bytes of all inputs up to which they are searched for a first record before Spark starts.
@@ -125,7 +126,7 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
             1,
             "cutting to the head",
         )
-        filtered["beyond --head"] += sum(s.rows for s in whole) - sum(s.rows for s in segments)
+        filtered[_BEYOND_HEAD] += sum(s.rows for s in whole) - sum(s.rows for s in segments)
         if not segments:
             raise DataError("--head 0 leaves no tuples", "leave it out")
     tasks = session.parallelism
@@ -269,10 +270,14 @@ def _check_rows(reader: Reader, splits: list[Split]) -> None:
 def _row_counts(lines: _Lines, filtered: Counter[str]) -> dict[str, Any]:
     rejected = sum((Counter(stats.rejected) for stats in lines.stats), Counter[str]())
     filtered = +filtered
-    rows = sum(stats.rows for stats in lines.stats)
+    rows, kept = (sum(getattr(stats, name) for stats in lines.stats) for name in ("rows", "kept"))
+    kept -= filtered[_BEYOND_HEAD]
+    if rows != kept + rejected.total() + filtered.total():
+        what = f"{rows} rows read are not {kept} kept, {rejected.total()} rejected and {filtered.total()} filtered"
+        raise RunError(what, "this is a fault of the program, or of the reader")
     return {
         "rows_read": rows,
-        "rows_kept": rows - rejected.total() - filtered.total(),
+        "rows_kept": kept,
         "rows_rejected": rejected.total(),
         "rejected": dict(rejected),
         "rows_filtered": filtered.total(),
