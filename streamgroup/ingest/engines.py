@@ -12,7 +12,8 @@ from pydantic import BaseModel
 
 from streamgroup.base.discover import load
 from streamgroup.ingest.generators.protocol import Chunk, Generator, Stream
-from streamgroup.ingest.session import Progress, Session
+from streamgroup.ingest.progress import Progress
+from streamgroup.ingest.session import Session
 from streamgroup.ingest.tasks import run_all
 
 __all__ = ["GENERATORS", "Engine", "OnSpark", "OnThreads"]

@@ -14,11 +14,13 @@ from streamgroup.ingest import assemble, dictionary, inputs, order
 from streamgroup.ingest.assemble import RejectFile
 from streamgroup.ingest.contract import NULL_KEY, Contract
 from streamgroup.ingest.inputs import InputFile
+from streamgroup.ingest.java import find_java
 from streamgroup.ingest.options import IngestOptions, parse_max_rejects
+from streamgroup.ingest.progress import Progress, Silent
 from streamgroup.ingest.read import SplitStats, digest_file, located, make_reader, read_split
 from streamgroup.ingest.readers.protocol import Reader, Split
 from streamgroup.ingest.segments import Scratch
-from streamgroup.ingest.session import Progress, Session, Silent, find_java, open_session, terminable
+from streamgroup.ingest.session import Session, open_session, terminable
 from streamgroup.ingest.tasks import groups, run_all
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import iterate_keys

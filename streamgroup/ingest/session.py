@@ -5,7 +5,6 @@ afterwards.
 import contextlib
 import logging
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -16,23 +15,19 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from streamgroup.base.errors import EnvironmentFault, RunError, StreamgroupError
 from streamgroup.base.staging import owner_is_alive, owner_tag
 from streamgroup.ingest import faults
 from streamgroup.ingest.class_archive import ClassArchive, find_archive
+from streamgroup.ingest.java import find_java
+from streamgroup.ingest.progress import Progress
 
-__all__ = ["Progress", "Session", "Silent", "find_java", "open_session", "terminable"]
+__all__ = ["Session", "open_session", "terminable"]
 
 T = TypeVar("T")
 
-JAVA = 17
-_HOW = (
-    "install Java 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; "
-    "Fedora: dnf install java-21-openjdk-headless; macOS: brew install openjdk@17) "
-    "and set JAVA_HOME if it is not on the PATH"
-)
 _SCRATCH = "streamgroup-spark-"
 # Seconds that the JVM is given to end when it writes an archive of its classes.
 _LONGEST_END = 70
@@ -53,26 +48,6 @@ rootLogger.appenderRef.console.ref = console
 """
 
 
-class Progress(Protocol):
-    """Whoever wants to know how far a run is: steps one after the other, each of a number of tasks."""
-
-    def start(self, total: int | None, text: str) -> None:
-        """Begin a step of `total` tasks (None: nobody knows); it ends where the next one begins."""
-
-    def advance(self, done: int) -> None:
-        """Count `done` more tasks as finished."""
-
-
-class Silent:
-    """Progress that nobody looks at."""
-
-    def start(self, total: int | None, text: str) -> None:
-        """Begin a step."""
-
-    def advance(self, done: int) -> None:
-        """Count tasks."""
-
-
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
     """Let SIGTERM unwind as an interrupt does, so that nothing is left behind."""
@@ -88,28 +63,6 @@ def terminable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def find_java() -> tuple[str, int]:
-    """Find Java in JAVA_HOME or on the PATH: its path and major version; EnvironmentFault below 17 or
-    without.
-    """
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None:
-        raise EnvironmentFault("there is no Java on this machine, and Spark needs it", _HOW)
-    try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        where = f"JAVA_HOME is {home}, but" if home else ""
-        raise EnvironmentFault(f"{where} {java} does not run".strip(), _HOW) from None
-    match = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
-    if match is None:
-        raise EnvironmentFault(f"{java} does not tell its version", _HOW)
-    version = int(match[1])
-    if version < JAVA:
-        raise EnvironmentFault(f"{java} is Java {version}, and Spark needs {JAVA} or newer", _HOW)
-    return java, version
 
 
 class _Aside(Generic[T]):
@@ -339,7 +292,6 @@ def _started(settings: dict[str, str], master: str, scratch: Path, archive: Clas
     log = scratch / "spark.log"
     gateway: list[Any] = []
     context: list[Any] = []
-
     processes: list[Any] = []
 
     def launch_one(leave_out: str) -> None:

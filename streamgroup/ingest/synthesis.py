@@ -23,8 +23,10 @@ from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.staging import staged_directory
 from streamgroup.ingest.engines import GENERATORS, Engine, OnSpark, OnThreads
 from streamgroup.ingest.generators.protocol import Chunk, Generator, Stream
+from streamgroup.ingest.java import find_java
+from streamgroup.ingest.progress import Progress, Silent
 from streamgroup.ingest.segments import map_array, map_table, whole_file, write_array, write_table
-from streamgroup.ingest.session import Progress, Session, Silent, find_java, open_session, terminable
+from streamgroup.ingest.session import Session, open_session, terminable
 from streamgroup.ingest.spark_options import SparkOptions
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import add_counts, arrow, numbers

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from streamgroup.ingest.options import make_options
+from streamgroup.ingest.progress import Progress
 from streamgroup.ingest.run import ingest
-from streamgroup.ingest.session import Progress
 from tests.ingest.twin import Here
 
 _CHANGES = {"open", "os.rename", "os.mkdir", "os.rmdir", "os.remove", "shutil.rmtree", "os.link", "os.chmod"}

@@ -5,9 +5,9 @@ import pytest
 
 from streamgroup.base.errors import DataError, EnvironmentFault
 from streamgroup.ingest import faults
+from streamgroup.ingest.java import find_java
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.run import ingest
-from streamgroup.ingest.session import find_java
 
 
 def fake_java(folder: Path, version: str) -> None:

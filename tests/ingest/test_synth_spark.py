@@ -19,7 +19,8 @@ from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.ingest import synthesis
 from streamgroup.ingest.engines import GENERATORS, OnThreads
 from streamgroup.ingest.generators.protocol import Chunk, Stream
-from streamgroup.ingest.session import Session, Silent
+from streamgroup.ingest.progress import Silent
+from streamgroup.ingest.session import Session
 from streamgroup.ingest.spark_options import SparkOptions, checked
 from streamgroup.ingest.synthesis import SPARK_TUPLES, chosen_engine, synthesise
 from streamgroup.traces.trace import open_trace
