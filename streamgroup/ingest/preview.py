@@ -127,17 +127,16 @@ def preview(options: IngestOptions) -> Preview:
 
 def _rows(found: Tuples, wanted: int) -> Iterator[PreviewRow]:
     for piece in pieces(found, _AT_ONCE):
-        carried = [
-            [None] * len(piece.timestamp) if column is None else [float(each) for each in column]
-            for column in (piece.cost, piece.value, piece.weight)
-        ]
-        for stamp, key, *rest in zip(piece.timestamp.tolist(), piece.key.to_pylist(), *carried, strict=True):
-            if wanted <= 0:
-                return
-            wanted -= 1
-            yield PreviewRow(stamp, None if key is None else key.decode(errors="replace"), *rest)
         if wanted <= 0:
             return
+        stamps, keys = piece.timestamp[:wanted].tolist(), piece.key.slice(0, wanted).to_pylist()
+        carried = [
+            [None] * len(stamps) if column is None else column[:wanted].tolist()
+            for column in (piece.cost, piece.value, piece.weight)
+        ]
+        wanted -= len(stamps)
+        for stamp, key, *rest in zip(stamps, keys, *carried, strict=True):
+            yield PreviewRow(stamp, None if key is None else key.decode(errors="replace"), *rest)
 
 
 def _made(reader: Reader, layout: Layout, source: tuple[str, str | None], **found: Any) -> Preview:
