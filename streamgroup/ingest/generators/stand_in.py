@@ -113,12 +113,13 @@ def law(params: Params) -> Law:
 
 def generate(params: Params) -> Stream:
     """Make the stream; a label is the key's rank from 0, that at the beginning where the hot set drifts."""
-    tuples, keys, exponent, order = law(params)
+    made = law(params)
+    tuples, keys = made.tuples, made.keys
     try:
         check_times(params.start, params.interval, tuples)
     except ValueError as error:
         raise UsageError(f"stand-in: {error}") from None
-    label = _grouped(params.seed, tuples, keys, exponent) if order == "grouped" else _drawn(params)
+    label = _grouped(params.seed, made) if made.order == "grouped" else _drawn(params.seed, made, params.moves + 1)
 
     def chunk(first: int, rows: int) -> Chunk:
         place = np.arange(first, first + rows, dtype=np.int64)
@@ -127,16 +128,15 @@ def generate(params: Params) -> Stream:
     return Stream(tuples, keys, chunk, lambda number: b"k%d" % number)
 
 
-def _drawn(params: Params) -> Callable[[I64], I64]:
+def _drawn(seed: int, made: Law, stretches: int) -> Callable[[I64], I64]:
     """Draw each tuple's key, after s moves of the hot set from ranks s lower."""
-    tuples, keys, exponent, order = law(params)
+    tuples, keys, exponent, order = made
     rank = zipf_ranks(keys, exponent)
-    stretches = params.moves + 1
     # Stretch s begins at the first tuple that is not before s / stretches of the stream.
     begins = np.array([-(-s * tuples // stretches) for s in range(1, stretches)], dtype=np.int64)
 
     def label(place: I64) -> I64:
-        drawn = rank(params.seed, "stand-in", place)
+        drawn = rank(seed, "stand-in", place)
         if order == "drifting":
             drawn = (drawn - np.searchsorted(begins, place, side="right")) % keys
         return drawn
@@ -144,8 +144,9 @@ def _drawn(params: Params) -> Callable[[I64], I64]:
     return label
 
 
-def _grouped(seed: int, tuples: int, keys: int, exponent: float) -> Callable[[I64], I64]:
+def _grouped(seed: int, made: Law) -> Callable[[I64], I64]:
     """Give each key its expected number of tuples, all on end, keys in an order drawn at random."""
+    tuples, keys, exponent, _ = made
     # P(rank <= i) x tuples, rounded: what lies between two of these is the count of a rank.
     ends = np.rint(cumulated(keys, exponent) * tuples).astype(np.int64)
     counts = np.diff(ends, prepend=0)
