@@ -21,9 +21,9 @@ _UNFINISHED = ".unfinished-"
 
 
 class ClassArchive(NamedTuple):
-    """Options for the JVM, and the archive that it writes when it ends: its name until then (None: it does not)."""
+    """An option for the JVM, and the archive that it writes when it ends: its name until then (None: it does not)."""
 
-    options: str
+    option: str
     path: Path
     unfinished: Path | None
 

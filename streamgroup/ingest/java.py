@@ -1,14 +1,15 @@
-"""The Java of this machine, which Spark needs."""
+"""The Java and the Spark of this machine."""
 
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from streamgroup.base.errors import EnvironmentFault
 
-__all__ = ["find_java"]
+__all__ = ["find_java", "linked_home", "spark_home"]
 
 _OLDEST = 17
 _HOW = (
@@ -38,3 +39,20 @@ def find_java() -> tuple[str, int]:
     if version < _OLDEST:
         raise EnvironmentFault(f"{java} is Java {version}, and Spark needs {_OLDEST} or newer", _HOW)
     return java, version
+
+
+def spark_home() -> Path:
+    """Find the Spark that PySpark brings."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    find: Any = _find_spark_home
+    return Path(find())
+
+
+def linked_home(place: Path) -> Path:
+    """Make a Spark home of links: the workers of local-cluster leave their files in it, whatever they are told."""
+    place.mkdir()
+    for entry in spark_home().iterdir():
+        if entry.name != "work":
+            (place / entry.name).symlink_to(entry)
+    return place

@@ -21,7 +21,7 @@ from streamgroup.base.errors import EnvironmentFault, RunError, StreamgroupError
 from streamgroup.base.staging import owner_is_alive, owner_tag
 from streamgroup.ingest import faults
 from streamgroup.ingest.class_archive import ClassArchive, find_archive
-from streamgroup.ingest.java import find_java
+from streamgroup.ingest.java import find_java, linked_home, spark_home
 from streamgroup.ingest.progress import Progress
 
 __all__ = ["Session", "open_session", "terminable"]
@@ -180,6 +180,11 @@ def _reclaim(parent: Path) -> None:
             shutil.rmtree(entry, ignore_errors=True)
 
 
+def _quoted(option: str) -> str:
+    """Write an option of the JVM so that Spark takes it for one, whatever blanks and quotes a path has."""
+    return '"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
 def _settings(
     master: str, memory: str, scratch: Path, archive: ClassArchive | None, extra: tuple[str, ...]
 ) -> dict[str, str]:
@@ -187,6 +192,17 @@ def _settings(
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     log4j = scratch / "log4j2.properties"
     log4j.write_text(_LOG4J)
+    java = [
+        f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+        f"-Djava.io.tmpdir={scratch / 'tmp'}",
+        f"-XX:ErrorFile={scratch / 'tmp' / 'crash.log'}",
+        "-Duser.timezone=UTC",
+        "-XX:+UseParallelGC",
+        "-XX:+IgnoreUnrecognizedVMOptions",
+        # The JVM only hands bytes around, so it is not worth compiling its code well: that takes longer.
+        "-XX:TieredStopAtLevel=1",
+        *([archive.option] if archive else []),
+    ]
     settings = {
         "spark.app.name": "streamgroup",
         "spark.master": master,
@@ -194,11 +210,7 @@ def _settings(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(scratch / "local"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}"
-        f" -Djava.io.tmpdir={scratch / 'tmp'} -Duser.timezone=UTC -XX:+UseParallelGC"
-        f" -XX:ErrorFile={scratch / 'tmp' / 'crash.log'}"
-        # The JVM only hands bytes around, so it is not worth compiling its code well: that takes longer.
-        " -XX:+IgnoreUnrecognizedVMOptions -XX:TieredStopAtLevel=1" + (f" {archive.options}" if archive else ""),
+        "spark.driver.extraJavaOptions": " ".join(map(_quoted, java)),
         "spark.executorEnv.PYTHONPATH": path,
         "spark.python.worker.reuse": "true",
     }
@@ -210,22 +222,6 @@ def _settings(
             value = f"{settings[name]} {value}"
         settings[name] = value
     return settings
-
-
-def _spark_home() -> Path:
-    from pyspark.find_spark_home import _find_spark_home
-
-    find: Any = _find_spark_home
-    return Path(find())
-
-
-def _linked_home(place: Path) -> Path:
-    """Make a Spark home of links: the workers of local-cluster leave their files in it, whatever they are told."""
-    place.mkdir()
-    for entry in _spark_home().iterdir():
-        if entry.name != "work":
-            (place / entry.name).symlink_to(entry)
-    return place
 
 
 @contextlib.contextmanager
@@ -262,7 +258,7 @@ def open_session(master: str, *, memory: str = "2g", conf: tuple[str, ...] = ())
     try:
         # The jars of local-cluster lie elsewhere each time.
         plain = master.startswith("local") and not master.startswith("local-cluster")
-        archive = find_archive(java, _spark_home()) if plain else None
+        archive = find_archive(java, spark_home()) if plain else None
         settings = _settings(master, memory, scratch, archive, conf)
         environment = {
             "PYSPARK_PYTHON": sys.executable,
@@ -277,7 +273,7 @@ def open_session(master: str, *, memory: str = "2g", conf: tuple[str, ...] = ())
         if master.startswith("local"):
             environment["SPARK_LOCAL_IP"] = "127.0.0.1"
         if master.startswith("local-cluster"):
-            environment["SPARK_HOME"] = str(_linked_home(scratch / "home"))
+            environment["SPARK_HOME"] = str(linked_home(scratch / "home"))
         with _environment(environment):
             yield from _started(settings, master, scratch, archive)
     finally:
@@ -297,7 +293,7 @@ def _started(settings: dict[str, str], master: str, scratch: Path, archive: Clas
     def launch_one(leave_out: str) -> None:
         conf = SparkConf(loadDefaults=False)
         for name, value in settings.items():
-            conf.set(name, value.replace(leave_out, "") if leave_out else value)
+            conf.set(name, value.replace(_quoted(leave_out), "") if leave_out else value)
         with log.open("wb") as sink, warnings.catch_warnings(), _recorded(java_gateway, processes) as launch:
             warnings.simplefilter("ignore")
             gateway.append(launch(conf, {"stdout": sink, "stderr": sink}))
@@ -310,8 +306,8 @@ def _started(settings: dict[str, str], master: str, scratch: Path, archive: Clas
             if archive is None or gateway:
                 raise
             # A JVM that is not up at all may have been given a damaged archive.
+            launch_one(archive.option)
             archive.discard()
-            launch_one(archive.options)
 
     with _py4j_is_silent():
         # On a thread of its own: an interrupt in the middle must not lose the JVM that is being started.

@@ -160,9 +160,10 @@ def hear(heard: Any, heeds: Any, grouping: Any, until: Any) -> None:
             set_next(heard.time, heard.who, worker, _head(heard, worker))
             grouping.executed(worker, key, reached, start, finish)
     else:
-        following = np.int64(0)
+        following = np.int64(-1)
         while following <= until:
-            upto = min(heeds[0], until)
+            # At least the next one, lest a grouping that does not move `heeds` be asked for ever.
+            upto = max(following, min(heeds[0], until))
             following = np.int64(NEVER)
             for worker in range(heard.first.shape[0]):
                 finish = _head(heard, worker)

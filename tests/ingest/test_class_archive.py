@@ -1,4 +1,5 @@
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,10 @@ def machine(folder: Path) -> tuple[str, Path]:
 
 
 def test_sessions_write_an_archive_once_and_then_use_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path = tmp_path / 'a "place" with blanks'
+    tmp_path.mkdir()
     monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(KeyError), open_session("local[1]"):
         raise KeyError
     assert not list((tmp_path / "classes").glob("*.jsa"))
@@ -32,6 +36,7 @@ def test_sessions_write_an_archive_once_and_then_use_it(tmp_path: Path, monkeypa
     shared = [line for line in log.splitlines() if "shared objects file (top)" in line]
     assert any("org.apache.spark.SparkContext " in line for line in shared)
     assert [archive] == list((tmp_path / "classes").iterdir())
+    assert [entry.name for entry in tmp_path.iterdir()] == ["classes"]
 
 
 def test_one_that_was_cut_off_does_not_stop_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
