@@ -1,18 +1,19 @@
 """Readers of rows with a count and a period: tuples by count or by weight, spread over the period or not."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.counted import MAX_COUNT, Period, Rows, drawn, evenly
 from streamgroup.ingest.lines import Block, LineReader
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, find_column, refuse
 
-__all__ = ["Columns", "CountedReader"]
+__all__ = ["Columns", "CountedOptions", "CountedReader", "DomainOptions"]
 
 I64 = NDArray[np.int64]
 
@@ -32,8 +33,26 @@ class Columns(NamedTuple):
     counted: int
 
 
+class CountedOptions(BaseModel):
+    """Options of readers of rows with counts; each adds a `spread` with the steps of its own periods."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    counts: Literal["expand", "weight"] = Field(
+        default="expand", description="expand: a tuple for each view or visit; weight: one for each count, its weight"
+    )
+    seed: int = Field(default=0, ge=0, description="seed of --spread draw")
+
+
+class DomainOptions(CountedOptions):
+    """Options of readers of page views by domain."""
+
+    hour: str | None = Field(default=None, description="the hour in UTC, as 2024-08-03T06, if no file name tells it")
+    totals: bool = Field(default=False, description="keep the totals of projects, rows of domains that end with .mw")
+
+
 class CountedReader(LineReader):
-    """Rows that stand for `count` events each; options `counts` (expand or weight), `spread` and `seed`."""
+    """Rows that stand for `count` events each."""
 
     # The value of `spread` that stands for even steps.
     even: ClassVar[str] = "even"

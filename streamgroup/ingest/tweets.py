@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field
 
 from streamgroup.ingest.json_text import Fault, decode, get, scalar
 from streamgroup.ingest.words import words
@@ -13,6 +14,7 @@ from streamgroup.ingest.words import words
 __all__ = [
     "Control",
     "Tweet",
+    "TweetOptions",
     "body",
     "finished",
     "keys_of_texts",
@@ -50,6 +52,15 @@ _TIMES = (
     (r"^\s*[A-Z][a-z]{2}, (\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d{2}:\d{2}:\d{2}) ([+-]\d{4})\s*$", r"\3-\2-\1T\4\5"),
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+class TweetOptions(BaseModel):
+    """Options of readers that make keys of tweets."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    fold_case: bool = Field(default=False, description="keys in lower case: #Vote and #vote are one")
+    once: bool = Field(default=False, description="a key counts once a tweet, however often it stands there")
 
 
 class Control(str):

@@ -9,19 +9,18 @@ from streamgroup.ingest.delimited import DelimitedOptions, DelimitedReader
 from streamgroup.ingest.lines import Block
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_column, refuse
+from streamgroup.ingest.tweets import TweetOptions
 
 __all__ = ["Reader"]
 
 
-class Options(DelimitedOptions):
+class Options(DelimitedOptions, TweetOptions):
     """Options of the tweets-csv reader."""
 
     text: str | None = Field(default=None, description="column of the text: a name, or a number from 1")
     keys: Literal["words", "hashtags", "cashtags", "mentions"] = Field(
         default="words", description="what the keys are: words, hashtags, cashtags or mentions"
     )
-    fold_case: bool = Field(default=False, description="keys in lower case: #Vote and #vote are one")
-    once: bool = Field(default=False, description="a key counts once a tweet, however often it stands there")
 
 
 class Reader(DelimitedReader):

@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest import fields, tweets
@@ -12,22 +12,19 @@ from streamgroup.ingest.json_text import Fault, get, scalar
 from streamgroup.ingest.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, refuse
+from streamgroup.ingest.tweets import TweetOptions
 
 __all__ = ["Reader", "TweetLines"]
 
-UNFIT = "a field of the tweet is of a type that cannot serve"
+_UNFIT = "a field of the tweet is of a type that cannot serve"
 
 
-class Options(BaseModel):
+class Options(TweetOptions):
     """Options of the twitter reader."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     keys: Literal["words", "hashtags", "cashtags", "mentions", "user"] = Field(
         default="words", description="what the keys are: words, hashtags, cashtags, mentions or user"
     )
-    fold_case: bool = Field(default=False, description="keys in lower case: #Vote and #vote are one")
-    once: bool = Field(default=False, description="a key counts once a tweet, however often it stands there")
 
 
 class TweetLines(LineReader):
@@ -86,7 +83,7 @@ class TweetLines(LineReader):
                 try:
                     time, what = scalar(get(found, self._time)), self.take(found)
                 except TypeError:
-                    fault = UNFIT
+                    fault = _UNFIT
             if fault:
                 rejects.append(Reject(row + 1, fault, text))
                 continue

@@ -2,11 +2,11 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.counted import Rows, period_of
-from streamgroup.ingest.counted_reader import Columns, CountedReader
+from streamgroup.ingest.counted_reader import Columns, CountedOptions, CountedReader
 from streamgroup.ingest.lines import Block
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed
 
@@ -23,20 +23,14 @@ _LAYOUTS = {
 _HEADER = {b"prev_id", b"curr_id", b"n", b"prev", b"curr", b"type", b"prev_title", b"curr_title"}
 
 
-class ClickstreamOptions(BaseModel):
+class Options(CountedOptions):
     """Options of clickstreams."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     month: str | None = Field(default=None, description="the month in UTC, as 2018-01, if no file name tells it")
-    counts: Literal["expand", "weight"] = Field(
-        default="expand", description="expand: a tuple for each visit; weight: one tuple, with the count as its weight"
-    )
     spread: Literal["draw", "even", "none"] = Field(
         default="draw",
         description="when the visits of a row come: at random in the month, in even steps, or all at its start",
     )
-    seed: int = Field(default=0, ge=0, description="seed of --spread draw")
 
 
 class Reader(CountedReader):
@@ -47,7 +41,7 @@ class Reader(CountedReader):
 
     about = "Wikipedia clickstream of a month: `prev curr type n`, or the columns of 2015"
     defaults: ClassVar = Defaults(time=("month",), key=("curr",))
-    Options: ClassVar[type[BaseModel]] = ClickstreamOptions
+    Options: ClassVar[type[BaseModel]] = Options
     aliases: ClassVar = {"prev_title": "prev", "curr_title": "curr"}
 
     @property

@@ -1,13 +1,13 @@
 """Hourly page views of Wikimedia's wikis: `domain title count bytes`, as in pageviews and pagecounts files."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from streamgroup.ingest.counted import Rows, decode_once, period_of
-from streamgroup.ingest.counted_reader import Columns, CountedReader
+from streamgroup.ingest.counted_reader import Columns, CountedReader, DomainOptions
 from streamgroup.ingest.lines import Block
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed
 
@@ -17,23 +17,13 @@ _DOMAIN, _TITLE, _COUNT = range(3)
 _COLUMNS = Columns(("domain", "title", "count", "bytes"), ("page",), "hour", ("page", "domain", "title"), _COUNT)
 
 
-class HourlyOptions(BaseModel):
+class Options(DomainOptions):
     """Options of hourly page views."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    hour: str | None = Field(
-        default=None, description="the hour of the views in UTC, as 2024-08-03T06, if no file name tells it"
-    )
-    counts: Literal["expand", "weight"] = Field(
-        default="expand", description="expand: a tuple for each view; weight: one tuple, with the count as its weight"
-    )
     spread: Literal["hour", "draw", "none"] = Field(
         default="hour",
         description="when the views of a row come: in even steps over the hour, at random, or all at its start",
     )
-    seed: int = Field(default=0, ge=0, description="seed of --spread draw")
-    totals: bool = Field(default=False, description="keep the totals of projects, rows of domains that end with .mw")
     untitled: bool = Field(default=False, description="keep rows without a title, those with -")
     decode: bool = Field(default=False, description="decode percent-encoded titles, once")
 
@@ -43,7 +33,7 @@ class Reader(CountedReader):
 
     about = "hourly page views of Wikimedia: `domain title count bytes`; the hour is in the file's name"
     defaults: ClassVar = Defaults(time=("hour",), key=("page",))
-    Options: ClassVar[type[BaseModel]] = HourlyOptions
+    Options: ClassVar[type[BaseModel]] = Options
     even = "hour"
 
     @property
@@ -59,8 +49,7 @@ class Reader(CountedReader):
 
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
         """Cut lines at single blanks; rows that are not four fields, or of no domain, are rejected."""
-        own = self.own
-        assert isinstance(own, HourlyOptions)
+        own: Any = self.own
         found, count = self.hourly(block, layout, rows, totals=own.totals)
         if not own.untitled:
             untitled = found.are(_TITLE, b"-")

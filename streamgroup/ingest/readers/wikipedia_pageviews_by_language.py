@@ -5,12 +5,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest import fields
 from streamgroup.ingest.counted import HOUR, MAX_COUNT, Rows, drawn, evenly, period_of
-from streamgroup.ingest.counted_reader import Columns, CountedReader
+from streamgroup.ingest.counted_reader import Columns, CountedReader, DomainOptions
 from streamgroup.ingest.letters import Slots, read_letters
 from streamgroup.ingest.lines import HEAD_ROWS, Block
 from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed
@@ -32,27 +32,19 @@ _DEVICES = (b"desktop", b"mobile-web", b"mobile-app")
 _SLOTS = {"day": 24, "month": 31}
 
 
-class ByLanguageOptions(BaseModel):
+class Options(DomainOptions):
     """Options of page views by project or language."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    hour: str | None = Field(default=None, description="the hour in UTC, as 2021-01-01T00, if no file name tells it")
     day: str | None = Field(
         default=None, description="the day of counts by hour, as 2021-01-31, if no file name tells it"
     )
     month: str | None = Field(
         default=None, description="the month of counts by day, as 2021-01, if no file name tells it"
     )
-    counts: Literal["expand", "weight"] = Field(
-        default="expand", description="expand: a tuple for each view; weight: one an hour (or day), its count as weight"
-    )
     spread: Literal["even", "draw", "none"] = Field(
         default="even",
         description="when the views of an hour (or day) come: in even steps, at random, or all at its start",
     )
-    seed: int = Field(default=0, ge=0, description="seed of --spread draw")
-    totals: bool = Field(default=False, description="keep the totals of projects, rows of domains that end with .mw")
     without_page_id: bool = Field(
         default=False, description="also take rows that lack only the page id, if domain, device and hours are right"
     )
@@ -66,7 +58,7 @@ class Reader(CountedReader):
 
     about = "page views by project or language: projectviews, and pageview complete by hour (`A1B2..X1`) or day"
     defaults: ClassVar = Defaults(time=("hour",), key=("domain",))
-    Options: ClassVar[type[BaseModel]] = ByLanguageOptions
+    Options: ClassVar[type[BaseModel]] = Options
 
     @property
     def splittable(self) -> bool:
@@ -94,8 +86,7 @@ class Reader(CountedReader):
         return layout._replace(inferred=tuple(told))
 
     @property
-    def _own(self) -> ByLanguageOptions:
-        assert isinstance(self.own, ByLanguageOptions)
+    def _own(self) -> Any:
         return self.own
 
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
