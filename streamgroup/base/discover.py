@@ -8,7 +8,10 @@ from types import ModuleType
 
 from streamgroup.base.errors import UsageError
 
-__all__ = ["load", "names", "suggest"]
+__all__ = ["GENERATORS", "READERS", "load", "names", "suggest"]
+
+READERS = "streamgroup.ingest.readers"
+GENERATORS = "streamgroup.ingest.generators"
 
 # Modules of a family folder that are not members of it.
 _PRIVATE = {"protocol"}

@@ -13,10 +13,8 @@ from streamgroup.base import discover
 from streamgroup.cli import sources
 from streamgroup.cli.command import FoundGroup, LateCommand, as_command
 
-__all__ = ["GENERATORS", "GROUPINGS", "READERS", "Own", "complete_grouping", "family_group", "flags_of"]
+__all__ = ["GROUPINGS", "Own", "complete_grouping", "family_group", "flags_of"]
 
-READERS = "streamgroup.ingest.readers"
-GENERATORS = "streamgroup.ingest.generators"
 GROUPINGS = "streamgroup.groupings"
 
 _WORD = 1 << 62

@@ -40,8 +40,11 @@ def model_of(module: str, name: str) -> Any:
     try:
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and node.name == name:
-                for base in (base.id for base in node.bases if isinstance(base, ast.Name) and base.id not in space):
-                    space[base] = model_of(*_origin(tree, module, base))
+                for used in _used(node) - space.keys():
+                    home = _origin(tree, module, used)
+                    # Its own constants stand above it; the other names are those of Python.
+                    if home[0] != module or used in {getattr(base, "id", "") for base in node.bases}:
+                        space[used] = model_of(*home)
             if _is_light(node) or (isinstance(node, ast.ClassDef) and node.name == name):
                 exec(compile(ast.Module([node], []), module, "exec"), space)
             elif isinstance(node, ast.Assign):
@@ -49,6 +52,12 @@ def model_of(module: str, name: str) -> Any:
         return space[name]
     except (ImportError, KeyError, NameError):
         return getattr(importlib.import_module(module), name)
+
+
+def _used(shape: ast.ClassDef) -> set[str]:
+    """Name what a class statement needs besides the bodies of its functions: bases, and what its fields are made of."""
+    parts = [*shape.bases, *(line for line in shape.body if isinstance(line, ast.AnnAssign))]
+    return {name.id for part in parts for name in ast.walk(part) if isinstance(name, ast.Name)}
 
 
 def _try_constant(node: ast.Assign, space: dict[str, Any]) -> None:

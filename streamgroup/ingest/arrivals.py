@@ -3,13 +3,16 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, model_validator
 
-__all__ = ["Arrivals", "Rated", "Start", "ZipfArrivals", "arrival_times", "check_times"]
+__all__ = ["RATE", "Arrivals", "Rated", "Start", "ZipfArrivals", "arrival_times", "check_times", "interval_of", "plain"]
+
+# What a rate is, wherever there is one.
+RATE = Field(gt=0, le=10**9, decimal_places=6, description="tuples a second, at most 6 decimals")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = 2**63 - 1
@@ -41,22 +44,16 @@ class Start(BaseModel):
 class Rated(Start):
     """The same with a constant rate."""
 
-    rate: Decimal = Field(
-        default=Decimal(10_000),
-        gt=0,
-        le=10**9,
-        decimal_places=6,
-        description="tuples a second, at most 6 decimals",
-    )
+    rate: Annotated[Decimal, RATE] = Decimal(10_000)
 
     @field_serializer("rate")
     def _number(self, rate: Decimal) -> int | float:
-        return int(rate) if rate == int(rate) else float(rate)
+        return plain(rate)
 
     @property
     def interval(self) -> Fraction:
         """Time between two tuples in us."""
-        return 1_000_000 / Fraction(self.rate)
+        return interval_of(self.rate)
 
 
 class Arrivals(Rated):
@@ -75,6 +72,16 @@ class ZipfArrivals(Arrivals):
 
     keys: int = Field(default=10_000, ge=1, le=10**8, description="number of keys that may come (K)")
     exponent: float = Field(default=1.2, ge=0, le=3, description="skew: 0 is uniform (z)")
+
+
+def plain(number: Decimal) -> int | float:
+    """Give a number as manifests hold it: whole if it is."""
+    return int(number) if number == int(number) else float(number)
+
+
+def interval_of(rate: Decimal) -> Fraction:
+    """Give the time in us between two tuples that come at a rate, exactly."""
+    return 1_000_000 / Fraction(rate)
 
 
 def check_times(start: int, interval: Fraction, tuples: int) -> None:

@@ -10,15 +10,14 @@ from typing import Protocol, TypeVar, cast
 
 from pydantic import BaseModel
 
-from streamgroup.base.discover import load
+from streamgroup.base.discover import GENERATORS, load
 from streamgroup.ingest.generators.protocol import Chunk, Generator, Stream
 from streamgroup.ingest.progress import Progress
 from streamgroup.ingest.session import Session
 from streamgroup.ingest.tasks import run_all
 
-__all__ = ["GENERATORS", "Engine", "OnSpark", "OnThreads"]
+__all__ = ["Engine", "OnSpark", "OnThreads"]
 
-GENERATORS = "streamgroup.ingest.generators"
 # Each thread holds a block of tuples and what compresses it, about 150 MB.
 _MOST_THREADS = 8
 

@@ -8,15 +8,14 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgroup.base.discover import load
+from streamgroup.base.discover import READERS, load
 from streamgroup.ingest.contract import Contract
 from streamgroup.ingest.options import ENGLISH, IngestOptions
 from streamgroup.ingest.readers.protocol import Reader, Reject, Split
 from streamgroup.ingest.segments import Scratch, Segment, SegmentWriter, temporary_name
 
-__all__ = ["READERS", "SplitStats", "digest_file", "located", "make_reader", "read_split"]
+__all__ = ["SplitStats", "digest_file", "located", "make_reader", "read_split"]
 
-READERS = "streamgroup.ingest.readers"
 # What is kept of the text of a rejected row.
 TEXT_BYTES = 1024
 # Rejects held before they are written, as a row group of the split's file.

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 import streamgroup
-from streamgroup.base.discover import load, suggest
+from streamgroup.base.discover import GENERATORS, load, suggest
 from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.staging import staged_directory
-from streamgroup.ingest.engines import GENERATORS, Engine, OnSpark, OnThreads
+from streamgroup.ingest.engines import Engine, OnSpark, OnThreads
 from streamgroup.ingest.generators.protocol import Chunk, Generator, Stream
 from streamgroup.ingest.java import find_java
 from streamgroup.ingest.progress import Progress, Silent

@@ -78,13 +78,13 @@ def test_grouping_has_a_page(grouping: str) -> None:
     assert f"groupings/{grouping}.md" in (DOCS / "README.md").read_text()
 
 
-@pytest.mark.parametrize("reader", discover.names("streamgroup.ingest.readers"))
+@pytest.mark.parametrize("reader", discover.names(discover.READERS))
 def test_reader_is_explained(reader: str) -> None:
     page = (DOCS / "readers.md").read_text()
     assert re.search(rf"^### `{reader.replace('_', '-')}`$", page, re.MULTILINE), reader
 
 
-@pytest.mark.parametrize("generator", discover.names("streamgroup.ingest.generators"))
+@pytest.mark.parametrize("generator", discover.names(discover.GENERATORS))
 def test_generator_is_explained(generator: str) -> None:
     page = (DOCS / "generators.md").read_text()
     assert re.search(rf"^### `{generator.replace('_', '-')}`$", page, re.MULTILINE), generator

@@ -65,7 +65,7 @@ def example(name: str) -> tuple[Any, Any]:
 
 def make(name: str, **given: Any) -> tuple[Any, Stream]:
     params: Any = parameters(name, given)
-    return params, discover.load("streamgroup.ingest.generators", name, "generator").generate(params)
+    return params, discover.load(discover.GENERATORS, name, "generator").generate(params)
 
 
 def whole(stream: Stream) -> Chunk:

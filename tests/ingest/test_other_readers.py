@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgroup.base.discover import load, names
+from streamgroup.base.discover import READERS, load, names
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.preview import preview
-from streamgroup.ingest.read import READERS, make_reader
+from streamgroup.ingest.read import make_reader
 from streamgroup.ingest.readers.protocol import Reader
 
 Parse = Callable[..., Any]

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from streamgroup.base import discover
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.ingest import synthesis
-from streamgroup.ingest.engines import GENERATORS, OnThreads
+from streamgroup.ingest.engines import OnThreads
 from streamgroup.ingest.generators.protocol import Chunk, Stream
 from streamgroup.ingest.progress import Silent
 from streamgroup.ingest.session import Session
@@ -94,7 +94,7 @@ def test_spark_makes_the_same_bytes(spark: Session, local: Path, tmp_path: Path)
 @pytest.mark.spark
 def test_every_generator_can_be_made_by_tasks(spark: Session, tmp_path: Path) -> None:
     """Its parameters and its stream cross to other processes."""
-    for name in discover.names(GENERATORS):
+    for name in discover.names(discover.GENERATORS):
         given = {"dataset": "ct", "scale": "0.1"} if name == "stand_in" else {"tuples": 1000}
         made = synthesise(name, given, tmp_path / "local" / name, engine="local")
         assert synthesise(name, given, tmp_path / "spark" / name, session=spark) == made

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from streamgroup.base.discover import READERS
 from streamgroup.cli import sources
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
-from streamgroup.cli.families import READERS, Own, family_group, flags_of
+from streamgroup.cli.families import Own, family_group, flags_of
 
 __all__ = ["Options", "group", "run"]
 

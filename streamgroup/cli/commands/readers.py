@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from streamgroup.base import discover
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
-from streamgroup.cli.families import READERS
 
 __all__ = ["Options", "run"]
 
@@ -19,8 +18,8 @@ def run(console: Console, options: Options) -> None:
     """List the readers, and what each takes as time, key and cost unless told otherwise."""
     del options
     rows = []
-    for name in discover.names(READERS):
-        reader = discover.load(READERS, name, "reader").Reader
+    for name in discover.names(discover.READERS):
+        reader = discover.load(discover.READERS, name, "reader").Reader
         taken = reader.defaults._asdict()
         columns = {what: " or ".join(taken[what]) or None for what in ("time", "key", "cost")}
         rows.append({"reader": name.replace("_", "-"), **columns, "about": reader.about})

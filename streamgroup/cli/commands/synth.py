@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from streamgroup.base.discover import GENERATORS
 from streamgroup.cli import sources
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
-from streamgroup.cli.families import GENERATORS, Own, family_group, flags_of
+from streamgroup.cli.families import Own, family_group, flags_of
 
 __all__ = ["Options", "group", "run"]
 

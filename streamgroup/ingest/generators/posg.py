@@ -9,14 +9,14 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate
 from math import comb
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_serializer, field_validator, model_validator
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest.arrivals import Start, arrival_times, check_times
+from streamgroup.ingest.arrivals import RATE, Start, arrival_times, check_times, interval_of, plain
 from streamgroup.ingest.generators.protocol import Chunk, Stream
 from streamgroup.ingest.shuffles import shuffled
 from streamgroup.ingest.zipf_ranks import zipf_ranks, zipf_weights
@@ -60,12 +60,8 @@ class Params(Start):
     shares: tuple[Decimal, ...] | None = Field(
         default=None, description="shares of the items instead, one for each value, with commas, in any unit"
     )
-    rate: Decimal | None = Field(
-        default=None,
-        gt=0,
-        le=10**9,
-        decimal_places=6,
-        description="tuples a second; from instances and provisioning unless given",
+    rate: Annotated[Decimal | None, RATE] = Field(
+        default=None, description="tuples a second; from instances and provisioning unless given"
     )
     instances: int = Field(default=5, ge=1, le=10**6, description="instances that the rate is for (k)")
     provisioning: Decimal = Field(
@@ -107,12 +103,12 @@ class Params(Start):
         if self.w_min > self.w_max:
             raise ValueError(f"w_min {self.w_min} is above w_max {self.w_max}")
         if self.rate is not None:
-            check_times(self.start, 1_000_000 / Fraction(self.rate), self.tuples)
+            check_times(self.start, interval_of(self.rate), self.tuples)
         return self
 
     @field_serializer("w_min", "w_max", "probability", "rate", "provisioning", when_used="unless-none")
     def _number(self, value: Decimal) -> int | float:
-        return int(value) if value == int(value) else float(value)
+        return plain(value)
 
     @field_serializer("values", "shares", when_used="unless-none")
     def _numbers(self, value: tuple[Decimal, ...]) -> list[float]:
@@ -179,7 +175,7 @@ def _interval(params: Params, cost: NDArray[np.float32]) -> Fraction:
     The mean execution time is the expected one, the items weighted by their frequencies.
     """
     if params.rate is not None:
-        return 1_000_000 / Fraction(params.rate)
+        return interval_of(params.rate)
     weight = total = 0.0
     for first in range(0, params.keys, _BLOCK):
         stop = min(first + _BLOCK, params.keys)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_serializer, field_validator
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest.arrivals import Rated, arrival_times, check_times
+from streamgroup.ingest.arrivals import Rated, arrival_times, check_times, plain
 from streamgroup.ingest.generators.protocol import Chunk, Stream
 from streamgroup.ingest.shuffles import shuffled
 from streamgroup.ingest.zipf_ranks import cumulated, fitted_exponent, zipf_ranks
@@ -76,7 +76,7 @@ class Params(Rated):
 
     @field_serializer("scale", "p1", when_used="unless-none")
     def _part(self, value: Decimal) -> int | float:
-        return int(value) if value == int(value) else float(value)
+        return plain(value)
 
 
 class Law(NamedTuple):

@@ -13,7 +13,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest import fields
 from streamgroup.ingest.lines import Block, LineReader
 from streamgroup.ingest.numbers import to_float
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_column
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
 
 __all__ = ["Reader"]
 
@@ -97,14 +97,10 @@ class Reader(LineReader):
             names = (names[0].lstrip("# "), *names[1:])
             inferred = "a CloudPhysics trace" if "lbn" in names else "a trace with a header, as of libCacheSim"
         # The last name of a Twitter trace stands for a sum, which is no text.
-        opts, texts = self.options, names[:-1] if twitter else names
+        texts = names[:-1] if twitter else names
         layout = Layout(
             names=names,
-            time=find_column(opts.time, self.defaults.time, texts, "time", path),
-            key=find_column(opts.key, self.defaults.key, texts, "key", path),
-            cost=find_column(opts.cost, (), names, "cost", path),
-            value=find_column(opts.value, (), names, "value", path),
-            weight=find_column(opts.weight, (), names, "weight", path),
+            **find_columns(self.options, self.defaults, names, path, time=texts, key=texts),
             width=0 if twitter else len(names),
             header=0 if twitter else int(lines.number[row]),
             delimiter=delimiter,

@@ -184,10 +184,15 @@ def find_column(wanted: str | None, defaults: tuple[str, ...], names: tuple[str,
     raise UsageError(f"{path}: there is no column {wanted!r} (--{what}). Found: {found}", hint)
 
 
-def find_columns(options: IngestOptions, defaults: Defaults, names: tuple[str, ...], path: str) -> dict[str, Any]:
-    """Find all columns that a layout tells, by their names there: time, key, cost, value, weight."""
+def find_columns(
+    options: IngestOptions, defaults: Defaults, names: tuple[str, ...], path: str, **among: tuple[str, ...]
+) -> dict[str, Any]:
+    """Find all columns that a layout tells, by their names there: time, key, cost, value, weight.
+
+    `among` names the columns that can serve as one of these, where they are others than `names`.
+    """
     return {
-        what: find_column(getattr(options, what), wanted, names, what, path)
+        what: find_column(getattr(options, what), wanted, among.get(what, names), what, path)
         for what, wanted in defaults._asdict().items()
     }
 

@@ -14,7 +14,7 @@ from streamgroup.ingest import fields
 from streamgroup.ingest.delimited import DelimitedOptions, DelimitedReader
 from streamgroup.ingest.lines import Block
 from streamgroup.ingest.numbers import OK, to_fixed, to_float
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_column
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_columns
 
 __all__ = ["Reader"]
 
@@ -85,12 +85,13 @@ class Reader(DelimitedReader):
             symbol, keys = given or _symbol_of(path), (*names, "symbol")
             at = len(names)
             inferred = ["the symbol is that of the path"] if not given and opts.key in (None, "symbol") else []
-        value = self._find(opts.value, self.defaults.value, names, "value", path)
-        weight = self._find(opts.weight, self.defaults.weight, names, "weight", path)
+        columns = find_columns(opts, self._defaults(names), names, path, key=keys)
+        if opts.key is None:
+            columns["key"] = at
         inferred += [
-            f"{what} is {names[column]}"
-            for what, column, told in (("value", value, opts.value), ("weight", weight, opts.weight))
-            if column >= 0 and told is None
+            f"{what} is {names[columns[what]]}"
+            for what, told in (("value", opts.value), ("weight", opts.weight))
+            if columns[what] >= 0 and told is None
         ]
         if day is not None:
             if opts.time_format != "auto":
@@ -100,11 +101,7 @@ class Reader(DelimitedReader):
             inferred.append(f"the layout of Lean, its day in the path, clocks of {opts.timezone or _LEAN_ZONE}")
         return Layout(
             names=keys,
-            time=self._find(opts.time, self.defaults.time, names, "time", path),
-            key=at if opts.key is None else find_column(opts.key, (), keys, "key", path),
-            cost=find_column(opts.cost, (), names, "cost", path),
-            value=value,
-            weight=weight,
+            **columns,
             width=width,
             header=number if header else 0,
             delimiter=delimiter,
@@ -114,10 +111,11 @@ class Reader(DelimitedReader):
             extra=(symbol, "" if day is None else day.isoformat()),
         )
 
-    @staticmethod
-    def _find(wanted: str | None, defaults: tuple[str, ...], names: tuple[str, ...], what: str, path: str) -> int:
-        at = _default(defaults, names) if wanted is None else -1
-        return at if at >= 0 else find_column(wanted, defaults, names, what, path)
+    def _defaults(self, names: tuple[str, ...]) -> Defaults:
+        """Give the default columns as the file writes them, in any case; there is none for the key."""
+        found = {what: (_default(wanted, names), wanted) for what, wanted in self.defaults._asdict().items()}
+        written = {what: wanted if at < 0 else (names[at],) for what, (at, wanted) in found.items()}
+        return Defaults(**written | {"key": ()})
 
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
         """Take a block apart; symbols of the path and the times and prices of Lean are made here."""
