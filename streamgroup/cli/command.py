@@ -11,7 +11,7 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -94,21 +94,24 @@ def variable(flag: str) -> str:
     return ENVIRONMENT + flag.removeprefix("--").split("/")[0].replace("-", "_").upper()
 
 
-def _with_variable(name: str, annotation: Any) -> Any:
-    """Give an option the environment variable that its long flag names."""
+def _with_variable(name: str, annotation: Any, *, hidden: bool) -> Any:
+    """Give an option the environment variable that its long flag names; one that is hidden has none."""
     kind, *infos = get_args(annotation) if hasattr(annotation, "__metadata__") else (annotation,)
     if not infos or not isinstance(infos[0], OptionInfo):
         return annotation
     info = copy.copy(infos[0])
     # Within Annotated the first flag stands where the default would.
     flags = [flag for flag in (info.default, *(info.param_decls or ())) if isinstance(flag, str)]
-    info.envvar = variable(next((flag for flag in flags if flag.startswith("--")), name))
+    if hidden:
+        info.hidden = True
+    else:
+        info.envvar = variable(next((flag for flag in flags if flag.startswith("--")), name))
     info.show_envvar = False
     return Annotated[kind, info]
 
 
-def _parameters(kind: type[Any]) -> list[Parameter]:
-    return [_parameter(field.name, field.type, _default(field)) for field in _fields(kind)]
+def _parameters(kind: type[Any], hidden: Collection[str] = ()) -> list[Parameter]:
+    return [_parameter(field.name, field.type, _default(field), hidden=field.name in hidden) for field in _fields(kind)]
 
 
 def _fields(kind: Any) -> Sequence[dataclasses.Field[Any]]:
@@ -121,8 +124,9 @@ def _default(field: dataclasses.Field[Any]) -> Any:
     return Parameter.empty if field.default is dataclasses.MISSING else field.default
 
 
-def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=_with_variable(name, annotation))
+def _parameter(name: str, annotation: Any, default: Any, *, hidden: bool = False) -> Parameter:
+    annotation = _with_variable(name, annotation, hidden=hidden)
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 class LateCommand(TyperCommand):
@@ -178,15 +182,19 @@ class FoundGroup(TyperGroup):
 
 
 def as_command(
-    run: Callable[..., None], options: type[Any], own: Mapping[str, tuple[Any, Any]] | None = None
+    run: Callable[..., None],
+    options: type[Any],
+    own: Mapping[str, tuple[Any, Any]] | None = None,
+    hidden: Collection[str] = (),
 ) -> Callable[..., None]:
     """Make the function that Typer takes for a command.
 
     `options` are its flags, as a dataclass. `own` are flags known only by name, each an annotation and a default;
-    what was given of them goes to `run(console, options, own)` as a dict.
+    what was given of them goes to `run(console, options, own)` as a dict. Those `hidden` are taken as flags, to say why
+    they cannot be; help, environment and files with options do not know them.
     """
     inherited = {field.name for field in _fields(Formatted)}
-    flags = _parameters(options)
+    flags = _parameters(options, hidden)
     more = [_parameter(name, annotation, default) for name, (annotation, default) in (own or {}).items()]
     common = _parameters(Common)
     listed = [*(flag for flag in flags if flag.name not in inherited), *more]

@@ -29,7 +29,8 @@ def options_of(command: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for parameter in command.get_params(typer.Context(command)):
         names = [long_name(flag) for flag in parameter.opts if flag.startswith("--")]
-        if parameter.param_type_name == "option" and names and names[0] not in _NOT_IN_FILES:
+        shown = parameter.param_type_name == "option" and not parameter.hidden
+        if shown and names and names[0] not in _NOT_IN_FILES:
             found[names[0]] = parameter
     for member in _members(command).values():
         found = {**options_of(member), **found}

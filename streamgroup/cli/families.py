@@ -1,7 +1,7 @@
 """Readers, generators and groupings as the command line sees them: by file name, imported only when one is used."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from decimal import Decimal
 from functools import partial
 from types import NoneType, UnionType
@@ -80,12 +80,23 @@ class _Family(FoundGroup):
 
 
 def family_group(
-    name: str, package: str, kind: str, run: Callable[..., None], options: type[Any], own: Callable[[str], Own]
+    name: str,
+    package: str,
+    kind: str,
+    run: Callable[..., None],
+    options: type[Any],
+    own: Callable[[str], Own],
+    unused: Callable[[str], Collection[str]] = lambda _: (),
 ) -> typer.Typer:
-    """Make a command that takes a member of a family first: `run(member, console, options, own values)`."""
+    """Make a command that takes a member of a family first: `run(member, console, options, own values)`.
+
+    `own` and `unused` tell, for a member's module, the flags that it has besides, and which of `options` are not shown
+    as they mean nothing to it.
+    """
 
     def make(member: str) -> Callable[..., None]:
-        return as_command(partial(run, member), options, own(f"{package}.{member.replace('-', '_')}"))
+        module = f"{package}.{member.replace('-', '_')}"
+        return as_command(partial(run, member), options, own(module), unused(module))
 
     def begin(context: typer.Context) -> None:
         if context.invoked_subcommand is None:

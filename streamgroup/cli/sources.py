@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["model_of", "reader_model", "summary"]
+__all__ = ["model_of", "reader_model", "reader_unused", "summary"]
 
 _LIGHT = {"pydantic"}
 
@@ -78,26 +78,30 @@ def _is_light(node: ast.stmt) -> bool:
     return roots <= _LIGHT | sys.stdlib_module_names
 
 
-def reader_model(module: str, reader: str = "Reader") -> Any:
+def reader_model(module: str) -> Any:
     """Give the options model of a reader's class: its own `Options`, or that of the nearest base that has one."""
+    home, value = _declared(module, "Reader", "Options")
+    if isinstance(value, ast.Name):
+        return model_of(*_origin(_source(home), home, value.id))
+    return importlib.import_module(module).Reader.Options
+
+
+def reader_unused(module: str) -> tuple[str, ...]:
+    """Name the options of all readers that mean nothing to one: `unused` of its class, or of the nearest base."""
+    return tuple(ast.literal_eval(_declared(module, "Reader", "unused")[1]))
+
+
+def _declared(module: str, shape: str, name: str) -> tuple[str, Any]:
+    """Find where a class, or the first of its bases, gives a name its value: the module, and the node of the value."""
     tree = _source(module)
-    shape = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == reader)
-    for node in shape.body:
-        target: ast.expr | None = None
-        value: ast.expr | None = None
-        if isinstance(node, ast.AnnAssign):
-            target, value = node.target, node.value
-        elif isinstance(node, ast.Assign):
-            target, value = node.targets[0], node.value
-        elif isinstance(node, ast.ClassDef) and node.name == "Options":
-            break
-        if isinstance(target, ast.Name) and target.id == "Options" and isinstance(value, ast.Name):
-            return model_of(*_origin(tree, module, value.id))
-    else:
-        for base in shape.bases:
-            if isinstance(base, ast.Name):
-                return reader_model(*_origin(tree, module, base.id))
-    return getattr(importlib.import_module(module), reader).Options
+    found = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == shape)
+    for node in found.body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return module, node
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            return module, getattr(node, "value", None)
+    return _declared(*_origin(tree, module, next(base.id for base in found.bases if isinstance(base, ast.Name))), name)
 
 
 def _origin(tree: ast.Module, module: str, name: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.counted import MAX_COUNT, Period, Rows, drawn, evenly
 from streamgroup.ingest.lines import Block, LineReader
-from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, find_column, refuse
+from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, find_column
 
 __all__ = ["Columns", "CountedOptions", "CountedReader", "DomainOptions"]
 
@@ -54,6 +54,8 @@ class DomainOptions(CountedOptions):
 class CountedReader(LineReader):
     """Rows that stand for `count` events each."""
 
+    unused: ClassVar[tuple[str, ...]] = ("time_format", "delimiter", "header", "multiline")
+    instead = "times come from the period, fields from the format"
     # The value of `spread` that stands for even steps.
     even: ClassVar[str] = "even"
     # Other names of columns.
@@ -62,10 +64,6 @@ class CountedReader(LineReader):
     def lay_out(self, path: str, columns: Columns, period: Period, extra: tuple[str, ...] = ()) -> Layout:
         """Find the columns asked for; UsageError when one of them cannot serve."""
         opts, names = self.options, (*columns.fields, *columns.made, columns.time)
-        hint = "times come from the period, fields from the format"
-        refuse(opts, "delimiter", "header", "multiline", hint=hint)
-        if opts.time_format != "auto":
-            raise UsageError(f"reader {opts.reader} has no --time-format", hint)
 
         def find(what: str, wanted: str | None, defaults: tuple[str, ...], allowed: tuple[str, ...]) -> int:
             wanted = self.aliases.get(wanted, wanted) if wanted is not None else None

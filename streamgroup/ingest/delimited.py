@@ -36,12 +36,19 @@ class DelimitedReader(LineReader):
     """
 
     Options: ClassVar[type[BaseModel]] = DelimitedOptions
+    # A reader with `quoting` has a use for it.
+    unused: ClassVar[tuple[str, ...]] = ("multiline",)
     delimiter: ClassVar[bytes | None] = b","
     quoting: ClassVar[bool] = False
     header: ClassVar[bool] = False
     names: ClassVar[tuple[str, ...]] = ()
     # The key is all that is left of the line from its field on.
     key_to_end: ClassVar[bool] = False
+
+    @property
+    def splittable(self) -> bool:
+        """Tell whether no field goes over several lines."""
+        return not self.options.multiline
 
     def _comment(self) -> bytes | None:
         comment = getattr(self.own, "comment", None)

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -140,10 +140,12 @@ def _transcode(data: bytes, encoding: str) -> bytes:
 class LineReader(Reader):
     """A reader of lines: the subclass lays out the head of a file and parses blocks of whole lines."""
 
+    unused: ClassVar[tuple[str, ...]] = ("delimiter", "header", "multiline")
+
     @property
     def splittable(self) -> bool:
         """Tell whether a line can be read without those before it."""
-        return not self.options.multiline
+        return True
 
     @abstractmethod
     def look(self, head: Block, path: str) -> Layout:

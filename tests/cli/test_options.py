@@ -2,6 +2,9 @@ import json
 
 import pytest
 
+from streamgroup.base import discover
+from streamgroup.cli import sources
+
 
 def _row(found) -> dict[str, object]:
     assert found.exit_code == 0, found.stderr
@@ -52,6 +55,26 @@ def test_the_nearest_table_wins(invoke, tmp_path) -> None:
     assert [row["timestamp"] for row in rows] == ["1970-01-01T00:00:01.5Z", "1970-01-01T00:00:02.5Z"]
     made = invoke("synth", "zipf", "--tuples", "100", "-o", tmp_path / "t", "--json", "--config", file)
     assert json.loads(made.stdout)["keys"] <= 10
+
+
+def test_flags_that_mean_nothing_to_a_reader_are_nowhere_but_refused(invoke, tmp_path) -> None:
+    data, file = tmp_path / "raw.jsonl", tmp_path / "options.toml"
+    data.write_text('{"time": 1, "key": "a"}\n')
+    command = ("ingest", "jsonl", data, "-o", "x", "--dry-run")
+    assert "--delimiter" not in invoke("ingest", "jsonl", "--help").stdout
+    assert "--delimiter" in invoke("ingest", "csv", "--help").stdout
+    found = invoke(*command, "--no-header")
+    assert (found.exit_code, found.stderr.splitlines()[0]) == (2, "error: reader jsonl has no --header")
+    file.write_text("delimiter = ';'\n[ingest]\nmultiline = true")
+    assert invoke(*command, "--config", file, STREAMGROUP_DELIMITER=";").exit_code == 0
+    file.write_text("[ingest.jsonl]\ndelimiter = ';'")
+    assert "unknown key 'delimiter'" in invoke(*command, "--config", file).stderr
+
+
+@pytest.mark.parametrize("name", discover.names(discover.READERS))
+def test_the_source_of_a_reader_tells_what_it_has_no_use_for(name: str) -> None:
+    reader = discover.load(discover.READERS, name, "reader").Reader
+    assert sources.reader_unused(f"{discover.READERS}.{name}") == reader.unused
 
 
 def test_of_json_and_format_the_stronger_source_wins(invoke, tmp_path) -> None:

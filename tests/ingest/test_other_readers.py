@@ -34,6 +34,55 @@ def test_every_reader_says_what_it_is(name: str) -> None:
         assert field.description
 
 
+GIVEN: dict[str, list[Any]] = {
+    "delimiter": ["\\t"],
+    "header": [True, False],
+    "multiline": [True],
+    "encoding": ["latin-1"],
+    "time_format": ["s"],
+    "time": ["1"],
+    "key": ["1"],
+    "cost": ["1"],
+    "value": ["1"],
+    "weight": ["1"],
+}
+COLUMNS = {"key", "cost", "value", "weight"}
+LINES = {"delimiter", "header", "multiline"}
+COUNTS = LINES | {"time_format"}
+UNUSED: dict[str, set[str]] = {
+    "access_log": LINES,
+    "amazon_reviews": LINES,
+    "cache_trace": {"multiline"},
+    "csv": set(),
+    "jsonl": LINES,
+    "memetracker": LINES | COLUMNS | {"time"},
+    "parquet": LINES | {"encoding"},
+    "posg_tweets": COLUMNS | {"multiline"},
+    "slb": {"multiline"},
+    "text": {"multiline"},
+    "trades": set(),
+    "tweets_csv": {"key"},
+    "twitter": LINES | COLUMNS,
+    "wikibench": {"multiline"},
+    "wikipedia_clickstream": COUNTS,
+    "wikipedia_pageviews": COUNTS,
+    "wikipedia_pageviews_by_language": COUNTS,
+}
+
+
+@pytest.mark.parametrize("name", names(READERS))
+def test_options_that_mean_nothing_to_a_reader_are_refused(name: str) -> None:
+    for option, values in GIVEN.items():
+        for value in values:
+            asked = make_options(reader=name, inputs=("x",), output="x", **{option: value})
+            if option not in UNUSED[name]:
+                assert make_reader(asked).options
+                continue
+            with pytest.raises(UsageError, match=f"^reader {name} has no --{option.replace('_', '-')}$") as caught:
+                make_reader(asked)
+            assert caught.value.hint
+
+
 def test_an_unknown_reader() -> None:
     with pytest.raises(UsageError, match="no reader 'cvs'") as caught:
         load(READERS, "cvs", "reader")

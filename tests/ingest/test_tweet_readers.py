@@ -164,6 +164,9 @@ def test_tags_of_texts(parse: Parse) -> None:
 def test_wrong_options_and_files_of_tweets(parse: Parse) -> None:
     with pytest.raises(UsageError, match="twitter has no --cost"):
         parse(jsonl(V1), "twitter", cost="1")
+    with pytest.raises(UsageError, match="posg-tweets has no --delimiter") as caught:
+        parse(jsonl(V1), "posg-tweets", delimiter=";")
+    assert "tweets in JSON" in (caught.value.hint or "")
     with pytest.raises(UsageError, match=r"twitter: keys: .*'hashtags'"):
         parse(jsonl(V1), "twitter", reader_options={"keys": "tags"})
     with pytest.raises(DataError, match="no tweets in it"):

@@ -91,7 +91,7 @@ class Options(Formatted):
 
 def group(name: str) -> typer.Typer:
     """Make the command, with a command below it for each reader."""
-    return family_group(name, READERS, "reader", run, Options, _own)
+    return family_group(name, READERS, "reader", run, Options, _own, sources.reader_unused)
 
 
 def _own(module: str) -> Own:

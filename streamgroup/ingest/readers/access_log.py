@@ -74,11 +74,6 @@ class Reader(LineReader):
             options = options.model_copy(update={"time_format": _TIME})
         super().__init__(options)
 
-    @property
-    def splittable(self) -> bool:
-        """No field of these logs holds a raw line feed."""
-        return True
-
     def look(self, head: Block, path: str) -> Layout:
         """Look whether a virtual host comes first in most of the first 1,000 lines."""
         lines = fields.find_lines(head.data)

@@ -62,15 +62,11 @@ class Reader(LineReader):
     """Cache traces: which of the three layouts a file has is told by its first line."""
 
     Options: ClassVar[type[BaseModel]] = Options
+    unused = ("multiline",)
     about = "cache and block traces: Twitter (no header), libCacheSim CSV, CloudPhysics"
     defaults: ClassVar = Defaults(
         time=("timestamp", "time", "clock_time"), key=("key", "object", "obj_id", "obj", "lbn", "id")
     )
-
-    @property
-    def splittable(self) -> bool:
-        """A line of these traces stands for itself."""
-        return True
 
     def look(self, head: Block, path: str) -> Layout:
         """Recognise the layout: a header, with or without `#`, or the seven fields of a Twitter trace."""

@@ -24,4 +24,5 @@ class Reader(DelimitedReader):
     defaults: ClassVar = Defaults(time=("timestamp", "time", "ts"), key=("key",))
     delimiter = b","
     quoting = True
+    unused = ()
     header = True

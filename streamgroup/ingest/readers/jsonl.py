@@ -20,11 +20,6 @@ class Reader(LineReader):
     about = "one JSON object a line; nested fields by path (user.name)"
     defaults: ClassVar = Defaults(time=("timestamp", "time", "ts"), key=("key",))
 
-    @property
-    def splittable(self) -> bool:
-        """A JSON line never holds a raw line feed."""
-        return True
-
     def look(self, head: Block, path: str) -> Layout:
         """Collect the fields of the first 1,000 rows."""
         lines = fields.find_lines(head.data)

@@ -10,7 +10,7 @@ from streamgroup.base.errors import DataError
 from streamgroup.ingest import fields
 from streamgroup.ingest.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, refuse
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject
 from streamgroup.ingest.records import TOO_LONG, find_records, nest, starts_with
 from streamgroup.ingest.words import words
 
@@ -39,11 +39,12 @@ class Reader(LineReader):
     Options: ClassVar[type[BaseModel]] = Options
     about = "MemeTracker: P (page), T (time), Q (phrase) and L (link) lines; words of the phrases as keys"
     defaults: ClassVar = Defaults(time=("time",), key=("words",))
+    unused = ("time", "key", "cost", "value", "weight", "delimiter", "header", "multiline")
+    instead = "choose what the keys are with --keys"
 
     def __init__(self, options: IngestOptions) -> None:
-        """Check the options; UsageError for those of files with columns."""
+        """Check the options; UsageError says which is wrong."""
         super().__init__(options)
-        refuse(options, "time", "key", "cost", "value", "weight", hint="choose what the keys are with --keys")
         own: Any = self.own
         self._keys: str = own.keys
 

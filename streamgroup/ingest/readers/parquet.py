@@ -55,6 +55,7 @@ def _texts(array: Any) -> Any:
 class Reader(Base):
     """Parquet: `line` is the row, from 1. Timestamps of any unit are read, ns too (floored to us)."""
 
+    unused = ("delimiter", "header", "encoding", "multiline")
     about = "Parquet files; integer, boolean, string and binary keys"
     defaults: ClassVar = Defaults(time=("timestamp", "time", "ts"), key=("key",))
 

@@ -94,6 +94,8 @@ class _Costs:
 class _Mentions(TweetLines):
     """Entities of tweets."""
 
+    # What may be said of lines is refused when the file is one of tweets.
+    unused = ()
     label = "mention"
 
     def __init__(self, options: IngestOptions, own: Any, costs: _Costs) -> None:
@@ -152,24 +154,22 @@ class Reader(LineReader):
     about = "mentions in tweets (JSON lines, or `time entity` lines) with a cost by class of entity"
     defaults: ClassVar = Defaults(time=("created_at", "time"), key=("mention", "entity"), cost=("class",))
     files: ClassVar = ("classes",)
+    unused = ("key", "cost", "value", "weight", "multiline")
+    instead = "keys are entities, costs are said by --class-costs"
 
     def __init__(self, options: IngestOptions) -> None:
         """Read the classes; UsageError when they cannot be read or one has no cost."""
         super().__init__(options)
-        refuse(options, "key", "cost", "value", "weight", hint="keys are entities, costs are said by --class-costs")
         self._costs = _Costs(self.own)
         self._mentions = _Mentions(options, self.own, self._costs)
         self._lines = _Lines(options.model_copy(update={"reader_options": {}}))
-
-    @property
-    def splittable(self) -> bool:
-        """Lines are records."""
-        return True
 
     def look(self, head: Block, path: str) -> Layout:
         """Tell JSON from lines of two fields, by the first character."""
         text = head.data[:4096].tobytes().lstrip()
         inner: LineReader = self._mentions if text.startswith(b"{") else self._lines
+        if inner is self._mentions:
+            refuse(self.options, "delimiter", "header", hint=f"{path} is one of tweets in JSON")
         layout = inner.look(head, path)
         own: Any = self.own
         note = () if own.classes else ("no --classes: all entities are of the default class",)

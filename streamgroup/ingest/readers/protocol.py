@@ -130,16 +130,20 @@ class NoOptions(BaseModel):
 class Reader(ABC):
     """A raw format. Made from the options once per process; holds no state of a run.
 
-    `files` names those of its own options that are paths of files.
+    `files` names those of its own options that are paths of files. `unused` names the options of all readers (fields
+    of IngestOptions) that mean nothing to this one: they are refused when given, with the advice `instead`.
     """
 
     about: ClassVar[str]
     defaults: ClassVar[Defaults]
     Options: ClassVar[type[BaseModel]] = NoOptions
     files: ClassVar[tuple[str, ...]] = ()
+    # Plain tuples of texts: the command line reads them from the source, to leave these options out of the help.
+    unused: ClassVar[tuple[str, ...]] = ()
+    instead: ClassVar[str] = "leave it out"
 
     def __init__(self, options: IngestOptions) -> None:
-        """Check the reader's own options; UsageError names the wrong one and those there are."""
+        """Check the options; UsageError names the one that is wrong, or means nothing here."""
         self.options = options
         try:
             self.own = self.Options.model_validate(options.reader_options)
@@ -148,6 +152,7 @@ class Reader(ABC):
             known = ", ".join(self.Options.model_fields) or "none"
             name = first["loc"][0] if first["loc"] else "options"
             raise UsageError(f"reader {options.reader}: {name}: {first['msg']}", f"its options: {known}") from None
+        refuse(options, *self.unused, hint=self.instead)
 
     @abstractmethod
     def plan(self, path: str) -> list[tuple[int, int | None]]:
@@ -200,5 +205,5 @@ def find_columns(
 def refuse(options: IngestOptions, *names: str, hint: str) -> None:
     """Raise a UsageError if one of these options, which mean nothing to the reader, is given."""
     for name in names:
-        if getattr(options, name) not in (None, False):
+        if getattr(options, name) != IngestOptions.model_fields[name].default:
             raise UsageError(f"reader {options.reader} has no --{name.replace('_', '-')}", hint)

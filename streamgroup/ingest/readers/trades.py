@@ -54,6 +54,7 @@ class Reader(DelimitedReader):
     )
     delimiter = b","
     quoting = True
+    unused = ()
 
     def look(self, head: Block, path: str) -> Layout:
         """Lay out a file by its first line: a header, or numbers, and then by how many there are and by the path."""

@@ -8,7 +8,7 @@ from streamgroup.ingest import tweets
 from streamgroup.ingest.delimited import DelimitedOptions, DelimitedReader
 from streamgroup.ingest.lines import Block
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_column, refuse
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_column
 from streamgroup.ingest.tweets import TweetOptions
 
 __all__ = ["Reader"]
@@ -33,12 +33,14 @@ class Reader(DelimitedReader):
     )
     delimiter = b","
     quoting = True
+    unused = ("key",)
+    instead = "name the column of the text with --text"
     header = True
 
     def __init__(self, options: IngestOptions) -> None:
-        """Check the options; UsageError when the key is named: it is made of the text."""
-        refuse(options, "key", hint="name the column of the text with --text")
-        super().__init__(options.model_copy(update={"multiline": True, "key": "1"}))
+        """Check the options; the key is made of the text, whose column is found apart."""
+        super().__init__(options)
+        self.options = options.model_copy(update={"multiline": True, "key": "1"})
 
     def look(self, head: Block, path: str) -> Layout:
         """Lay out a file as any CSV, with the text where the key would be."""

@@ -11,7 +11,7 @@ from streamgroup.ingest import fields, tweets
 from streamgroup.ingest.json_text import Fault, get, scalar
 from streamgroup.ingest.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, refuse
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject
 from streamgroup.ingest.tweets import TweetOptions
 
 __all__ = ["Reader", "TweetLines"]
@@ -31,18 +31,14 @@ class TweetLines(LineReader):
     """Lines of tweets; a subclass takes its keys out of each, and `label` says what they are."""
 
     defaults: ClassVar = Defaults(time=("created_at",), key=("words",))
+    unused: ClassVar[tuple[str, ...]] = ("key", "cost", "value", "weight", "delimiter", "header", "multiline")
+    instead = "what a tuple is made of is said by its own options"
     label: str
 
     def __init__(self, options: IngestOptions) -> None:
-        """Check the options; UsageError for those of files with columns."""
+        """Check the options; UsageError says which is wrong."""
         super().__init__(options)
-        refuse(options, "key", "cost", "value", "weight", hint="what a tuple is made of is said by its own options")
         self._time = options.time or "created_at"
-
-    @property
-    def splittable(self) -> bool:
-        """A JSON line never holds a raw line feed."""
-        return True
 
     def take(self, tweet: tweets.Tweet) -> Any:
         """Give what the keys of a tweet are made of; TypeError when a field cannot serve."""

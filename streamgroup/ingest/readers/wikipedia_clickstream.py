@@ -44,11 +44,6 @@ class Reader(CountedReader):
     Options: ClassVar[type[BaseModel]] = Options
     aliases: ClassVar = {"prev_title": "prev", "curr_title": "curr"}
 
-    @property
-    def splittable(self) -> bool:
-        """A line is a row, always."""
-        return True
-
     def look(self, head: Block, path: str) -> Layout:
         """Find the layout by the first line's fields; the month is in the file's name."""
         period = period_of(path, ("month",), {"month": getattr(self.own, "month", None)})

@@ -36,11 +36,6 @@ class Reader(CountedReader):
     Options: ClassVar[type[BaseModel]] = Options
     even = "hour"
 
-    @property
-    def splittable(self) -> bool:
-        """A line is a row, always."""
-        return True
-
     def look(self, head: Block, path: str) -> Layout:
         """Take the hour from the file's name."""
         del head
