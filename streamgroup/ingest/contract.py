@@ -134,6 +134,18 @@ class _Flat(NamedTuple):
         return self if keep.all() else _Flat(self.key.filter(pa.array(keep)), self.row[keep], self.place[keep])
 
 
+class _Part(NamedTuple):
+    """The tuples of each row that are left: `number` of them, from place `first` on."""
+
+    first: I64
+    number: I64
+
+    def each(self, whole: Callable[[I64, I64], Each] | None) -> Callable[[I64, I64], Each]:
+        """Say what these have of their own, counted from the first of them."""
+        assert whole is not None
+        return lambda entry, place: whole(entry, place + self.first[entry])
+
+
 class Contract:
     """What an ingest promises about each tuple, made from its options once per process."""
 
@@ -192,9 +204,12 @@ class Contract:
             self._filter(good, _at(found.row, len(stamps)), NULL_KEY, filtered)
         if repeat is not None:
             self._filter(good, repeat > 0, "count is 0", filtered)
-        since, until = self._timely(parsed, stamps, good)
+        since, until, part = self._timely(parsed, stamps, good)
         self._filter(good, since, "before --since", filtered)
         self._filter(good, until, "after --until", filtered)
+        each, within = parsed.each, (self._since, self._until)
+        if part is not None:
+            repeat, each, within = part.number, part.each(each), (None, None)
         found = self._sample(self._words(found.only(good[found.row]), filtered), filtered)
         rows = found.row
         new = np.ones(len(rows), bool)
@@ -211,24 +226,47 @@ class Contract:
             filtered,
             weight[rows] if weight is not None else None,
             repeat[rows] if repeat is not None else None,
-            each=_of_rows(parsed.each, rows),
-            within=(self._since, self._until),
+            each=_of_rows(each, rows),
+            within=within,
         )
 
-    def _timely(self, parsed: Parsed, stamps: I64, good: Mask) -> tuple[Mask, Mask]:
-        """Tell which rows have a tuple from --since on, and which of them have one of those before --until."""
+    def _timely(self, parsed: Parsed, stamps: I64, good: Mask) -> tuple[Mask, Mask, "_Part | None"]:
+        """Tell which rows have a tuple from --since on, and which of them have one of those before --until.
+
+        Where the tuples between them lie on end in each row, tells their places, too.
+        """
         if parsed.each is None or (self._since is None and self._until is None):
-            since = _between(stamps, (self._since, None))
-            return since, _between(stamps, (None, self._until))
+            return _between(stamps, (self._since, None)), _between(stamps, (None, self._until)), None
         assert parsed.repeat is not None
-        since, until = np.zeros_like(good), np.zeros_like(good)
+        told = None if parsed.span is None else self._alike(*parsed.span)
+        if told is not None:
+            return np.full_like(good, told[0]), np.full_like(good, told[1]), None
         rows = np.flatnonzero(good)
+        if parsed.ascending:
+            first, last = np.zeros(len(good), np.int64), np.where(good, parsed.repeat, 0)
+            count = last
+            if self._since is not None:
+                first = _place_of(parsed.each, rows, first, count, self._since)
+            if self._until is not None:
+                last = _place_of(parsed.each, rows, first, count, self._until)
+            return first < count, first < last, _Part(first, last - first)
+        since, until = np.zeros_like(good), np.zeros_like(good)
         for took, place in _written_out(parsed.repeat[rows], _LOOKED_AT):
             row = rows[took]
             stamps = parsed.each(row, place).time
             since[row[_between(stamps, (self._since, None))]] = True
             until[row[_between(stamps, (self._since, self._until))]] = True
-        return since, until
+        return since, until, None
+
+    def _alike(self, first: int, last: int) -> tuple[bool, bool] | None:
+        """Tell whether times in [first, last) are all from --since on, and all before --until; None: some are."""
+        if self._since is not None and last <= self._since:
+            return False, False
+        if self._since is not None and first < self._since:
+            return None
+        if self._until is None or last <= self._until:
+            return True, True
+        return (True, False) if first >= self._until else None
 
     @staticmethod
     def _filter(good: Mask, condition: Mask, reason: str, filtered: Counter[str]) -> None:
@@ -354,6 +392,17 @@ def _at(rows: I64, size: int) -> Mask:
 
 def _distinct(ascending: I64) -> int:
     return len(ascending) and 1 + int(np.count_nonzero(np.diff(ascending)))
+
+
+def _place_of(each: Callable[[I64, I64], Each], rows: I64, low: I64, high: I64, time: int) -> I64:
+    """Find the first place in [low, high) of some rows whose tuple comes at a time or later, else `high`."""
+    low, high = low.copy(), high.copy()
+    while len(rows := rows[low[rows] < high[rows]]):
+        middle = (low[rows] + high[rows]) // 2
+        late = each(rows, middle).time >= time
+        high[rows[late]] = middle[late]
+        low[rows[~late]] = middle[~late] + 1
+    return low
 
 
 def _of_rows(each: Callable[[I64, I64], Each] | None, rows: I64) -> Callable[[I64, I64], Each] | None:

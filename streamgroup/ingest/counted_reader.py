@@ -103,7 +103,12 @@ class CountedReader(LineReader):
         if self._weighs:
             entry = np.arange(len(key))
             return parsed._replace(time=pa.array(times(entry, np.zeros_like(entry)), _UTC))
-        return parsed._replace(repeat=count, each=lambda entry, place: Each(times(entry, place)))
+        return parsed._replace(
+            repeat=count,
+            each=lambda entry, place: Each(times(entry, place)),
+            ascending=getattr(self.own, "spread", "none") == self.even,
+            span=(period.start, period.start + period.length),
+        )
 
     def times(self, rows: Rows, start: int, length: int, count: I64) -> Callable[[I64, I64], I64] | None:
         """Say when the tuples of each row come, from entry and place (0, 1, ...); None: all at the start."""

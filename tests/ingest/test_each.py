@@ -16,11 +16,13 @@ from streamgroup.ingest.readers.protocol import Each, Layout, Parsed
 LAYOUT = Layout(("time", "key"), 0, 1)
 
 
-def parsed_of(keys: list[bytes | None], repeat: list[int], *, weighs: bool = False) -> Parsed:
+def parsed_of(
+    keys: list[bytes | None], repeat: list[int], *, weighs: bool = False, step: int = 7, told: bool = False
+) -> Parsed:
     count = len(keys)
 
     def each(entry: Any, place: Any) -> Each:
-        return Each(100 * entry + 7 * place, place + 0.5 if weighs else None)
+        return Each(100 * entry + step * place, place + 0.5 if weighs else None)
 
     return Parsed(
         rows=count,
@@ -37,6 +39,8 @@ def parsed_of(keys: list[bytes | None], repeat: list[int], *, weighs: bool = Fal
         filtered={},
         repeat=np.array(repeat, np.int64),
         each=each,
+        ascending=told and step >= 0,
+        span=(min(0, 40 * step), 100 * count + 40 * abs(step)) if told else None,
     )
 
 
@@ -55,13 +59,21 @@ def micros(number: int | None) -> str | None:
     until=st.one_of(st.none(), st.integers(0, 900)),
     size=st.integers(1, 50),
     weighs=st.booleans(),
+    step=st.sampled_from([7, 0, -7]),
+    told=st.booleans(),
 )
 def test_against_a_list(
-    rows: list[tuple[bytes | None, int]], since: int | None, until: int | None, size: int, weighs: bool
+    rows: list[tuple[bytes | None, int]],
+    since: int | None,
+    until: int | None,
+    size: int,
+    weighs: bool,
+    step: int,
+    told: bool,
 ) -> None:
     expected, filtered, kept = [], Counter[str](), 0
     for entry, (key, repeat) in enumerate(rows):
-        times = [(place, 100 * entry + 7 * place) for place in range(repeat)]
+        times = [(place, 100 * entry + step * place) for place in range(repeat)]
         late = [(place, time) for place, time in times if since is None or time >= since]
         inside = [(place, time) for place, time in late if until is None or time < until]
         if key is None or key == b"NA":
@@ -74,7 +86,7 @@ def test_against_a_list(
             weight = [place + 0.5 if weighs else -1.0 for place, _ in inside]
             expected += [(time, key, float(entry), own, kept) for (_, time), own in zip(inside, weight, strict=True)]
             kept += 1
-    parsed = parsed_of([key for key, _ in rows], [repeat for _, repeat in rows], weighs=weighs)
+    parsed = parsed_of([key for key, _ in rows], [repeat for _, repeat in rows], weighs=weighs, step=step, told=told)
     found = contract(since=micros(since), until=micros(until), null_values=("NA",)).apply(parsed, LAYOUT)
     tuples: list[Any] = []
     begun = 0
@@ -89,6 +101,35 @@ def test_against_a_list(
         begun += piece.rows
     assert tuples == expected
     assert (found.filtered, found.rows, begun) == (filtered, kept, kept)
+
+
+def test_of_a_billion_ascending_tuples_those_outside_are_not_looked_at() -> None:
+    asked = []
+    parsed = parsed_of([b"a", b"b", b"c"], [1_000_000_000, 10, 0], told=True)._replace(span=None)
+    assert parsed.each is not None
+    each = parsed.each
+
+    def watched(entry: Any, place: Any) -> Each:
+        asked.append(len(entry))
+        return each(entry, place)
+
+    found = contract(since="1970-01-01T00:00:01Z", until="1970-01-01T00:00:02Z").apply(
+        parsed._replace(each=watched), LAYOUT
+    )
+    assert (found.rows, found.filtered) == (1, {"count is 0": 1, "before --since": 1})
+    stamps = np.concatenate([piece.timestamp for piece in pieces(found, 1 << 12)])
+    assert stamps.tolist() == list(range(1_000_006, 2_000_000, 7))
+    assert sum(asked) < len(stamps) + 100
+
+
+def test_a_span_outside_or_inside_needs_no_look_at_each_tuple() -> None:
+    def never(entry: Any, place: Any) -> Each:
+        raise AssertionError((entry, place))
+
+    parsed = parsed_of([b"a"], [1 << 40])._replace(each=never, span=(0, 9))
+    for since, until, filtered in ((9, None, {"before --since": 1}), (None, 0, {"after --until": 1}), (0, 9, {})):
+        found = contract(since=micros(since), until=micros(until)).apply(parsed, LAYOUT)
+        assert found.filtered == filtered
 
 
 def test_ten_million_tuples_of_a_row_do_not_fill_memory() -> None:

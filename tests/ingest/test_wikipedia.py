@@ -193,6 +193,34 @@ def test_bounds_cut_an_hour_and_rows_still_add_up() -> None:
     assert read(HOURLY, "wikipedia-pageviews", since="2024-08-03T07:00Z").filtered == {"before --since": 1000}
 
 
+FILES = {
+    "wikipedia-pageviews": ("pageviews-20210101-000000", b"en A 7 0\nde B 1 0\nfr C 40 0\n"),
+    LANGUAGE: ("pageviews-20210101-user", b"en.wikipedia A 1 desktop 9 A3C4X2\nde.wikipedia B 2 desktop 8 B1C7\n"),
+    "wikipedia-clickstream": ("clickstream-enwiki-2021-01.tsv", b"p\tA\tlink\t30\nq\tB\tlink\t1\n"),
+}
+
+
+@pytest.mark.parametrize("counts", ["expand", "weight"])
+@pytest.mark.parametrize("spread", ["even", "draw", "none"])
+@pytest.mark.parametrize("reader", FILES)
+def test_bounds_take_the_tuples_between_them(parse: Parse, reader: str, spread: str, counts: str) -> None:
+    name, content = FILES[reader]
+    spread = "hour" if (reader, spread) == ("wikipedia-pageviews", "even") else spread
+    options = {"counts": counts, "spread": spread}
+    whole = parse(content, reader, name=name, reader_options=options)
+    assert whole.tuples
+    weights = whole.weight or [1.0] * len(whole.tuples)
+    times = sorted({time for time, _ in whole.tuples})
+    bounds = [times[0], times[len(times) // 3], times[-1] // 2 + times[0] // 2, times[-1], times[-1] + 1]
+    for since in bounds:
+        for until in bounds:
+            rows = parse(content, reader, name=name, reader_options=options,
+                         since=np.datetime_as_string(np.datetime64(since, "us"), timezone="UTC"),
+                         until=np.datetime_as_string(np.datetime64(until, "us"), timezone="UTC"))  # fmt: skip
+            expected = [each for each in zip(whole.tuples, weights, strict=True) if since <= each[0][0] < until]
+            assert list(zip(rows.tuples, rows.weight or [1.0] * len(rows.tuples), strict=True)) == expected
+
+
 def test_a_preview_shows_tuples_as_they_will_be() -> None:
     seen = preview(make_options(reader="wikipedia-pageviews", inputs=(str(HOURLY),), output="unused"))
     assert [(row.timestamp, (row.key or "").encode()) for row in seen.tuples] == read(

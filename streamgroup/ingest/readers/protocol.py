@@ -92,7 +92,9 @@ class Parsed(NamedTuple):
     stretch. `time` is binary texts or an arrow timestamp; `key` binary with nulls, or lists of them: a tuple for
     each; the others texts or numbers, `cost` lists of them where each key of a list has its own. `repeat`
     int64[entries] says how many tuples each row makes, one if None; `each(i, j)` what tuple j (from 0) of row i has
-    of its own, the same whenever it is asked. `text(i)` gives entry i as it was written.
+    of its own, the same whenever it is asked. `ascending` says that times of a row never fall from one j to the next,
+    `span` that all times of `each` lie in [first, last); where they can, readers tell, as --since and --until then need
+    not look at every tuple. `text(i)` gives entry i as it was written.
     """
 
     rows: int
@@ -109,6 +111,8 @@ class Parsed(NamedTuple):
     weight: pa.Array | None = None
     repeat: NDArray[np.int64] | None = None
     each: Callable[[NDArray[np.int64], NDArray[np.int64]], Each] | None = None
+    ascending: bool = False
+    span: tuple[int, int] | None = None
 
 
 class Defaults(NamedTuple):

@@ -159,9 +159,10 @@ class Reader(CountedReader):
             weight = letters.number[letter].astype(np.float64) if self.options.weight is None else None
             return Each(begins[letter] + draw(entry, place), weight)
 
+        parsed = parsed._replace(span=(period.start, period.start + period.length))
         if own.counts == "weight":
-            return parsed._replace(repeat=np.diff(letters.first), each=weights)
-        return parsed._replace(repeat=np.diff(before), each=views)
+            return parsed._replace(repeat=np.diff(letters.first), each=weights, ascending=True)
+        return parsed._replace(repeat=np.diff(before), each=views, ascending=own.spread != "draw")
 
 
 def _width(head: Block) -> int:
