@@ -1,5 +1,6 @@
 """What an ingest would make of the head of its inputs, without Spark."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,8 +20,9 @@ from streamgroup.ingest.readers.protocol import Layout, Reader
 __all__ = ["Preview", "PreviewReject", "PreviewRow", "iso", "preview"]
 
 ROWS = 10
-# Stretches (about 8 MiB each) looked at for so many rows.
-_STRETCHES = 8
+# What is looked at for so many tuples and so many rejects: bytes, and seconds once there are the tuples.
+_BYTES = 64 << 20
+_SECONDS = 2.0
 # Tuples written out at a time.
 _AT_ONCE = 1 << 12
 
@@ -77,23 +79,33 @@ def iso(timestamp: int) -> str:
 
 
 def preview(options: IngestOptions) -> Preview:
-    """Read the head of the inputs as an ingest would; the same errors as there, but for those of Spark."""
+    """Read the head of the inputs as an ingest would; the same errors as there, but for those of Spark.
+
+    Stops when there are ten tuples and ten rejects, after 64 MiB, or with ten tuples after 2 s.
+    """
     reader, contract = make_reader(options), Contract(options)
     files = inputs.resolve(options.inputs)
     splits = inputs.plan_splits(reader, files)
     layout = reader.layout(splits[0].path)
     tuples: list[PreviewRow] = []
     rejects: list[PreviewReject] = []
-    rows, rejected, stretches = 0, 0, 0
+    rows, rejected, looked, begun = 0, 0, 0, time.perf_counter()
     filtered: Counter[str] = Counter()
     file = line = -1
+
+    def enough() -> bool:
+        if len(tuples) < ROWS:
+            return looked >= _BYTES
+        return looked >= _BYTES or len(rejects) >= ROWS or time.perf_counter() - begun >= _SECONDS
+
     for split in splits:
         left = None if options.limit is None else options.limit - rows
-        if stretches >= _STRETCHES or (left is not None and left <= 0):
+        if enough() or (left is not None and left <= 0):
             break
         if split.file != file:
             file, line = split.file, 0
         own = layout if split.path == splits[0].path else reader.layout(split.path)
+        lines = 0
         with closing(cast(Any, reader.batches(split._replace(rows=left), own))) as stream:
             for parsed in stream:
                 found = contract.apply(parsed, own)
@@ -105,12 +117,12 @@ def preview(options: IngestOptions) -> Preview:
                     for reject in found.rejects[: ROWS - len(rejects)]
                 ]
                 tuples += _rows(found, ROWS - len(tuples))
-                line += parsed.lines
-                stretches += 1
-                if stretches >= _STRETCHES or len(tuples) + len(rejects) >= 2 * ROWS:
+                lines += parsed.lines
+                looked += parsed.consumed
+                if enough():
                     break
-        if len(tuples) >= ROWS:
-            break
+        # Rejects have their line in the split.
+        line += lines
     if not rows:
         raise DataError(f"{files[splits[0].file].given}: no rows in it", "give a file that has some")
     return _made(

@@ -63,6 +63,24 @@ def test_splits_and_inputs_one_after_the_other(tmp_path: Path, monkeypatch: pyte
     assert (few.rows_read, len(few.tuples), few.rows_rejected) == (5, 2, 2)
 
 
+def test_rejects_behind_the_tuples_are_found_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 100)
+    (tmp_path / "a").write_text("time,key\n" + "1,k\n" * 100)
+    (tmp_path / "b").write_text("time,key\n" + "1,k\n" * 100 + "x,y\n" * 100)
+    both = (tmp_path / "a", tmp_path / "b")
+    found = seen(*both)
+    assert len(found.tuples) == 10
+    assert [(Path(file).name, line) for file, line, _, _ in found.rejects] == [("b", line) for line in range(102, 112)]
+    assert found.rows_read < 302
+    monkeypatch.setattr("streamgroup.ingest.preview._BYTES", 200)
+    three_blocks = seen(*both)
+    assert (three_blocks.rows_read, three_blocks.rejects) == (73, [])
+    monkeypatch.setattr("streamgroup.ingest.preview._BYTES", 1 << 20)
+    monkeypatch.setattr("streamgroup.ingest.preview._SECONDS", 0)
+    one_block = seen(*both)
+    assert (one_block.rows_read, len(one_block.tuples)) == (23, 10)
+
+
 def test_rows_of_several_tuples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.csv"
     path.write_text("time,key,n\n1,a,0\n2,b,7\n3,c,1000000000\n4,d,-1\n")

@@ -142,7 +142,7 @@ class Reader(Base):
         return Parsed(
             rows=batch.num_rows,
             lines=batch.num_rows,
-            consumed=0,
+            consumed=batch.nbytes,
             line=np.arange(at + 1, at + batch.num_rows + 1),
             time=_texts(get(layout.time)),
             key=_texts(key),
