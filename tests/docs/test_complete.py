@@ -82,12 +82,14 @@ def test_grouping_has_a_page(grouping: str) -> None:
 def test_reader_is_explained(reader: str) -> None:
     page = (DOCS / "readers.md").read_text()
     assert re.search(rf"^### `{reader.replace('_', '-')}`$", page, re.MULTILINE), reader
+    assert f"`{reader.replace('_', '-')}`" in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("generator", discover.names(discover.GENERATORS))
 def test_generator_is_explained(generator: str) -> None:
     page = (DOCS / "generators.md").read_text()
     assert re.search(rf"^### `{generator.replace('_', '-')}`$", page, re.MULTILINE), generator
+    assert f"`{generator.replace('_', '-')}`" in (ROOT / "README.md").read_text()
 
 
 def test_ingest_options_are_explained() -> None:
