@@ -67,15 +67,15 @@ def grown(heard: Heard) -> Heard:
 
 
 @njit(forceinline=True)
-def is_full(heard: Any) -> Any:
-    """Tell whether there may be no room for one more."""
-    return heard.meta[_TAKEN] == heard.after.shape[0]
+def is_full(heard: Any, more: Any) -> Any:
+    """Tell whether there may be no room for so many more."""
+    return heard.meta[_TAKEN] + more > heard.after.shape[0]
 
 
 @njit(forceinline=True)
-def is_crowded(heard: Any) -> Any:
-    """Tell whether more than half of the blocks are taken: to hear again soon would free few of them."""
-    return 2 * heard.meta[_TAKEN] > heard.after.shape[0]
+def is_crowded(heard: Any, more: Any) -> Any:
+    """Tell whether more than half of the blocks are taken, by so many more too: to hear soon again would free few."""
+    return 2 * (heard.meta[_TAKEN] + more) > heard.after.shape[0]
 
 
 @njit(forceinline=True)

@@ -101,8 +101,8 @@ def run_chunk(
     `setup` int64[8]: begin (moved on to where it stopped), end, number of the chunk's first tuple, sources, network
     delay, next window end, its row, and until when to hear of finished tuples before the first one. `chosen` int64[B]
     takes the choices of B tuples: the sources choose for B tuples before the workers serve them, which is faster and,
-    where the grouping neither sees nor hears anything of the workers, the same (else B = 1). `alive` uint8[n] says
-    which workers may be chosen, None where all may; `dies` int64[n] when each worker crashes: what would finish later
+    where the grouping neither sees the workers nor hears of them at any time, the same (else B = 1). `alive` uint8[n]
+    says which workers may be chosen, None where all may; `dies` int64[n] when each worker crashes: what would finish later
     is lost (None: none does). `equal` is the service where all tuples cost the same on a worker, else None; `waiting`
     are the tuples that have not finished, None unless the grouping hears of them, `heeds` int64[1] until when it does
     not look at what it heard, None if it may at any time. `cost_now` and `speed_now` take what the grouping sees of the
@@ -151,11 +151,14 @@ def run_chunk(
                 if source_of is not None:
                     source = np.int64(source_of[j])
                 if waiting is not None:
-                    full = unfinished.is_full(waiting)
+                    if heeds is not None and j > i and heeds[0] <= now:
+                        # First the workers serve those before it, so that all is known that finishes by now.
+                        upto = j
+                        break
+                    full = j == i and unfinished.is_full(waiting, block)
                     if full or heeds is None or heeds[0] <= now:
                         unfinished.hear(waiting, heeds, grouping, now)
-                    if full and unfinished.is_crowded(waiting):
-                        # Blocks are of one tuple here: none before it is left unserved.
+                    if full and unfinished.is_crowded(waiting, block):
                         why = FULL_HEARD
                         upto = j
                         break

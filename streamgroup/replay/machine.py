@@ -85,7 +85,8 @@ class FastMachine:
         self._told = None if recorder.hotness is None else np.zeros(0, dtype=np.int32)
         # What it told of the chunk before is being read.
         self._told_before = self._told
-        self._chosen = np.zeros(1 if edge.sees or grouping.hears else BLOCK, dtype=np.int64)
+        waits = edge.sees or (grouping.hears and grouping.heeds is None)
+        self._chosen = np.zeros(1 if waits else BLOCK, dtype=np.int64)
         self._varies = members.most > members.ever or members.next_time() < NEVER or members.next_index() >= 0
         self.seconds = 0.0
 
