@@ -1,6 +1,4 @@
-"""A Spark session that fits into a command line tool: checked first, silent, and gone without a trace
-afterwards.
-"""
+"""A Spark session that fits into a command line tool: checked first, silent, gone without a trace afterwards."""
 
 import contextlib
 import logging
@@ -294,7 +292,11 @@ def _started(settings: dict[str, str], master: str, scratch: Path, archive: Clas
         conf = SparkConf(loadDefaults=False)
         for name, value in settings.items():
             conf.set(name, value.replace(_quoted(leave_out), "") if leave_out else value)
-        with log.open("wb") as sink, warnings.catch_warnings(), _recorded(java_gateway, processes) as launch:
+        with (
+            log.open("wb") as sink,
+            warnings.catch_warnings(),
+            _recorded(java_gateway, processes, scratch / "tmp") as launch,
+        ):
             warnings.simplefilter("ignore")
             gateway.append(launch(conf, {"stdout": sink, "stderr": sink}))
             context.append(SparkContext(gateway=gateway[0], conf=conf))
@@ -331,19 +333,22 @@ def _started(settings: dict[str, str], master: str, scratch: Path, archive: Clas
 
 
 @contextlib.contextmanager
-def _recorded(module: Any, processes: list[Any]) -> Iterator[Any]:
-    """Give PySpark's `launch_gateway`, which tells the process that it starts only when that is up."""
-    popen = module.Popen
+def _recorded(module: Any, processes: list[Any], temporary: Path) -> Iterator[Any]:
+    """Give PySpark's `launch_gateway`, which tells the process that it starts only when that is up.
+
+    Killed meanwhile, it leaves a file, which goes where the next run finds it.
+    """
+    popen, before = module.Popen, tempfile.tempdir
 
     def start(*arguments: Any, **options: Any) -> Any:
         processes.append(popen(*arguments, **options))
         return processes[-1]
 
-    module.Popen = start
+    module.Popen, tempfile.tempdir = start, str(temporary)
     try:
         yield module.launch_gateway
     finally:
-        module.Popen = popen
+        module.Popen, tempfile.tempdir = popen, before
 
 
 @contextlib.contextmanager

@@ -102,10 +102,10 @@ def run_chunk(
     delay, next window end, its row, and until when to hear of finished tuples before the first one. `chosen` int64[B]
     takes the choices of B tuples: the sources choose for B tuples before the workers serve them, which is faster and,
     where the grouping neither sees the workers nor hears of them at any time, the same (else B = 1). `alive` uint8[n]
-    says which workers may be chosen, None where all may; `dies` int64[n] when each worker crashes: what would finish later
-    is lost (None: none does). `equal` is the service where all tuples cost the same on a worker, else None; `waiting`
-    are the tuples that have not finished, None unless the grouping hears of them, `heeds` int64[1] until when it does
-    not look at what it heard, None if it may at any time. `cost_now` and `speed_now` take what the grouping sees of the
+    says which workers may be chosen, None where all may; `dies` int64[n] when each worker crashes: what would finish
+    later is lost (None: none does). `equal` is the service where all tuples cost the same on a worker, else None;
+    `waiting` are the tuples that have not finished, None unless the grouping hears of them, `heeds` int64[1] until when
+    it does not look at what it heard, None if it may at any time. `cost_now` and `speed_now` take what it sees of the
     tuple. `room` int64[1] is for how many more tuples its state has room, None if
     that never grows. `told` int32[chunk] takes how many workers a tuple treated as hot may go to, else 0.
     """
