@@ -3,7 +3,7 @@ counted.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +15,11 @@ from streamgroup.base.errors import UsageError
 from streamgroup.ingest import numbers, times
 from streamgroup.ingest.options import IngestOptions, parse_share
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, Reject
+from streamgroup.ingest.tuples import Tuples, between, written_out
 from streamgroup.kernels.hashing import sampled
 from streamgroup.traces.keys import hash_keys
 
-__all__ = ["NULL_KEY", "Contract", "Tuples", "pieces"]
+__all__ = ["NULL_KEY", "Contract"]
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -28,98 +29,6 @@ NULL_KEY = "null key"
 MAX_REPEAT = 1 << 40
 # Tuples looked at together to find the rows with one between --since and --until.
 _LOOKED_AT = 1 << 18
-
-
-class Tuples(NamedTuple):
-    """Tuples in input order: us since 1970, key (binary, null = the null key), what else they carry.
-
-    `row` numbers the rows kept in this stretch from 0, one entry a tuple; `rows` is how many of them begin here.
-    `repeat` says how many tuples each entry stands for, one if None, equal but for what `each` says of tuple j of entry
-    i; `pieces` writes them out, if each has its own time those in [since, until) of `within`. The first row is
-    `continued` when the stretch before held tuples of it.
-    """
-
-    timestamp: I64
-    key: pa.Array
-    cost: NDArray[np.float32] | None
-    value: NDArray[np.float64] | None
-    row: I64
-    rows: int
-    rejects: list[Reject]
-    filtered: Counter[str]
-    weight: NDArray[np.float64] | None = None
-    repeat: I64 | None = None
-    continued: bool = False
-    each: Callable[[I64, I64], Each] | None = None
-    within: tuple[int | None, int | None] = (None, None)
-
-
-def _written_out(repeat: I64, size: int) -> Iterator[tuple[I64, I64]]:
-    """Give entry and place (0, 1, ... within the entry) of all tuples, in stretches of at most `size`."""
-    ends = np.cumsum(repeat)
-    total = int(ends[-1]) if len(ends) else 0
-    for start in range(0, total, size):
-        stop = min(start + size, total)
-        first, final = np.searchsorted(ends, [start, stop - 1], "right").tolist()
-        inside = np.minimum(ends[first : final + 1], stop)
-        entry = np.repeat(np.arange(first, final + 1), np.diff(inside, prepend=start))
-        yield entry, np.arange(start, stop) - (ends - repeat)[entry]
-
-
-def pieces(tuples: Tuples, size: int) -> Iterator[Tuples]:
-    """Give tuples in stretches of at most `size`, every repeat an entry of its own; rejects and filters are left out.
-
-    A row that is cut is one of the `rows` of the stretch in which it begins; rows are numbered from 0 in each. Keys
-    that repeat come as a dictionary array.
-    """
-    last = -1
-    for took, place in _cut(tuples, size):
-        stamps, weight = tuples.timestamp[took], tuples.weight[took] if tuples.weight is not None else None
-        if tuples.each is not None:
-            stamps, own = tuples.each(took, place)
-            weight = weight if own is None else own
-            inside = _between(stamps, tuples.within)
-            if not inside.any():
-                continue
-            took, stamps, weight = took[inside], stamps[inside], weight[inside] if weight is not None else None
-        row = tuples.row[took]
-        continued = int(row[0]) == last
-        last = int(row[-1])
-        yield Tuples(
-            stamps,
-            _repeated(tuples, took),
-            tuples.cost[took] if tuples.cost is not None else None,
-            tuples.value[took] if tuples.value is not None else None,
-            row - row[0],
-            last - int(row[0]) + (not continued),
-            [],
-            Counter(),
-            weight,
-            continued=continued,
-        )
-
-
-def _cut(tuples: Tuples, size: int) -> Iterator[tuple[Any, Any]]:
-    if tuples.repeat is not None:
-        return _written_out(tuples.repeat, size)
-    entries = len(tuples.timestamp)
-    return ((slice(start, min(start + size, entries)), None) for start in range(0, entries, size))
-
-
-def _repeated(tuples: Tuples, took: Any) -> Any:
-    if isinstance(took, slice):
-        return tuples.key[took]
-    first, final = int(took[0]), int(took[-1])
-    # As a dictionary: a long key is held once, however often it is repeated.
-    encoded = tuples.key.slice(first, final + 1 - first).dictionary_encode(null_encoding="encode")
-    codes = encoded.indices.to_numpy()[took - first]
-    return pa.DictionaryArray.from_arrays(pa.array(codes), encoded.dictionary)
-
-
-def _between(stamps: I64, within: tuple[int | None, int | None]) -> Mask:
-    since, until = within
-    inside = np.ones(len(stamps), bool) if since is None else stamps >= since
-    return inside if until is None else inside & (stamps < until)
 
 
 class _Flat(NamedTuple):
@@ -236,7 +145,7 @@ class Contract:
         Where the tuples between them lie on end in each row, tells their places, too.
         """
         if parsed.each is None or (self._since is None and self._until is None):
-            return _between(stamps, (self._since, None)), _between(stamps, (None, self._until)), None
+            return between(stamps, (self._since, None)), between(stamps, (None, self._until)), None
         assert parsed.repeat is not None
         told = None if parsed.span is None else self._alike(*parsed.span)
         if told is not None:
@@ -251,11 +160,11 @@ class Contract:
                 last = _place_of(parsed.each, rows, first, count, self._until)
             return first < count, first < last, _Part(first, last - first)
         since, until = np.zeros_like(good), np.zeros_like(good)
-        for took, place in _written_out(parsed.repeat[rows], _LOOKED_AT):
+        for took, place in written_out(parsed.repeat[rows], _LOOKED_AT):
             row = rows[took]
             stamps = parsed.each(row, place).time
-            since[row[_between(stamps, (self._since, None))]] = True
-            until[row[_between(stamps, (self._since, self._until))]] = True
+            since[row[between(stamps, (self._since, None))]] = True
+            until[row[between(stamps, (self._since, self._until))]] = True
         return since, until, None
 
     def _alike(self, first: int, last: int) -> tuple[bool, bool] | None:

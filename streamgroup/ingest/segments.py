@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 from numpy.typing import NDArray
 
-from streamgroup.ingest.contract import Tuples, pieces
+from streamgroup.ingest.tuples import Tuples, pieces
 
 __all__ = [
     "CARRIED",

@@ -4,12 +4,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from streamgroup.ingest.contract import Contract, pieces
+from streamgroup.ingest.contract import Contract
 from streamgroup.ingest.inputs import limited, plan_splits, resolve
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.read import make_reader
 from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.ingest.session import Session, open_session
+from streamgroup.ingest.tuples import pieces
 
 RAW = Path(__file__).parents[2] / "traces" / "raw"
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from streamgroup.ingest import dictionary
-from streamgroup.ingest.contract import Tuples
 from streamgroup.ingest.segments import Scratch, SegmentWriter
+from streamgroup.ingest.tuples import Tuples
 from tests.ingest.twin import Here
 
 

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest import order, segments
-from streamgroup.ingest.contract import MAX_REPEAT, Contract, Tuples, pieces
+from streamgroup.ingest.contract import MAX_REPEAT, Contract
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed
 from streamgroup.ingest.segments import Scratch, Segment, SegmentWriter, iterate, map_array, map_table
 from streamgroup.ingest.times import KNOWN, TimeFormat
+from streamgroup.ingest.tuples import Tuples, pieces
 from tests.ingest.twin import Here, Outcome, Row, contract_of
 
 LAYOUT = Layout(("time", "key"), 0, 1, time_format=TimeFormat("s", 6, ""))
