@@ -6,11 +6,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from streamgroup.base import errors
-from streamgroup.base.errors import StreamgroupError
+from streamgroup.base.errors import EnvironmentFault, StreamgroupError
 
-__all__ = ["carried", "from_text", "last_line"]
+__all__ = ["carried", "cause_of", "from_text", "last_line"]
 
 _MARK = "streamgroup-fault "
+# What Spark, Java and the system say when the surroundings fail them: what that means, and how to mend it.
+_DISK = ("the disk is full", "make room beside the output and in TMPDIR, or put them on a larger disk")
+_MEMORY = ("the machine has less memory than Spark asks for", "lower --driver-memory")
+_MASTER = ("the master does not answer", "is it up, and is --master its address?")
+_CAUSES = {
+    "OutOfMemoryError": ("Spark ran out of memory", "give it more with --driver-memory"),
+    "No space left on device": _DISK,
+    "Disk quota exceeded": _DISK,
+    "File too large": _DISK,
+    "Could not reserve enough space": _MEMORY,
+    "insufficient memory for the Java Runtime": _MEMORY,
+    "All masters are unresponsive": _MASTER,
+    "Failed to connect to master": _MASTER,
+    "UnknownHostException": ("the host of the master is not known", "is --master its address?"),
+}
 
 
 class _CarriedError(RuntimeError):
@@ -35,6 +50,14 @@ def from_text(text: str) -> StreamgroupError | None:
     name, message, hint = json.loads(match[1])
     kind: type[StreamgroupError] = getattr(errors, name)
     return kind(message, hint)
+
+
+def cause_of(text: str) -> EnvironmentFault | None:
+    """Find what failed around Spark in the text of an exception or a log."""
+    for said, (what, hint) in _CAUSES.items():
+        if said in text:
+            return EnvironmentFault(f"{what} ({said})", hint)
+    return None
 
 
 def last_line(text: str) -> str:

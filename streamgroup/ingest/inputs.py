@@ -8,15 +8,16 @@ from typing import NamedTuple
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.ingest.readers.protocol import Reader, Split
 
-__all__ = ["InputFile", "limited", "plan_splits", "resolve"]
+__all__ = ["InputFile", "check_unchanged", "limited", "plan_splits", "resolve"]
 
 
 class InputFile(NamedTuple):
-    """An input: its path as given (or as a glob found it), absolute, and its size in bytes."""
+    """An input: its path as given (or as a glob found it), absolute, its size in bytes, when it was changed last."""
 
     given: str
     path: str
     size: int
+    changed: int
 
 
 def resolve(inputs: tuple[str, ...]) -> list[InputFile]:
@@ -44,10 +45,22 @@ def resolve(inputs: tuple[str, ...]) -> list[InputFile]:
                 raise UsageError(f"{path} is not a file", "inputs are read more than once: save it to a file")
             try:
                 with Path(path).open("rb"):
-                    files.append(InputFile(path, str(Path(path).absolute()), Path(path).stat().st_size))
+                    found_as = Path(path).stat()
+                    files.append(InputFile(path, str(Path(path).absolute()), found_as.st_size, found_as.st_mtime_ns))
             except OSError as error:
                 raise EnvironmentFault(f"{path}: {error.strerror}", "check its permissions") from None
     return files
+
+
+def check_unchanged(files: list[InputFile]) -> None:
+    """Raise a DataError if a file is no longer what it was when it was found: what was read of it may be of both."""
+    for file in files:
+        try:
+            now = Path(file.path).stat()
+        except OSError:
+            raise DataError(f"{file.given} vanished while it was read", "keep inputs until the end") from None
+        if (now.st_size, now.st_mtime_ns) != (file.size, file.changed):
+            raise DataError(f"{file.given} changed while it was read", "copy a file that grows, and read the copy")
 
 
 def _exists(path: str) -> bool:

@@ -174,6 +174,11 @@ class LineReader(Reader):
             if form is not None:
                 return layout._replace(time_format=form)
             parsed = self.parse(head, layout, HEAD_ROWS + 10)
+            if parsed.rows >= HEAD_ROWS + 10 and len(parsed.line) < HEAD_ROWS:
+                # Some are blank, comments or cannot be read: those that follow in this head will do.
+                parsed = self.parse(head, layout, None)
+                break
+            # A larger head is only for longer rows.
             if len(parsed.line) >= HEAD_ROWS or head.final or size >= MAX_LINE:
                 break
             size *= 4

@@ -102,13 +102,21 @@ def _plan(options: IngestOptions) -> _Plan:
 
 
 def _read_job(options: IngestOptions, scratch: Scratch, job: Split | str) -> SplitStats | str:
-    return digest_file(job) if isinstance(job, str) else read_split(options, scratch, job)
+    path = job if isinstance(job, str) else job.path
+    try:
+        return digest_file(path) if isinstance(job, str) else read_split(options, scratch, job)
+    except FileNotFoundError:
+        if Path(path).exists():
+            raise
+        hint = "keep inputs until the end; on a cluster, where all machines find them"
+        raise DataError(f"{path} vanished while it was read", hint) from None
 
 
 def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> IngestResult:
     options, context = plan.options, session.context
     scratch = Scratch(str(out / "scratch"))
     lines = _read(plan, scratch, progress, session)
+    inputs.check_unchanged(plan.files)
     rejects = _reject_files(plan, scratch, lines)
     _judge(options, lines, rejects)
     segments = [segment for stats in lines.stats for segment in stats.segments]

@@ -29,9 +29,6 @@ T = TypeVar("T")
 _SCRATCH = "streamgroup-spark-"
 # Seconds that the JVM is given to end when it writes an archive of its classes.
 _LONGEST_END = 70
-# What the system says when it takes no more bytes.
-_FULL = ("No space left on device", "Disk quota exceeded", "File too large")
-
 _LOG4J = """\
 status = error
 appenders = console
@@ -146,12 +143,9 @@ class Session(NamedTuple):
         known = faults.from_text(str(error))
         if known is not None:
             return known
-        if "OutOfMemoryError" in str(error):
-            return EnvironmentFault("Spark ran out of memory", "give it more with --driver-memory")
-        full = next((text for text in _FULL if text in str(error)), None)
-        if full is not None:
-            hint = "make room beside the output and in TMPDIR, or put them on a larger disk"
-            return EnvironmentFault(f"the disk is full ({full})", hint)
+        known = faults.cause_of(str(error)) or faults.cause_of(_read(self.log))
+        if known is not None:
+            return known
         return RunError(f"Spark failed: {faults.last_line(str(error))}", _tail(self.log))
 
 
@@ -165,11 +159,14 @@ def _finished(context: Any) -> int:
     return done
 
 
-def _tail(log: Path, lines: int = 12) -> str:
+def _read(log: Path) -> str:
     with contextlib.suppress(OSError):
-        text = log.read_text(errors="replace").strip().splitlines()
-        return "the end of Spark's log:\n" + "\n".join(text[-lines:])
-    return "there is no log of Spark's"
+        return log.read_text(errors="replace").strip()
+    return ""
+
+
+def _tail(log: Path, lines: int = 12) -> str:
+    return "\n".join(["the end of Spark's log:", *_read(log).splitlines()[-lines:]])
 
 
 def _reclaim(parent: Path) -> None:
@@ -318,8 +315,10 @@ def _started(settings: dict[str, str], master: str, scratch: Path, archive: Clas
         try:
             starting.done.wait()
             if starting.failure is not None:
-                reason = faults.last_line(str(starting.failure))
-                raise EnvironmentFault(f"Spark does not start: {reason}", _tail(log)) from starting.failure
+                told = _read(log)
+                reason = faults.last_line(told or str(starting.failure))
+                fault = faults.cause_of(told) or EnvironmentFault(f"Spark does not start: {reason}", _tail(log))
+                raise fault from starting.failure
             yield Session(context[0], master, log)
             whole = True
         finally:

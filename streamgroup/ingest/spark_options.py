@@ -10,6 +10,12 @@ from streamgroup.base.errors import UsageError
 
 __all__ = ["SparkOptions", "checked"]
 
+# What Spark itself takes for a master. At least 450 MiB of heap, it says when there is less.
+_MASTER = re.compile(
+    r"local|local\[(\*|[1-9]\d*)(, *\d+)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]|spark://.+|yarn|k8s://.+"
+)
+_LEAST_KIB = 512 << 10
+
 Options = TypeVar("Options", bound=BaseModel)
 
 
@@ -22,11 +28,21 @@ class SparkOptions(BaseModel):
     spark_conf: tuple[str, ...] = ()
     driver_memory: str = "2g"
 
+    @field_validator("master")
+    @classmethod
+    def _url(cls, value: str) -> str:
+        if not _MASTER.fullmatch(value):
+            raise ValueError(f"{value!r} is not a master: local[2], local[*], spark://HOST:PORT, yarn, k8s://...")
+        return value
+
     @field_validator("driver_memory")
     @classmethod
     def _memory(cls, value: str) -> str:
-        if not re.fullmatch(r"[1-9]\d*[kmgtKMGT]", value):
+        found = re.fullmatch(r"([1-9]\d*)([kmgtKMGT])", value)
+        if found is None:
             raise ValueError("a number with k, m or g, as in 2g")
+        if int(found[1]) << 10 * "kmgt".index(found[2].lower()) < _LEAST_KIB:
+            raise ValueError(f"{value} is too little for Spark to start, which takes 512m")
         return value
 
     @field_validator("spark_conf")

@@ -15,9 +15,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest import inputs, lines
 from streamgroup.ingest.inputs import resolve
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.preview import preview
+from streamgroup.ingest.read import make_reader
 
 Parse = Callable[..., Any]
 CONTENT = b"time,key\n" + b"".join(b"%d,k%d\n" % (n, n % 7) for n in range(5000))
@@ -143,3 +145,55 @@ def test_damaged_archives_end_in_an_error_of_ours(parse: Callable[..., Any], dat
     except (DataError, UsageError):
         return
     assert rows.rows == len(rows.tuples) + len(rows.rejects) + sum(rows.filtered.values())
+
+
+def test_a_head_of_blank_lines_takes_no_larger_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("time,key\n" + "\n" * 1500 + "".join(f"{1_600_000_000_000 + i},a\n" for i in range(200_000)))
+    asked: list[int] = []
+    blocks = lines._blocks
+
+    def watched(path: str, start: int, end: int | None, encoding: str, size: int) -> Any:
+        asked.append(size)
+        return blocks(path, start, end, encoding, size)
+
+    monkeypatch.setattr(lines, "_blocks", watched)
+    layout = make_reader(make_options(reader="csv", inputs=(str(path),), output=tmp_path / "x")).layout(str(path))
+    assert layout.time_format is not None
+    assert layout.time_format.name == "ms"
+    assert asked == [lines.HEAD_BYTES]
+
+
+def test_inputs_that_change_or_vanish_while_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("time,key\n1,a\n")
+    files = inputs.resolve((str(path),))
+    inputs.check_unchanged(files)
+    with path.open("a") as file:
+        file.write("2,b\n")
+    with pytest.raises(DataError, match=r"in\.csv changed while it was read"):
+        inputs.check_unchanged(files)
+    path.unlink()
+    with pytest.raises(DataError, match=r"in\.csv vanished while it was read"):
+        inputs.check_unchanged(files)
+
+
+def test_an_error_shows_no_control_characters_of_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_bytes(b"\x1b[31mtime\x07" + b"\0" * 100_000 + b"\n1\n")
+    with pytest.raises(UsageError, match="Found: 1") as caught:
+        make_reader(make_options(reader="csv", inputs=(str(path),), output=tmp_path / "x")).layout(str(path))
+    assert caught.value.message.isprintable()
+    assert len(caught.value.message) < 300
+
+
+@pytest.mark.parametrize("column", ["1", "2"])
+def test_a_damaged_page_of_parquet_is_an_error_of_the_data(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "in.parquet"
+    rows = pa.table({"time": [f"{n * 7919 % 100_003}" for n in range(20_000)], "key": ["a"] * 20_000})
+    pq.write_table(rows, path, compression="snappy", use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    content[2000:9000] = b"\xff" * 7000
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"in\.parquet: cannot be read"):
+        preview(make_options(reader="parquet", inputs=(str(path),), output=tmp_path / "x", time="1", key=column))

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgroup.base.errors import DataError, EnvironmentFault
+from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.ingest import faults
 from streamgroup.ingest.java import find_java
 from streamgroup.ingest.options import make_options
@@ -63,3 +63,27 @@ def test_errors_cross_from_a_task() -> None:
     assert (told.message, told.hint) == ("file x: 'quoted\nlines' and\ttabs", "mend é it")
     assert faults.from_text("java.lang.Whatever") is None
     assert faults.last_line("An error\nValueError: x is y\n") == "ValueError: x is y"
+
+
+@pytest.mark.parametrize("master", ["nonsense", "local[0]", "spark://", "local[2]x", "local-cluster[2]"])
+def test_masters_that_there_are_not(master: str) -> None:
+    with pytest.raises(UsageError, match="--master"):
+        make_options(reader="csv", inputs=("x",), output="y", master=master)
+
+
+@pytest.mark.parametrize("master", ["local", "local[*]", "local-cluster[2,1,1024]", "spark://h:1", "yarn"])
+def test_masters_that_there_are(master: str) -> None:
+    assert make_options(reader="csv", inputs=("x",), output="y", master=master).master == master
+
+
+def test_memory_that_spark_does_not_start_with() -> None:
+    with pytest.raises(UsageError, match="--driver-memory: 511m is too little"):
+        make_options(reader="csv", inputs=("x",), output="y", driver_memory="511m")
+
+
+def test_what_failed_around_spark_is_told() -> None:
+    log = "WARN x\nERROR StandaloneSchedulerBackend: All masters are unresponsive! Giving up.\n"
+    told = faults.cause_of(log)
+    assert told is not None
+    assert "the master does not answer" in told.message
+    assert faults.cause_of("nothing known") is None

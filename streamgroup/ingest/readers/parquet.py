@@ -1,8 +1,8 @@
 """Parquet files, as pandas, Spark or any other tool wrote them: one split a row group."""
 
+import contextlib
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,6 +52,15 @@ def _texts(array: Any) -> Any:
     return array.cast(pa.binary())
 
 
+@contextlib.contextmanager
+def _legible(path: str) -> Iterator[None]:
+    """Tell damage of a file as an error of the data."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: cannot be read ({str(error).splitlines()[0]})", "get it again") from None
+
+
 class Reader(Base):
     """Parquet: `line` is the row, from 1. Timestamps of any unit are read, ns too (floored to us)."""
 
@@ -77,7 +86,8 @@ class Reader(Base):
             self._check(shape, layout, path)
             form = resolve_format(opts.time_format)
             if form is None:
-                head = next(file.iter_batches(_HEAD_ROWS, columns=[names[layout.time]]), None)
+                with _legible(path):
+                    head = next(file.iter_batches(_HEAD_ROWS, columns=[names[layout.time]]), None)
                 column = _texts(_plain(head.column(0))) if head is not None else pa.array([], pa.binary())
                 kind = _value_type(shape.field(layout.time))
                 numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
@@ -118,7 +128,7 @@ class Reader(Base):
         at, left = 0, split.rows
         with _open(split.path) as file:
             groups = [split.start]
-            try:
+            with _legible(split.path):
                 for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=names, use_threads=False):
                     if left is not None:
                         batch = batch.slice(0, left)
@@ -126,10 +136,6 @@ class Reader(Base):
                     if batch.num_rows:
                         yield self._parsed(batch, layout, at)
                     at += batch.num_rows
-            except (pa.ArrowException, OSError) as error:
-                raise DataError(
-                    f"{Path(split.path)}: cannot be read ({str(error).splitlines()[0]})", "get it again"
-                ) from None
 
     @staticmethod
     def _parsed(batch: pa.RecordBatch, layout: Layout, at: int) -> Parsed:

@@ -186,11 +186,17 @@ def find_column(wanted: str | None, defaults: tuple[str, ...], names: tuple[str,
             return int(text) - 1
     if wanted is None and (not defaults or what in ("cost", "value", "weight")):
         return -1
-    found = ", ".join(f"{number} {name}" for number, name in enumerate(names[:40], 1))
+    found = ", ".join(f"{number} {_shown(name)}" for number, name in enumerate(names[:40], 1))
     if wanted is None:
         raise UsageError(f"{path}: which column is the {what}? Found: {found}", f"name it with --{what}")
     hint = "is the --delimiter right?" if len(names) == 1 else f"give --{what} one of these names or numbers"
     raise UsageError(f"{path}: there is no column {wanted!r} (--{what}). Found: {found}", hint)
+
+
+def _shown(name: str) -> str:
+    """Write a name that may be anything, as of a file of zeros, for people: cut, and without control characters."""
+    cut = name[:40] + "..." if len(name) > 40 else name
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in cut)
 
 
 def find_columns(
