@@ -1,8 +1,8 @@
 """Rows of named values as text: a table for people, JSON, JSON lines and CSV for programs, Markdown for pages.
 
-JSON and CSV hold every digit. The table and Markdown round fractions to five significant digits, and never cut: a
-row that does not fit is written as a block of lines. Only ASCII is added to what the values say, and what an output's
-encoding does not know is escaped.
+JSON and CSV hold every digit. The table and Markdown round fractions to five significant digits unless told not to,
+and never cut: a row that does not fit is written as a block of lines. Only ASCII is added to what the values say, and
+what an output's encoding does not know is escaped.
 """
 
 import csv
@@ -29,13 +29,15 @@ def render(
     columns: Sequence[str] | None = None,
     width: int | None = None,
     encoding: str = "utf-8",
+    exact: bool = False,
 ) -> str:
     """Write rows (dicts of None, bool, int, float, str, or lists and dicts of these) as text that ends in a newline.
 
     `columns` chooses and orders; else all, in the order they first appear. A value that a row lacks counts as None:
     null in JSON, nothing in CSV, `-` for people. `width` is the terminal's: a table that is wider becomes one block
-    a row; None (not a terminal) leaves it as wide as it is. No rows: `[]` in JSON, the names alone in CSV and
-    Markdown, nothing else. ValueError for NaN or infinity in JSON.
+    a row; None (not a terminal) leaves it as wide as it is. `exact` shows people all
+    digits of fractions, too. No rows: `[]` in JSON, the names alone in CSV and Markdown, nothing else. ValueError for
+    NaN or infinity in JSON.
     """
     names = list(columns) if columns is not None else list(dict.fromkeys(name for row in rows for name in row))
     if form == "json":
@@ -43,7 +45,12 @@ def render(
         return "[\n" + ",\n".join(listed) + "\n]\n" if listed else "[]\n"
     if form == "jsonl":
         return "".join(f"{_json(row, names, encoding)}\n" for row in rows)
-    text = {"csv": _csv, "markdown": _markdown}[form](rows, names) if form != "table" else _table(rows, names, width)
+    if form == "csv":
+        text = _csv(rows, names)
+    else:
+        shown = [[_shown(row.get(name), exact=exact) for name in names] for row in rows]
+        right = [_numeric(rows, name) for name in names]
+        text = _markdown(names, shown, right) if form == "markdown" else _table(names, shown, right, width)
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
@@ -82,14 +89,16 @@ def _exact(value: Any) -> str:
     return repr(value)
 
 
-def _shown(value: Any) -> str:
-    """Write a value for people: fractions with five digits, nothing that moves the cursor."""
+def _shown(value: Any, *, exact: bool = False) -> str:
+    """Write a value for people: fractions with five digits unless `exact`, nothing that moves the cursor."""
     if value is None:
         return "-"
+    if isinstance(value, float) and exact:
+        return repr(value).removesuffix(".0")
     if isinstance(value, float):
         return f"{value:.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.5g}"
     if isinstance(value, list | tuple) and not any(isinstance(item, list | tuple | Mapping) for item in value):
-        return " ".join(_shown(item) for item in value)
+        return " ".join(_shown(item, exact=exact) for item in value)
     return "".join(_visible(char) for char in _exact(value))
 
 
@@ -123,15 +132,13 @@ def _pad(text: str, size: int, right: bool) -> str:
     return space + text if right else text + space
 
 
-def _table(rows: Sequence[Row], names: list[str], width: int | None) -> str:
-    if not rows or not names:
+def _table(names: list[str], shown: list[list[str]], right: list[bool], width: int | None) -> str:
+    if not shown or not names:
         return ""
-    shown = [[_shown(row.get(name)) for name in names] for row in rows]
     heads = [_shown(name) for name in names]
     sizes = [max(_cells(line[i]) for line in [heads, *shown]) for i in range(len(names))]
     if width is not None and sum(sizes) + _GAP * (len(sizes) - 1) > width:
         return _blocks(heads, shown)
-    right = [_numeric(rows, name) for name in names]
     lines = [
         (" " * _GAP).join(_pad(*cell) for cell in zip(line, sizes, right, strict=True)).rstrip()
         for line in [heads, ["-" * size for size in sizes], *shown]
@@ -149,12 +156,11 @@ def _blocks(heads: list[str], shown: list[list[str]]) -> str:
     return "\n".join(blocks)
 
 
-def _markdown(rows: Sequence[Row], names: list[str]) -> str:
+def _markdown(names: list[str], shown: list[list[str]], right: list[bool]) -> str:
     if not names:
         return ""
     heads = [_shown(name) for name in names]
-    rule = ["---:" if _numeric(rows, name) else "---" for name in names]
-    shown = [[_shown(row.get(name)) for name in names] for row in rows]
+    rule = ["---:" if number else "---" for number in right]
     return "".join(
         "| " + " | ".join(text.replace("\\", "\\\\").replace("|", "\\|") for text in line) + " |\n"
         for line in [heads, rule, *shown]

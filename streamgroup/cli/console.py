@@ -21,9 +21,9 @@ class Console:
     quiet: bool = False
     verbose: bool = False
 
-    def rows(self, rows: Sequence[Row], columns: Sequence[str] | None = None) -> None:
-        """Print a table in the chosen format."""
-        self._write(rows, self.form, columns)
+    def rows(self, rows: Sequence[Row], columns: Sequence[str] | None = None, *, exact: bool = False) -> None:
+        """Print a table in the chosen format; `exact`: fractions with all digits for people, too."""
+        self._write(rows, self.form, columns, exact=exact)
 
     def record(self, record: Row, shown: Sequence[Row] | None = None) -> None:
         """Print one object: a line for each value for people, one object or one row for programs.
@@ -61,10 +61,10 @@ class Console:
         """Give a progress bar, which shows itself only on a terminal."""
         return Bar(unit, shown=not self.quiet and sys.stderr.isatty())
 
-    def _write(self, rows: Sequence[Row], form: Format, columns: Sequence[str] | None) -> None:
+    def _write(self, rows: Sequence[Row], form: Format, columns: Sequence[str] | None, *, exact: bool = False) -> None:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(render(rows, form, columns=columns, width=width, encoding=encoding))
+        sys.stdout.write(render(rows, form, columns=columns, width=width, encoding=encoding, exact=exact))
 
 
 class Bar:

@@ -29,7 +29,9 @@ _AT_ONCE = 1 << 12
 
 
 class PreviewRow(NamedTuple):
-    """A tuple as it would be: time in us since 1970, key (None: the null key), cost in us, value, weight."""
+    """A tuple as it would be: time in us since 1970, key (None: the null key), cost in us (the shortest number that
+    makes it in 32 bits), value, weight.
+    """
 
     timestamp: int
     key: str | None
@@ -143,9 +145,10 @@ def _rows(found: Tuples, wanted: int) -> Iterator[PreviewRow]:
         if wanted <= 0:
             return
         stamps, keys = piece.timestamp[:wanted].tolist(), piece.key.slice(0, wanted).to_pylist()
+        cost = None if piece.cost is None else piece.cost[:wanted].astype(str).astype(np.float64)
         carried = [
             [None] * len(stamps) if column is None else column[:wanted].tolist()
-            for column in (piece.cost, piece.value, piece.weight)
+            for column in (cost, piece.value, piece.weight)
         ]
         wanted -= len(stamps)
         for stamp, key, *rest in zip(stamps, keys, *carried, strict=True):

@@ -25,3 +25,15 @@ def test_on_the_command_line(invoke: Callable[..., Any], tmp_path: Path) -> None
     assert made["rejects"] == [reject]
     assert (made["delimiter"], made["header"], made["columns"]) == (",", 1, ["time", "key", "w"])
     assert not (tmp_path / "t").exists()
+
+
+def test_people_see_every_digit_and_which_key_is_null(invoke: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"time,key,price,n,us\n1,-,45134.11,3,0.1\n2,NA,123456.789,4000000,7\n")
+    options = ("--null-values", "NA", "--null-keys", "keep", "--value", "price", "--weight", "n", "--cost", "us")
+    command = ("ingest", "csv", path, *options, "-o", tmp_path / "t", "--dry-run")
+    lines = [line.split()[1:] for line in invoke(*command).stdout.splitlines()[2:]]
+    assert lines == [["-", "0.1", "45134.11", "3"], ["(null)", "7", "123456.789", "4000000"]]
+    made = json.loads(invoke(*command, "--format", "json").stdout)
+    assert made["tuples"][1]["key"] is None
+    assert made["tuples"][0]["cost"] == 0.1
