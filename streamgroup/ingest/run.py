@@ -43,10 +43,13 @@ _HOW = {
 
 
 class IngestResult(NamedTuple):
-    """A finished ingest: where the trace is, its manifest, and what a person should know about it."""
+    """A finished ingest: where the trace is, its manifest, and what a person should know about it: `notes` of what was
+    inferred, `warnings` of what was not as it should be.
+    """
 
     trace: Path
     manifest: Manifest
+    notes: list[str]
     warnings: list[str]
 
 
@@ -186,7 +189,7 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
     )
     shutil.rmtree(scratch.root)
     write_manifest(out, manifest)
-    return IngestResult(options.output, manifest, _warnings(manifest, lines))
+    return IngestResult(options.output, manifest, _notes(lines), _warnings(manifest))
 
 
 def _read(plan: _Plan, scratch: Scratch, progress: Progress, session: Session) -> _Lines:
@@ -295,9 +298,13 @@ def _row_counts(lines: _Lines, filtered: Counter[str]) -> dict[str, Any]:
     }
 
 
-def _warnings(manifest: Manifest, lines: _Lines) -> list[str]:
+def _notes(lines: _Lines) -> list[str]:
     notes = list(dict.fromkeys(note for stats in lines.stats for note in stats.inferred))
-    told = [f"inferred: {', '.join(notes)}"] if notes else []
+    return [f"inferred: {', '.join(notes)}"] if notes else []
+
+
+def _warnings(manifest: Manifest) -> list[str]:
+    told = []
     if manifest.rows_rejected:
         reasons = ", ".join(f"{count} {reason}" for reason, count in (manifest.rejected or {}).items())
         told.append(f"{manifest.rows_rejected} rows rejected (kept in rejects/): {reasons}")

@@ -116,6 +116,8 @@ def run(reader: str, console: Console, options: Options, own: dict[str, Any]) ->
         result = ingest(asked, bar)
     manifest, seconds = result.manifest, time.perf_counter() - begun
     console.detail(f"{manifest.rows_read} rows in {seconds:.1f} s, the start of Spark included")
+    for note in result.notes:
+        console.note(f"note: {note}")
     for warning in result.warnings:
         console.warn(warning)
     names = ("tuples", "keys", "p1", "rows_read", "rows_kept", "rows_rejected", "rows_filtered", "fingerprint")
@@ -150,8 +152,11 @@ def _preview(console: Console, options: Any) -> None:
     shown = ["timestamp", "key", *carried]
     rows = [{name: value for name, value in row._asdict().items() if name in shown} for row in found.tuples]
     rows = [{**row, "timestamp": iso(row["timestamp"])} for row in rows]
+    if console.form in ("table", "markdown"):
+        # People see a null key as such, not as one of the text `-`, and every digit of what was read.
+        rows = [{**row, "key": "(null)" if row["key"] is None else row["key"]} for row in rows]
     if console.form != "json":
-        console.rows(rows, shown)
+        console.rows(rows, shown, exact=True)
         return
     rejects = [reject._asdict() for reject in found.rejects]
     console.record({**found._asdict(), "tuples": rows, "rejects": rejects})
