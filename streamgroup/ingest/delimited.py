@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from streamgroup.base.errors import DataError
+from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest import fields
 from streamgroup.ingest.fields import Fields, Lines
 from streamgroup.ingest.lines import Block, LineReader
@@ -95,13 +95,23 @@ class DelimitedReader(LineReader):
         names = self._beyond(names)
         return Layout(
             names=names,
-            **find_columns(self.options, self.defaults, names, path),
+            **self._columns(head, names, path),
             width=width,
             header=number if has_header else 0,
             delimiter=delimiter,
             blank_after=blank_after,
             inferred=tuple(inferred),
         )
+
+    def _columns(self, head: Block, names: tuple[str, ...], path: str) -> dict[str, int]:
+        try:
+            return find_columns(self.options, self.defaults, names, path)
+        except UsageError as error:
+            comment = self._comment()
+            if comment and head.data[: len(comment)].tobytes() == comment:
+                told = f"{error.message} (the first line was left out: --comment {comment.decode()})"
+                raise UsageError(told, error.hint) from None
+            raise
 
     @property
     def _ragged(self) -> bool:

@@ -41,6 +41,17 @@ def test_a_missing_column_lists_those_there_are(parse: Parse) -> None:
         parse(b"ts,ts,key\n", "csv", time="ts")
 
 
+def test_a_header_taken_for_a_comment_is_told_of(parse: Parse) -> None:
+    options = {"reader_options": {"comment": "#"}}
+    with pytest.raises(
+        UsageError, match=r"column is the time\? Found: 1, 2 a .the first line was left out: --comment #"
+    ):
+        parse(b"#time,key\n1,a\n", "csv", **options)
+    with pytest.raises(UsageError) as caught:
+        parse(b"when,key\n# 1,a\n", "csv", **options)
+    assert "left out" not in caught.value.message
+
+
 def test_malformed_rows_are_rejected_with_line_and_reason(parse: Parse) -> None:
     content = b'time,key\n1,a\n2\n3,c,d\nx,e\n5,"open\n\n6,"x"y\n7,g\n'
     rows = parse(content, "csv")

@@ -92,9 +92,9 @@ class Params(Start):
     def _agree(self) -> "Params":
         given = self.model_fields_set
         if self.values is not None and (clash := sorted({"w_n", "w_min", "w_max", "steps"} & given)):
-            raise ValueError(f"values and {clash[0]} are two ways to say the same")
+            raise ValueError(f"--values and --{clash[0].replace('_', '-')} are two ways to say the same: give one")
         if self.shares is not None and "association" in given:
-            raise ValueError("shares and association are two ways to say the same")
+            raise ValueError("--shares and --association are two ways to say the same: give one")
         count = self.w_n if self.values is None else len(self.values)
         if self.shares is not None and (len(self.shares) != count or not sum(self.shares)):
             raise ValueError(f"shares: {len(self.shares)} for {count} values; one for each is needed, not all 0")

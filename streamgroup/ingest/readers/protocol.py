@@ -186,7 +186,9 @@ def find_column(wanted: str | None, defaults: tuple[str, ...], names: tuple[str,
             return int(text) - 1
     if wanted is None and (not defaults or what in ("cost", "value", "weight")):
         return -1
-    found = ", ".join(f"{number} {_shown(name)}" for number, name in enumerate(names[:40], 1))
+    found = ", ".join(
+        name if name == str(number) else f"{number} {_shown(name)}" for number, name in enumerate(names[:40], 1)
+    )
     if wanted is None:
         raise UsageError(f"{path}: which column is the {what}? Found: {found}", f"name it with --{what}")
     hint = "is the --delimiter right?" if len(names) == 1 else f"give --{what} one of these names or numbers"
