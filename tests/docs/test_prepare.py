@@ -34,6 +34,8 @@ def test_the_page_of_a_script_names_options_that_there_are(reader: str, scripts:
     told = run(f"scripts/prepare-{reader}", scripts)
     assert told.returncode == 2
     assert run(f"scripts/prepare-{reader} somewhere.gz --help", scripts).stdout == told.stdout
+    without = run(f"scripts/prepare-{reader} --dry-run", scripts)
+    assert (without.returncode, without.stdout, without.stderr) == (2, told.stdout, "")
     page = told.stdout.replace("\\\n", " ")
     (command,) = re.findall(rf"^ +(streamgroup ingest {reader} .*)$", page, re.MULTILINE)
     known = set(re.findall(r"--?[a-z][a-z-]*", run(f"streamgroup ingest {reader} --help", scripts).stdout))
