@@ -1,4 +1,7 @@
-"""The console blocks of a document: `$ ` begins a command, what follows is what it prints."""
+"""The console blocks of a document: `$ ` begins a command, what follows is what it prints.
+
+A block of Python or TOML below a line that ends in "`NAME`:" is a file that the reader is told to save.
+"""
 
 import re
 import subprocess
@@ -11,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_FILE = re.compile(r"# file: (\S+)\n")
+_FILE = re.compile(r"`(\w+\.(?:py|toml))`:\n\n\Z")
 
 
 class Step(NamedTuple):
@@ -24,9 +27,11 @@ class Step(NamedTuple):
 
 def steps(text: str) -> Iterator[Step]:
     """Give the commands and files of a document, in order."""
-    for kind, body in _BLOCK.findall(text):
-        if kind in ("python", "toml") and (named := _FILE.match(body)):
-            yield Step(body[named.end() :], [], named.group(1))
+    for block in _BLOCK.finditer(text):
+        kind, body = block.groups()
+        if kind in ("python", "toml"):
+            if named := _FILE.search(text, 0, block.start()):
+                yield Step(body, [], named.group(1))
         elif kind == "console":
             for piece in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
                 command, *shown = piece.rstrip("\n").split("\n")

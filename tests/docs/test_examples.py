@@ -1,6 +1,8 @@
 """The examples of the how-to pages work as they are printed."""
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -16,7 +18,15 @@ from streamgroup.ingest.synthesis import synthesise
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.traces.trace import Trace, open_trace
-from tests.docs.console import DOCS, steps
+from tests.docs.console import DOCS, ROOT, steps
+
+EXAMPLES = [
+    ("tutorial.md", "streamgroup/groupings/hot_shuffle.py"),
+    ("adding-a-grouping.md", "streamgroup/groupings/reported.py"),
+    ("detectors.md", "streamgroup/groupings/detectors/twice.py"),
+    ("adding-a-reader.md", "streamgroup/ingest/readers/messages.py"),
+    ("adding-a-reader.md", "streamgroup/ingest/readers/calls.py"),
+]
 
 
 def _save(page: str, name: str, directory: Path) -> Path:
@@ -39,6 +49,20 @@ def _load(path: Path) -> ModuleType:
 def zipf(tmp_path: Path) -> Trace:
     synthesise("zipf", {"tuples": 20_000, "keys": 500}, tmp_path / "zipf.trace")
     return open_trace(tmp_path / "zipf.trace")
+
+
+@pytest.mark.parametrize(("page", "place"), EXAMPLES)
+def test_a_file_copied_from_a_page_passes_the_checks_of_a_clone(page: str, place: str, tmp_path: Path) -> None:
+    code = _save(page, Path(place).name, tmp_path).read_bytes()
+    for command in (("check",), ("format", "--check")):
+        told = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "--no-cache", "--stdin-filename", place, "-"],
+            input=code,
+            cwd=ROOT,
+            capture_output=True,
+            check=False,
+        )
+        assert told.returncode == 0, told.stdout.decode()
 
 
 @pytest.mark.parametrize("name", ["hot_shuffle.py", "reported.py"])
@@ -90,3 +114,18 @@ def test_reader(tmp_path: Path) -> None:
     assert found.timestamp.tolist() == [1082040961_000000, 1082155839_000000]
     assert found.key.to_pylist() == [b"1", b"3"]
     assert [(reject.line, reject.reason) for reject in found.rejects] == [(3, "wrong number of fields")]
+
+
+@pytest.mark.parametrize(("own", "keys"), [({}, [b"4912345", b"33999"]), ({"prefix": 2}, [b"49", b"33"])])
+def test_reader_with_an_option(own: dict[str, int], keys: list[bytes], tmp_path: Path) -> None:
+    reader = _load(_save("adding-a-reader.md", "calls.py", tmp_path)).Reader
+    raw = tmp_path / "raw.txt"
+    raw.write_bytes(b"4912345 1082040961\n33999 1082155839\n")
+    options = make_options(reader="calls", inputs=(str(raw),), output="unused", reader_options=own)
+    member = reader(options)
+    (split,) = plan_splits(member, resolve(options.inputs))
+    layout = member.layout(split.path)
+    (parsed,) = member.batches(split, layout)
+    assert Contract(options).apply(parsed, layout).key.to_pylist() == keys
+    with pytest.raises(UsageError, match="prefix"):
+        reader(make_options(reader="calls", inputs=(str(raw),), output="unused", reader_options={"prefix": 0}))
