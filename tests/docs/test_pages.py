@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from streamgroup.replay.selection import family
-from tests.docs.console import DOCS, ROOT, prepare, run, steps
+from tests.docs.console import DOCS, ROOT, prepare, run
 
 RAW = "traces/raw"
-SAMPLE = f"{RAW}/twitter-cache-cluster52/cluster52-first105000.csv.zst"
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -33,9 +32,8 @@ def _works(command: str, directory: Path) -> str:
 @pytest.mark.spark
 def test_commands_of_the_readme_and_of_the_metrics_page(tmp_path: Path) -> None:
     prepare(tmp_path)
-    (tmp_path / "requests.csv").symlink_to(ROOT / SAMPLE)
-    mine = next(step.command for step in steps((DOCS / "tutorial.md").read_text()) if step.file == "hot_shuffle.py")
-    (tmp_path / "mine.py").write_text(mine)
+    (begun,) = re.findall(r"`cp (streamgroup/\S+) mine\.py`", (ROOT / "README.md").read_text())
+    shutil.copy(ROOT / begun, tmp_path / "mine.py")
     five = [command for command in _commands(ROOT / "README.md") if "demo/" not in command]
     assert len(five) == 7
     for command in five:
