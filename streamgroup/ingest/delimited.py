@@ -103,7 +103,7 @@ class DelimitedReader(LineReader):
             inferred=tuple(inferred),
         )
 
-    def _columns(self, head: Block, names: tuple[str, ...], path: str) -> dict[str, int]:
+    def _columns(self, head: Block, names: tuple[str, ...], path: str) -> dict[str, Any]:
         try:
             return find_columns(self.options, self.defaults, names, path)
         except UsageError as error:
