@@ -249,7 +249,7 @@ def reported(state: Any, key: int, bit: int, now: int) -> tuple[int, int]:
     detector.due[0] = now
     state.tick(now)
     sources = len(detector.held)
-    return (int(detector.control_messages[0]) - before) // sources, int(detector.counters[detector.columns[0, key]])
+    return (int(detector.control_messages[0]) - before) // sources, int(detector.counters[detector.columns[key, 0]])
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_what_is_announced(kind: str, signals: str, comes: list[tuple[int, int]]
     state = started(f"dstream:p=1e-12,hashes=1,filter={kind},signals={signals}", 4)
     assert [reported(state, 7, bit, at) for at, bit in enumerate((0, 0, 3, 3, 1))] == comes
     if kind == "bloom":
-        state.detector.columns[0, 9] = state.detector.columns[0, 7]
+        state.detector.columns[9, 0] = state.detector.columns[7, 0]
     assert reported(state, 9, 0, 10)[0] == 0
     # Now all are shifted: 7 loses one of three bits, and 9 its only one.
     state = state._replace(detector=state.detector._replace(chance=1 << 53))
