@@ -39,7 +39,7 @@ class ClassArchive(NamedTuple):
     def discard(self) -> None:
         """Remove the archive, with which the JVM did not start."""
         with contextlib.suppress(OSError):
-            (self.unfinished or self.path).unlink()
+            self.path.unlink()
 
 
 def find_archive(java: str, home: Path) -> ClassArchive | None:

@@ -1,5 +1,6 @@
 """Lines of delimited fields: csv, text and most logs differ only in what they declare here."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,11 +15,17 @@ from streamgroup.ingest.fields import Fields, Lines
 from streamgroup.ingest.lines import Block, LineReader
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, find_columns
 
-__all__ = ["DelimitedOptions", "DelimitedReader"]
+__all__ = ["DelimitedOptions", "DelimitedReader", "header_names"]
 
 # The delimiter that stands for runs of blanks and tabs.
 BLANKS = b""
 _MOST_COLUMNS = 10_000
+
+
+def header_names(pieces: Sequence[bytes]) -> tuple[str, ...]:
+    """Give the names of the columns by the fields of a header, which may begin with `#` as a comment does."""
+    names = [piece.decode(errors="replace").strip(" ") for piece in pieces]
+    return (names[0].lstrip("# "), *names[1:])
 
 
 class DelimitedOptions(BaseModel):
@@ -86,9 +93,7 @@ class DelimitedReader(LineReader):
         if has_header:
             if fault == fields.NEVER_CLOSED:
                 raise DataError(f"{path}: line {number}, the header: {fault}", "the text reader knows no quotes")
-            names = tuple(piece.decode(errors="replace").strip(" ") for piece in pieces)
-            if names[0].startswith("#"):
-                names = (names[0].lstrip("# "), *names[1:])
+            names = header_names(pieces)
         elif not names:
             names = tuple(str(number) for number in range(1, len(pieces) + 1))
         width = 0 if self._ragged or self._key_to_end(delimiter) else len(names)

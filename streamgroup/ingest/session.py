@@ -302,7 +302,7 @@ def _started(settings: dict[str, str], master: str, scratch: Path, archive: Clas
         try:
             launch_one("")
         except Exception:
-            if archive is None or gateway:
+            if archive is None or archive.unfinished is not None or gateway:
                 raise
             # A JVM that is not up at all may have been given a damaged archive.
             launch_one(archive.option)
@@ -315,10 +315,10 @@ def _started(settings: dict[str, str], master: str, scratch: Path, archive: Clas
         try:
             starting.done.wait()
             if starting.failure is not None:
-                told = _read(log)
-                reason = faults.last_line(told or str(starting.failure))
+                told, failure = _read(log), starting.failure
+                reason = faults.last_line(f"{told}\n{type(failure).__name__}: {failure}")
                 fault = faults.cause_of(told) or EnvironmentFault(f"Spark does not start: {reason}", _tail(log))
-                raise fault from starting.failure
+                raise fault from failure
             yield Session(context[0], master, log)
             whole = True
         finally:

@@ -1,12 +1,12 @@
 import os
-import tempfile
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from streamgroup.ingest import class_archive
 from streamgroup.ingest.class_archive import find_archive
-from streamgroup.ingest.session import open_session
 
 
 def machine(folder: Path) -> tuple[str, Path]:
@@ -18,36 +18,52 @@ def machine(folder: Path) -> tuple[str, Path]:
     return str(java), folder
 
 
-def test_sessions_write_an_archive_once_and_then_use_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tmp_path = tmp_path / 'a "place" with blanks'
-    tmp_path.mkdir()
-    monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(KeyError), open_session("local[1]"):
-        raise KeyError
-    assert not list((tmp_path / "classes").glob("*.jsa"))
-    with open_session("local[1]") as session:
-        assert session.context.parallelize([1, 2], 1).sum() == 3
-    (archive,) = (tmp_path / "classes").iterdir()
+SESSION = """
+import sys
+from streamgroup.ingest.session import open_session
+with open_session("local[1]", conf=tuple(sys.argv[2:])) as session:
+    if sys.argv[1] == "fail":
+        sys.exit(7)
+    assert session.context.parallelize([1, 2], 1).sum() == 3
+    print(session.log.read_text())
+"""
+
+
+def opened(cache: Path, what: str, *conf: str, code: int = 0) -> str:
+    """Open a session in a process of its own, as there may be one in this; give the log of its JVM."""
+    told = subprocess.run(
+        [sys.executable, "-c", SESSION, what, *conf],
+        env={**os.environ, "STREAMGROUP_CACHE_DIR": str(cache), "TMPDIR": str(cache)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == code, told.stderr
+    return told.stdout
+
+
+def test_sessions_write_an_archive_once_and_then_use_it(tmp_path: Path) -> None:
+    cache = tmp_path / 'a "place" with blanks'
+    cache.mkdir()
+    opened(cache, "fail", code=7)
+    assert not list((cache / "classes").glob("*.jsa"))
+    opened(cache, "work")
+    (archive,) = (cache / "classes").iterdir()
     assert archive.stat().st_size > 10_000_000
-    with open_session("local[1]", conf=("spark.driver.extraJavaOptions=-Xlog:class+load",)) as session:
-        assert session.context.parallelize([1, 2], 1).sum() == 3
-        log = session.log.read_text()
+    log = opened(cache, "work", "spark.driver.extraJavaOptions=-Xlog:class+load")
     shared = [line for line in log.splitlines() if "shared objects file (top)" in line]
     assert any("org.apache.spark.SparkContext " in line for line in shared)
-    assert [archive] == list((tmp_path / "classes").iterdir())
-    assert [entry.name for entry in tmp_path.iterdir()] == ["classes"]
+    assert [archive] == list((cache / "classes").iterdir())
+    assert [entry.name for entry in cache.iterdir()] == ["classes"]
 
 
-def test_one_that_was_cut_off_does_not_stop_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path))
-    with open_session("local[1]"):
-        pass
+def test_one_that_was_cut_off_does_not_stop_spark(tmp_path: Path) -> None:
+    opened(tmp_path, "work")
     (archive,) = (tmp_path / "classes").iterdir()
     archive.chmod(0o644)
     os.truncate(archive, 5_000_000)
-    with open_session("local[1]") as session:
-        assert session.context.parallelize([1, 2], 1).sum() == 3
+    opened(tmp_path, "work")
+    assert not archive.exists()
 
 
 def test_other_jars_have_another_archive_and_few_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest import fields
+from streamgroup.ingest.delimited import header_names
 from streamgroup.ingest.lines import Block, LineReader
 from streamgroup.ingest.numbers import to_float
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
@@ -89,8 +90,7 @@ class Reader(LineReader):
                 "read it with the csv reader, --no-header and columns by number",
             )
         else:
-            names = tuple(piece.decode(errors="replace").strip(" ") for piece in pieces)
-            names = (names[0].lstrip("# "), *names[1:])
+            names = header_names(pieces)
             inferred = "a CloudPhysics trace" if "lbn" in names else "a trace with a header, as of libCacheSim"
         # The last name of a Twitter trace stands for a sum, which is no text.
         texts = names[:-1] if twitter else names

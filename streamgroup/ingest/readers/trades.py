@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest import fields
-from streamgroup.ingest.delimited import DelimitedOptions, DelimitedReader
+from streamgroup.ingest.delimited import DelimitedOptions, DelimitedReader, header_names
 from streamgroup.ingest.lines import Block
 from streamgroup.ingest.numbers import OK, to_fixed, to_float
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_columns
@@ -69,8 +69,7 @@ class Reader(DelimitedReader):
         header = opts.header if opts.header is not None else not any(map(_NUMBER.fullmatch, pieces))
         day = None if header else _lean_day(pieces, path)
         if header:
-            names = tuple(piece.decode(errors="replace").strip(" ") for piece in pieces)
-            names = (names[0].lstrip("# "), *names[1:])
+            names = header_names(pieces)
         elif day is not None:
             names = _LEAN
         else:
