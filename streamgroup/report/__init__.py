@@ -1,0 +1,1 @@
+"""Charts of runs and the page that holds them; altair lives only here."""

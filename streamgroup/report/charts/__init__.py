@@ -1,0 +1,1 @@
+"""The charts: one file each, found by its name (see `protocol`)."""
