@@ -13,16 +13,9 @@ designed out here (each has a test):
 6. The interpreted loop gives the same results (`interpreted=True`).
 """
 
-import atexit
 import contextlib
-import fcntl
-import hashlib
 import inspect
-import os
 import re
-import shutil
-import tempfile
-import time
 import types as pytypes
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -35,8 +28,7 @@ from numba.core import config, types
 from numba.core.errors import NumbaError
 from numba.extending import overload_method
 
-import streamgroup
-from streamgroup.base.cache import cache_root
+from streamgroup.base.code_cache import code_directory, only_one, sources_digest
 from streamgroup.base.errors import UsageError
 
 __all__ = ["HOOKS", "Interpreted", "cache_directory", "check_shape", "compiled", "told_by_line"]
@@ -63,10 +55,6 @@ _COMPILED = ("cluster", "groupings", "kernels", "replay")
 # Comparisons that select one of two values stay without a branch: which one wins is a coin that no processor can
 # predict, and LLVM would turn them back into branches (the ordered loop is half as fast then). Once per process.
 llvm.set_option("", "-x86-cmov-converter=0")
-
-_KEPT_CACHES = 6
-_KEPT_SECONDS = 86_400
-
 
 # Hooks that do nothing when a class does not have them.
 _OPTIONAL = {"observe", "tick", "look"}
@@ -148,45 +136,10 @@ def check_shape(state: Any, where: str) -> None:
 
 
 @cache
-def _own_sources_digest() -> str:
-    digest = hashlib.sha256(numba.__version__.encode())
-    root = Path(streamgroup.__file__).parent
-    for path in sorted(path for room in _COMPILED for path in (root / room).rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-@cache
 def cache_directory(outside_digest: str = "") -> Path:
-    """Give (and make) the cache directory of this very code; old ones beyond a handful are removed."""
-    name = _own_sources_digest() + (f"-{outside_digest}" if outside_digest else "")
-    try:
-        directory = cache_root() / "compiled" / name
-        directory.mkdir(parents=True, exist_ok=True)
-        os.utime(directory)
-        _forget_old(directory.parent, directory)
-    except OSError:
-        # No place that stays and that nobody else can write to: this process compiles for itself.
-        directory = Path(tempfile.mkdtemp(prefix="streamgroup-"))
-        atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    return directory
-
-
-def _forget_old(root: Path, keep: Path) -> None:
-    others = sorted((entry for entry in root.iterdir() if entry != keep), key=lambda entry: entry.stat().st_mtime)
-    too_old = time.time() - _KEPT_SECONDS
-    for entry in others[: max(0, len(others) - _KEPT_CACHES)]:
-        # One that was used lately may be in use.
-        if entry.stat().st_mtime < too_old:
-            shutil.rmtree(entry, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _only_one(directory: Path, own: str) -> Iterator[None]:
-    """Hold the lock of a function's cache: two processes that compile it at once could overwrite each other's code."""
-    with (directory / f".{own}.lock").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+    """Give (and make) the cache directory of this very code."""
+    name = sources_digest(_COMPILED, numba.__version__) + (f"-{outside_digest}" if outside_digest else "")
+    return code_directory(name)
 
 
 @contextlib.contextmanager
@@ -239,7 +192,7 @@ def compiled(function: Callable[..., Any], name: str, outside_digest: str = "") 
     compile_one = dispatcher.compile
 
     def compile_alone(signature: Any) -> Any:
-        with _only_one(directory, own):
+        with only_one(directory, own):
             return compile_one(signature)
 
     dispatcher.compile = compile_alone

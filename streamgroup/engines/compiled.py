@@ -1,0 +1,48 @@
+"""Compiling what runs over all keys of a trace, with a cache on disk that cannot be stale.
+
+numba's cache looks only at the file of the cached function. Here its directory is named by a digest of all sources of
+this room and of the kernels, so that an edited helper is another directory.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import config
+
+from streamgroup.base.code_cache import code_directory, only_one, sources_digest
+
+__all__ = ["compiled", "helper"]
+
+_ROOMS = ("engines", "kernels")
+
+# What compiled code of this room calls; it is compiled into its callers.
+helper: Any = numba.njit
+
+
+@cache
+def _directory() -> Path:
+    return code_directory(sources_digest(_ROOMS, numba.__version__), "engines")
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile a function at its first call and keep the code on disk; it lets other threads run."""
+    settings: Any = config
+    previous = settings.CACHE_DIR
+    directory = _directory()
+    settings.CACHE_DIR = str(directory)
+    try:
+        dispatcher: Any = numba.njit(function, nogil=True, cache=True)
+    finally:
+        settings.CACHE_DIR = previous
+    compile_one = dispatcher.compile
+    own = f"{function.__module__}.{function.__name__}"
+
+    def compile_alone(signature: Any) -> Any:
+        with only_one(directory, own):
+            return compile_one(signature)
+
+    dispatcher.compile = compile_alone
+    return dispatcher
