@@ -19,7 +19,7 @@ __all__ = ["compiled", "helper"]
 _ROOMS = ("engines", "kernels")
 
 # What compiled code of this room calls; it is compiled into its callers.
-helper: Any = numba.njit
+helper = numba.njit
 
 
 @cache

@@ -74,7 +74,7 @@ def fields_of(key: Value | Sequence[Value]) -> list[Value]:
     return [check_value(field) for field in fields]
 
 
-def check_workers(n: int, name: str = "n") -> int:
+def check_workers(n: Any, name: str = "n") -> int:
     """Give the number of targets back if it is one, 1 to 65536; UsageError else."""
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 1 << 16:
         raise UsageError(f"{name}={n!r}: must be a whole number from 1 to 65536")
