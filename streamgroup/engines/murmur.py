@@ -17,19 +17,12 @@ __all__ = [
     "murmur2_at",
     "murmur3",
     "murmur3_at",
-    "signed",
     "word_at",
 ]
 
 Bytes = NDArray[np.uint8]
 
 _MASK = 0xFFFF_FFFF
-
-
-def signed(word: int, bits: int = 32) -> int:
-    """Read the lowest `bits` bits of a number as two's complement."""
-    word &= (1 << bits) - 1
-    return word - (1 << bits) if word >> (bits - 1) else word
 
 
 def _rotated(word: int, by: int) -> int:
@@ -120,13 +113,13 @@ def _rest_at(data: Bytes, at: int, end: int) -> np.uint32:
 
 
 @njit(forceinline=True)
-def murmur3_at(data: Bytes, begin: int, end: int, seed: int) -> np.uint32:
-    """Hash data[begin:end] as `murmur3` does."""
+def murmur3_at(data: Bytes, begin: int, end: int, seed: int, ahead: int) -> np.uint32:
+    """Hash data[begin:end] as `murmur3` does; `ahead` bytes, whole blocks, are mixed into the seed already."""
     h = np.uint32(seed)
     whole = begin + (end - begin) // 4 * 4
     for at in range(begin, whole, 4):
         h = mix_word(h, word_at(data, at))
-    return finish_word(np.uint32(h ^ _scrambled(_rest_at(data, whole, end))), end - begin)
+    return finish_word(np.uint32(h ^ _scrambled(_rest_at(data, whole, end))), ahead + end - begin)
 
 
 @njit(forceinline=True)

@@ -2,14 +2,17 @@
 
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from streamgroup.engines.keys import Keys, make_keys, pack
 from streamgroup.engines.values import Int, Long, Value
 
-__all__ = ["TEXTS", "keys_of", "rows", "typed"]
+__all__ = ["TEXTS", "by_kind", "check_all", "keys_of", "rows", "typed"]
 
 FOLDER = Path(__file__).parents[1] / "data" / "engines"
 
@@ -40,3 +43,59 @@ def keys_of(kind: str, values: Sequence[Value]) -> Keys:
     texts = [None if v is None else v if isinstance(v, bytes) else v.encode() if isinstance(v, str) else b"%d" % v
              for v in values]  # fmt: skip
     return make_keys(kind, *pack(texts))
+
+
+def by_kind(name: str, *, null: bool) -> list[tuple[str, list[Value]]]:
+    """The distinct keys of a file of vectors, kind by kind, with what has broken hashes before, and null if asked."""
+    found: dict[str, dict[Value, None]] = {"string": dict.fromkeys([*TEXTS, "é😀\0" * 200_000]), "int": {}, "long": {}}
+    for row in rows(name):
+        if isinstance(row["key_type"], str) and row["key_type"] in found and row["key"] is not None:
+            found[row["key_type"]][typed(row["key"], row["key_type"])] = None
+    found["int"] |= dict.fromkeys([Int(-(2**31)), Int(2**31 - 1), Int(0)])
+    found["long"] |= dict.fromkeys([Long(-(2**63)), Long(2**63 - 1), Long(0)])
+    return [(kind, [*values, None] if null else [*values]) for kind, values in found.items()]
+
+
+def check_all(
+    name: str,
+    one: Callable[[Any, int], Any],
+    many: Callable[[Keys, int], Any],
+    *,
+    null: bool,
+    kinds: Sequence[str] = ("string", "int", "long", "bytes"),
+    sizes: Sequence[int] = (1, 2, 3, 8, 50, 128, 65_536),
+) -> None:
+    """Check that a vectorised rule gives for all keys what the scalar one gives: those of vectors, and any."""
+    for kind, values in by_kind(name, null=null):
+        if kind in kinds:
+            _same(kind, values, one, many, sizes)
+
+    texts = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=20)
+    anything = {
+        "string": texts,
+        "int": st.lists(st.builds(Int, st.integers(-(2**31), 2**31 - 1)), max_size=20),
+        "long": st.lists(st.builds(Long, st.integers(-(2**63), 2**63 - 1)), max_size=20),
+        "bytes": st.lists(st.binary(max_size=40), max_size=20),
+    }
+    for kind in kinds:
+
+        @settings(deadline=None, max_examples=40)
+        @given(st.just(kind), anything[kind], st.sampled_from(list(sizes)))
+        def check(kind: str, values: list[Value], n: int) -> None:
+            _same(kind, [*values, None] if null else values, one, many, [n])
+
+        check()
+
+
+def _same(
+    kind: str,
+    values: Sequence[Value],
+    one: Callable[[Any, int], Any],
+    many: Callable[[Keys, int], Any],
+    sizes: Sequence[int],
+) -> None:
+    keys = keys_of(kind, values)
+    for n in sizes:
+        found = many(keys, n)
+        assert found.dtype.name == "uint16"
+        assert found.tolist() == [one(value, n) for value in values], (kind, n)

@@ -1,0 +1,97 @@
+"""Which instance of a consumer group reads which partition of a topic: Kafka's assignors, for one topic.
+
+- `range` (`RangeAssignor`): contiguous runs; with P partitions and n members the first P mod n get one more.
+- `round_robin` (`RoundRobinAssignor`): dealt in turn.
+- `sticky` (`StickyAssignor` and `CooperativeStickyAssignor`, of members that all subscribe to the same): everybody
+  keeps what they have up to their quota, and what is free is dealt.
+
+All are classes of apache/kafka (clients: org/apache/kafka/clients/consumer). They take the members in the order of
+their ids, which are random in a real group, so who of them gets one more is not known beforehand: here the order is
+that of the workers. With more members than partitions, some get none. Kafka's newer groups, where the broker assigns
+(KIP-848), have assignors of their own, which are not here. Without vectors: the rules are read from the source.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.base.errors import UsageError
+from streamgroup.engines.values import check_workers
+
+__all__ = ["Assignor", "assign", "owners"]
+
+Assignor = Literal["range", "round_robin", "sticky"]
+
+
+def assign(
+    partitions: int,
+    members: Sequence[int],
+    assignor: Assignor = "range",
+    owned: Mapping[int, Sequence[int]] | None = None,
+) -> dict[int, list[int]]:
+    """Give each member's partitions (ids 0..partitions-1).
+
+    `members` are the ids of those who are there, in the order in which the assignor takes them, all different. `owned`
+    is what members had before, which only `sticky` minds; of members that are gone it is free.
+    """
+    check_workers(partitions, "partitions")
+    if not members or len(set(members)) < len(members):
+        raise UsageError(f"members {list(members)}: one at least, and each once")
+    if assignor not in get_args(Assignor):
+        raise UsageError(f"assignor={assignor}: unknown", f"known: {', '.join(get_args(Assignor))}")
+    if assignor == "sticky":
+        return _sticky(partitions, members, owned or {})
+    found: dict[int, list[int]] = {member: [] for member in members}
+    if assignor == "round_robin":
+        for partition in range(partitions):
+            found[members[partition % len(members)]].append(partition)
+        return found
+    each, more = divmod(partitions, len(members))
+    first = 0
+    for place, member in enumerate(members):
+        size = each + (place < more)
+        found[member] = list(range(first, first + size))
+        first += size
+    return found
+
+
+def _sticky(partitions: int, members: Sequence[int], owned: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
+    least, more = divmod(partitions, len(members))
+    most = least + (more > 0)
+    # How many members have more than the least number; `more` of them will.
+    above = 0
+    found: dict[int, list[int]] = {}
+    below: deque[int] = deque()
+    at_least: deque[int] = deque()
+    for member in members:
+        had = sorted(owned.get(member, ()))
+        if len(had) < least:
+            found[member] = had
+            below.append(member)
+        elif above < more and len(had) >= most:
+            above += 1
+            found[member] = had[:most]
+        else:
+            found[member] = had[:least]
+            at_least.append(member)
+    kept = {partition for had in found.values() for partition in had}
+    for partition in sorted(set(range(partitions)) - kept):
+        # Those below the least number are filled in turn; then one after another gets one more, first who had enough.
+        if below:
+            member = below.popleft()
+            found[member].append(partition)
+            (at_least if len(found[member]) == least else below).append(member)
+        else:
+            found[at_least.popleft()].append(partition)
+    return found
+
+
+def owners(assignment: Mapping[int, Sequence[int]]) -> NDArray[np.int64]:
+    """Give the member that has each partition: int64[partitions]."""
+    found = np.empty(sum(map(len, assignment.values())), dtype=np.int64)
+    for member, partitions in assignment.items():
+        found[np.array(partitions, dtype=np.int64)] = member
+    return found

@@ -1,0 +1,199 @@
+"""Where Pulsar puts a message with a key: the partition of its topic, or the consumer of a Key_Shared subscription.
+
+- Producer, `java_string_hash` (the default): `(String.hashCode & 0x7fffffff) % partitions`; `murmur3`:
+  `(murmur3_32(UTF-8) & 0x7fffffff) % partitions`, seed 0.
+- Key_Shared by ranges that split (`subscriptionKeySharedUseConsistentHashing=false`): 65,536 slots; a consumer that
+  joins takes the lower half of the largest range, so that the order of joining matters, and with a number of
+  consumers that is no power of two some have twice the range of others. Class
+  `HashRangeAutoSplitStickyKeyConsumerSelector` (apache/pulsar, pulsar-broker).
+- Key_Shared by consistent hashing, the broker's default, as in 4.x: 65,535 slots, 100 points a consumer, that come from
+  its name. Class `ConsistentHashingStickyKeyConsumerSelector`. Names are random unless they are set, and 3.x has
+  other points, so a trace alone does not tell who gets a key: here the consumers are `consumer-0`, `consumer-1`, ...
+
+All of it is derived from the source, the vectors too: nothing here was compared with a running Pulsar. A key is text,
+so there are strings only. A message without a key goes round by batches, which a trace does not have.
+"""
+
+import bisect
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.base.errors import DataError, UsageError
+from streamgroup.engines.compiled import compiled
+from streamgroup.engines.java import hash_codes, string_hash
+from streamgroup.engines.keys import Keys
+from streamgroup.engines.murmur import murmur3, murmur3_at
+from streamgroup.engines.serialized import key_bytes
+from streamgroup.engines.values import Value, check_value, check_workers
+
+__all__ = [
+    "HashRanges",
+    "Hashing",
+    "consistent_consumer",
+    "consistent_consumer_all",
+    "consumer_names",
+    "hash_ring",
+    "pulsar_partition",
+    "pulsar_partition_all",
+    "pulsar_slot",
+    "pulsar_slot_all",
+    "ring_slot",
+]
+
+Hashing = Literal["java_string_hash", "murmur3"]
+
+_SLOTS = 1 << 16
+_RING_SLOTS = (1 << 16) - 1
+_POINTS = 100
+_POSITIVE = 0x7FFF_FFFF
+_TEXT = "a key of Pulsar is text"
+
+
+def pulsar_partition(key: Value, n: int, hashing: Hashing = "java_string_hash") -> int:
+    """Give the partition, 0..n-1, of a message with this key in a topic of n partitions.
+
+    DataError for the null key, UsageError for what is no string.
+    """
+    text = _text(key)
+    check_workers(n)
+    if _known(hashing) == "murmur3":
+        return _murmur(text) % n
+    return (string_hash(text) & _POSITIVE) % n
+
+
+def pulsar_partition_all(keys: Keys, n: int, hashing: Hashing = "java_string_hash") -> NDArray[np.uint16]:
+    """Give `pulsar_partition` of all keys: uint16[K]."""
+    check_workers(n)
+    if _known(hashing) == "murmur3":
+        return (_murmur_all(keys) % n).astype(np.uint16)
+    _refuse(keys)
+    return ((hash_codes(keys) & _POSITIVE) % n).astype(np.uint16)
+
+
+def pulsar_slot(key: Value) -> int:
+    """Give the slot of a key among those that split ranges share, 0..65535."""
+    return _murmur(_text(key)) % _SLOTS
+
+
+def pulsar_slot_all(keys: Keys) -> NDArray[np.int64]:
+    """Give `pulsar_slot` of all keys: int64[K]."""
+    return _murmur_all(keys) % _SLOTS
+
+
+def ring_slot(data: bytes) -> int:
+    """Give the slot of bytes on the ring of 4.x, 1..65535."""
+    return (murmur3(data) & _POSITIVE) % _RING_SLOTS + 1
+
+
+class HashRanges:
+    """The ranges of slots that consumers of a Key_Shared subscription have, as they join and leave one by one.
+
+    Consumer ids are whole numbers of the caller's. The first that joins has all slots. Who leaves gives the range to
+    the one above, or the highest range to the one below.
+    """
+
+    def __init__(self, consumers: Iterable[int] = ()) -> None:
+        # The highest slot of each range, ascending, and whose it is; the last boundary is 65,536.
+        self.boundaries: list[int] = []
+        self.owners: list[int] = []
+        for consumer in consumers:
+            self.join(consumer)
+
+    def join(self, consumer: int) -> None:
+        """Give a consumer the lower half of the largest range, of equal ones the first."""
+        if not self.boundaries:
+            self.boundaries, self.owners = [_SLOTS], [consumer]
+            return
+        sizes = [high - low for low, high in zip([0, *self.boundaries], self.boundaries, strict=False)]
+        at = sizes.index(max(sizes))
+        if sizes[at] <= 1:
+            raise UsageError(f"{len(self.owners)} consumers have all {_SLOTS} slots of the subscription", "take fewer")
+        self.boundaries.insert(at, self.boundaries[at] - sizes[at] // 2)
+        self.owners.insert(at, consumer)
+
+    def leave(self, consumer: int) -> None:
+        """Take a consumer's range away."""
+        at = self.owners.index(consumer)
+        if at == len(self.owners) - 1 and at > 0:
+            self.owners[at] = self.owners[at - 1]
+            at -= 1
+        del self.owners[at], self.boundaries[at]
+
+    def consumer(self, key: Value) -> int:
+        """Give the consumer that gets a key."""
+        return self.owners[bisect.bisect_left(self.boundaries, pulsar_slot(key))]
+
+    def consumer_all(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give the consumers of slots (`pulsar_slot_all`): int64[K]."""
+        return np.array(self.owners, dtype=np.int64)[np.searchsorted(self.boundaries, slots)]
+
+
+def consumer_names(count: int) -> list[str]:
+    """Give the names that consumers have here: consumer-0, consumer-1, ..."""
+    return [f"consumer-{at}" for at in range(count)]
+
+
+def hash_ring(names: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give the points of consumers on the ring: their slots, ascending, and the place in `names` of who has each.
+
+    Who joined first, in the order of the names, keeps a point that two would have. All names differ.
+    """
+    owner: dict[int, int] = {}
+    for place, name in enumerate(names):
+        for point in range(_POINTS):
+            # The middle number tells consumers of one name apart.
+            owner.setdefault(ring_slot(f"{name}\0{0}\0{point}".encode()), place)
+    slots = sorted(owner)
+    return np.array(slots, dtype=np.int64), np.array([owner[slot] for slot in slots], dtype=np.int64)
+
+
+def consistent_consumer(key: Value, names: Sequence[str]) -> int:
+    """Give the place in `names` of the consumer that gets a key by consistent hashing, as in 4.x."""
+    slots, owners = hash_ring(names)
+    return int(owners[bisect.bisect_left(slots.tolist(), ring_slot(key_bytes(_text(key)))) % len(slots)])
+
+
+def consistent_consumer_all(keys: Keys, names: Sequence[str]) -> NDArray[np.int64]:
+    """Give `consistent_consumer` of all keys: int64[K]."""
+    slots, owners = hash_ring(names)
+    return owners[np.searchsorted(slots, _murmur_all(keys) % _RING_SLOTS + 1) % len(slots)]
+
+
+def _text(key: Value) -> str:
+    key = check_value(key)
+    if key is None:
+        raise DataError("a null key: Pulsar sends messages without a key round by batches", "leave it out")
+    if not isinstance(key, str):
+        raise UsageError(f"{key!r}: {_TEXT}", "give a str")
+    return key
+
+
+def _known(hashing: str) -> str:
+    if hashing not in get_args(Hashing):
+        raise UsageError(f"hashing={hashing}: unknown", f"known: {', '.join(get_args(Hashing))}")
+    return hashing
+
+
+def _refuse(keys: Keys) -> None:
+    keys.refuse_null("pulsar")
+    keys.refuse_kinds("pulsar", ["int", "long", "bytes"], _TEXT)
+
+
+def _murmur(text: str) -> int:
+    return murmur3(key_bytes(text)) & _POSITIVE
+
+
+def _murmur_all(keys: Keys) -> NDArray[np.int64]:
+    _refuse(keys)
+    found = np.empty(keys.count, dtype=np.int64)
+    _hash_all(keys.data, keys.start, found)
+    return found
+
+
+@compiled
+def _hash_all(data: Any, start: Any, found: Any) -> None:
+    for key in range(found.shape[0]):
+        found[key] = np.int64(murmur3_at(data, start[key], start[key + 1], 0, 0)) & _POSITIVE
