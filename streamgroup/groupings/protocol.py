@@ -61,11 +61,13 @@ State leads with the source axis (`load[source, worker]`): a source may only kno
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
+
+from streamgroup.engines.keys import Keys
 
 __all__ = ["SEEN", "Context", "Described", "Grouping", "GroupingParams", "WorkersChange"]
 
@@ -83,6 +85,9 @@ class GroupingParams(BaseModel):
     """Parameters of a grouping: frozen, and an unknown name is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # Groupings whose states are of one and the same class may share compiled code by giving it a name.
+    compiled_as: ClassVar[str | None] = None
 
     def sees(self) -> tuple[str, ...]:
         """Name the live arrays of the loop (`cost`, `free`, `slowdown`) that the grouping reads as an oracle."""
@@ -112,6 +117,11 @@ class GroupingParams(BaseModel):
         del workers, sources, keys
         return []
 
+    def facts(self, workers: int) -> dict[str, int | float]:
+        """Tell by name what follows from these parameters for so many workers, whatever the keys are."""
+        del workers
+        return {}
+
 
 class Context(NamedTuple):
     """What a grouping may know when it starts.
@@ -119,10 +129,12 @@ class Context(NamedTuple):
     `hash_lo` and `hash_hi` are int64[keys]; `candidates(d)` gives uint16[keys, d], the workers F_1..F_d of each key
     (a small table stays in the processor's cache; widen a worker before counting with it);
     `draw_stream(purpose)` gives the start value (uint64) of a stream of draws. `workers` is the number of live workers,
-    `live` int64[workers] are their ids, ascending: 0..n-1 at the start. `cost` (float64[1]: base cost in ns of the
-    tuple at hand with its random factor, before the slowdown), `free` (int64[N]: when each worker is done with all that
-    it was sent) and `slowdown` (float64[N]: as it is now), N workers ever there, are the loop's live arrays, and None
-    unless the parameters declare them in `sees`.
+    `live` int64[workers] are their ids, ascending: 0..n-1 at the start. `params` are the parameters of the run.
+    `typed_keys(kind)` gives the keys themselves, read as strings, ints, longs or bytes, for the rules of real engines
+    (DataError where one does not parse); `key_type` is the kind that the user declared. `cost` (float64[1]: base cost
+    in ns of the tuple at hand with its random factor, before the slowdown), `free` (int64[N]: when each worker is done
+    with all that it was sent) and `slowdown` (float64[N]: as it is now), N workers ever there, are the loop's live
+    arrays, and None unless the parameters declare them in `sees`.
     """
 
     workers: int
@@ -137,6 +149,9 @@ class Context(NamedTuple):
     candidates: Callable[[int], NDArray[np.uint16]]
     draw_stream: Callable[[str], int]
     live: NDArray[np.int64]
+    params: GroupingParams
+    typed_keys: Callable[[str], Keys]
+    key_type: str
     cost: NDArray[np.float64] | None = None
     free: NDArray[np.int64] | None = None
     slowdown: NDArray[np.float64] | None = None

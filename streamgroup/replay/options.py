@@ -15,7 +15,7 @@ class ReplayOptions:
     unfinished under saturate. `network_delay` and `control_delay` are durations (the latter defaults to the former).
     `window` and `warmup` are a time, a count or a share of the tuples, `aggregate_every` too (None: once, at the end).
     `seed` and `hash_seed` 0..2^63-1 are for draws and for the candidates of keys; `top_keys` is how many of the most
-    frequent keys are reported.
+    frequent keys are reported. `key_type` string, int, long or bytes is what the rules of real engines take keys for.
 
     The capacity model (None or empty: not given; `capacity` names a TOML file that fills in what is not given):
     `service` (a duration) or `key_cost` (a file) replaces the trace's cost; `service_distribution` deterministic,
@@ -54,3 +54,4 @@ class ReplayOptions:
     seed: int = 0
     hash_seed: int = 0
     top_keys: int = 20
+    key_type: str = "string"

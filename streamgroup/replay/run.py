@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.cluster.service import MAX_SERVICE_NS, ConstantCost, make_service
+from streamgroup.engines.keys import Keys, make_keys
 from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay import hotness, loop, measure, ordered, partials
@@ -43,6 +44,7 @@ class _Replay:
         self.trace, self.plan, self.interpreted = trace, plan, interpreted
         self.warmup = warmup
         options = plan.options
+        self._keys: dict[str, Keys] = {}
         self.members = Members(plan.events, options.workers, options.seed)
         most = self.members.most
         self._sees = plan.selection.params.sees()
@@ -115,10 +117,20 @@ class _Replay:
             candidates=candidates,
             draw_stream=lambda purpose: draws.stream(options.seed, purpose),
             live=live,
+            params=self.plan.selection.params,
+            typed_keys=self._typed_keys,
+            key_type=options.key_type,
             cost=self._cost if "cost" in self._sees else None,
             free=self.free if "free" in self._sees else None,
             slowdown=self._speed if "slowdown" in self._sees else None,
         )
+
+    def _typed_keys(self, kind: str) -> Keys:
+        """Read the keys under a type; only if workers come and go are they needed, and kept, for longer."""
+        keys = self._keys.get(kind) or make_keys(kind, *self.trace.packed_keys())
+        if self.plan.events:
+            self._keys[kind] = keys
+        return keys
 
     def feed(self) -> Feed:
         """Make the reader of the stream."""

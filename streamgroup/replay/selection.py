@@ -33,7 +33,12 @@ class Selection:
 
     @property
     def code_name(self) -> str:
-        """Name what is compiled: with another detector a grouping is other code, with a cache of its own."""
+        """Name what is compiled: with another detector a grouping is other code, with a cache of its own.
+
+        Groupings with states of one class may share it.
+        """
+        if self.params.compiled_as is not None:
+            return self.params.compiled_as
         field = type(self.params).model_fields.get("detector")
         detector = getattr(self.params, "detector", None)
         return self.name if field is None or detector == field.default else f"{self.name}:{detector}"

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from streamgroup.replay.capacity_file import with_capacity
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.outcome import Outcome
 from streamgroup.replay.run import replay
+from streamgroup.replay.selection import select
 from streamgroup.study.columns import KINDS, OPTION_COLUMNS, readable
 from streamgroup.study.warn import warnings_of
 from streamgroup.traces.arrays import column
@@ -39,12 +40,16 @@ _ARROW: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), str: pa.st
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run gave: its row (options, then every metric), what to warn of, all tables, where they were written."""
+    """What a run gave: its row (options, then every metric), what to warn of, all tables, where they were written.
+
+    `facts` are what the grouping's parameters mean for so many workers, whatever the keys.
+    """
 
     row: dict[str, Any]
     warnings: list[str]
     tables: dict[str, pa.Table]
     output: Path | None
+    facts: dict[str, int | float] = field(default_factory=dict)
 
 
 def run_to_directory(
@@ -121,7 +126,12 @@ def _result(trace: Trace, options: ReplayOptions, outcome: Outcome, output: Path
     for name in made["summary"].column_names:
         naming = naming.append_column(name, made["summary"][name])
     made["summary"] = naming
-    return RunResult(naming.to_pylist()[0], warnings_of(trace, options, outcome), made, output)
+    warnings = warnings_of(trace, options, outcome)
+    return RunResult(naming.to_pylist()[0], warnings, made, output, _facts(options))
+
+
+def _facts(options: ReplayOptions) -> dict[str, int | float]:
+    return select(options.grouping).params.facts(options.workers)
 
 
 def _write(table: pa.Table, path: Path) -> None:
@@ -130,6 +140,7 @@ def _write(table: pa.Table, path: Path) -> None:
 
 def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baseline: bool) -> dict[str, Any]:
     outside = {"file_digest": outcome.grouping_digest} if outcome.grouping_digest else {}
+    facts = {"facts": found} if (found := _facts(options)) else {}
     libraries = {name: importlib.metadata.version(name) for name in _LIBRARIES}
     return {
         "schema_version": SCHEMA_VERSION,
@@ -140,7 +151,7 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baselin
             "tuples": trace.tuples,
             "keys": trace.keys,
         },
-        "grouping": {"text": readable(outcome.grouping), "parameters": outcome.parameters, **outside},
+        "grouping": {"text": readable(outcome.grouping), "parameters": outcome.parameters, **facts, **outside},
         "options": {name: readable(value) for name, value in dataclasses.asdict(options).items()},
         "baseline": baseline,
         "versions": {"streamgroup": streamgroup.__version__, "python": platform.python_version(), **libraries},

@@ -21,6 +21,7 @@ __all__ = [
     "key_chunks",
     "load_table",
     "lookup",
+    "packed",
     "repeated_keys",
 ]
 
@@ -146,6 +147,32 @@ def in_id_order(parts: Sequence[Part], table: KeyTable) -> Iterator[bytes | None
     order = np.argsort(np.concatenate([ids for ids, _ in chunks]), kind="stable")
     for keys in pa.chunked_array([keys for _, keys in chunks]).take(pa.array(order)).chunks:
         yield from keys.to_pylist()
+
+
+def packed(parts: Sequence[Part], table: KeyTable) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
+    """Give the bytes of all keys by id, joined: data uint8[...], start int64[K + 1], and the id of the null key or -1.
+
+    Nothing becomes a Python object on the way. The null key has no bytes.
+    """
+    chunks = list(key_chunks(parts))
+    if not table.sorted_rows:
+        order = np.argsort(np.concatenate([ids for ids, _ in chunks]), kind="stable")
+        keys = pa.chunked_array([keys for _, keys in chunks]).take(pa.array(order)).combine_chunks()
+        chunks = [(order, keys)]
+    data, start, null, total = [np.empty(0, np.uint8)], [np.zeros(1, np.int64)], -1, 0
+    count = 0
+    for _, keys in chunks:
+        if keys.null_count:
+            valid = np.unpackbits(np.frombuffer(keys.buffers()[0], np.uint8), bitorder="little")
+            null = count + int(np.argmin(valid[keys.offset : keys.offset + len(keys)]))
+            keys = keys.fill_null(b"")
+        offsets = np.frombuffer(keys.buffers()[1], np.int64, len(keys) + 1, 8 * keys.offset)
+        if offsets[-1] > offsets[0]:
+            data.append(np.frombuffer(keys.buffers()[2], np.uint8, int(offsets[-1] - offsets[0]), int(offsets[0])))
+        start.append(offsets[1:] - offsets[0] + total)
+        total += int(offsets[-1] - offsets[0])
+        count += len(keys)
+    return np.concatenate(data), np.concatenate(start), null
 
 
 def repeated_keys(parts: Sequence[Part]) -> list[bytes | None]:

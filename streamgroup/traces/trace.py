@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.traces import schema
@@ -16,6 +17,7 @@ from streamgroup.traces.dictionary import (
     in_id_order,
     load_table,
     lookup,
+    packed,
     repeated_keys,
 )
 from streamgroup.traces.keys import key_text
@@ -102,6 +104,10 @@ class Trace:
     def all_keys(self) -> Iterator[bytes | None]:
         """Give the bytes of all keys in id order; None is the null key."""
         return in_id_order(self._key_parts, self._table())
+
+    def packed_keys(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
+        """Give the bytes of all keys, joined, by id: uint8[...], int64[K + 1] where each starts, the null key or -1."""
+        return packed(self._key_parts, self._table())
 
     def fingerprint(self) -> str:
         """Name the trace by its content: what the manifest says, else computed (one pass)."""

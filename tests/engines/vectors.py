@@ -78,13 +78,18 @@ def check_all(
         "bytes": st.lists(st.binary(max_size=40), max_size=20),
     }
     for kind in kinds:
+        _check_any(anything[kind], kind, null, one, many, sizes)
 
-        @settings(deadline=None, max_examples=40)
-        @given(st.just(kind), anything[kind], st.sampled_from(list(sizes)))
-        def check(kind: str, values: list[Value], n: int) -> None:
-            _same(kind, [*values, None] if null else values, one, many, [n])
 
-        check()
+def _check_any(
+    values: Any, kind: str, null: bool, one: Callable[[Any, int], Any], many: Callable[[Keys, int], Any], sizes: Any
+) -> None:
+    @settings(deadline=None, max_examples=40)
+    @given(values, st.sampled_from(list(sizes)))
+    def check(drawn: list[Value], n: int) -> None:
+        _same(kind, [*drawn, None] if null else drawn, one, many, [n])
+
+    check()
 
 
 def _same(

@@ -5,11 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.engines.keys import make_keys, pack
+from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay.selection import select
 
 KEYS = 500
+_NONE = GroupingParams()
 
 
 class Workers(NamedTuple):
@@ -25,7 +27,14 @@ def workers(count: int, slowdown: tuple[float, ...] = (1.0,)) -> Workers:
     return Workers(np.array([1e6]), np.zeros(count, dtype=np.int64), np.array(factors))
 
 
-def context(live: list[int], sources: int = 3, *, seed: int = 0, seen: Workers | None = None) -> Context:
+def context(
+    live: list[int],
+    sources: int = 3,
+    *,
+    seed: int = 0,
+    seen: Workers | None = None,
+    params: GroupingParams = _NONE,
+) -> Context:
     rng = np.random.default_rng(11)
     hash_lo, hash_hi = rng.integers(-(2**63), 2**63, (2, KEYS))
     ids = np.array(live, dtype=np.int64)
@@ -48,6 +57,9 @@ def context(live: list[int], sources: int = 3, *, seed: int = 0, seen: Workers |
         candidates=candidates,
         draw_stream=lambda purpose: draws.stream(seed, purpose),
         live=ids,
+        params=params,
+        typed_keys=lambda kind: make_keys(kind, *pack([b"%d" % key for key in range(KEYS)])),
+        key_type="string",
         cost=seen.cost,
         free=seen.free,
         slowdown=seen.slowdown,
@@ -57,7 +69,8 @@ def context(live: list[int], sources: int = 3, *, seed: int = 0, seen: Workers |
 def started(text: str, count: int, sources: int = 3, *, seen: Workers | None = None) -> Any:
     """Start a grouping for workers 0..count-1."""
     selection = select(text)
-    return selection.module.start(selection.params, context(list(range(count)), sources, seen=seen))
+    params = selection.params
+    return selection.module.start(params, context(list(range(count)), sources, seen=seen, params=params))
 
 
 def changed(state: Any, live: list[int], joined: tuple[int, ...] = (), left: tuple[int, ...] = (), **how: Any) -> Any:

@@ -166,6 +166,12 @@ class Options(Formatted):
     seed: Annotated[int, typer.Option("--seed", help="Seed of all draws.")] = 0
     hash_seed: Annotated[int, typer.Option("--hash-seed", help="Moves the candidates of keys.")] = 0
     top_keys: Annotated[int, typer.Option("--top-keys", min=0, help="Keys to list in the table of keys.")] = 20
+    key_type: Annotated[
+        str,
+        typer.Option(
+            "--key-type", metavar="string|int|long|bytes", help="What keys are to the rules of real engines."
+        ),
+    ] = "string"  # fmt: skip
     log: Annotated[bool, typer.Option("--log/--no-log", help="Write the assignment log too (needs -o).")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")] = False
     baseline: Annotated[
@@ -200,6 +206,8 @@ def run(console: Console, options: Options) -> None:
     load = result.row.get("offered_load")
     if load is not None:
         console.note(f"offered load: {100 * load:.4g} % of the capacity of {options.workers} workers")
+    if result.facts:
+        console.note("whatever the keys: " + ", ".join(f"{name} {value:.4g}" for name, value in result.facts.items()))
     for warning in result.warnings:
         console.warn(warning)
     console.detail(f"{done} tuples in {seconds:.2f} s, {done / seconds:,.0f} tuples/s, start and metrics included")

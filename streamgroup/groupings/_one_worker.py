@@ -1,0 +1,62 @@
+"""What the groupings share in which a real engine's rule gives each key one worker."""
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.engines.keys import Keys
+from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+
+__all__ = ["EngineRule", "OneWorker", "start"]
+
+
+class EngineRule(GroupingParams):
+    """Parameters of an engine's rule, and the rule itself."""
+
+    # All of them are the same compiled code.
+    compiled_as: ClassVar[str | None] = "one_worker"
+
+    def choices_per_key(self, workers: int) -> int:
+        """A key has one worker."""
+        return 1
+
+    def places(self, keys: Keys, workers: int) -> NDArray[np.uint16]:
+        """Give uint16[K]: each key's place, 0..workers-1, among so many tasks.
+
+        DataError for keys that the engine throws on, UsageError for parameters that it does not take.
+        """
+        raise NotImplementedError
+
+
+class OneWorker(NamedTuple):
+    """The worker of each key: the place that the engine's rule gives it, in the list of live workers.
+
+    When workers come and go, the rule is applied anew to as many as there are, as an engine does that is started again
+    with another parallelism.
+    """
+
+    worker_of: NDArray[np.uint16]
+    state_entries: int
+    state_entry_bytes: int
+
+    def choose(self, source: int, key: int, now: int) -> int:
+        """Look the key's worker up."""
+        return self.worker_of[key]
+
+    def workers_changed(self, change: WorkersChange, context: Context) -> "OneWorker":
+        """Apply the rule to the live workers."""
+        return self._replace(worker_of=_workers(context))
+
+
+def _workers(context: Context) -> NDArray[np.uint16]:
+    rule = context.params
+    assert isinstance(rule, EngineRule)
+    places = rule.places(context.typed_keys(context.key_type), context.workers)
+    return context.live.astype(np.uint16)[places]
+
+
+def start(params: EngineRule, context: Context) -> OneWorker:
+    """Apply the rule to every key."""
+    del params
+    return OneWorker(_workers(context), state_entries=0, state_entry_bytes=8)
