@@ -40,6 +40,7 @@ __all__ = [
     "pulsar_partition_all",
     "pulsar_slot",
     "pulsar_slot_all",
+    "range_sizes",
     "ring_slot",
 ]
 
@@ -107,7 +108,7 @@ class HashRanges:
         if not self.boundaries:
             self.boundaries, self.owners = [_SLOTS], [consumer]
             return
-        sizes = [high - low for low, high in zip([0, *self.boundaries], self.boundaries, strict=False)]
+        sizes = self._sizes()
         at = sizes.index(max(sizes))
         if sizes[at] <= 1:
             raise UsageError(f"{len(self.owners)} consumers have all {_SLOTS} slots of the subscription", "take fewer")
@@ -121,6 +122,13 @@ class HashRanges:
             self.owners[at] = self.owners[at - 1]
             at -= 1
         del self.owners[at], self.boundaries[at]
+
+    def _sizes(self) -> list[int]:
+        return [high - low for low, high in zip([0, *self.boundaries], self.boundaries, strict=False)]
+
+    def sizes(self) -> dict[int, int]:
+        """Give how many slots each consumer has."""
+        return dict(zip(self.owners, self._sizes(), strict=True))
 
     def consumer(self, key: Value) -> int:
         """Give the consumer that gets a key."""
@@ -148,6 +156,12 @@ def hash_ring(names: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64
             owner.setdefault(ring_slot(f"{name}\0{0}\0{point}".encode()), place)
     slots = sorted(owner)
     return np.array(slots, dtype=np.int64), np.array([owner[slot] for slot in slots], dtype=np.int64)
+
+
+def range_sizes(slots: NDArray[np.int64], owners: NDArray[np.int64], consumers: int) -> NDArray[np.int64]:
+    """Give int64[consumers]: how many of the ring's slots each has, of a ring as `hash_ring` gives it."""
+    sizes = np.diff(slots, prepend=slots[-1] - _RING_SLOTS)
+    return np.bincount(owners, sizes, minlength=consumers).astype(np.int64)
 
 
 def consistent_consumer(key: Value, names: Sequence[str]) -> int:

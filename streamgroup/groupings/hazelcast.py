@@ -1,0 +1,39 @@
+"""Hazelcast and Jet: the partition of the cluster, and the processor of one member that has it."""
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from streamgroup.engines.hazelcast import DEFAULT_PARTITIONS, hazelcast_partition_all
+from streamgroup.engines.keys import Keys
+from streamgroup.groupings._followed import evenness
+from streamgroup.groupings._one_worker import EngineRule, start
+
+__all__ = ["Params", "start"]
+
+
+class Params(EngineRule):
+    """Parameters of the cluster."""
+
+    partition_count: int = Field(
+        default=DEFAULT_PARTITIONS,
+        ge=1,
+        le=65_536,
+        description="partitions of the cluster, dealt to workers in turn",
+    )
+
+    def places(self, keys: Keys, workers: int) -> NDArray[np.uint16]:
+        """Deal the partitions to the live workers, in the order of their ids."""
+        return (hazelcast_partition_all(keys, self.partition_count) % workers).astype(np.uint16)
+
+    def facts(self, workers: int) -> dict[str, int | float]:
+        """Tell how many partitions a worker has."""
+        dealt = np.bincount(np.arange(self.partition_count) % workers, minlength=workers)
+        return evenness("partitions", dealt)
+
+    def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
+        """Who has no partition has nothing to do."""
+        if self.partition_count >= workers:
+            return []
+        none = workers - self.partition_count
+        return [f"partition_count={self.partition_count} for {workers} workers: {none} of them have no partition"]

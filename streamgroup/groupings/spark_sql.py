@@ -1,0 +1,18 @@
+"""Spark SQL's shuffle: `repartition(n, column)` and every exchange by hash of a DataFrame."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.engines.keys import Keys
+from streamgroup.engines.spark_sql import spark_sql_partition_all
+from streamgroup.groupings._one_worker import EngineRule, start
+
+__all__ = ["Params", "start"]
+
+
+class Params(EngineRule):
+    """Spark SQL's rule has no parameters."""
+
+    def places(self, keys: Keys, workers: int) -> NDArray[np.uint16]:
+        """Apply the rule to the live workers, in the order of their ids."""
+        return spark_sql_partition_all(keys, workers)
