@@ -1,0 +1,73 @@
+"""What the groupings by Flink's key groups share."""
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from streamgroup.engines.flink import LARGEST_PARALLELISM, groups_of_subtasks, resolved_max_parallelism
+from streamgroup.engines.keys import Keys
+from streamgroup.groupings._followed import FollowedRule, evenness
+from streamgroup.groupings.protocol import WorkersChange
+
+__all__ = ["KeyGroupRule"]
+
+I64 = NDArray[np.int64]
+
+# From this share of the mean on, uneven key groups are worth a word.
+_UNEVEN = 1.05
+
+
+class KeyGroupRule(FollowedRule):
+    """Parameters of Flink's key groups; what workers hold is how many groups there are, then who is there.
+
+    With more or fewer workers, as when a job is started from a savepoint, the key groups stay and are assigned anew.
+    """
+
+    max_parallelism: int = Field(
+        default=0, ge=0, le=LARGEST_PARALLELISM, description="number of key groups; 0: as Flink computes it from n"
+    )
+
+    def subtask_of(self, keys: Keys, workers: int, max_parallelism: int) -> NDArray[np.uint16]:
+        """Give uint16[K]: each key's subtask."""
+        raise NotImplementedError
+
+    def begin(self, live: I64) -> I64:
+        """Fix the number of key groups."""
+        most = resolved_max_parallelism(len(live), self.max_parallelism or None)
+        return np.concatenate([[most], live])
+
+    def follow(self, holding: I64, change: WorkersChange) -> I64:
+        """Keep the number of key groups."""
+        return np.concatenate([holding[:1], change.live])
+
+    def workers_of(self, keys: Keys, holding: I64) -> I64:
+        """Give the live worker that stands at the place of the subtask."""
+        live = holding[1:]
+        return live[self.subtask_of(keys, len(live), int(holding[0]))]
+
+    def facts(self, workers: int) -> dict[str, int | float]:
+        """Tell how many key groups there are, and how many a worker has."""
+        groups = groups_of_subtasks(workers, self.max_parallelism or None)
+        return {"max_parallelism": int(groups.sum()), **evenness("key_groups", groups)}
+
+    def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
+        """Key groups that do not divide evenly are skew that no key causes."""
+        groups = groups_of_subtasks(workers, self.max_parallelism or None)
+        total, most = int(groups.sum()), int(groups.max())
+        found = []
+        if most * workers > _UNEVEN * total:
+            found.append(
+                f"{total} key groups for {workers} workers: {int((groups == most).sum())} of them have {most}, the "
+                f"others {most - 1}, so that the fullest has {most * workers / total:.3f} times the mean even if all keys are "
+                f"equal; a max_parallelism that {workers} divides, as {_divisible(workers, total)}, does not have this"
+            )
+        if keys < total:
+            found.append(
+                f"{keys} keys in {total} key groups: most groups have one key or none, so some workers may idle"
+            )
+        return found
+
+
+def _divisible(workers: int, total: int) -> int:
+    """Give the next larger number of key groups that all workers can share evenly, or the largest that there may be."""
+    return min(-(-total // workers) * workers, LARGEST_PARALLELISM // workers * workers)
