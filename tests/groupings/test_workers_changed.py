@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.protocol import WorkersChange
 from streamgroup.kernels import draws, hashing
-from streamgroup.replay.selection import family
+from streamgroup.replay.selection import family, select
 from tests.groupings.crew import KEYS, changed, chosen, context, started
 
 COUNTING = ["pkg", "greedy_d:d=5"]
@@ -132,12 +132,12 @@ def test_random_draws_go_on_over_the_live() -> None:
 
 @pytest.mark.parametrize("text", EVERY)
 def test_one_worker_that_is_left_gets_everything(text: str) -> None:
-    state = started(text, 4)
+    state, params = started(text, 4), select(text).params
     spread(state, 100)
-    after = changed(state, [2], left=(0, 1, 3))
+    after = changed(state, [2], left=(0, 1, 3), params=params)
     assert set(spread(after, 200)) == {2}
     # And it may be replaced by another.
-    assert set(spread(changed(after, [5], joined=(5,), left=(2,)), 200)) == {5}
+    assert set(spread(changed(after, [5], joined=(5,), left=(2,), params=params), 200)) == {5}
 
 
 @pytest.mark.parametrize("text", EVERY)
@@ -145,7 +145,7 @@ def test_all_live_workers_can_be_chosen_after_a_change(text: str) -> None:
     state = started(text, 3)
     spread(state, 300)
     live = [0, 2, 3, 4]
-    after = changed(state, live, joined=(3, 4), left=(1,))
+    after = changed(state, live, joined=(3, 4), left=(1,), params=select(text).params)
     if text in ("oracle", "full_knowledge:backlog=true"):
         found = []
         for _ in range(400):
@@ -189,7 +189,7 @@ def test_nothing_but_live_workers_and_nothing_to_compile_anew(text: str, steps: 
     kind, shapes = type(state), [shape_of(value) for value in state]
     for live, joined, left in steps:
         if joined or left:
-            state = changed(state, live, joined, left)
+            state = changed(state, live, joined, left, params=select(text).params)
         assert type(state) is kind
         assert [shape_of(value) for value in state] == shapes
         assert set(spread(state, 60)) <= set(live)
