@@ -22,6 +22,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 import time
 import types as pytypes
 from collections.abc import Callable, Iterator
@@ -63,6 +64,9 @@ _COMPILED = ("cluster", "groupings", "kernels", "replay")
 # Comparisons that select one of two values stay without a branch: which one wins is a coin that no processor can
 # predict, and LLVM would turn them back into branches (the ordered loop is half as fast then). Once per process.
 llvm.set_option("", "-x86-cmov-converter=0")
+
+# Where the code goes is a setting of numba's, so one thread at a time sets it.
+_SETTING = threading.Lock()
 
 _KEPT_CACHES = 6
 _KEPT_SECONDS = 86_400
@@ -229,13 +233,14 @@ def compiled(function: Callable[..., Any], name: str, outside_digest: str = "") 
     # Without reference counts (`_nrt`): nothing is allocated in the loop, and counting costs half of the time.
     options: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
     settings: Any = config
-    previous = settings.CACHE_DIR
-    directory = cache_directory(outside_digest)
-    settings.CACHE_DIR = str(directory)
-    try:
-        dispatcher: Any = numba.njit(**options)(copy)
-    finally:
-        settings.CACHE_DIR = previous
+    with _SETTING:
+        directory = cache_directory(outside_digest)
+        previous = settings.CACHE_DIR
+        settings.CACHE_DIR = str(directory)
+        try:
+            dispatcher: Any = numba.njit(**options)(copy)
+        finally:
+            settings.CACHE_DIR = previous
     compile_one = dispatcher.compile
 
     def compile_alone(signature: Any) -> Any:
