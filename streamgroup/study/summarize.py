@@ -14,7 +14,7 @@ from streamgroup.metrics.names import METRICS
 from streamgroup.study.columns import DEFAULTS, KINDS, OPTION_COLUMNS
 from streamgroup.study.conditions import grouping_is, matches, parse_conditions
 
-__all__ = ["check_gate", "load_runs", "summarize"]
+__all__ = ["check_gate", "load_runs", "run_directories", "summarize"]
 
 _MARKER = "run.json"
 # Where runs lie within a directory that holds several: beside one another, or as the cells of a sweep.
@@ -30,18 +30,23 @@ def load_runs(paths: Iterable[str | Path]) -> pl.DataFrame:
     traces of one name are told apart by the start of their fingerprints.
     UsageError for a path that is no run and holds none, DataError for a run that is damaged or of another version.
     """
+    loaded = [_load(run) for run in run_directories(paths)]
+    frame = pl.concat([one for one, _ in loaded], how="diagonal_relaxed")
+    frame = frame.with_columns(pl.Series("_fingerprint", [mark for _, mark in loaded], dtype=pl.String))
+    several = pl.col("_fingerprint").n_unique().over("trace") > 1
+    told_apart = pl.format("{}@{}", "trace", pl.col("_fingerprint").str.slice(0, 8))
+    return frame.with_columns(pl.when(several).then(told_apart).otherwise("trace").alias("trace")).drop("_fingerprint")
+
+
+def run_directories(paths: Iterable[str | Path]) -> list[Path]:
+    """Find the runs that paths name or hold, each once, in the order of `load_runs`; UsageError as there."""
     found: dict[Path, Path] = {}
     for path in map(Path, paths):
         for run in _runs_in(path):
             found.setdefault(run.resolve(), run)
     if not found:
         raise UsageError("no run to read", "name run directories, as replay -o makes them")
-    loaded = [_load(run) for run in found.values()]
-    frame = pl.concat([one for one, _ in loaded], how="diagonal_relaxed")
-    frame = frame.with_columns(pl.Series("_fingerprint", [mark for _, mark in loaded], dtype=pl.String))
-    several = pl.col("_fingerprint").n_unique().over("trace") > 1
-    told_apart = pl.format("{}@{}", "trace", pl.col("_fingerprint").str.slice(0, 8))
-    return frame.with_columns(pl.when(several).then(told_apart).otherwise("trace").alias("trace")).drop("_fingerprint")
+    return list(found.values())
 
 
 def _runs_in(path: Path) -> list[Path]:
