@@ -105,7 +105,7 @@ class Look:
         """Colour by the column `grouping`; `names` are those of the chart."""
         order = sorted(set(names))
         scale = alt.Scale(domain=order, range=[self.colour_of(name) for name in order])
-        return alt.Color("grouping:N", title=None, scale=scale, legend=alt.Legend() if legend else None)
+        return alt.Color("grouping:N", title=None, scale=scale, legend=alt.Legend(symbolOpacity=1) if legend else None)
 
     def shape(self, names: Sequence[str]) -> alt.Shape:
         """Give each grouping a shape, too, for those who see few colours."""

@@ -1,5 +1,7 @@
 """The frontier of p99 latency against replication: what a lower latency costs in copies of state."""
 
+from typing import Any
+
 import altair as alt
 import polars as pl
 
@@ -16,6 +18,8 @@ SECTION: Section = "groupings"
 ORDER = 60
 
 _MOST_PANELS = 12
+# What a name takes of the width and of the height of a panel.
+_ROOM = (0.28, 0.09)
 
 
 def frame(material: Material) -> pl.DataFrame:
@@ -80,14 +84,36 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     points = base.mark_point(size=90, opacity=1).encode(
         color=look.colour(names), shape=look.shape(names), tooltip=tooltip
     )
-    sides = (("<=", 4, alt.Align("left")), (">", -4, alt.Align("right")))
+    right = f"datum.replication_factor > {middle!r}"
+    names_of = base.transform_filter("datum.label != null")
     labels = [
-        best.transform_filter(f"datum.replication_factor {sign} {middle!r}")
-        .mark_text(align=align, dx=dx, dy=-10, limit=150)
-        .encode(text="grouping:N")
-        for sign, dx, align in sides
+        names_of.transform_filter(f"!({right})").mark_text(align="left", dx=4, dy=-10, limit=150),
+        names_of.transform_filter(right).mark_text(align="right", dx=-4, dy=-10, limit=150),
     ]
-    return faceted(alt.layer(line, points, *labels), frame)
+    layers = [line, points, *(label.encode(text="label:N") for label in labels)]
+    return faceted(alt.layer(*layers), _labelled(frame, axes))
+
+
+def _labelled(frame: pl.DataFrame, axes: dict[str, dict[str, Any]]) -> pl.DataFrame:
+    """Add `label`: the grouping, where it is on the frontier and the name does not run into another."""
+    places = {}
+    for name, axis in axes.items():
+        values = frame[name].log() if axis["scale"].to_dict().get("type") == "log" else frame[name]
+        low, high = float(values.min()), float(values.max())  # type: ignore[arg-type]
+        places[name] = ((values - low) / ((high - low) or 1.0)).to_list()
+    x, y = places["replication_factor"], places["latency_p99_ms"]
+    labels: list[str | None] = []
+    taken: list[tuple[str, float, float]] = []
+    for at, row in enumerate(frame.iter_rows(named=True)):
+        free = all(
+            panel != row["panel"] or abs(other_x - x[at]) > _ROOM[0] or abs(other_y - y[at]) > _ROOM[1]
+            for panel, other_x, other_y in taken
+        )
+        named = row["frontier"] and free
+        labels.append(row["grouping"] if named else None)
+        if named:
+            taken.append((row["panel"], x[at], y[at]))
+    return frame.with_columns(pl.Series("label", labels, pl.String))
 
 
 def caption(frame: pl.DataFrame) -> str:
