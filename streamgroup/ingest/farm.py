@@ -8,7 +8,7 @@ import contextlib
 import queue
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -40,7 +40,7 @@ class Finished(NamedTuple, Generic[R]):
     error: str | None
 
 
-def run_each(session: Session, function: Callable[[J], R], jobs: Sequence[J]) -> Iterator[Finished[R]]:
+def run_each(session: Session, function: Callable[[J], R], jobs: Sequence[J]) -> Generator[Finished[R]]:
     """Run a function on each job in a Spark task of its own; what has ended is given at once.
 
     The jobs are begun in their order and given in the order in which they end. Function and jobs are pickled, and what
@@ -93,15 +93,17 @@ class _Farm(Generic[R]):
                 aside.done.wait(5)
 
     def _hire(self) -> None:
-        """Keep as many threads as there are executor cores, and some."""
+        """Keep as many threads as there are executor cores, and some: these later, so that the first jobs are first."""
+        spare = 0
         while True:
             try:
-                wanted = self._session.parallelism + _SPARE
+                wanted = self._session.parallelism + spare
             except Exception as error:  # noqa: BLE001 (the JVM is gone; told to whoever waits for results)
                 self.results.put(error)
                 return
             for _ in range(len(self._tending), min(wanted, len(self._jobs), _MOST)):
                 self._tending.append(Aside(self._tend))
+            spare = _SPARE
             if self._over.wait(_EVERY):
                 return
 

@@ -1,0 +1,94 @@
+"""Cells as tasks of Spark: what crosses, and what is told when an executor sees something else."""
+
+import functools
+import pickle
+import shutil
+from pathlib import Path
+
+import pytest
+
+import streamgroup
+from streamgroup.groupings import kg
+from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.run import replay
+from streamgroup.study import on_spark
+from streamgroup.study import run as study
+from streamgroup.study.cell import Cell, CellOutcome, make_cell, run_cell
+from streamgroup.study.run import write_run
+from streamgroup.traces.trace import open_trace
+from tests.study.traces import write_trace
+
+TIMES, KEYS = [i * 1500 for i in range(300)], [f"k{i * i % 17}" for i in range(300)]
+# In the run's record: what need not be the same.
+OWN = ("timings", "host", "finished_at")
+
+
+@pytest.fixture(autouse=True)
+def _interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study, "replay", functools.partial(replay, interpreted=True))
+    on_spark._opened.cache_clear()
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    return write_trace(tmp_path / "small.trace", TIMES, KEYS)
+
+
+def crossed(cell: Cell, version: str = streamgroup.__version__, directory: str = "") -> CellOutcome:
+    """Run a cell as a task does, and bring its outcome back."""
+    here = on_spark._Here(directory or str(Path.cwd()), version)
+    packed = pickle.loads(pickle.dumps(on_spark._in_task(here, pickle.loads(pickle.dumps(cell)))))
+    return on_spark._outcome(packed)
+
+
+def files(outcome: CellOutcome, folder: Path) -> dict[str, bytes]:
+    folder.mkdir()
+    write_run(folder, outcome.tables, {})
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ReplayOptions("pkg", 3),
+        ReplayOptions("kg", 3, warmup="299", top_keys=0),
+        ReplayOptions("pkg", 3, leave=("50%",)),
+        ReplayOptions("kg", 3, key_cost="none.csv"),
+    ],
+)
+def test_what_crosses_is_the_same(trace: Path, tmp_path: Path, options: ReplayOptions) -> None:
+    cell = make_cell(open_trace(trace), options, baseline=bool(options.leave))
+    found, wanted = crossed(cell), run_cell(cell)
+    assert (wanted.error is None) == (options.key_cost is None)
+    assert (found.cell, found.error, found.row, found.warnings) == (cell, wanted.error, wanted.row, wanted.warnings)
+    assert files(found, tmp_path / "found") == files(wanted, tmp_path / "wanted")
+    for record in (found.record, wanted.record):
+        for name in OWN:
+            record.pop(name, None)
+    assert found.record == wanted.record
+
+
+def test_an_executor_that_sees_something_else_says_so(trace: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(Path(kg.__file__).read_text())
+    cell = make_cell(open_trace(trace), ReplayOptions(str(mine), 3))
+    assert crossed(cell).error is None
+    assert f"has version {streamgroup.__version__} of streamgroup, not 0.0" in str(crossed(cell, "0.0").error)
+    mine.write_text(mine.read_text() + "# Another.\n")
+    assert "sees other contents in" in str(crossed(cell).error)
+    cell = make_cell(open_trace(trace), ReplayOptions("kg", 3))
+    shutil.rmtree(trace)
+    on_spark._opened.cache_clear()
+    told = str(crossed(cell).error)
+    assert f"does not see {trace} (a trace must lie at the same path on all machines" in told
+
+
+def test_relative_paths_are_those_of_the_command(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    cell = make_cell(open_trace("small.trace"), ReplayOptions("kg", 3))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert crossed(cell, directory=str(tmp_path)).error is None
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    on_spark._opened.cache_clear()
+    assert "does not see small.trace" in str(crossed(cell, directory=str(tmp_path / "none")).error)
