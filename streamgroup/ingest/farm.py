@@ -30,6 +30,9 @@ _SPARE = 1
 _MOST = 512
 # Seconds between two looks at how many cores there are; executors may join while others work.
 _EVERY = 1.0
+# Seconds until it is looked up whether there are executors at all, and what Spark's log says if there are none.
+_PATIENCE = 20.0
+_NOT_TAKEN = "has not accepted any resources"
 
 
 class Finished(NamedTuple, Generic[R]):
@@ -40,21 +43,23 @@ class Finished(NamedTuple, Generic[R]):
     error: str | None
 
 
-def run_each(session: Session, function: Callable[[J], R], jobs: Sequence[J]) -> Generator[Finished[R]]:
+def run_each(
+    session: Session, function: Callable[[J], R], jobs: Sequence[J], note: Callable[[str], None] | None = None
+) -> Generator[Finished[R]]:
     """Run a function on each job in a Spark task of its own; what has ended is given at once.
 
     The jobs are begun in their order and given in the order in which they end. Function and jobs are pickled, and what
     the function is made of must be installed on the executors. An exception of the function is not tried again; a task
     whose process or executor is lost is, as often as Spark does (`spark.task.maxFailures`). Either way that job has an
     `error`. When Spark itself has stopped, or its master is gone, a StreamgroupError says why. Whoever stops before the
-    end closes the iterator, which cancels what runs.
+    end closes the iterator, which cancels what runs. `note` is told when Spark waits for executors.
     """
     if not jobs:
         return
     farm = _Farm(session, partial(_tried, function), jobs)
     try:
-        for _ in jobs:
-            found = farm.results.get()
+        for number in range(len(jobs)):
+            found = farm.get(None if number else note)
             if isinstance(found, BaseException):
                 raise session.mended(found) from found
             yield found
@@ -82,6 +87,17 @@ class _Farm(Generic[R]):
         self._over = threading.Event()
         self._tending: list[Aside[None]] = []
         self._hiring = Aside(self._hire)
+
+    def get(self, note: Callable[[str], None] | None) -> Finished[R] | BaseException:
+        """Wait for what ends next; `note` is told, once, when no executor takes a task."""
+        while note is not None:
+            try:
+                return self.results.get(timeout=_PATIENCE)
+            except queue.Empty:
+                if _NOT_TAKEN in self._session.log.read_text(errors="replace"):
+                    note("Spark waits for executors: has the cluster free cores, and memory for spark.executor.memory?")
+                    note = None
+        return self.results.get()
 
     def close(self) -> None:
         """Cancel what still runs, and wait a little until it has ended."""

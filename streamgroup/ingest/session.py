@@ -182,6 +182,8 @@ def _settings(
         "spark.executorEnv.PYTHONPATH": path,
         "spark.python.worker.reuse": "true",
     }
+    if "STREAMGROUP_CACHE_DIR" in os.environ:
+        settings["spark.executorEnv.STREAMGROUP_CACHE_DIR"] = os.environ["STREAMGROUP_CACHE_DIR"]
     if master.startswith("local"):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
     for pair in extra:

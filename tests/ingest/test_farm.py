@@ -90,6 +90,35 @@ def test_without_spark_all_ends() -> None:
         list(run_each(session, work, ["echo"] * 3))
 
 
+class Full:
+    """A cluster that has no core free for a second."""
+
+    def __init__(self, log: Path) -> None:
+        self.log, self.context, self.parallelism = log, self, 1
+
+    def parallelize(self, jobs: list[str], parts: int) -> "Full":
+        return self
+
+    def map(self, task: Any) -> "Full":
+        return self
+
+    def collect(self) -> list[tuple[str, None]]:
+        self.log.write_text("WARN TaskSchedulerImpl: Initial job has not accepted any resources; check your UI")
+        time.sleep(1)
+        return [("done", None)]
+
+    def cancelAllJobs(self) -> None:  # noqa: N802
+        """Nothing runs."""
+
+
+def test_a_cluster_without_executors_is_told_of_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(farm, "_PATIENCE", 0.2)
+    told: list[str] = []
+    session: Any = Full(tmp_path / "log")
+    assert [found.result for found in run_each(session, work, ["echo"] * 2, told.append)] == ["done"] * 2
+    assert [note.partition(":")[0] for note in told] == ["Spark waits for executors"]
+
+
 HEAD = "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, most recent failure: Lost task 0.3 "
 
 
