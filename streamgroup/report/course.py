@@ -54,7 +54,7 @@ def draw_course(frame: pl.DataFrame, look: Look, title: str) -> alt.TopLevelMixi
             ],
         )
     )
-    return faceted(chart, frame)
+    return faceted(chart, frame, apart=True)
 
 
 def worst_in_words(frame: pl.DataFrame, what: str, unit: str = "") -> str:

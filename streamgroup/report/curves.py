@@ -45,15 +45,23 @@ def paneled(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def faceted(
-    chart: alt.LayerChart | alt.FacetChart | alt.Chart, frame: pl.DataFrame, height: int = HEIGHT
+    chart: alt.LayerChart | alt.FacetChart | alt.Chart,
+    frame: pl.DataFrame,
+    height: int = HEIGHT,
+    *,
+    apart: bool = False,
 ) -> alt.TopLevelMixin:
-    """Give the chart as one view, or a view for each `panel`, in the order of the frame."""
+    """Give the chart as one view, or a view for each `panel`, in the order of the frame.
+
+    `apart`: each view has an x axis of its own.
+    """
     assert not isinstance(chart, alt.FacetChart)
     panels = frame["panel"].unique(maintain_order=True).to_list()
     if len(panels) == 1:
         return chart.properties(data=frame, width=WIDTH, height=height)
     inner = chart.properties(width=WIDTH // 2, height=min(height, _PANEL_HEIGHT))
-    return inner.facet(facet=alt.Facet("panel:N", title=None, sort=panels), columns=2, data=frame)
+    facets = inner.facet(facet=alt.Facet("panel:N", title=None, sort=panels), columns=2, data=frame)
+    return facets.resolve_scale(x="independent") if apart else facets
 
 
 def draw_curves(frame: pl.DataFrame, look: Look, title: str, *, percent: bool = False) -> alt.TopLevelMixin:
@@ -113,4 +121,5 @@ def spread_in_words(frame: pl.DataFrame, what: str, unit: str = "") -> str:
 
 def _value(row: Mapping[str, float], unit: str) -> str:
     text = f"{number(row['mean'])}{unit}"
-    return text if row["runs"] < 2 else f"{text} (at most {number(row['max'])}{unit})"
+    most = f"{number(row['max'])}{unit}"
+    return text if most == text else f"{text} (at most {most})"

@@ -27,7 +27,7 @@ def frame(material: Material) -> pl.DataFrame:
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     """Draw a line for each grouping."""
-    return draw_curves(frame, look, "tuples a second that can be sustained")
+    return draw_curves(frame, look, "sustained (tuples/s)")
 
 
 def caption(frame: pl.DataFrame) -> str:

@@ -68,8 +68,10 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     logarithmic = axes["replication_factor"]["scale"].to_dict().get("type") == "log"
     middle = (low * high) ** 0.5 if logarithmic else (low + high) / 2
     axes["replication_factor"]["scale"].padding = axes["latency_p99_ms"]["scale"].padding = 14
-    axes["replication_factor"]["scale"].zero = axes["latency_p99_ms"]["scale"].zero = False
-    x = alt.X("replication_factor:Q", title="replication (workers that hold a key, mean)", **axes["replication_factor"])
+    for axis in axes.values():
+        if axis["scale"].to_dict().get("type") is None:
+            axis["scale"].zero = False
+    x = alt.X("replication_factor:Q", title="replication (workers a key)", **axes["replication_factor"])
     y = alt.Y("latency_p99_ms:Q", title="p99 latency (ms)", **axes["latency_p99_ms"])
     base = alt.Chart().encode(x=x, y=y)
     best = base.transform_filter("datum.frontier")

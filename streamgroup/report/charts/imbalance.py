@@ -25,7 +25,7 @@ def frame(material: Material) -> pl.DataFrame:
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     """Draw a line for each grouping."""
-    return draw_curves(frame, look, "imbalance (share of all tuples)")
+    return draw_curves(frame, look, "imbalance (share of tuples)")
 
 
 def caption(frame: pl.DataFrame) -> str:

@@ -22,7 +22,7 @@ def frame(material: Material) -> pl.DataFrame:
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     """Draw a line for each grouping."""
-    return draw_course(frame, look, "imbalance of a window (share of its tuples)")
+    return draw_course(frame, look, "imbalance (share of tuples)")
 
 
 def caption(frame: pl.DataFrame) -> str:

@@ -22,7 +22,7 @@ def frame(material: Material) -> pl.DataFrame:
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     """Draw a line for each grouping."""
-    return draw_course(frame, look, "p99 latency of a window (ms)")
+    return draw_course(frame, look, "p99 latency (ms)")
 
 
 def caption(frame: pl.DataFrame) -> str:

@@ -100,8 +100,10 @@ def caption(frame: pl.DataFrame) -> str:
     """Say which runs are shown and name the fullest worker."""
     told = [f"Tuples of a worker over the mean of all workers in the same window ({frame['condition'][0]})."]
     windows, workers = max(frame["windows_each"].to_list()), max(frame["workers_each"].to_list())
-    if windows != 1 or workers != 1:
-        told.append(f"A cell is up to {windows} windows and the fullest of up to {workers} workers.")
+    if windows > 1:
+        told.append(f"A cell is up to {windows} windows.")
+    if workers > 1:
+        told.append(f"It shows the fullest of {workers} neighbouring workers.")
     full = frame.sort("load", descending=True, nulls_last=True).unique("grouping", keep="first", maintain_order=True)
     peaks = [f"{row['grouping']} {number(row['load'])} times (worker {row['worker']})" for row in full.to_dicts()]
     told.append(f"The fullest worker of any window got, over the mean: {', '.join(peaks)}.")

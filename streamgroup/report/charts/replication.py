@@ -25,7 +25,7 @@ def frame(material: Material) -> pl.DataFrame:
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     """Draw a line for each grouping."""
-    return draw_curves(frame, look, "replication (workers that hold a key, mean)")
+    return draw_curves(frame, look, "replication (workers a key)")
 
 
 def caption(frame: pl.DataFrame) -> str:
