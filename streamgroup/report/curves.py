@@ -115,7 +115,12 @@ def spread_in_words(frame: pl.DataFrame, what: str, unit: str = "") -> str:
             told += f", and {worst['grouping']} the most, {_value(worst, unit)}"
         sentences.append(f"{told}.")
     if (frame["runs"] > 1).any():
-        sentences.append("Lines are means over seeds, bands reach from the least to the largest of them.")
+        marks = (
+            "Lines are means over seeds, bands"
+            if frame["workers"].n_unique() > 1
+            else "Points are means over seeds, bars"
+        )
+        sentences.append(f"{marks} reach from the least to the largest of them.")
     return " ".join(sentences)
 
 

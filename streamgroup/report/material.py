@@ -120,7 +120,8 @@ def gather(paths: Iterable[str | Path], *, where: str | None = None) -> Material
     `where` keeps the runs that meet all its conditions, as `summarize` has them. UsageError for a path that is no run
     and holds none, for a bad condition and when no run is left; DataError for a damaged run.
     """
-    directories = run_directories(paths)
+    given = [Path(path) for path in paths]
+    directories = run_directories(given)
     frame = load_runs(directories)
     records = [_record(path) for path in directories]
     if where is not None:
@@ -136,12 +137,29 @@ def gather(paths: Iterable[str | Path], *, where: str | None = None) -> Material
     glances, notes = _traces(frame["trace"].to_list(), records)
     runs = _readable(frame).with_columns(pl.Series("run", names))
     runs = runs.with_columns(_conditions(runs)).select("run", "condition", pl.exclude("run", "condition"))
-    return Material(runs, dict(zip(names, directories, strict=True)), (), glances, notes)
+    return Material(runs, dict(zip(names, directories, strict=True)), _failures(given), glances, notes)
 
 
 def _record(run: Path) -> dict[str, Any]:
     record = json.loads((run / "run.json").read_bytes())
     return dict(record["trace"])
+
+
+def _failures(paths: Iterable[Path]) -> tuple[Failure, ...]:
+    """Read which cells of sweeps failed, each once; DataError for a sweep whose summary is damaged."""
+    found: dict[Failure, None] = {}
+    for path in paths:
+        summary = path / "summary.parquet"
+        if not (path / "sweep.json").is_file() or not summary.is_file():
+            continue
+        try:
+            rows = pl.read_parquet(summary, glob=False).filter(pl.col("status") == "failed").to_dicts()
+        except (OSError, pl.exceptions.PolarsError):
+            raise DataError(f"{summary} is not the summary of a sweep", "make the sweep again") from None
+        for row in rows:
+            cell = f"{row['grouping']} on {row['workers']} workers, {row['trace']}, seed {row['seed']}"
+            found[Failure(shown(cell, 120), shown(str(row["error"]), 300))] = None
+    return tuple(found)
 
 
 def _readable(frame: pl.DataFrame) -> pl.DataFrame:

@@ -117,9 +117,10 @@ def _charts(section: str, figures: Sequence[str]) -> str:
 
 def _head(material: Material, store: Store) -> str:
     table = store.add(all_runs(material))
+    verdict = "Best and worst" if material.runs["grouping"].n_unique() > 1 else "In short"
     parts = [
         f'<section id="summary">\n<h2>Summary</h2>\n<div class="card">{_list(words.compared(material))}',
-        f"<h3>Best and worst</h3>{_list(words.verdicts(material))}",
+        f"<h3>{verdict}</h3>{_list(words.verdicts(material))}",
         f'<div class="tools">{_offer("csv", "summary", table)}{_offer("json", "summary", table)}</div></div>',
     ]
     if material.failed:

@@ -1,5 +1,6 @@
 """A chart as a Vega-Lite specification, as SVG and as PNG; nothing is fetched for it."""
 
+import re
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, cast
@@ -15,6 +16,8 @@ from streamgroup.report.theme import Look
 
 __all__ = ["Drawn", "chart_names", "load_chart", "png", "specification", "svg"]
 
+# An id that carries a number, where it is given and where it is used.
+_COUNTED = re.compile(r'(\bid="|="url\(#)(gradient_|clip)\d+')
 _SECTIONS = ("trace", "groupings", "time")
 
 
@@ -57,7 +60,18 @@ def specification(drawn: Drawn, look: Look) -> dict[str, Any]:
 
 def svg(spec: dict[str, Any], look: Look) -> str:
     """Draw a specification as SVG."""
-    return vl_convert.vegalite_to_svg({**spec, "config": look.config()})
+    return _numbered(vl_convert.vegalite_to_svg({**spec, "config": look.config()}))
+
+
+def _numbered(text: str) -> str:
+    """Number gradients and clip paths from 0 on: what draws them counts on from one picture to the next."""
+    numbers: dict[str, int] = {}
+
+    def renamed(found: re.Match[str]) -> str:
+        name = found[0].removeprefix(found[1])
+        return f"{found[1]}{found[2]}{numbers.setdefault(name, len(numbers))}"
+
+    return _COUNTED.sub(renamed, text)
 
 
 def png(spec: dict[str, Any], look: Look, scale: float = 2) -> bytes:
