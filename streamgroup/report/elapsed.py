@@ -30,10 +30,25 @@ def _unit(seconds: float) -> tuple[float, str]:
     return next(((size, name) for least, size, name in _UNITS if seconds >= least), _LEAST)
 
 
-def in_units(frame: pl.DataFrame) -> tuple[pl.DataFrame, str]:
-    """Add `from` and `to`: times in a unit that fits the longest trace; and name the unit."""
-    size, name = _unit(float(frame["to_s"].max() or 0))  # type: ignore[arg-type]
-    return frame.with_columns((pl.col(f"{end}_s") / size).alias(end) for end in ("from", "to")), name
+def in_units(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add `from` and `to`, times in a unit that fits the trace, `at` (`from_s` in words) and `unit`.
+
+    Where traces need different units, each panel is named with its own.
+    """
+    spans = frame.group_by("trace", maintain_order=True).agg(pl.col("to_s").max()).rows()
+    fits = [(trace, *_unit(span)) for trace, span in spans]
+    sizes = pl.DataFrame(fits, {"trace": pl.String, "_size": pl.Float64, "unit": pl.String}, orient="row")
+    panel = pl.format("{} (time in {})", "panel", "unit") if sizes["unit"].n_unique() > 1 else pl.col("panel")
+    return (
+        frame.join(sizes, "trace", maintain_order="left")
+        .with_columns(
+            (pl.col("from_s") / pl.col("_size")).alias("from"),
+            (pl.col("to_s") / pl.col("_size")).alias("to"),
+            pl.Series("at", [moment(seconds) for seconds in frame["from_s"]], pl.String),
+            panel.alias("panel"),
+        )
+        .drop("_size")
+    )
 
 
 def moment(seconds: float) -> str:
@@ -42,10 +57,12 @@ def moment(seconds: float) -> str:
     return f"{number(seconds / size)} {name}"
 
 
-def time_axis(unit: str) -> alt.X:
-    """Give the x channel of times since the first tuple."""
+def time_axis(rows: pl.DataFrame) -> alt.X:
+    """Give the x channel of times since the first tuple, for a frame of `in_units`."""
+    units = rows["unit"].unique().to_list()
+    title = "time since the first tuple" + (f" ({units[0]})" if len(units) == 1 else "")
     axis = alt.Axis(grid=False, tickCount=6)
-    return alt.X("from:Q", title=f"time since the first tuple ({unit})", axis=axis, scale=alt.Scale(nice=False))
+    return alt.X("from:Q", title=title, axis=axis, scale=alt.Scale(nice=False))
 
 
 def draw_traces(

@@ -39,7 +39,8 @@ class Glance:
       at most 300 ranks, evenly spaced in their logarithm, the first and the last among them;
     - `top_keys`: the 10 most frequent keys, ties by id;
     - `hot`: `from_s`, `to_s`, `tuples`, `rank`, `share`: for each of at most 60 equal windows of time that hold a
-      tuple, the share of its tuples that each of `top_keys` has;
+      tuple, the share of its tuples that each of `top_keys` has. Windows hold whole units, too, as far as the first
+      2^20 tuples show one;
     - `stay`: `from_s`, `to_s`, `tuples`, `stay`: for each such window, the share of its own 10 most frequent keys that
       were also among those of the window before it; null in the first.
     """
@@ -80,6 +81,13 @@ class _Grid:
         return np.array([start * self._unit / 1e6 for start in self._starts])
 
 
+def _unit(times: NDArray[np.int64]) -> int:
+    """Give the unit in us of which all differences of times are multiples, 1 when there is but one time."""
+    # Differences may need all 64 bits.
+    since = times.view(np.uint64) - times[:1].view(np.uint64)
+    return int(np.gcd.reduce(since)) or 1
+
+
 class _Pace:
     """Tuples a stretch of time, and the exact times while they are few."""
 
@@ -109,10 +117,7 @@ class _Pace:
         if self._instants is not None:
             times = np.concatenate([found for found, _ in self._instants])
             tuples = np.concatenate([found for _, found in self._instants])
-            # Differences may need all 64 bits.
-            since = times.view(np.uint64) - times[:1].view(np.uint64)
-            unit = int(np.gcd.reduce(since)) or 1
-            grid = _Grid(self._first, self._last, unit, _BUCKETS, _PIECES)
+            grid = _Grid(self._first, self._last, _unit(times), _BUCKETS, _PIECES)
             place = np.searchsorted(grid.inner(), times, side="right")
             count = np.zeros(grid.cells, np.int64)
             np.add.at(count, place, tuples)
@@ -135,8 +140,7 @@ class _Pace:
 class _Hot:
     """Shares of given keys, and which keys are hot, in each window of time that has tuples."""
 
-    def __init__(self, first: int, last: int, keys: int, top: list[int]) -> None:
-        grid = _Grid(first, last, 1, _WINDOWS)
+    def __init__(self, grid: _Grid, keys: int, top: list[int]) -> None:
         self._inner, self._borders = grid.inner(), grid.seconds()
         self._top = top
         self._count = np.zeros(keys, np.int64)
@@ -194,12 +198,15 @@ def glance(trace: Trace) -> Glance:
     first, last = trace.first_timestamp, trace.last_timestamp
     rate, hot, stay = pl.DataFrame(schema=_RATE), pl.DataFrame(schema=_HOT), pl.DataFrame(schema=_STAY)
     if first is not None and last is not None:
-        pace, drift = _Pace(first, last), _Hot(first, last, trace.keys, top)
+        pace, drift = _Pace(first, last), None
         for batch in trace.batches():
             assert batch.timestamp is not None
             assert batch.key_id is not None
+            if drift is None:
+                drift = _Hot(_Grid(first, last, _unit(batch.timestamp), _WINDOWS), trace.keys, top)
             pace.add(batch.timestamp)
             drift.add(batch.timestamp, batch.key_id)
+        assert drift is not None
         drift.end()
         rate = pace.frame()
         hot, stay = drift.frames()

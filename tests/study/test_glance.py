@@ -93,14 +93,15 @@ def test_shares_of_hot_keys_are_those_counted_one_by_one(
 
     assert [top.key for top in seen.top_keys] == most(keys)
     assert [top.share for top in seen.top_keys] == [keys.count(key) / len(keys) for key in most(keys)]
-    units = times[-1] - times[0] + 1
+    unit = gcd(*(time - times[0] for time in times[:block])) or 1
+    units = (times[-1] - times[0]) // unit + 1
     cells = min(60, units)
     windows: dict[int, list[str]] = {}
     for time, key in zip(times, keys, strict=True):
-        windows.setdefault(_cell(time, times[0], units, 1, cells), []).append(key)
+        windows.setdefault(_cell(time, times[0], units, unit, cells), []).append(key)
     shares, stays, before = [], [], None
     for window, names in windows.items():
-        edges = [-(-units * i // cells) / 1e6 for i in (window, window + 1)]
+        edges = [-(-units * i // cells) * unit / 1e6 for i in (window, window + 1)]
         stay = None if before is None else len(set(most(names)) & before) / len(most(names))
         stays.append((*edges, len(names), stay))
         before = set(most(names))

@@ -48,26 +48,26 @@ def _label(key: str | None) -> str:
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     """Draw a row for each key, from the hottest down, the darker the larger its share."""
-    rows, unit = in_units(frame)
+    rows = in_units(frame)
     # With its rank a name is the only one of its kind.
     rows = rows.with_columns(pl.format("{}. {}", "rank", "key").alias("name"))
     chart = (
         alt.Chart()
         .mark_rect(stroke=None)
         .encode(
-            x=time_axis(unit),
+            x=time_axis(rows),
             x2=alt.X2("to:Q"),
             y=alt.Y("name:N", title=None, sort=alt.EncodingSortField("rank", op="min"), axis=alt.Axis(labelLimit=150)),
             color=alt.Color(
                 "share:Q",
                 title="share of tuples",
                 scale=alt.Scale(type="sqrt", range=look.ramp, domainMin=0),
-                legend=alt.Legend(format=".2~%", gradientLength=160, tickCount=4),
+                legend=alt.Legend(format=".2~%", gradientLength=200, tickCount=3),
             ),
             tooltip=[
                 *([alt.Tooltip("trace:N")] if rows["panel"][0] else []),
                 alt.Tooltip("key:N"),
-                alt.Tooltip("from:Q", title=f"from ({unit})", format=".4~g"),
+                alt.Tooltip("at:N", title="from"),
                 alt.Tooltip("share:Q", format=".3~%"),
                 alt.Tooltip("share_overall:Q", title="of all tuples", format=".3~%"),
             ],

@@ -23,12 +23,12 @@ def frame(material: Material) -> pl.DataFrame:
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     """Draw a line over time."""
-    rows, unit = in_units(frame)
+    rows = in_units(frame)
     chart = (
         alt.Chart()
         .mark_line(color=look.accent, point=alt.OverlayMarkDef(color=look.accent, size=30), strokeWidth=1.5)
         .encode(
-            x=time_axis(unit),
+            x=time_axis(rows),
             y=alt.Y(
                 "stay:Q",
                 title="hot keys that were hot before",
@@ -37,7 +37,7 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
             ),
             tooltip=[
                 *([alt.Tooltip("trace:N")] if rows["panel"][0] else []),
-                alt.Tooltip("from:Q", title=f"from ({unit})", format=".4~g"),
+                alt.Tooltip("at:N", title="from"),
                 alt.Tooltip("stay:Q", title="stay", format=".3~%"),
                 alt.Tooltip("tuples:Q", format=","),
             ],

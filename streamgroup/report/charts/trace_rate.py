@@ -27,25 +27,25 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     """Draw the mean of each stretch as an area, and the rate of its busiest tenth as a line where that is more."""
     # Steps go on to the end of the last stretch.
     ends = frame.group_by("trace", maintain_order=True).last().with_columns(pl.col("to_s").alias("from_s"))
-    rows, unit = in_units(pl.concat([frame, ends.select(frame.columns)]))
+    rows = in_units(pl.concat([frame, ends.select(frame.columns)]))
     large = (rows["peak_rate"] >= 10_000).any()
     scale = alt.Scale(domain=[_MEAN, _PEAK], range=[look.accent, look.muted])
 
     def layer(mark: alt.Chart, column: str, name: str) -> alt.Chart:
         return mark.transform_calculate(line=f"'{name}'").encode(
-            x=time_axis(unit),
+            x=time_axis(rows),
             y=alt.Y(
                 f"{column}:Q",
                 title="tuples a second",
                 stack=None,
-                axis=alt.Axis(tickCount=5, format=".3~s" if large else ",~g"),
+                axis=alt.Axis(tickCount=5, format=".3~s" if large else ",~r"),
             ),
             color=alt.Color(
                 "line:N", scale=scale, title=None, legend=alt.Legend(symbolType="square") if busier else None
             ),
             tooltip=[
                 *([alt.Tooltip("trace:N")] if rows["panel"][0] else []),
-                alt.Tooltip("from:Q", title=f"from ({unit})", format=".4~g"),
+                alt.Tooltip("at:N", title="from"),
                 alt.Tooltip("rate:Q", title="tuples a second", format=",.4~g"),
                 alt.Tooltip("peak_rate:Q", title="in its busiest tenth", format=",.4~g"),
             ],
