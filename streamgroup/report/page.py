@@ -28,8 +28,9 @@ _SECTIONS = {
 }
 # Nothing but what is in the page: a browser that obeys this asks no network for anything.
 _POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
-# A picture for pages without scripts is SVG unless it has more rows than this.
+# A picture for pages without scripts is SVG unless its chart has more rows, or it more bytes, than this.
 _MOST_ROWS = 4000
+_MOST_BYTES = 120_000
 _END = r"<\/script"
 _WIDE = {"load_map", "latency", "frontier"}
 
@@ -81,10 +82,8 @@ def _named(spec: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
 
 def _picture(one: Drawn, spec: dict[str, Any], look: Look) -> str:
     """Draw a chart for those who run no scripts, as the address of an image."""
-    if one.frame.height > _MOST_ROWS:
-        kind, data = "png", png(spec, look, 1)
-    else:
-        kind, data = "svg+xml", svg(spec, look).encode()
+    drawing = svg(spec, look).encode() if one.frame.height <= _MOST_ROWS else b""
+    kind, data = ("svg+xml", drawing) if 0 < len(drawing) <= _MOST_BYTES else ("png", png(spec, look, 1))
     return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
 
 

@@ -1,6 +1,8 @@
 """The numbers of charts, computed once more the obvious way; colours; what is shown where there is little to show."""
 
 import math
+import struct
+import zlib
 from collections import defaultdict
 from pathlib import Path
 from statistics import fmean
@@ -8,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import vl_convert
 
 from streamgroup.report.charts import (
     capacity,
@@ -150,6 +153,30 @@ def test_every_chart_draws_in_both_themes_or_has_nothing(material: Material, nam
         spec = specification(drawn, look)
         assert svg(spec, look).startswith("<svg")
     assert png(spec, look, 0.5).startswith(b"\x89PNG")
+
+
+def test_a_png_is_squeezed_without_loss(material: Material) -> None:
+    drawn = Drawn.of("load_map", material)
+    assert drawn
+    look = Look("light", material.groupings)
+    spec = specification(drawn, look)
+    plain = vl_convert.vegalite_to_png({**spec, "config": look.config()}, scale=1)
+    packed = png(spec, look, 1)
+    assert len(packed) < len(plain)
+    assert _chunks(packed) == _chunks(plain)
+
+
+def _chunks(data: bytes) -> dict[bytes, bytes]:
+    """Give the content of a PNG, its pixels unpacked; the checksums must be right."""
+    found: dict[bytes, bytes] = {}
+    at = 8
+    while at < len(data):
+        (size,) = struct.unpack_from(">I", data, at)
+        body = data[at + 4 : at + 8 + size]
+        assert struct.unpack_from(">I", data, at + 8 + size)[0] == zlib.crc32(body)
+        found[body[:4]] = found.get(body[:4], b"") + body[4:]
+        at += 12 + size
+    return {**found, b"IDAT": zlib.decompress(found[b"IDAT"])}
 
 
 def test_one_run_has_no_chart_that_compares(tmp_path: Path) -> None:
