@@ -5,7 +5,7 @@ import dataclasses
 import os
 import platform
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,6 @@ import streamgroup
 from streamgroup.base.errors import EnvironmentFault
 from streamgroup.ingest.farm import run_each
 from streamgroup.ingest.java import find_java
-from streamgroup.ingest.progress import Progress, Silent
 from streamgroup.ingest.session import open_session
 from streamgroup.ingest.spark_options import SparkOptions
 from streamgroup.study.cell import Cell, CellOutcome, failed, make_cell, run_cell
@@ -42,26 +41,27 @@ class _Packed(NamedTuple):
     tables: dict[str, bytes]
 
 
-def run_on_spark(cells: Sequence[Cell], spark: SparkOptions, progress: Progress | None = None) -> Iterator[CellOutcome]:
+def run_on_spark(
+    cells: Sequence[Cell], spark: SparkOptions, note: Callable[[str], None] | None = None
+) -> Generator[CellOutcome]:
     """Start Spark and run each cell in a task of its own, begun in their order; what has ended is given at once.
 
     Traces, and the files that options name, must lie at the same paths on the executors, where the same version of the
     program is installed: a cell whose executor sees something else fails and says so. Failures are outcomes, as
     `run_cell` gives them, a lost executor among them; EnvironmentFault where there is no Java or Spark does not start,
-    RunError when Spark ends before the cells have. Whoever stops before the end closes the iterator.
+    RunError when Spark ends before the cells have. `note` is told when Spark waits for executors. Whoever stops before
+    the end closes the iterator.
     """
     if not cells:
         return
-    progress = progress or Silent()
     find_java()
-    progress.start(None, "starting Spark")
     here = _Here(str(Path.cwd()), streamgroup.__version__)
-    with open_session(spark.master, memory=spark.driver_memory, conf=spark.spark_conf) as session:
-        progress.start(len(cells), "cells")
-        with contextlib.closing(run_each(session, partial(_in_task, here), cells)) as finished:
-            for number, packed, error in finished:
-                progress.advance(1)
-                yield CellOutcome(cells[number], error) if packed is None else _outcome(packed)
+    with (
+        open_session(spark.master, memory=spark.driver_memory, conf=spark.spark_conf) as session,
+        contextlib.closing(run_each(session, partial(_in_task, here), cells, note)) as finished,
+    ):
+        for number, packed, error in finished:
+            yield CellOutcome(cells[number], error) if packed is None else _outcome(packed)
 
 
 def _in_task(here: _Here, cell: Cell) -> _Packed:

@@ -30,12 +30,13 @@ from streamgroup.traces.arrays import column
 from streamgroup.traces.trace import Trace, open_trace
 
 __all__ = [
-    "LOG", "MARKER", "RunResult", "checked", "make_run", "named_options", "run_to_directory", "without_changes",
+    "MARKER", "TABLES", "RunResult", "checked", "make_run", "named_options", "run_to_directory", "without_changes",
     "write_run",
 ]  # fmt: skip
 
 MARKER = "run.json"
 LOG = "assignments"
+TABLES = ("summary", "windows", "workers", "loads", "latency", "keys")
 
 _LIBRARIES = ("numpy", "numba", "pyarrow", "polars")
 _ARROW: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}

@@ -1,8 +1,12 @@
 """Cells as tasks of Spark: what crosses, and what is told when an executor sees something else."""
 
 import functools
+import json
+import os
 import pickle
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,13 +18,12 @@ from streamgroup.replay.run import replay
 from streamgroup.study import on_spark
 from streamgroup.study import run as study
 from streamgroup.study.cell import Cell, CellOutcome, make_cell, run_cell
-from streamgroup.study.run import write_run
 from streamgroup.traces.trace import open_trace
+from tests.study.cells_on_cluster import written
 from tests.study.traces import write_trace
 
 TIMES, KEYS = [i * 1500 for i in range(300)], [f"k{i * i % 17}" for i in range(300)]
-# In the run's record: what need not be the same.
-OWN = ("timings", "host", "finished_at")
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -41,12 +44,6 @@ def crossed(cell: Cell, version: str = streamgroup.__version__, directory: str =
     return on_spark._outcome(packed)
 
 
-def files(outcome: CellOutcome, folder: Path) -> dict[str, bytes]:
-    folder.mkdir()
-    write_run(folder, outcome.tables, {})
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -60,12 +57,8 @@ def test_what_crosses_is_the_same(trace: Path, tmp_path: Path, options: ReplayOp
     cell = make_cell(open_trace(trace), options, baseline=bool(options.leave))
     found, wanted = crossed(cell), run_cell(cell)
     assert (wanted.error is None) == (options.key_cost is None)
-    assert (found.cell, found.error, found.row, found.warnings) == (cell, wanted.error, wanted.row, wanted.warnings)
-    assert files(found, tmp_path / "found") == files(wanted, tmp_path / "wanted")
-    for record in (found.record, wanted.record):
-        for name in OWN:
-            record.pop(name, None)
-    assert found.record == wanted.record
+    assert found.cell == cell
+    assert written(found, tmp_path / "found") == written(wanted, tmp_path / "wanted")
 
 
 def test_an_executor_that_sees_something_else_says_so(trace: Path, tmp_path: Path) -> None:
@@ -92,3 +85,26 @@ def test_relative_paths_are_those_of_the_command(trace: Path, tmp_path: Path, mo
     monkeypatch.chdir(tmp_path / "elsewhere")
     on_spark._opened.cache_clear()
     assert "does not see small.trace" in str(crossed(cell, directory=str(tmp_path / "none")).error)
+
+
+@pytest.mark.spark
+def test_a_cluster_gives_the_same_as_this_process(trace: Path, tmp_path: Path) -> None:
+    """Relative to the command's directory, by two executors that start with an empty cache of compiled code."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    told = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "tests.study.cells_on_cluster", trace.name, str(tmp_path)],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "TMPDIR": str(temporary),
+            "STREAMGROUP_CACHE_DIR": str(tmp_path / "cache"),
+        },
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (told.returncode, told.stderr) == (0, "")
+    assert json.loads(told.stdout) == {"cells": 8, "equal": 8, "failed": 1}
+    assert list(temporary.iterdir()) == []
