@@ -12,7 +12,7 @@ from pathlib import Path
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
 
-__all__ = ["check_replaceable", "owner_is_alive", "owner_tag", "staged_directory"]
+__all__ = ["check_replaceable", "owner_is_alive", "owner_tag", "reclaim", "staged_directory"]
 
 
 def _start_time(pid: int) -> str | None:
@@ -50,7 +50,7 @@ def owner_is_alive(tag: str) -> bool:
     return True
 
 
-def _reclaim(target: Path) -> None:
+def reclaim(target: Path) -> None:
     """Remove what dead owners left beside `target`; put back a directory whose replacement was cut short."""
     for kind in (".partial-", ".replaced-"):
         prefix = f".{target.name}{kind}"
@@ -81,7 +81,7 @@ def staged_directory(target: Path, *, overwrite: bool, marker: str) -> Iterator[
     partial = parent / f".{target.name}.partial-{owner_tag()}"
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        _reclaim(target)
+        reclaim(target)
         check_replaceable(target, overwrite=overwrite, marker=marker)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
-__all__ = ["FORMATS", "Format", "Row", "render"]
+__all__ = ["FORMATS", "Format", "Row", "for_people", "render"]
 
 Format = Literal["table", "json", "jsonl", "csv", "markdown"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -48,7 +48,7 @@ def render(
     if form == "csv":
         text = _csv(rows, names)
     else:
-        shown = [[_shown(row.get(name), exact=exact) for name in names] for row in rows]
+        shown = [[for_people(row.get(name), exact=exact) for name in names] for row in rows]
         right = [_numeric(rows, name) for name in names]
         text = _markdown(names, shown, right) if form == "markdown" else _table(names, shown, right, width)
     return text.encode(encoding, "backslashreplace").decode(encoding)
@@ -89,7 +89,7 @@ def _exact(value: Any) -> str:
     return repr(value)
 
 
-def _shown(value: Any, *, exact: bool = False) -> str:
+def for_people(value: Any, *, exact: bool = False) -> str:
     """Write a value for people: fractions with five digits unless `exact`, nothing that moves the cursor."""
     if value is None:
         return "-"
@@ -98,7 +98,7 @@ def _shown(value: Any, *, exact: bool = False) -> str:
     if isinstance(value, float):
         return f"{value:.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.5g}"
     if isinstance(value, list | tuple) and not any(isinstance(item, list | tuple | Mapping) for item in value):
-        return " ".join(_shown(item, exact=exact) for item in value)
+        return " ".join(for_people(item, exact=exact) for item in value)
     return "".join(_visible(char) for char in _exact(value))
 
 
@@ -135,7 +135,7 @@ def _pad(text: str, size: int, right: bool) -> str:
 def _table(names: list[str], shown: list[list[str]], right: list[bool], width: int | None) -> str:
     if not shown or not names:
         return ""
-    heads = [_shown(name) for name in names]
+    heads = [for_people(name) for name in names]
     sizes = [max(_cells(line[i]) for line in [heads, *shown]) for i in range(len(names))]
     if width is not None and sum(sizes) + _GAP * (len(sizes) - 1) > width:
         return _blocks(heads, shown)
@@ -159,7 +159,7 @@ def _blocks(heads: list[str], shown: list[list[str]]) -> str:
 def _markdown(names: list[str], shown: list[list[str]], right: list[bool]) -> str:
     if not names:
         return ""
-    heads = [_shown(name) for name in names]
+    heads = [for_people(name) for name in names]
     rule = ["---:" if number else "---" for number in right]
     return "".join(
         "| " + " | ".join(text.replace("\\", "\\\\").replace("|", "\\|") for text in line) + " |\n"

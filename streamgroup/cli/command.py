@@ -114,6 +114,11 @@ def _parameters(kind: type[Any], hidden: Collection[str] = ()) -> list[Parameter
     return [_parameter(field.name, field.type, _default(field), hidden=field.name in hidden) for field in _fields(kind)]
 
 
+def _depth(kind: type[Any], name: str) -> int:
+    """Tell how far up the classes of options a flag is declared: a command's own flags come first."""
+    return next(depth for depth, base in enumerate(kind.__mro__) if name in inspect.get_annotations(base))
+
+
 def _fields(kind: Any) -> Sequence[dataclasses.Field[Any]]:
     return dataclasses.fields(kind)
 
@@ -194,7 +199,7 @@ def as_command(
     they cannot be; help, environment and files with options do not know them.
     """
     inherited = {field.name for field in _fields(Formatted)}
-    flags = _parameters(options, hidden)
+    flags = sorted(_parameters(options, hidden), key=lambda flag: _depth(options, flag.name))
     more = [_parameter(name, annotation, default) for name, (annotation, default) in (own or {}).items()]
     common = _parameters(Common)
     listed = [*(flag for flag in flags if flag.name not in inherited), *more]
@@ -207,7 +212,8 @@ def as_command(
         extra = {parameter.name: values.pop(parameter.name) for parameter in more}
         with _errors(debug=bool(told["debug"])):
             form = _form(context, values)
-            console = Console(form, bool(told["quiet"]), bool(told["verbose"]))
+            asked = frozenset(name for name in values if _source(context, name) != "DEFAULT")
+            console = Console(form, bool(told["quiet"]), bool(told["verbose"]), asked)
             given = {name: value for name, value in extra.items() if value is not None}
             run(console, options(**values), *([given] if own is not None else []))
             sys.stdout.flush()

@@ -15,11 +15,12 @@ __all__ = ["Bar", "Console"]
 
 @dataclass(frozen=True)
 class Console:
-    """The output of one command: its format, and how much it tells on stderr."""
+    """The output of one command: its format, how much it tells on stderr, and which of its options were `asked` for."""
 
     form: Format = "table"
     quiet: bool = False
     verbose: bool = False
+    asked: frozenset[str] = frozenset()
 
     def rows(self, rows: Sequence[Row], columns: Sequence[str] | None = None, *, exact: bool = False) -> None:
         """Print a table in the chosen format; `exact`: fractions with all digits for people, too."""
@@ -88,6 +89,11 @@ class Bar:
             self._bar = tqdm(
                 total=total, desc=text, unit=self._unit, unit_scale=True, ascii=True, leave=False, file=sys.stderr
             )
+
+    def tell(self, text: str) -> None:
+        """Say something else in front of the bar."""
+        if self._bar is not None:
+            self._bar.set_description(text)
 
     def advance(self, done: int) -> None:
         """Count what is done."""

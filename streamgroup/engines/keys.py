@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.compiled import compiled
-from streamgroup.engines.values import KINDS, Int, Long, Value
+from streamgroup.engines.values import Int, Long, Value, check_kind
 
 __all__ = ["Keys", "make_keys", "pack"]
 
@@ -65,8 +65,7 @@ def make_keys(kind: str, data: NDArray[np.uint8], start: NDArray[np.int64], null
     UsageError for a kind that there is not; DataError, naming the key, where a string is not UTF-8, or a number is not
     decimal (a sign and digits) or does not fit its width.
     """
-    if kind not in KINDS:
-        raise UsageError(f"--key-type {kind!r}: there is no such type of keys", f"known: {', '.join(KINDS)}")
+    check_kind(kind)
     # Read-only arrays are another type to the compiler: all are.
     data = np.ascontiguousarray(data, dtype=np.uint8).view()
     start = np.ascontiguousarray(start, dtype=np.int64).view()

@@ -5,7 +5,9 @@ from typing import Any
 
 from streamgroup.base.errors import UsageError
 
-__all__ = ["KINDS", "Int", "Long", "Value", "check_value", "check_workers", "fields_of", "java_utf8", "kind_of"]
+__all__ = [
+    "KINDS", "Int", "Long", "Value", "check_kind", "check_value", "check_workers", "fields_of", "java_utf8", "kind_of",
+]  # fmt: skip
 
 # The types that the keys of a trace may be declared to have.
 KINDS = ("string", "int", "long", "bytes")
@@ -54,6 +56,13 @@ def check_value(value: Any) -> Value:
     raise UsageError(
         f"{value!r}: no rule is known for keys that are a {type(value).__name__}", "use str, bytes, Int, Long or None"
     )
+
+
+def check_kind(kind: str) -> str:
+    """Give the name of a type of keys back if it is one; UsageError else."""
+    if kind not in KINDS:
+        raise UsageError(f"--key-type {kind!r}: there is no such type of keys", f"known: {', '.join(KINDS)}")
+    return kind
 
 
 def kind_of(value: Value) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.engines.keys import Keys
-from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 
 __all__ = ["Followed", "FollowedRule", "evenness", "start"]
 
@@ -41,6 +41,10 @@ class FollowedRule(GroupingParams):
         """
         raise NotImplementedError
 
+    def destinations(self, context: Context) -> Destinations:
+        """It is the worker whose share the key is in, as the shares are at the start."""
+        return Destinations(_workers(self, context, self.begin(context.live))[:, np.newaxis])
+
 
 class Followed(NamedTuple):
     """The worker of each key, as the engine's rule gives it for what the workers hold.
@@ -59,24 +63,20 @@ class Followed(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "Followed":
         """Let the rule follow the change."""
-        holding = _rule(context).follow(self.holding, change)
-        return self._replace(worker_of=_workers(context, holding), holding=holding)
+        rule = context.params
+        assert isinstance(rule, FollowedRule)
+        holding = rule.follow(self.holding, change)
+        return self._replace(worker_of=_workers(rule, context, holding), holding=holding)
 
 
-def _rule(context: Context) -> FollowedRule:
-    rule = context.params
-    assert isinstance(rule, FollowedRule)
-    return rule
-
-
-def _workers(context: Context, holding: I64) -> NDArray[np.uint16]:
-    return _rule(context).workers_of(context.typed_keys(context.key_type), holding).astype(np.uint16)
+def _workers(rule: FollowedRule, context: Context, holding: I64) -> NDArray[np.uint16]:
+    return rule.workers_of(context.typed_keys(context.key_type), holding).astype(np.uint16)
 
 
 def start(params: FollowedRule, context: Context) -> Followed:
     """Apply the rule to every key."""
     holding = params.begin(context.live)
-    return Followed(_workers(context, holding), holding, state_entries=0, state_entry_bytes=8)
+    return Followed(_workers(params, context, holding), holding, state_entries=0, state_entry_bytes=8)
 
 
 def evenness(what: str, shares: I64) -> dict[str, int | float]:

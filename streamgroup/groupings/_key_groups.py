@@ -58,8 +58,9 @@ class KeyGroupRule(FollowedRule):
         if most * workers > _UNEVEN * total:
             found.append(
                 f"{total} key groups for {workers} workers: {int((groups == most).sum())} of them have {most}, the "
-                f"others {most - 1}, so that the fullest has {most * workers / total:.3f} times the mean even if all keys are "
-                f"equal; a max_parallelism that {workers} divides, as {_divisible(workers, total)}, does not have this"
+                f"others {most - 1}, so that the fullest has {most * workers / total:.3f} times the mean even if all "
+                f"keys are equal; a max_parallelism that {workers} divides, as {_divisible(workers, total)}, does not "
+                "have this"
             )
         if keys < total:
             found.append(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.engines.keys import Keys
-from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 
 __all__ = ["EngineRule", "OneWorker", "start"]
 
@@ -28,6 +28,10 @@ class EngineRule(GroupingParams):
         """
         raise NotImplementedError
 
+    def destinations(self, context: Context) -> Destinations:
+        """It is the live worker at the place that the rule gives."""
+        return Destinations(_workers(self, context)[:, np.newaxis])
+
 
 class OneWorker(NamedTuple):
     """The worker of each key: the place that the engine's rule gives it, in the list of live workers.
@@ -46,17 +50,15 @@ class OneWorker(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "OneWorker":
         """Apply the rule to the live workers."""
-        return self._replace(worker_of=_workers(context))
+        assert isinstance(context.params, EngineRule)
+        return self._replace(worker_of=_workers(context.params, context))
 
 
-def _workers(context: Context) -> NDArray[np.uint16]:
-    rule = context.params
-    assert isinstance(rule, EngineRule)
+def _workers(rule: EngineRule, context: Context) -> NDArray[np.uint16]:
     places = rule.places(context.typed_keys(context.key_type), context.workers)
     return context.live.astype(np.uint16)[places]
 
 
 def start(params: EngineRule, context: Context) -> OneWorker:
     """Apply the rule to every key."""
-    del params
-    return OneWorker(_workers(context), state_entries=0, state_entry_bytes=8)
+    return OneWorker(_workers(params, context), state_entries=0, state_entry_bytes=8)

@@ -10,9 +10,9 @@ from pydantic import Field
 from streamgroup.base.budget import MOST_CELLS, fits
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings._times import Delay, Period, delay_ns, period_ns
-from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels.bins import Owners, find_bin, leave, make_owners, widened
-from streamgroup.kernels.hashing import candidate_words
+from streamgroup.kernels.hashing import candidate, candidate_words
 from streamgroup.kernels.signals import SENT, Signals, exchange, finished, hired, make_signals
 
 __all__ = ["ConsistentGrouping", "Params", "start"]
@@ -40,6 +40,11 @@ class Params(GroupingParams):
     def needs_every_delivery(self) -> bool:
         """A worker knows what it still has to do by counting the tuples that were sent and those executed."""
         return True
+
+    def destinations(self, context: Context) -> Destinations:
+        """All workers, each key's in the order in which its probes come to their bins at the start."""
+        remark = "of these the first whose bin is not full; bins pass from busy workers to idle ones"
+        return Destinations(_in_order_of_probes(context, self.virtual), remark)
 
 
 class ConsistentGrouping(NamedTuple):
@@ -109,6 +114,20 @@ class ConsistentGrouping(NamedTuple):
             leave(owners, worker, change.live)
         signals = hired(self.signals, change.live)
         return self._replace(owners=owners, signals=signals, heeds=signals.clock[:1])
+
+
+def _in_order_of_probes(context: Context, virtual: int) -> NDArray[np.int64]:
+    """Give workers [keys, n] by the first probe that comes to a bin of theirs; those that no probe finds come last."""
+    bins, rows = context.workers * virtual, np.arange(context.keys)
+    unmet = bins + np.tile(np.arange(context.workers), (context.keys, 1))
+    for j in range(1, bins + 1):
+        owner = candidate(context.hash_lo[rows], context.hash_hi[rows], j, bins, context.hash_seed) // virtual
+        first = unmet[rows, owner] >= bins
+        unmet[rows[first], owner[first]] = j - 1
+        rows = rows[(unmet[rows] >= bins).any(axis=1)]
+        if len(rows) == 0:
+            break
+    return context.live[np.argsort(unmet, axis=1)]
 
 
 def start(params: Params, context: Context) -> ConsistentGrouping:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from streamgroup.groupings._heads import ENTRY_BYTES
 from streamgroup.groupings.detectors.protocol import DetectorName, HeadParams, start_detector
-from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 
 __all__ = ["DStream", "Params", "start"]
 
@@ -21,6 +21,10 @@ class Params(HeadParams):
     def cold_choices(self, workers: int) -> int:
         """A cold key goes to F_1."""
         return 1
+
+    def destinations(self, context: Context) -> Destinations:
+        """A cold key goes to F_1."""
+        return Destinations(context.candidates(1), "tuples of a key that is treated as hot are dealt to all workers")
 
 
 class DStream(NamedTuple):

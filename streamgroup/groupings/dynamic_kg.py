@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._times import Time, time_ns
-from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels import spaces as kernel
 from streamgroup.kernels.int_map import enlarged, get, make_int_map, put, remove
 from streamgroup.kernels.neighbours import at_or_after, count_below, least_share, share
@@ -60,6 +60,12 @@ class Params(GroupingParams):
             return []
         places = self.expected_keys // 10
         return [f"expected_keys={self.expected_keys} with {keys} keys: at most {places} at a time can get more workers"]
+
+    def destinations(self, context: Context) -> Destinations:
+        """A key begins with F_1 and those after it in the list of the live."""
+        width = min(self.initial, context.workers)
+        places = (_places(context)[:, np.newaxis] + np.arange(width)) % context.workers
+        return Destinations(context.live[places], "a key that keeps coming up gets the next workers by id, one by one")
 
     @model_validator(mode="after")
     def _periods(self) -> "Params":

@@ -10,10 +10,10 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from streamgroup.base.budget import MOST_CELLS, MOST_WORKERS, fits
 from streamgroup.base.units import LONGEST_NS
-from streamgroup.groupings._fish_state import changed_core, start_core
+from streamgroup.groupings._fish_state import changed_core, shortlists_of, start_core
 from streamgroup.groupings._share import Share, share_of
 from streamgroup.groupings._times import Period, period_ns
-from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels.backlogs import drain, drain_at_speeds, make_backlogs, send, send_at_speeds
 from streamgroup.kernels.decayed_space_saving import LARGEST_CAPACITY, cells_taken, make_table
 from streamgroup.kernels.fish import BY_CHK, EVERYWHERE, OPTIMAL, FishCore, Widths, count_and_widen
@@ -89,6 +89,13 @@ class Params(GroupingParams):
     def cold_choices(self, workers: int) -> int:
         """A cold key has two."""
         return min(2, workers)
+
+    def destinations(self, context: Context) -> Destinations:
+        """A cold key has the next two on the ring, or F_1 and F_2."""
+        lists = shortlists_of(context, self.vnodes if self.ring else 0)
+        places = lists.point if self.ring else slice(None)
+        remark = "a key that is treated as hot may go to more, up to all workers; at a stream's start most keys are"
+        return Destinations(lists.nearest[places, : min(2, context.workers)], remark)
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """A table that is too small evicts hot keys."""

@@ -9,7 +9,7 @@ from pydantic import Field
 from streamgroup.groupings._heads import begun, moved
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.detectors.protocol import HeadParams
-from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.kernels.hashing import candidate_words
 from streamgroup.kernels.loads import Loads, send_to_some, send_to_two
 from streamgroup.kernels.picks import least_loaded
@@ -31,6 +31,12 @@ class Params(HeadParams):
     def choices_per_key(self, workers: int) -> int | None:
         """A key may go to d workers, and never to more than there are."""
         return min(self.d, workers) if self.scope == "all" else None
+
+    def destinations(self, context: Context) -> Destinations:
+        """A key has F_1 to F_d; with scope=head these are for hot keys, and the others have two."""
+        if self.scope == "all":
+            return Destinations(context.candidates(self.d))
+        return Destinations(context.candidates(2), f"a key that is treated as hot goes to one of F_1 to F_{self.d}")
 
 
 class GreedyD(NamedTuple):

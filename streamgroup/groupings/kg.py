@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels.hashing import ring_positions
 from streamgroup.kernels.ring import first_point, make_ring
 
@@ -24,6 +24,10 @@ class Params(GroupingParams):
     def choices_per_key(self, workers: int) -> int:
         """A key has one worker."""
         return 1
+
+    def destinations(self, context: Context) -> Destinations:
+        """It is F_1, or the next on the ring."""
+        return Destinations(_first_workers(context, self.vnodes if self.ring else 0)[:, np.newaxis])
 
 
 class KeyGrouping(NamedTuple):

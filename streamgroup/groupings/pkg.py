@@ -8,7 +8,7 @@ from pydantic import Field
 
 from streamgroup.groupings import greedy_d
 from streamgroup.groupings._membership import carry_loads
-from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels.picks import send_to_less_loaded
 
 __all__ = ["Params", "TwoChoices", "start"]
@@ -22,6 +22,10 @@ class Params(GroupingParams):
     def choices_per_key(self, workers: int) -> int:
         """A key may go to d workers, and never to more than there are."""
         return min(self.d, workers)
+
+    def destinations(self, context: Context) -> Destinations:
+        """A key has F_1 to F_d, of which some may be the same."""
+        return Destinations(context.candidates(self.d))
 
 
 class TwoChoices(NamedTuple):

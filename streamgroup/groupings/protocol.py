@@ -69,7 +69,7 @@ from pydantic import BaseModel, ConfigDict
 
 from streamgroup.engines.keys import Keys
 
-__all__ = ["SEEN", "Context", "Described", "Grouping", "GroupingParams", "WorkersChange"]
+__all__ = ["SEEN", "Context", "Described", "Destinations", "Grouping", "GroupingParams", "WorkersChange"]
 
 # The loop's live arrays that a declared exception may read.
 SEEN = ("cost", "free", "slowdown")
@@ -79,6 +79,16 @@ class Described(NamedTuple):
     """What a parameter may be, in words where bounds do not say it: `Annotated[str, ..., Described("0 to 1")]`."""
 
     text: str
+
+
+class Destinations(NamedTuple):
+    """Where keys may go: `workers`, integers [keys, d], the candidates of each key in their order, 0..n-1.
+
+    They may coincide where the grouping lets them. `remark` says, in a line, when a key goes elsewhere; empty: never.
+    """
+
+    workers: NDArray[np.integer[Any]]
+    remark: str = ""
 
 
 class GroupingParams(BaseModel):
@@ -121,6 +131,16 @@ class GroupingParams(BaseModel):
         """Tell by name what follows from these parameters for so many workers, whatever the keys are."""
         del workers
         return {}
+
+    def destinations(self, context: "Context") -> Destinations:
+        """Tell which workers the keys of a context may go to, as far as it is known before there are any tuples.
+
+        It must not depend on the stream, nor on the other keys. Unless a grouping tells better, these are all workers.
+        """
+        workers = np.broadcast_to(context.live, (context.keys, context.workers))
+        if self.choices_per_key(context.workers) == context.workers:
+            return Destinations(workers, "a tuple of any key may go to any worker")
+        return Destinations(workers, "the grouping does not tell which workers a key may go to")
 
 
 class Context(NamedTuple):

@@ -11,7 +11,7 @@ from pydantic import Field
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._share import Share, share_of
-from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels import hashing
 from streamgroup.kernels.int_map import put
 from streamgroup.kernels.plans import (
@@ -60,6 +60,11 @@ class Params(GroupingParams):
         """Every key has one worker."""
         del workers
         return 1
+
+    def destinations(self, context: Context) -> Destinations:
+        """A key goes to F_1 until there is a plan."""
+        remark = f"so for the first {self.learning_length} tuples; then by a plan learned from them, to any one worker"
+        return Destinations(_first(context)[:, np.newaxis], remark)
 
 
 class DistributionAware(NamedTuple):

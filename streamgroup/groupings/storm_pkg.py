@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.engines.storm import pkg_tasks_all
-from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels.picks import send_to_less_loaded
 
 __all__ = ["Params", "StormPkg", "start"]
@@ -34,6 +34,10 @@ class Params(GroupingParams):
     def choices_per_key(self, workers: int) -> int:
         """A key has two tasks, where there are as many."""
         return min(2, workers)
+
+    def destinations(self, context: Context) -> Destinations:
+        """These are its two tasks; in version 1 they may be the same."""
+        return Destinations(_tasks(self, context))
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """Draws by close seeds are close where n is a power of two."""

@@ -9,15 +9,15 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from streamgroup.base.errors import EnvironmentFault, RunError, StreamgroupError
 from streamgroup.base.staging import owner_is_alive, owner_tag
 from streamgroup.ingest import faults
+from streamgroup.ingest.aside import Aside, unhurried
 from streamgroup.ingest.class_archive import ClassArchive, find_archive
 from streamgroup.ingest.java import find_java, linked_home, spark_home
 from streamgroup.ingest.progress import Progress
@@ -60,34 +60,6 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-class _Aside(Generic[T]):
-    """A function on a thread of its own: `done` is set when it has ended, with its outcome or its failure."""
-
-    def __init__(self, function: Callable[[], T]) -> None:
-        self.done = threading.Event()
-        self.outcome: list[T] = []
-        self.failure: BaseException | None = None
-        self._function = function
-        threading.Thread(target=self._work, daemon=True).start()
-
-    def _work(self) -> None:
-        try:
-            self.outcome.append(self._function())
-        except BaseException as error:  # noqa: BLE001 (handed to the thread that waits)
-            self.failure = error
-        finally:
-            self.done.set()
-
-
-def _unhurried(function: Callable[[], object], seconds: float = 30) -> None:
-    """Do something that must be done, whatever it raises and however often the user interrupts meanwhile."""
-    aside = _Aside(function)
-    until = time.monotonic() + seconds
-    while not aside.done.is_set() and time.monotonic() < until:
-        with contextlib.suppress(KeyboardInterrupt):
-            aside.done.wait(until - time.monotonic())
-
-
 class Session(NamedTuple):
     """An open session: the SparkContext, its master, and the log of its JVM."""
 
@@ -119,8 +91,8 @@ class Session(NamedTuple):
                 finished[0] = _finished(context)
 
         progress.start(total, text)
-        job = _Aside(work)
-        _Aside(watch)
+        job = Aside(work)
+        Aside(watch)
         shown = 0
         try:
             while not job.done.wait(0.05):
@@ -129,15 +101,16 @@ class Session(NamedTuple):
                     progress.advance(now - shown)
                     shown = now
         except BaseException:
-            _unhurried(context.cancelAllJobs)
+            unhurried(context.cancelAllJobs)
             job.done.wait(5)
             raise
         if job.failure is not None:
-            raise self._mended(job.failure) from job.failure
+            raise self.mended(job.failure) from job.failure
         progress.advance(total - shown)
         return job.outcome[0]
 
-    def _mended(self, error: BaseException) -> BaseException:
+    def mended(self, error: BaseException) -> BaseException:
+        """Give what an error of a job means, in a form for people; errors of ours as they were raised."""
         if isinstance(error, StreamgroupError) or not isinstance(error, Exception):
             return error
         known = faults.from_text(str(error))
@@ -209,6 +182,8 @@ def _settings(
         "spark.executorEnv.PYTHONPATH": path,
         "spark.python.worker.reuse": "true",
     }
+    if "STREAMGROUP_CACHE_DIR" in os.environ:
+        settings["spark.executorEnv.STREAMGROUP_CACHE_DIR"] = os.environ["STREAMGROUP_CACHE_DIR"]
     if master.startswith("local"):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
     for pair in extra:
@@ -310,7 +285,7 @@ def _started(settings: dict[str, str], master: str, scratch: Path, archive: Clas
 
     with _py4j_is_silent():
         # On a thread of its own: an interrupt in the middle must not lose the JVM that is being started.
-        starting = _Aside(start)
+        starting = Aside(start)
         whole = False
         try:
             starting.done.wait()
@@ -325,10 +300,10 @@ def _started(settings: dict[str, str], master: str, scratch: Path, archive: Clas
             if not starting.done.is_set():
                 for process in processes:
                     process.kill()
-                _unhurried(starting.done.wait)
+                unhurried(starting.done.wait)
             for process in processes[: len(processes) - len(gateway)]:
                 process.stdin.close()
-            _unhurried(lambda: _stop(context, gateway, SparkContext, archive, whole), _LONGEST_END)
+            unhurried(lambda: _stop(context, gateway, SparkContext, archive, whole), _LONGEST_END)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ designed out here (each has a test):
 import contextlib
 import inspect
 import re
+import threading
 import types as pytypes
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -55,6 +56,9 @@ _COMPILED = ("cluster", "groupings", "kernels", "replay")
 # Comparisons that select one of two values stay without a branch: which one wins is a coin that no processor can
 # predict, and LLVM would turn them back into branches (the ordered loop is half as fast then). Once per process.
 llvm.set_option("", "-x86-cmov-converter=0")
+
+# Where the code goes is a setting of numba's, so one thread at a time sets it.
+_SETTING = threading.Lock()
 
 # Hooks that do nothing when a class does not have them.
 _OPTIONAL = {"observe", "tick", "look"}
@@ -182,13 +186,14 @@ def compiled(function: Callable[..., Any], name: str, outside_digest: str = "") 
     # Without reference counts (`_nrt`): nothing is allocated in the loop, and counting costs half of the time.
     options: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
     settings: Any = config
-    previous = settings.CACHE_DIR
-    directory = cache_directory(outside_digest)
-    settings.CACHE_DIR = str(directory)
-    try:
-        dispatcher: Any = numba.njit(**options)(copy)
-    finally:
-        settings.CACHE_DIR = previous
+    with _SETTING:
+        directory = cache_directory(outside_digest)
+        previous = settings.CACHE_DIR
+        settings.CACHE_DIR = str(directory)
+        try:
+            dispatcher: Any = numba.njit(**options)(copy)
+        finally:
+            settings.CACHE_DIR = previous
     compile_one = dispatcher.compile
 
     def compile_alone(signature: Any) -> Any:

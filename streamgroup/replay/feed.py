@@ -3,7 +3,7 @@
 import os
 import queue
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Hashable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.cluster.distribution import Distribution, factors
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay.clock import Arrivals
+from streamgroup.replay.feeds import Feeds
 from streamgroup.replay.windows import WindowRule
 from streamgroup.traces.trace import Batch, Dictionary, Trace
 from streamgroup.traces.writer import whole_ns
@@ -21,6 +22,8 @@ __all__ = ["CostRule", "Feed", "Ready", "SourceRule", "cost_ns"]
 
 I64 = NDArray[np.int64]
 _AHEAD = 3
+# Bytes of a tuple in each column.
+_BYTES = {"timestamp": 8, "key_id": 4, "cost": 4}
 # The feed is one thread and the loop another: with two cores there is none left for decoders of their own.
 _DECODERS = max(0, min(4, (os.cpu_count() or 1) - 2))
 
@@ -73,6 +76,11 @@ class SourceRule:
         self._seed = seed
         self._by_key = hashing.source_of(dictionary.hash_lo, sources) if text == "key" else None
 
+    @property
+    def given(self) -> bool:
+        """Tell whether chunks have sources."""
+        return self._kind != "shuffle"
+
     def chunk(self, offset: int, key: NDArray[np.uint32]) -> NDArray[np.int32] | None:
         """Give the sources of a chunk, or None when they are dealt in turn."""
         if self._by_key is not None:
@@ -106,6 +114,11 @@ class CostRule:
     def traced(self) -> bool:
         """Tell whether the trace's cost column is needed."""
         return self._constant is None and self._by_key is None and not self._by_worker
+
+    @property
+    def given(self) -> bool:
+        """Tell whether chunks have costs."""
+        return self.traced or self._by_key is not None or self._distribution is not None
 
     def chunk(self, batch: Batch) -> I64 | NDArray[np.float64] | None:
         """Give the costs of a chunk, or None when the loop can do without."""
@@ -173,6 +186,23 @@ class Feed:
             if array is not None:
                 array.flags.writeable = False
         return Ready(batch.offset, arrival, batch.key_id, cost, source, skip, place, number)
+
+    def shared_chunks(self, feeds: Feeds, key: Hashable) -> Generator[Ready]:
+        """Yield the chunks in order, made once for all feeds that give an equal key: it must say all they depend on.
+
+        There is no thread of its own: what shares its chunks runs beside others, and whoever is first makes them.
+        """
+        fingerprint, tuples = self._trace.fingerprint(), self._trace.tuples
+        width = sum(_BYTES[name] for name in self._columns)
+
+        def batches() -> Generator[Batch]:
+            yield from feeds.shared(
+                (fingerprint, *self._columns), tuples * width, lambda: self._trace.batches(self._columns, decoders=0)
+            )
+
+        # A chunk has the very keys of its batch, so they take no room of their own.
+        own = 8 * (self._arrivals is not None) + 8 * self._costs.given + 4 * self._sources.given
+        yield from feeds.shared((fingerprint, key), tuples * own, lambda: map(self._make, batches()))
 
     def chunks(self) -> Generator[Ready]:
         """Yield the chunks in order; leaving early stops the thread."""

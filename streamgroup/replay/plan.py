@@ -13,6 +13,7 @@ from streamgroup.cluster.distribution import Distribution, parse_distribution
 from streamgroup.cluster.membership import Event, parse_membership
 from streamgroup.cluster.service import MAX_SERVICE_NS, capacity
 from streamgroup.cluster.speeds import Speeds, make_speeds
+from streamgroup.engines.values import check_kind
 from streamgroup.replay import clock
 from streamgroup.replay.capacity_file import MOST_WAITING, WHEN_FULL, with_capacity
 from streamgroup.replay.key_cost import read_key_cost
@@ -88,6 +89,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     for name, value in (("--seed", options.seed), ("--hash-seed", options.hash_seed)):
         if not 0 <= value < 1 << 63:
             raise UsageError(f"{name} {value} is not between 0 and 2^63 - 1")
+    check_kind(options.key_type)
     selection = select(options.grouping)
     if trace.tuples == 0:
         raise DataError(f"{trace.path}: the trace is empty, there is nothing to replay")

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from streamgroup.kernels import draws, hashing
 from streamgroup.replay import hotness, loop, measure, ordered, partials
 from streamgroup.replay.compile import compiled, told_by_line
 from streamgroup.replay.feed import CostRule, Feed, Ready, SourceRule
+from streamgroup.replay.feeds import Feeds
 from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.log import LogWriter
 from streamgroup.replay.machine import Edge, FastMachine
@@ -161,7 +162,22 @@ class _Replay:
             self.trace.dictionary().count,
         )  # fmt: skip
 
-    def fast(self, feed: Feed, results: Results, progress: Callable[[int], None] | None) -> FastMachine:
+    def chunks(self, feeds: Feeds | None) -> Generator[Ready]:
+        """Read the stream: through a thread of its own, or shared with other replays of the process."""
+        if feeds is None:
+            return self.feed().chunks()
+        plan = self.plan
+        options = plan.options
+        times = plan.arrivals, plan.speedup, options.spread_ties, options.window, self.warmup
+        capacity = plan.capacity if "utilization" in plan.arrivals.name else None
+        costs = options.service, options.key_cost, options.service_distribution
+        assignment = options.source_assignment
+        sources = None if assignment == "shuffle" else options.sources
+        drawn = "poisson" in plan.arrivals.name or plan.costs.distribution is not None or assignment == "random"
+        key = (*times, capacity, *costs, assignment, sources, options.seed if drawn else None)
+        return self.feed().shared_chunks(feeds, key)
+
+    def fast(self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None) -> FastMachine:
         """Send the stream through the fast loop."""
         run = self._function(loop.run_chunk, self.plan.selection.code_name, self.plan.selection.outside_digest)
         machine = FastMachine(run, self.grouping, self.edge, self.members, self.recorder)
@@ -175,16 +191,18 @@ class _Replay:
             machine.chunk(ready, log)
             results.add_chunk(ready, log)
 
-        last = self._drive(feed, results, send, progress)
+        last = self._drive(stream, results, send, progress)
         with self.grouping.blamed("a hook failed"):
             machine.finish(last)
         return machine
 
-    def ordered(self, feed: Feed, results: Results, progress: Callable[[int], None] | None) -> OrderedMachine:
+    def ordered(
+        self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None
+    ) -> OrderedMachine:
         """Send the stream through the ordered loop."""
         machine = self.ordered_machine(results.add_rows)
         with contextlib.closing(machine):
-            self._drive(feed, results, machine.chunk, progress)
+            self._drive(stream, results, machine.chunk, progress)
             machine.finish()
         return machine
 
@@ -201,7 +219,7 @@ class _Replay:
 
     def _drive(
         self,
-        feed: Feed,
+        stream: Generator[Ready],
         results: Results,
         send: Callable[[Ready], None],
         progress: Callable[[int], None] | None,
@@ -211,10 +229,9 @@ class _Replay:
         base = self.plan.costs.by_worker
         if base is not None:
             worst *= float(base.max(initial=0))
-        chunks = feed.chunks()
         ready = None
         try:
-            for ready in chunks:
+            for ready in stream:
                 if ready.cost is not None and float(ready.cost.max()) * worst > MAX_SERVICE_NS:
                     place = ready.offset + int(ready.cost.argmax())
                     raise DataError(
@@ -226,7 +243,7 @@ class _Replay:
                 if progress is not None:
                     progress(len(ready.key))
         finally:
-            chunks.close()
+            stream.close()
         assert ready is not None
         return ready
 
@@ -339,7 +356,7 @@ def _warmup(trace: Trace, plan: Plan, *, interpreted: bool) -> int:
         results = probe.results(None)
         machine = probe.ordered_machine(look)
         with contextlib.closing(machine), contextlib.suppress(_Reached):
-            probe._drive(probe.feed(), results, machine.chunk, None)
+            probe._drive(probe.chunks(None), results, machine.chunk, None)
             machine.finish()
     if found >= trace.tuples:
         raise DataError(
@@ -356,17 +373,18 @@ def replay(
     log_directory: Path | None = None,
     progress: Callable[[int], None] | None = None,
     interpreted: bool = False,
+    feeds: Feeds | None = None,
 ) -> Outcome:
     """Replay a trace; the result depends on the trace, the options and the installed versions alone.
 
     `log_directory` takes the assignment log; `progress` is told the number of tuples after each chunk. `interpreted`
-    runs the loop as plain Python: the same results, with readable tracebacks, a thousand times slower.
+    runs the loop as plain Python: the same results, with readable tracebacks, a thousand times slower. `feeds` shares
+    what is read with other replays in threads of this process: the same results.
     """
     begun = time.perf_counter()
     plan = make_plan(trace, options)
     one = _Replay(trace, plan, _warmup(trace, plan, interpreted=interpreted), interpreted=interpreted)
     results = one.results(log_directory)
-    feed = one.feed()
     with contextlib.closing(results):
-        machine = (one.ordered if plan.is_ordered else one.fast)(feed, results, progress)
+        machine = (one.ordered if plan.is_ordered else one.fast)(one.chunks(feeds), results, progress)
     return one.outcome(results, machine, begun)

@@ -1,10 +1,12 @@
 """From the text of `-g` to a grouping: its module, its parameters, its canonical text."""
 
+import ast
 import contextlib
 import hashlib
 import importlib.util
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,9 @@ from streamgroup.groupings.protocol import GroupingParams
 __all__ = ["PACKAGE", "Selection", "family", "parameters", "select", "split_text"]
 
 PACKAGE = "streamgroup.groupings"
+
+# What a grouping outside the package may import and what is no companion of it, wherever it lies.
+_FOREIGN = {"streamgroup", "tests", *sys.stdlib_module_names}
 
 
 @dataclass(frozen=True)
@@ -104,20 +109,49 @@ def _outside(path: Path) -> tuple[Any, str]:
 
 
 def _with_companions(path: Path, digest: str) -> str:
-    """Add what the grouping imported from its own folder to its digest: compiled code comes from there too."""
-    folder = path.resolve().parent
-    files = set()
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if file is None or name.partition(".")[0] in ("streamgroup", "tests") or "site-packages" in file:
-            continue
-        if Path(file).resolve().is_relative_to(folder) and Path(file).resolve() != path.resolve():
-            files.add(Path(file).resolve())
+    """Add what the grouping imports from its own folder to its digest: compiled code comes from there too.
+
+    Only what it imports, and what that imports: whatever else is loaded must not change its name.
+    """
+    own = path.resolve()
+    files: set[Path] = set()
+    waiting = [(own, "")]
+    while waiting:
+        for name in _imported(*waiting.pop()):
+            module = sys.modules.get(name)
+            file = getattr(module, "__file__", None)
+            if file is None or name.partition(".")[0] in _FOREIGN or "site-packages" in file:
+                continue
+            found = Path(file).resolve()
+            if found.is_relative_to(own.parent) and found != own and found not in files:
+                files.add(found)
+                waiting.append((found, getattr(module, "__package__", None) or ""))
     combined = hashlib.sha256(digest.encode())
     for file in sorted(files):
         with contextlib.suppress(OSError):
             combined.update(file.read_bytes())
     return combined.hexdigest()[:16] if files else digest
+
+
+def _imported(file: Path, package: str) -> Iterator[str]:
+    """Name what a Python file of a package imports, and the packages around it."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                with contextlib.suppress(ImportError):
+                    base = importlib.util.resolve_name("." * node.level + base, package)
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        for name in names:
+            pieces = name.split(".")
+            yield from (".".join(pieces[: end + 1]) for end in range(len(pieces)))
 
 
 def parameters(module: Any, given: dict[str, list[str]]) -> type[GroupingParams]:

@@ -20,7 +20,7 @@ from streamgroup.replay.windows import WindowRule
 from streamgroup.study.run import MARKER, checked, without_changes
 from streamgroup.traces.trace import Trace
 
-__all__ = ["BASE_MB", "TUPLES_PER_S", "describe_plan", "dry_run"]
+__all__ = ["BASE_MB", "TUPLES_PER_S", "describe_plan", "dry_run", "what_slows"]
 
 # Tuples a second, with all that is read and measured, on two cores of 2.5 GHz and 50 workers: in the fast loop, in the
 # ordered one (queues with a limit, redelivery, a closed loop) or with a grouping that listens to workers, and what
@@ -96,7 +96,7 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
     found |= {f"memory_{name}_mb": size for name, size in memory.items()}
     found["memory_mb"] = sum(memory.values())
     found["log_on_disk_mb"] = trace.tuples * _LOG_BYTES / _MB if log else None
-    speed = min(TUPLES_PER_S[name] for name in _what_slows(plan, log=log))
+    speed = min(TUPLES_PER_S[name] for name in what_slows(plan, log=log))
     found["assumed_tuples_per_s"] = speed
     found["time_s"] = trace.tuples * (1 + baseline) / speed
     return found
@@ -108,7 +108,8 @@ def _listens(plan: Plan) -> bool:
     return any(callable(getattr(member, "executed", None)) for member in members if isinstance(member, type))
 
 
-def _what_slows(plan: Plan, *, log: bool) -> Iterable[str]:
+def what_slows(plan: Plan, *, log: bool) -> Iterable[str]:
+    """Name what decides how fast a plan runs: keys of TUPLES_PER_S."""
     yield "ordered" if plan.is_ordered or _listens(plan) else "fast"
     if plan.costs.distribution is not None or plan.arrivals.name.startswith("poisson"):
         yield "random factors"

@@ -5,8 +5,8 @@ import importlib.metadata
 import json
 import os
 import platform
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.base.staging import staged_directory
 from streamgroup.metrics.tables import tables
 from streamgroup.replay.capacity_file import with_capacity
+from streamgroup.replay.feeds import Feeds
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.outcome import Outcome
 from streamgroup.replay.run import replay
@@ -29,10 +30,14 @@ from streamgroup.study.warn import warnings_of
 from streamgroup.traces.arrays import column
 from streamgroup.traces.trace import Trace, open_trace
 
-__all__ = ["MARKER", "RunResult", "checked", "run_to_directory", "without_changes"]
+__all__ = [
+    "MARKER", "TABLES", "RunResult", "checked", "make_run", "named_options", "run_to_directory", "without_changes",
+    "write_run",
+]  # fmt: skip
 
 MARKER = "run.json"
 LOG = "assignments"
+TABLES = ("summary", "windows", "workers", "loads", "latency", "keys")
 
 _LIBRARIES = ("numpy", "numba", "pyarrow", "polars")
 _ARROW: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}
@@ -40,16 +45,16 @@ _ARROW: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), str: pa.st
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run gave: its row (options, then every metric), what to warn of, all tables, where they were written.
+    """What a run gave: its row (options, then every metric), what to warn of, all tables, and what `run.json` says.
 
-    `facts` are what the grouping's parameters mean for so many workers, whatever the keys.
+    `output` is where they were written.
     """
 
     row: dict[str, Any]
     warnings: list[str]
     tables: dict[str, pa.Table]
-    output: Path | None
-    facts: dict[str, int | float] = field(default_factory=dict)
+    record: dict[str, Any]
+    output: Path | None = None
 
 
 def run_to_directory(
@@ -74,15 +79,59 @@ def run_to_directory(
     trace, options = checked(trace_path, options, log=log and output is None)
     without = without_changes(options) if baseline else None
     if output is None:
-        return _result(trace, options, _replayed(trace, options, without, None, progress), None)
+        return make_run(trace, options, baseline=without, progress=progress)
     with staged_directory(output, overwrite=overwrite, marker=MARKER) as directory:
         log_directory = directory / LOG if log else None
-        outcome = _replayed(trace, options, without, log_directory, progress)
-        result = _result(trace, options, outcome, output)
-        for name, frame in result.tables.items():
-            _write(frame, directory / f"{name}.parquet")
-        _write_marker(directory / MARKER, _manifest(trace, options, outcome, baseline=baseline))
-    return result
+        result = make_run(trace, options, baseline=without, log_directory=log_directory, progress=progress)
+        write_run(directory, result.tables, result.record)
+    return dataclasses.replace(result, output=output)
+
+
+def make_run(
+    trace: Trace,
+    options: ReplayOptions,
+    *,
+    baseline: ReplayOptions | int | None = None,
+    log_directory: Path | None = None,
+    progress: Callable[[int], None] | None = None,
+    feeds: Feeds | None = None,
+) -> RunResult:
+    """Replay a trace; `options` are as `checked` gives them. Nothing is written but the log.
+
+    `baseline` is the run that `remapped_replicas` compares with: its options, or its replicas where they are known.
+    `feeds` shares what is read with other runs in threads of this process.
+    """
+    outcome = replay(trace, options, log_directory=log_directory, progress=progress, feeds=feeds)
+    if baseline is not None:
+        without = baseline if isinstance(baseline, int) else _replicas(replay(trace, baseline, feeds=feeds))
+        outcome = dataclasses.replace(outcome, remapped_replicas=_replicas(outcome) - without)
+    made = tables(outcome)
+    naming = named_options(trace, options, outcome.grouping)
+    columns = {name: column([value], _ARROW[KINDS[name]]) for name, value in naming.items()}
+    summary = pa.table(columns)
+    for name in made["summary"].column_names:
+        summary = summary.append_column(name, made["summary"][name])
+    made["summary"] = summary
+    record = _manifest(trace, options, outcome, baseline=baseline is not None)
+    return RunResult(summary.to_pylist()[0], warnings_of(trace, options, outcome), made, record)
+
+
+def write_run(directory: Path, tables: Mapping[str, pa.Table], record: Mapping[str, Any]) -> None:
+    """Write the tables of a run, and last its record, the file that makes a directory a run."""
+    for name, table in tables.items():
+        pq.write_table(
+            table, directory / f"{name}.parquet", compression="zstd", compression_level=3, row_group_size=1 << 20
+        )
+    with (directory / MARKER).open("w", encoding="utf-8") as file:
+        file.write(json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def named_options(trace: Trace, options: ReplayOptions, grouping: str) -> dict[str, Any]:
+    """Give what names a run in its row, by column: the trace, and every option with the grouping's canonical text."""
+    values = {**dataclasses.asdict(options), "trace": trace.name, "grouping": grouping}
+    return {name: readable(values[name]) for name in OPTION_COLUMNS}
 
 
 def checked(trace_path: str | Path, options: ReplayOptions, *, log: bool) -> tuple[Trace, ReplayOptions]:
@@ -105,42 +154,14 @@ def without_changes(options: ReplayOptions) -> ReplayOptions:
     return dataclasses.replace(options, join=(), leave=(), crash=(), redeliver=False, capacity=None)
 
 
-def _replayed(
-    trace: Trace,
-    options: ReplayOptions,
-    baseline: ReplayOptions | None,
-    log_directory: Path | None,
-    progress: Callable[[int], None] | None,
-) -> Outcome:
-    outcome = replay(trace, options, log_directory=log_directory, progress=progress)
-    if baseline is None:
-        return outcome
-    replicas, without = (int(found.worker.keys.sum()) for found in (outcome, replay(trace, baseline)))
-    return dataclasses.replace(outcome, remapped_replicas=replicas - without)
-
-
-def _result(trace: Trace, options: ReplayOptions, outcome: Outcome, output: Path | None) -> RunResult:
-    made = tables(outcome)
-    values = {**dataclasses.asdict(options), "trace": trace.name, "grouping": outcome.grouping}
-    naming = pa.table({name: column([readable(values[name])], _ARROW[KINDS[name]]) for name in OPTION_COLUMNS})
-    for name in made["summary"].column_names:
-        naming = naming.append_column(name, made["summary"][name])
-    made["summary"] = naming
-    warnings = warnings_of(trace, options, outcome)
-    return RunResult(naming.to_pylist()[0], warnings, made, output, _facts(options))
-
-
-def _facts(options: ReplayOptions) -> dict[str, int | float]:
-    return select(options.grouping).params.facts(options.workers)
-
-
-def _write(table: pa.Table, path: Path) -> None:
-    pq.write_table(table, path, compression="zstd", compression_level=3, row_group_size=1 << 20)
+def _replicas(outcome: Outcome) -> int:
+    return int(outcome.worker.keys.sum())
 
 
 def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baseline: bool) -> dict[str, Any]:
     outside = {"file_digest": outcome.grouping_digest} if outcome.grouping_digest else {}
-    facts = {"facts": found} if (found := _facts(options)) else {}
+    selected = select(options.grouping).params.facts(options.workers)
+    facts = {"facts": selected} if selected else {}
     libraries = {name: importlib.metadata.version(name) for name in _LIBRARIES}
     return {
         "schema_version": SCHEMA_VERSION,
@@ -159,10 +180,3 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baselin
         "host": {"system": platform.platform(), "machine": platform.machine(), "cores": os.cpu_count()},
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def _write_marker(path: Path, content: dict[str, Any]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n")
-        file.flush()
-        os.fsync(file.fileno())

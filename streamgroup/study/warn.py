@@ -72,7 +72,7 @@ def _of_trace(trace: Trace, options: ReplayOptions, outcome: Outcome) -> list[st
 
 def _whole_seconds_with_ties(trace: Trace) -> bool:
     """Judge by the first batch whether times are whole seconds and some are equal."""
-    batch = next(trace.batches(("timestamp",)), None)
+    batch = next(trace.batches(("timestamp",), decoders=0), None)
     if batch is None or batch.timestamp is None:
         return False
     times = batch.timestamp

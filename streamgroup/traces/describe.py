@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from streamgroup.traces.arrays import add_counts
 from streamgroup.traces.trace import Trace
 
-__all__ = ["Description", "TopKey", "describe", "zipf_exponent"]
+__all__ = ["HOT_KEYS", "Description", "TopKey", "describe", "top_ids", "zipf_exponent"]
 
 HOT_KEYS = 10
 DRIFT_SLICES = 10
@@ -129,7 +129,7 @@ class _Drift:
             self._seen += len(piece)
             ids = ids[len(piece) :]
             if self._seen == end:
-                self.hot.append(set(_top(self._count, HOT_KEYS)))
+                self.hot.append(set(top_ids(self._count, HOT_KEYS)))
                 self._count[:] = 0
 
     def distances(self) -> tuple[float | None, float | None]:
@@ -143,7 +143,7 @@ def _distance(a: set[int], b: set[int]) -> float:
     return 1 - len(a & b) / len(a | b)
 
 
-def _top(count: NDArray[np.int64], k: int) -> list[int]:
+def top_ids(count: NDArray[np.int64], k: int) -> list[int]:
     """Give the ids of the k largest counts above 0, ties by id."""
     if k < 1 or not len(count):
         return []
@@ -207,7 +207,7 @@ def describe(trace: Trace, top: int = 10) -> Description:
     step, total = drift.distances()
     count = trace.dictionary().count
     manifest = trace.manifest
-    ids = _top(count, top)
+    ids = top_ids(count, top)
     cost = trace.total_cost_ns
     return Description(
         name=trace.name,

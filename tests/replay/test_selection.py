@@ -1,8 +1,12 @@
 """The text of `-g`."""
 
+import hashlib
+from pathlib import Path
+
 import pytest
 
 from streamgroup.base.errors import UsageError
+from streamgroup.groupings import kg as kg_module
 from streamgroup.replay.selection import select, split_text
 
 
@@ -54,3 +58,28 @@ def test_a_misspelt_name_gets_a_suggestion() -> None:
     with pytest.raises(UsageError) as error:
         select("gredy_d")
     assert error.value.hint == "did you mean 'greedy_d'?"
+
+
+def test_the_digest_of_a_file_is_made_of_what_it_imports_and_of_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kg = Path(kg_module.__file__).read_text()
+    package = tmp_path / "helping_hands"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "near.py").write_text("from . import far\nimport json\n")
+    (package / "far.py").write_text("x = 1\n")
+    plain, helped, other = tmp_path / "plain.py", tmp_path / "helped.py", tmp_path / "other.py"
+    plain.write_text(kg)
+    helped.write_text(kg + "from helping_hands.near import json\n")
+    other.write_text(kg + "# Another.\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = select(str(plain)).outside_digest
+    assert before == hashlib.sha256(plain.read_bytes()).hexdigest()[:16]
+    first = select(str(helped)).outside_digest
+    assert first != hashlib.sha256(helped.read_bytes()).hexdigest()[:16]
+    # What is loaded by now is no part of what the others are made of.
+    select(str(other))
+    assert (select(str(plain)).outside_digest, select(str(helped)).outside_digest) == (before, first)
+    (package / "far.py").write_text("x = 2\n")
+    assert select(str(helped)).outside_digest != first

@@ -191,11 +191,14 @@ def test_a_baseline_that_is_not_there_or_is_several(runs: Path, tmp_path: Path) 
 
 def test_by_counts_and_averages_in_order(runs: Path) -> None:
     found = summarize(load_runs([runs]), by=["grouping", "workers"], metrics=["imbalance", "replicas"])
-    assert found.rows() == [
-        ("pkg", 16, 2, 0.03, 500.0),
-        ("pkg", 64, 2, 0.03, 500.0),
-        ("sg", 16, 2, 0.0, 1000.5),
-        ("sg", 64, 1, 0.0, 1000.0),
+    half = 12.706204736 * 0.01  # Student's t for one degree of freedom, s / sqrt(2)
+    spread = ["imbalance", "imbalance_min", "imbalance_max", "imbalance_ci95"]
+    assert found.columns[:7] == ["grouping", "workers", "runs", *spread]
+    assert found.with_columns(pl.selectors.float().round(6)).rows() == [
+        ("pkg", 16, 2, 0.03, 0.02, 0.04, round(half, 6), 500.0, 500, 500, 0.0),
+        ("pkg", 64, 2, 0.03, 0.02, 0.04, round(half, 6), 500.0, 500, 500, 0.0),
+        ("sg", 16, 2, 0.0, 0.0, 0.0, 0.0, 1000.5, 1000, 1001, round(50 * half, 6)),
+        ("sg", 64, 1, 0.0, 0.0, 0.0, None, 1000.0, 1000, 1000, None),
     ]
 
 
@@ -260,7 +263,8 @@ def test_older_runs_have_the_defaults_of_newer_options(tmp_path: Path) -> None:
     assert summarize(frame, where="crash!=null")["replicas"].to_list() == [180]
     ratios = summarize(frame, metrics=["replicas"], relative_to="sg").sort("replicas")["replicas_vs_sg"]
     assert ratios.to_list() == [1.0, 1.5, None]
-    assert summarize(frame, by=["crash"], metrics=["replicas"]).rows() == [(None, 2, 125.0), ("50% 60%:0", 1, 180.0)]
+    found = summarize(frame, by=["crash"], metrics=["replicas"])
+    assert found.select("crash", "runs", "replicas").rows() == [(None, 2, 125.0), ("50% 60%:0", 1, 180.0)]
     old = load_runs([tmp_path / "old"])
     assert summarize(old, where="max_pending=1000,queue_capacity=null,redeliver=false").height == 1
 

@@ -96,7 +96,7 @@ def test_ties_and_rates_over_any_batches(gaps: list[int], block: int) -> None:
 def test_the_most_frequent_keys_whatever_the_stretches(counts: list[int], k: int, stretch: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_STRETCH", stretch)
-        found = module._top(np.array(counts, np.int64), k)
+        found = module.top_ids(np.array(counts, np.int64), k)
     ranked = sorted((-count, key) for key, count in enumerate(counts) if count)
     assert found == [key for _, key in ranked[:k]]
 

@@ -2,15 +2,18 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from streamgroup.base.errors import GateError
+from streamgroup.base.tables import for_people
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
 
 __all__ = ["Options", "run"]
+
+Row = dict[str, Any]
 
 # What people see of each run unless they choose.
 _SHOWN = (
@@ -26,15 +29,19 @@ class Options(Formatted):
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...",
-            help="Run directories, or directories that hold some.",
+            metavar="RUN|SWEEP...",
+            help="Run directories, sweeps, or directories that hold some runs.",
             show_default=False,
             callback=utf8_path,
         ),
     ]
     by: Annotated[
         list[str],
-        typer.Option("--by", metavar="COLUMNS", help="Average over all other options, as in grouping,workers."),
+        typer.Option(
+            "--by",
+            metavar="COLUMNS",
+            help="Average over all other options, as in grouping,workers: mean, 95 % interval, least and largest.",
+        ),
     ] = ()  # type: ignore[assignment]
     metrics: Annotated[
         list[str], typer.Option("--metrics", metavar="NAMES", help="Metrics to show (people see a few, programs all).")
@@ -56,30 +63,58 @@ def run(console: Console, options: Options) -> None:
     from streamgroup.study.summarize import check_gate, load_runs, summarize
 
     metrics = _split(options.metrics)
-    frame = load_runs(options.runs)
+    frame = load_runs(options.runs, failed=True)
+    by = _split(options.by)
     people = console.form in ("table", "markdown")
     table = summarize(
         frame,
-        by=_split(options.by),
+        by=by,
         metrics=metrics or (_SHOWN if people else ()),
         where=options.where,
         relative_to=options.relative_to,
     )
     broken = []
     if options.fail_on:
-        judged = summarize(frame, by=_split(options.by), where=options.where, relative_to=options.relative_to)
+        judged = summarize(frame, by=by, where=options.where, relative_to=options.relative_to)
         broken = [line for condition in options.fail_on for line in check_gate(judged, condition)]
-    rows = table.to_dicts()
-    console.rows(rows, _varying(table.columns, rows) if people and not options.by else table.columns)
+    rows, columns = table.to_dicts(), table.columns
+    if people and by:
+        rows, columns = _with_spreads(rows, columns)
+    elif people:
+        columns = _varying(columns, rows)
+    console.rows(rows, columns)
+    if "status" in frame.columns and (count := (frame["status"] != "ok").sum()):
+        console.warn(f"{count} of {frame.height} cells failed")
     if broken:
         raise GateError("; ".join(broken), "see the runs named")
+
+
+def _with_spreads(rows: list[Row], columns: list[str]) -> tuple[list[Row], list[str]]:
+    """Put what belongs to a mean into one cell, as in `1.2 +-0.1 (1.1..1.3)`; of one run there is nothing to add."""
+    from streamgroup.study.groups import SPREAD
+
+    means = [name for name in columns if all(f"{name}{suffix}" in columns for suffix in SPREAD)]
+    beside = {f"{name}{suffix}" for name in means for suffix in SPREAD}
+    # Where nothing failed, two columns have nothing to say.
+    beside |= {name for name in ("failed", "error") if not any(row.get(name) for row in rows)}
+    found = [{**row, **{name: _spread(row, name) for name in means}} for row in rows]
+    return found, [name for name in columns if name not in beside]
+
+
+def _spread(row: Row, name: str) -> str | float | None:
+    mean, least, largest, half = (row[f"{name}{suffix}"] for suffix in ("", "_min", "_max", "_ci95"))
+    if half is None or least == largest:
+        return mean  # type: ignore[no-any-return]
+    # Two digits tell how sure a mean is.
+    about = for_people(float(f"{half:.1e}"))
+    return f"{for_people(mean)} +-{about} ({for_people(least)}..{for_people(largest)})"
 
 
 def _split(texts: list[str]) -> list[str]:
     return [piece.strip() for text in texts for piece in text.split(",") if piece.strip()]
 
 
-def _varying(columns: list[str], rows: list[dict[str, object]]) -> list[str]:
+def _varying(columns: list[str], rows: list[Row]) -> list[str]:
     """Leave out the options that are the same in all runs, but never what names a run."""
     from streamgroup.study.columns import OPTION_COLUMNS
 

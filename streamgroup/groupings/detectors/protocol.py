@@ -28,7 +28,7 @@ from pydantic import AfterValidator, Field
 
 from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
-from streamgroup.groupings.protocol import Context, GroupingParams
+from streamgroup.groupings.protocol import Context, Destinations, GroupingParams
 
 __all__ = ["DETECTORS", "Detector", "DetectorName", "HeadParams", "start_detector", "with_detector"]
 
@@ -66,6 +66,10 @@ class HeadParams(GroupingParams):
     def cold_choices(self, workers: int) -> int:
         """A key that is not hot has two candidates."""
         return min(2, workers)
+
+    def destinations(self, context: Context) -> Destinations:
+        """A key that is not hot goes to F_1 or F_2."""
+        return Destinations(context.candidates(2), "a key that is treated as hot may go to more, up to all workers")
 
 
 @cache

@@ -1,0 +1,102 @@
+"""`plot`: one chart as a picture."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from streamgroup.base.errors import UsageError
+from streamgroup.base.files import check_free, write_files
+from streamgroup.base.tables import render
+from streamgroup.cli.command import Formatted, utf8_path
+from streamgroup.cli.console import Console
+
+__all__ = ["Options", "run"]
+
+_KINDS = (".svg", ".png", ".csv")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Formatted):
+    """The flags of `plot`."""
+
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The chart; without one, all are listed.", show_default=False)
+    ] = None
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="[RUN...]",
+            help="Run directories, sweeps, or directories that hold runs.",
+            show_default=False,
+            callback=utf8_path,
+        ),
+    ] = ()  # type: ignore[assignment]
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", callback=utf8_path,
+            help="FILE.svg or FILE.png, each with FILE.csv beside; without an ending all three.",
+        ),
+    ] = None  # fmt: skip
+    where: Annotated[
+        str | None, typer.Option("--where", metavar="CONDITIONS", help="Only these runs, as in workers>=16,seed=0.")
+    ] = None
+    theme: Annotated[Literal["light", "dark"], typer.Option("--theme", help="On light or on dark ground.")] = "light"
+    list: Annotated[bool, typer.Option("--list", help="List the charts.")] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False
+
+
+def run(console: Console, options: Options) -> None:
+    """Draw one chart of runs as SVG and PNG, with its numbers as CSV beside.
+
+    Prints what the chart shows in words; without a name it lists the charts.
+    """
+    if options.list or options.name is None:
+        _list(console)
+        return
+    if options.output is None:
+        raise UsageError("plot needs a file to write to", "add -o FILE")
+    if not options.runs:
+        raise UsageError("no run to read", "name run directories, as replay -o makes them")
+    places = _places(options.output)
+    for place in places.values():
+        check_free(place, overwrite=options.overwrite)
+    from streamgroup.report.material import gather
+    from streamgroup.report.picture import Drawn, load_chart, png, specification, svg
+    from streamgroup.report.theme import Look
+
+    load_chart(options.name)
+    material = gather(options.runs, where=options.where)
+    drawn = Drawn.of(options.name.replace("-", "_"), material)
+    if drawn is None:
+        raise UsageError(f"{options.name} has nothing to show of these runs", "name more runs, or another chart")
+    look = Look(options.theme, material.groupings)
+    spec = specification(drawn, look)
+    makers = {
+        ".svg": lambda: svg(spec, look).encode(),
+        ".png": lambda: png(spec, look),
+        ".csv": lambda: render(drawn.frame.to_dicts(), "csv", columns=drawn.frame.columns).encode(),
+    }
+    write_files({place: makers[kind]() for kind, place in places.items()}, overwrite=options.overwrite)
+    for place in places.values():
+        console.note(f"wrote {place}")
+    if console.form in ("table", "markdown"):
+        console.text(drawn.chart.caption(drawn.frame))
+    else:
+        console.rows(drawn.frame.to_dicts(), drawn.frame.columns)
+
+
+def _list(console: Console) -> None:
+    from streamgroup.report.picture import chart_names, load_chart
+
+    charts = {name: load_chart(name) for name in chart_names()}
+    console.rows([{"name": name, "section": one.SECTION, "shows": one.TITLE} for name, one in charts.items()])
+
+
+def _places(output: Path) -> dict[str, Path]:
+    """Tell which files are written: what the ending asks for, and the numbers in any case."""
+    kinds = (output.suffix, ".csv") if output.suffix in _KINDS else _KINDS
+    stem = output.name.removesuffix(output.suffix) if output.suffix in _KINDS else output.name
+    return {kind: output.with_name(f"{stem}{kind}") for kind in dict.fromkeys(kinds)}

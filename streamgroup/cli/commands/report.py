@@ -1,0 +1,53 @@
+"""`report`: runs as one page."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamgroup.base.files import check_free, write_files
+from streamgroup.cli.command import utf8_path
+from streamgroup.cli.console import Console
+
+__all__ = ["Options", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The flags of `report`."""
+
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Run directories, sweeps, or directories that hold runs.",
+            show_default=False,
+            callback=utf8_path,
+        ),
+    ]
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The HTML file.", show_default=False, callback=utf8_path),
+    ]
+    where: Annotated[
+        str | None, typer.Option("--where", metavar="CONDITIONS", help="Only these runs, as in workers>=16,seed=0.")
+    ] = None
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False
+
+
+def run(console: Console, options: Options) -> None:
+    """Put runs side by side on one page with charts and tables.
+
+    The page is one file and works offline, in light and dark. All its numbers can be saved from it as CSV.
+    """
+    check_free(options.output, overwrite=options.overwrite)
+    from streamgroup.report.material import gather
+    from streamgroup.report.page import page
+
+    material = gather(options.runs, where=options.where)
+    for note in material.notes:
+        console.note(note)
+    content = page(material).encode("utf-8", "backslashreplace")
+    write_files({options.output: content}, overwrite=options.overwrite)
+    console.note(f"wrote {options.output}")

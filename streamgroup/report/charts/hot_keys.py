@@ -1,0 +1,96 @@
+"""The share of the hottest keys of a trace over time."""
+
+import altair as alt
+import polars as pl
+
+from streamgroup.report.charts.protocol import Section
+from streamgroup.report.elapsed import draw_traces, each_trace, in_units, moment, time_axis
+from streamgroup.report.material import Material
+from streamgroup.report.text import number
+from streamgroup.report.theme import Look
+from streamgroup.study.glance import Glance
+
+__all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
+
+TITLE = "The hottest keys over time"
+SECTION: Section = "trace"
+ORDER = 30
+
+_ROW = 24
+
+
+def frame(material: Material) -> pl.DataFrame:
+    """Give `share` (0..1), the part of the tuples of a window of time that each of a trace's 10 hottest keys has.
+
+    `share_overall` is its part of all tuples; no row for a window without a tuple, or a trace of a single window.
+    """
+    return each_trace(material, _of)
+
+
+def _of(found: Glance) -> pl.DataFrame:
+    keys = pl.DataFrame(
+        {
+            "rank": range(1, len(found.top_keys) + 1),
+            "key": [_label(top.key) for top in found.top_keys],
+            "share_overall": [top.share for top in found.top_keys],
+        },
+        {"rank": pl.Int64, "key": pl.String, "share_overall": pl.Float64},
+    )
+    rows = found.hot if found.stay.height > 1 else found.hot.clear()
+    return rows.join(keys, "rank", maintain_order="left").select(
+        "rank", "key", "share_overall", "from_s", "to_s", "tuples", "share"
+    )
+
+
+def _label(key: str | None) -> str:
+    return "(no key)" if key is None else key or "(empty)"
+
+
+def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
+    """Draw a row for each key, from the hottest down, the darker the larger its share."""
+    rows = in_units(frame)
+    # With its rank a name is the only one of its kind.
+    rows = rows.with_columns(pl.format("{}. {}", "rank", "key").alias("name"))
+    chart = (
+        alt.Chart()
+        .mark_rect(stroke=None)
+        .encode(
+            x=time_axis(rows),
+            x2=alt.X2("to:Q"),
+            y=alt.Y("name:N", title=None, sort=alt.EncodingSortField("rank", op="min"), axis=alt.Axis(labelLimit=150)),
+            color=alt.Color(
+                "share:Q",
+                title="share of tuples",
+                scale=alt.Scale(type="sqrt", range=look.ramp, domainMin=0),
+                legend=alt.Legend(format=".2~%", gradientLength=200, tickCount=3),
+            ),
+            tooltip=[
+                *([alt.Tooltip("trace:N")] if rows["panel"][0] else []),
+                alt.Tooltip("key:N"),
+                alt.Tooltip("at:N", title="from"),
+                alt.Tooltip("share:Q", format=".3~%"),
+                alt.Tooltip("share_overall:Q", title="of all tuples", format=".3~%"),
+            ],
+        )
+    )
+    return draw_traces(chart, rows, _ROW * rows["rank"].n_unique())
+
+
+def caption(frame: pl.DataFrame) -> str:
+    """Name the share of the hottest keys together, and the key whose share rises most above its own mean."""
+    told = []
+    for part in frame.partition_by("panel", maintain_order=True)[:4]:
+        keys = part.unique("rank", keep="first", maintain_order=True)
+        # In a window of few tuples any key may have it all.
+        full = part.filter(pl.col("tuples") >= 0.1 * pl.col("tuples").mean())
+        rise = (pl.col("share") - pl.col("share_overall")).alias("rise")
+        most = full.sort(rise, descending=True, maintain_order=True).row(0, named=True)
+        where = f"{part['panel'][0]}: the" if part["panel"][0] else "The"
+        together = sum(keys["share_overall"])
+        told.append(
+            f"{where} {keys.height} most frequent keys have {number(100 * together)} % of all tuples, "
+            f"{keys['key'][0]} alone {number(100 * keys['share_overall'][0])} %. The largest rise is that of "
+            f"{most['key']}: {number(100 * most['share'])} % of the tuples of {moment(most['to_s'] - most['from_s'])}, "
+            f"{moment(most['from_s'])} after the first tuple, against {number(100 * most['share_overall'])} % of all."
+        )
+    return " ".join(told)

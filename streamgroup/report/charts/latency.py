@@ -1,0 +1,34 @@
+"""Latency against the number of workers: median, 99th percentile and longest."""
+
+import altair as alt
+import polars as pl
+
+from streamgroup.report.charts.protocol import Section
+from streamgroup.report.curves import draw_curves, over_seeds, spread_in_words
+from streamgroup.report.material import Material
+from streamgroup.report.theme import Look
+
+__all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
+
+TITLE = "Latency against workers"
+SECTION: Section = "groupings"
+ORDER = 30
+
+_METRICS = {"latency_p50_ms": "p50", "latency_p99_ms": "p99", "latency_max_ms": "max"}
+
+
+def frame(material: Material) -> pl.DataFrame:
+    """Give the latencies in ms, a panel each: see `over_seeds`."""
+    return over_seeds(material.charted, _METRICS)
+
+
+def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
+    """Draw a line for each grouping, and a panel for each of p50, p99 and max."""
+    ordered = frame.sort("condition", maintain_order=True)
+    return draw_curves(ordered, look, "latency (ms)")
+
+
+def caption(frame: pl.DataFrame) -> str:
+    """Name the least and the most of p99."""
+    words = spread_in_words(frame.filter(pl.col("what") == "p99"), "p99 latency", " ms")
+    return f"From arrival to finish, over all tuples of a run: the median, the 99th percentile and the longest. {words}"

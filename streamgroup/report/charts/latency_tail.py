@@ -1,0 +1,96 @@
+"""The distribution of latency, as the share of tuples that took longer."""
+
+import altair as alt
+import polars as pl
+
+from streamgroup.report.charts.protocol import Section
+from streamgroup.report.curves import faceted, paneled
+from streamgroup.report.material import Material
+from streamgroup.report.text import number
+from streamgroup.report.theme import Look
+
+__all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
+
+TITLE = "Latency distribution"
+SECTION: Section = "groupings"
+ORDER = 35
+
+# Points of a curve, for each factor of ten of the share and of its straight part.
+_FINE, _STRAIGHT = 25, 40
+
+
+def frame(material: Material) -> pl.DataFrame:
+    """Give `share`, the part (0..1] of the tuples that took `at_least_ms` or longer, pooled over seeds.
+
+    For each condition the runs on one number of workers, where most groupings are; a curve is thinned, but keeps
+    its first and its last point.
+    """
+    runs = material.focus.select("run", "condition", "grouping", "workers")
+    if runs.is_empty():
+        return _EMPTY
+    keys = ["condition", "grouping", "workers"]
+    counted = (
+        material.table("latency", runs["run"].to_list())
+        .join(runs, "run")
+        .group_by(*keys, "at_least_ms")
+        .agg(pl.col("tuples").sum())
+        .sort(*keys, "at_least_ms")
+    )
+    if counted.is_empty():
+        return _EMPTY
+    above = pl.col("tuples").reverse().cum_sum().reverse().over(keys) / pl.col("tuples").sum().over(keys)
+    shares = counted.with_columns(above.alias("share"), pl.int_range(pl.len()).over(keys).alias("_place"))
+    steps = ((pl.col("share").log10() * _FINE).round(), (pl.col("share") * _STRAIGHT).round())
+    last = pl.col("_place") == pl.col("_place").max().over(keys)
+    first = pl.int_range(pl.len()).over(*keys, *steps) == 0
+    return paneled(shares.filter(first | last).select(*keys, "at_least_ms", "share"))
+
+
+_EMPTY = pl.DataFrame(
+    schema={
+        "panel": pl.String, "condition": pl.String, "grouping": pl.String, "workers": pl.Int64,
+        "at_least_ms": pl.Float64, "share": pl.Float64,
+    }
+)  # fmt: skip
+
+
+def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
+    """Draw a falling line for each grouping, both axes logarithmic where they span much."""
+    names = frame["grouping"].to_list()
+    shares = look.axis(frame["share"].to_list(), percent=True)
+    times = look.axis(frame["at_least_ms"].to_list())
+    chart = (
+        alt.Chart()
+        .mark_line(interpolate="step-before", opacity=0.9)
+        .encode(
+            x=alt.X("at_least_ms:Q", title="latency (ms)", **times),
+            y=alt.Y("share:Q", title="tuples that took at least so long", **shares),
+            color=look.colour(names),
+            strokeDash=look.dash(names),
+            tooltip=[
+                alt.Tooltip("grouping:N"),
+                alt.Tooltip("at_least_ms:Q", format=".4~g"),
+                alt.Tooltip("share:Q", format=".3~%"),
+            ],
+        )
+    )
+    return faceted(chart, frame)
+
+
+def caption(frame: pl.DataFrame) -> str:
+    """Say where the slowest hundredth begins."""
+    told = ["The lower a line falls and the further left it ends, the fewer tuples wait long."]
+    for part in frame.partition_by("panel", maintain_order=True)[:3]:
+        slow = (
+            (part.filter(pl.col("share") >= 0.01).group_by("grouping").agg(pl.col("at_least_ms").max()))
+            .sort("at_least_ms", "grouping")
+            .to_dicts()
+        )
+        where = f"{part['panel'][0]}, on" if part["panel"][0] else "On"
+        best, worst = slow[0], slow[-1]
+        told.append(
+            f"{where} {part['workers'][0]} workers one in a hundred tuples takes {number(best['at_least_ms'])} ms or "
+            f"longer with {best['grouping']}"
+            + (f", {number(worst['at_least_ms'])} ms with {worst['grouping']}." if len(slow) > 1 else ".")
+        )
+    return " ".join(told)

@@ -1,0 +1,110 @@
+"""The load of each worker over time, as a heat map."""
+
+import altair as alt
+import polars as pl
+
+from streamgroup.report.charts.protocol import Section
+from streamgroup.report.curves import faceted
+from streamgroup.report.material import Material
+from streamgroup.report.text import number
+from streamgroup.report.theme import Look
+
+__all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
+
+TITLE = "Load of each worker over time"
+SECTION: Section = "time"
+ORDER = 10
+
+_MOST_RUNS = 6
+_MOST_WINDOWS = 50
+_MOST_WORKERS = 64
+
+
+def frame(material: Material) -> pl.DataFrame:
+    """Give `load`, the tuples that a worker got within some windows over the mean of all workers.
+
+    For up to 6 groupings of the first condition (the 3 with the least and the 3 with the most imbalance in their worst
+    window), one run each; windows are put together to at most 50, workers to at most 64, of which the fullest counts.
+    `window` and `worker` are the first of those put together, `windows_each` and `workers_each` how many they are.
+    """
+    runs = material.first_seeds
+    ordered = runs.filter(pl.col("condition") == runs["condition"].first()).sort("window_imbalance_max", "grouping")
+    if ordered.height > _MOST_RUNS:
+        ordered = pl.concat([ordered.head(_MOST_RUNS // 2), ordered.tail(_MOST_RUNS // 2)])
+    maps = [
+        _map(material.table("loads", [row["run"]]), row["grouping"], row["condition"])
+        for row in ordered.iter_rows(named=True)
+    ]
+    return pl.concat(maps) if maps else _map(_NONE, "", "")
+
+
+_NONE = pl.DataFrame(schema={"window": pl.Int64, "worker": pl.Int64, "tuples": pl.Int64})
+
+
+def _map(loads: pl.DataFrame, grouping: str, condition: str) -> pl.DataFrame:
+    number_of = loads["window"].n_unique()
+    windows = max(1, -(-number_of // _MOST_WINDOWS))
+    workers = max(1, -(-loads["worker"].n_unique() // _MOST_WORKERS))
+    place = pl.col("window").rank("dense").cast(pl.Int64) - 1
+    return (
+        loads.with_columns((place // windows).alias("_bin"))
+        .group_by("_bin", "worker")
+        .agg(pl.col("window").min().cast(pl.Int64), pl.col("tuples").sum())
+        .with_columns(
+            (pl.col("tuples") / pl.col("tuples").mean().over("_bin")).fill_nan(None).alias("load"),
+            (pl.col("worker").cast(pl.Int64) // workers * workers).alias("worker"),
+        )
+        .group_by("window", "worker")
+        .agg(pl.col("tuples").max(), pl.col("load").max())
+        .sort("window", "worker")
+        .select(
+            pl.lit(grouping).alias("panel"),
+            pl.lit(condition).alias("condition"),
+            pl.lit(grouping).alias("grouping"),
+            "window", "worker", "tuples", "load",
+            pl.lit(windows, pl.Int64).alias("windows_each"),
+            pl.lit(workers, pl.Int64).alias("workers_each"),
+        )
+    )  # fmt: skip
+
+
+def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
+    """Draw a map for each grouping, workers from below, time to the right."""
+    top = max(2.0, float(frame["load"].quantile(0.99) or 0))
+    few = alt.Axis(labelOverlap="greedy", ticks=False, labelAngle=0, labelSeparation=12, domain=False)
+    chart = (
+        alt.Chart()
+        .mark_rect()
+        .encode(
+            x=alt.X("window:O", title="window", axis=few, scale=alt.Scale(paddingInner=0)),
+            y=alt.Y("worker:O", title="worker", sort="descending", axis=few, scale=alt.Scale(paddingInner=0)),
+            color=alt.Color(
+                "load:Q",
+                title="load over the mean",
+                scale=alt.Scale(domain=[0, 1, top], range=look.balance, clamp=True, interpolate="rgb"),
+                legend=alt.Legend(gradientLength=180, format=".2~f"),
+            ),
+            tooltip=[
+                alt.Tooltip("grouping:N"),
+                alt.Tooltip("window:O"),
+                alt.Tooltip("worker:O"),
+                alt.Tooltip("tuples:Q"),
+                alt.Tooltip("load:Q", format=".3~f"),
+            ],
+        )
+    )
+    return faceted(chart, frame)
+
+
+def caption(frame: pl.DataFrame) -> str:
+    """Say which runs are shown and name the fullest worker."""
+    told = [f"Tuples of a worker over the mean of all workers in the same window ({frame['condition'][0]})."]
+    windows, workers = max(frame["windows_each"].to_list()), max(frame["workers_each"].to_list())
+    if windows > 1:
+        told.append(f"A cell is up to {windows} windows.")
+    if workers > 1:
+        told.append(f"It shows the fullest of {workers} neighbouring workers.")
+    full = frame.sort("load", descending=True, nulls_last=True).unique("grouping", keep="first", maintain_order=True)
+    peaks = [f"{row['grouping']} {number(row['load'])} times (worker {row['worker']})" for row in full.to_dicts()]
+    told.append(f"The fullest worker of any window got, over the mean: {', '.join(peaks)}.")
+    return " ".join(told)

@@ -1,0 +1,74 @@
+"""What the charts of a metric over time share: the windows of a run for each grouping, thinned, and their lines."""
+
+import altair as alt
+import polars as pl
+
+from streamgroup.report.curves import faceted, paneled
+from streamgroup.report.material import Material
+from streamgroup.report.text import number
+from streamgroup.report.theme import Look
+
+__all__ = ["draw_course", "over_time", "worst_in_words"]
+
+_MOST_WINDOWS = 100
+
+
+def over_time(material: Material, metric: str) -> pl.DataFrame:
+    """Give a column of the windows for one run of each condition and grouping.
+
+    `start_s` is when a window starts and `value` its metric; of too many windows that follow each other the largest.
+    """
+    runs = material.first_seeds.select("run", "condition", "grouping", "workers")
+    keys = ["condition", "grouping", "workers"]
+    if runs.is_empty():
+        return paneled(runs.select(keys)).with_columns(pl.lit(0.0).alias("start_s"), pl.lit(0.0).alias("value"))
+    rows = material.table("windows", runs["run"].to_list()).join(runs, "run").filter(pl.col(metric).is_not_null())
+    each = (pl.len().cast(pl.Int64).over("run") + _MOST_WINDOWS - 1) // _MOST_WINDOWS
+    return paneled(
+        rows.sort("run", "window")
+        .with_columns((pl.int_range(pl.len()).over("run") // each).alias("_bin"))
+        .group_by(*keys, "run", "_bin")
+        .agg(pl.col("start_s").min(), pl.col(metric).max().cast(pl.Float64).alias("value"))
+        .sort(*keys, "start_s")
+        .select(*keys, "start_s", "value")
+    )
+
+
+def draw_course(frame: pl.DataFrame, look: Look, title: str) -> alt.TopLevelMixin:
+    """Draw a line for each grouping over the time since the start of the run."""
+    names = frame["grouping"].to_list()
+    chart = (
+        alt.Chart()
+        .mark_line(opacity=0.9, strokeWidth=1.5)
+        .encode(
+            x=alt.X(
+                "start_s:Q", title="time since the start (s)", axis=alt.Axis(grid=False), scale=alt.Scale(nice=False)
+            ),
+            y=alt.Y("value:Q", title=title, **look.axis(frame["value"].to_list())),
+            color=look.colour(names),
+            strokeDash=look.dash(names),
+            tooltip=[
+                alt.Tooltip("grouping:N"),
+                alt.Tooltip("start_s:Q", format=".4~g"),
+                alt.Tooltip("value:Q", title=title, format=".4~g"),
+            ],
+        )
+    )
+    return faceted(chart, frame, apart=True)
+
+
+def worst_in_words(frame: pl.DataFrame, what: str, unit: str = "") -> str:
+    """Say for each of the first panels which grouping has the least and which the worst of its worst windows."""
+    told = []
+    for part in frame.partition_by("panel", maintain_order=True)[:3]:
+        worst = part.sort("value", descending=True).unique("grouping", keep="first", maintain_order=True)
+        rows = worst.sort("value", "grouping").to_dicts()
+        where = f"{part['panel'][0]}, on" if part["panel"][0] else "On"
+        sentence = (
+            f"{where} {rows[-1]['workers']} workers the worst window of {rows[-1]['grouping']} has {what} "
+            f"{number(rows[-1]['value'])}{unit}, {number(rows[-1]['start_s'])} s after the start"
+        )
+        if len(rows) > 1:
+            sentence += f"; that of {rows[0]['grouping']} {number(rows[0]['value'])}{unit}"
+        told.append(f"{sentence}.")
+    return " ".join(told)

@@ -1,0 +1,181 @@
+"""How charts look: colours for light and dark, one for each grouping, axes that fit what they show."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, Literal
+
+import altair as alt
+
+__all__ = ["HEIGHT", "THEMES", "WIDTH", "Look", "Theme"]
+
+Theme = Literal["light", "dark"]
+THEMES: tuple[Theme, Theme] = ("light", "dark")
+
+# Of a chart that stands alone; in a page it is as wide as there is room.
+WIDTH, HEIGHT = 640, 320
+
+# Chosen so that people who see no red or no green tell any two apart, with a contrast of 3 to the paper.
+_LINES: Mapping[Theme, tuple[str, ...]] = {
+    "light": ("#1e47ea", "#ff5d14", "#5e7772", "#9528a2", "#3d86ff", "#79302f", "#7b9d74", "#798eba"),
+    "dark": ("#6579f5", "#ffa100", "#59d5a2", "#db4c92", "#a0f2ff", "#c77700", "#f2f77d", "#a2b7ff"),
+}
+_DASHES = ((1, 0), (6, 3), (2, 2), (8, 2, 2, 2))
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
+_INKS: Mapping[Theme, Mapping[str, str]] = {
+    "light": {"ink": "#1c2024", "muted": "#5b636d", "grid": "#e3e6ea", "paper": "#ffffff", "accent": "#1e47ea"},
+    "dark": {"ink": "#eceef1", "muted": "#a3abb6", "grid": "#363c44", "paper": "#181b1f", "accent": "#8fa0ff"},
+}
+# From little to much, and from too little over just right to too much.
+_RAMPS: Mapping[Theme, tuple[str, ...]] = {
+    "light": ("#f3f5fb", "#9db4f5", "#3d63e6", "#16246e"),
+    "dark": ("#20252e", "#3d4fa8", "#8ba0ff", "#f1f4ff"),
+}
+_BALANCE: Mapping[Theme, tuple[str, str, str]] = {
+    "light": ("#2f6fd0", "#f4f4f2", "#b3310e"),
+    "dark": ("#6aa5ff", "#2a2e34", "#ff9a5c"),
+}
+# Of names, so chosen that the usual groupings are spread over the colours.
+_SALT = b"792"
+_WIDE = 20
+
+
+@dataclass(frozen=True)
+class Look:
+    """The colours of a theme, and of the groupings that are shown together.
+
+    `groupings` are all of the page, so that each has one colour in every chart.
+    """
+
+    theme: Theme = "light"
+    groupings: tuple[str, ...] = ()
+
+    @property
+    def ink(self) -> str:
+        """Give the colour of text and of marks that stand for no grouping."""
+        return _INKS[self.theme]["ink"]
+
+    @property
+    def muted(self) -> str:
+        """Give the colour of what should not stand out."""
+        return _INKS[self.theme]["muted"]
+
+    @property
+    def paper(self) -> str:
+        """Give the colour behind a chart."""
+        return _INKS[self.theme]["paper"]
+
+    @property
+    def accent(self) -> str:
+        """Give the one colour of a chart that needs but one."""
+        return _INKS[self.theme]["accent"]
+
+    @property
+    def ramp(self) -> list[str]:
+        """Give colours from little to much."""
+        return list(_RAMPS[self.theme])
+
+    @property
+    def balance(self) -> list[str]:
+        """Give colours from too little over the mean to too much."""
+        return list(_BALANCE[self.theme])
+
+    @property
+    def lines(self) -> list[str]:
+        """Give colours for a few things that are no groupings."""
+        return list(_LINES[self.theme])
+
+    @cached_property
+    def _slots(self) -> dict[str, tuple[int, int]]:
+        """Give each grouping a colour by its name, the next one where that is taken, and a round of colours."""
+        slots: dict[str, tuple[int, int]] = {}
+        colours = len(_LINES[self.theme])
+        for name in sorted(self.groupings, key=lambda name: (":" in name, name)):
+            family = name.split(":")[0].encode("utf-8", "surrogatepass")
+            wanted = int.from_bytes(blake2b(_SALT + family, digest_size=4).digest(), "big") % colours
+            taken = set(slots.values())
+            around = range(len(self.groupings) // colours + 1)
+            free = (((wanted + step) % colours, turn) for turn in around for step in range(colours))
+            slots[name] = next(slot for slot in free if slot not in taken)
+        return slots
+
+    def colour(self, names: Sequence[str], *, legend: bool = True) -> alt.Color:
+        """Colour by the column `grouping`; `names` are those of the chart."""
+        order = sorted(set(names))
+        scale = alt.Scale(domain=order, range=[self.colour_of(name) for name in order])
+        return alt.Color("grouping:N", title=None, scale=scale, legend=alt.Legend(symbolOpacity=1) if legend else None)
+
+    def shape(self, names: Sequence[str]) -> alt.Shape:
+        """Give each grouping a shape, too, for those who see few colours."""
+        order = sorted(set(names))
+        scale = alt.Scale(domain=order, range=[_SHAPES[sum(self._slots[name]) % len(_SHAPES)] for name in order])
+        return alt.Shape("grouping:N", title=None, scale=scale)
+
+    def dash(self, names: Sequence[str]) -> alt.StrokeDash:
+        """Dash the lines of groupings that share a colour."""
+        order = sorted(set(names))
+        scale = alt.Scale(domain=order, range=[list(_DASHES[self._slots[name][1] % len(_DASHES)]) for name in order])
+        return alt.StrokeDash("grouping:N", title=None, scale=scale)
+
+    def colour_of(self, name: str) -> str:
+        """Give the colour of a grouping; KeyError for one that is not of the page."""
+        return _LINES[self.theme][self._slots[name][0]]
+
+    @staticmethod
+    def axis(values: Sequence[float | None], *, percent: bool = False) -> dict[str, Any]:
+        """Give `scale` and `axis` of a channel for these values: logarithmic where they span more than a factor of 20.
+
+        Zeros among such values stand at the foot of an axis that is straight up to the least of the others.
+        """
+        known = [value for value in values if value is not None]
+        above = [value for value in known if value > 0]
+        large = max(known, default=0) >= 10_000
+        form: dict[str, Any] = {"format": ".3~%" if percent else ".3~s" if large else ".3~g"}
+        if not above or min(known) < 0 or max(above) / min(above) <= _WIDE:
+            return {"scale": alt.Scale(zero=True, nice=True), "axis": alt.Axis(tickCount=5, **form)}
+        low, high = (math.floor(math.log10(min(above))), math.ceil(math.log10(max(above))))
+        step = max(1, math.ceil((high - low) / 6))
+        powers = [10.0**power for power in range(low, high + 1, step)]
+        if len(powers) <= 3 and high - low <= 2:
+            powers = [digit * 10.0**power for power in range(low, high + 1) for digit in (1, 2, 5)]
+        if min(known) > 0:
+            return {"scale": alt.Scale(type="log", nice=False), "axis": alt.Axis(values=powers, **form)}
+        scale = alt.Scale(type="symlog", constant=min(above), nice=False)
+        return {"scale": scale, "axis": alt.Axis(values=[0.0, *powers], **form)}
+
+    def config(self) -> dict[str, Any]:
+        """Give the Vega-Lite configuration of the theme."""
+        inks = _INKS[self.theme]
+        text = {"labelColor": inks["muted"], "titleColor": inks["ink"], "labelFontSize": 12, "titleFontSize": 12}
+        return {
+            "background": inks["paper"],
+            "font": "sans-serif",
+            "view": {"stroke": None, "continuousWidth": WIDTH, "continuousHeight": HEIGHT},
+            "axis": {
+                **text,
+                "titleFontWeight": "normal",
+                "gridColor": inks["grid"],
+                "domainColor": inks["muted"],
+                "tickColor": inks["muted"],
+                "labelLimit": 140,
+                "labelOverlap": True,
+            },
+            "legend": {
+                **text,
+                "orient": "top",
+                "direction": "horizontal",
+                "columns": 6,
+                "labelColor": inks["ink"],
+                "labelLimit": 180,
+                "symbolSize": 80,
+                "symbolStrokeWidth": 2,
+            },
+            "header": {"labelColor": inks["ink"], "labelFontSize": 12, "titleColor": inks["ink"], "labelLimit": 320},
+            "title": {"color": inks["ink"], "fontSize": 14, "anchor": "start"},
+            "line": {"strokeWidth": 2},
+            "point": {"filled": True, "size": 50},
+            "text": {"color": inks["ink"], "fontSize": 12},
+            "rule": {"color": inks["muted"]},
+        }

@@ -1,0 +1,183 @@
+"""What a sweep is asked to run: from flags, from a TOML file, or both, to cells."""
+
+import dataclasses
+import itertools
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+
+from streamgroup.base.budget import MOST_WORKERS
+from streamgroup.base.discover import suggest
+from streamgroup.base.errors import DataError, UsageError
+from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.selection import select, split_text
+from streamgroup.study.cell import Cell, make_cell
+from streamgroup.study.grid import as_text, groupings_of, values_of, whole_numbers
+from streamgroup.traces.trace import Trace
+
+__all__ = ["Spec", "cells_of", "make_spec", "read_file"]
+
+# Options of a replay that a sweep takes several values of, under names of its own or as lists.
+_SWEPT = ("grouping", "workers", "sources", "arrivals", "capacity", "seed")
+_MOST_SEED = 2**63 - 1
+_MOST_CELLS = 100_000
+# Options that name a file, which stands beside the one that names it.
+_FILES = ("key_cost",)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Traces, and values of each option: a sweep is all their combinations. `options` are the same in every cell."""
+
+    traces: tuple[str, ...]
+    groupings: tuple[str, ...]
+    workers: tuple[int, ...]
+    sources: tuple[int, ...]
+    arrivals: tuple[str, ...]
+    capacity: tuple[str | None, ...]
+    seeds: tuple[int, ...]
+    baseline: bool
+    options: Mapping[str, Any]
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+_Texts = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+
+
+class _File(BaseModel):
+    """The keys of a file but for the options that all cells share; all may be left to flags."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+    traces: _Texts = Field((), validation_alias=AliasChoices("traces", "trace"))
+    groupings: Annotated[tuple[str | dict[str, Any], ...], BeforeValidator(_listed)] = Field(
+        (), validation_alias=AliasChoices("groupings", "grouping")
+    )
+    workers: _Texts = ()
+    sources: _Texts = ()
+    arrivals: _Texts = ()
+    capacity: _Texts = ()
+    seed: _Texts = ()
+    seeds: int | None = None
+    baseline: bool | None = None
+
+
+def _whole_file() -> type[BaseModel]:
+    """Add the options that all cells share, each of its type, or None where it is not given."""
+    shared: dict[str, Any] = {}
+    for field in dataclasses.fields(ReplayOptions):
+        if field.name not in _SWEPT:
+            kind: Any = _Texts if field.type == tuple[str, ...] else field.type
+            shared[field.name] = (kind | None, None)
+    return create_model("SweepFile", __base__=_File, **shared)
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Read a TOML file with values by name, those that it has; paths in it are taken from its own directory.
+
+    UsageError for a file that cannot be read, an unknown key or a value of a wrong kind, with its place.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", "name a TOML file, or traces") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not TOML: {error}", "mend the file") from None
+    kind = _whole_file()
+    try:
+        read = kind.model_validate({key.replace("-", "_"): value for key, value in content.items()})
+    except ValidationError as error:
+        raise _told(error, path, kind) from None
+    found = {name: value for name in read.model_fields_set if (value := getattr(read, name)) is not None}
+    beside = path.parent
+    for name in ("traces", "capacity"):
+        if name in found:
+            found[name] = tuple(str(beside / text) for text in found[name])
+    for name in _FILES:
+        if name in found:
+            found[name] = str(beside / found[name])
+    if "groupings" in found:
+        texts = (
+            text if isinstance(text, str) else as_text(text, f"{path}: groupings.{place}")
+            for place, text in enumerate(found["groupings"])
+        )
+        found["groupings"] = tuple(_beside(text, beside) for text in texts)
+    return found
+
+
+def _beside(text: str, directory: Path) -> str:
+    name, _ = split_text(text)
+    return f"{directory / name}{text[len(name) :]}" if name.endswith(".py") else text
+
+
+def _told(error: ValidationError, path: Path, kind: type[BaseModel]) -> UsageError:
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"] if not isinstance(part, str) or "[" not in part)
+    if first["type"] == "extra_forbidden":
+        return UsageError(f"{path}: unknown key {place!r}", suggest(place, kind.model_fields))
+    reason = str(first["msg"])
+    return UsageError(f"{path}: {place}: {reason[0].lower()}{reason[1:]}")
+
+
+def make_spec(given: Mapping[str, Any]) -> Spec:
+    """Check values by name: texts with lists and ranges for what is swept, options of a replay as they are.
+
+    `seeds` is a number of seeds, from 0 on, `seed` lists them. UsageError for what is missing or wrong in itself.
+    """
+    for name, flag in (("traces", "a trace"), ("groupings", "-g"), ("workers", "-n")):
+        if not given.get(name):
+            raise UsageError(f"a sweep needs {flag}", "streamgroup sweep TRACE... -g pkg -g sg -n 16,32 -o SWEEP")
+    if given.get("seed") and given.get("seeds") is not None:
+        raise UsageError("--seed and --seeds exclude each other", "give one of them")
+    count = given.get("seeds")
+    if count is not None and not 1 <= count <= _MOST_CELLS:
+        raise UsageError(f"--seeds {count} is not between 1 and {_MOST_CELLS}")
+    seeds = range(count) if count is not None else whole_numbers(given.get("seed") or ["0"], "--seed", 0, _MOST_SEED)
+    groupings = [text for given_text in given["groupings"] for text in groupings_of(given_text)]
+    for text in groupings:
+        select(text)
+    names = {field.name for field in dataclasses.fields(ReplayOptions)} - {*_SWEPT}
+    return Spec(
+        traces=tuple(given["traces"]),
+        groupings=tuple(groupings),
+        workers=tuple(whole_numbers(given["workers"], "-n", 1, MOST_WORKERS)),
+        sources=tuple(whole_numbers(given.get("sources") or ["5"], "--sources", 1, MOST_WORKERS)),
+        arrivals=tuple(values_of(given.get("arrivals") or ["trace"], "--arrivals")),
+        capacity=tuple(given.get("capacity") or [None]),
+        seeds=tuple(seeds),
+        baseline=bool(given.get("baseline")),
+        options={name: given[name] for name in names if given.get(name) is not None},
+    )
+
+
+def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
+    """Give the cells, each once, traces first and seeds last, and how many more combinations are the same as those.
+
+    `traces` are the open ones by path. UsageError for a capacity file that is wrong and for more than 100,000 cells.
+    """
+    combinations: Sequence[Sequence[Any]] = (
+        spec.traces, spec.arrivals, spec.capacity, spec.sources, spec.groupings, spec.workers, spec.seeds,
+    )  # fmt: skip
+    count = 1
+    for values in combinations:
+        count *= len(values)
+    if count > _MOST_CELLS:
+        raise UsageError(f"the sweep has {count} cells, and at most {_MOST_CELLS} are taken", "list less")
+    found: dict[str, Cell] = {}
+    for trace, arrivals, capacity, sources, grouping, workers, seed in itertools.product(*combinations):
+        options = ReplayOptions(
+            grouping=grouping, workers=workers, sources=sources, arrivals=arrivals, capacity=capacity, seed=seed,
+            **spec.options,
+        )  # fmt: skip
+        cell = make_cell(traces[trace], options, baseline=spec.baseline)
+        found.setdefault(cell.id, cell)
+    if not found:
+        raise DataError("the sweep has no cell")
+    return list(found.values()), count - len(found)

@@ -1,0 +1,123 @@
+"""Where keys go, without a trace: by the hashes and the rule by which a replay sends them."""
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.base.budget import MOST_WORKERS
+from streamgroup.base.errors import RunError, StreamgroupError, UsageError
+from streamgroup.engines.keys import make_keys, pack
+from streamgroup.engines.values import check_kind
+from streamgroup.groupings.protocol import Context, Destinations
+from streamgroup.kernels import draws, hashing
+from streamgroup.replay.selection import Selection, select
+from streamgroup.traces.keys import hash_keys
+
+__all__ = ["Keys", "Place", "find_place", "hashed", "keys_at_once"]
+
+# Cells of a table with a row a key and a column a worker.
+_CELLS = 1 << 24
+_MOST_AT_ONCE = 1 << 16
+
+
+class Keys(NamedTuple):
+    """Keys as they are asked for, repeats included: their bytes, and what a grouping knows of them, int64[keys]."""
+
+    values: Sequence[bytes]
+    hash_lo: NDArray[np.int64]
+    hash_hi: NDArray[np.int64]
+
+
+class Place(NamedTuple):
+    """A grouping that is asked for keys: `workers` 1..65536, seeds 0..2^63-1, and the type of keys as in a replay."""
+
+    selection: Selection
+    workers: int
+    hash_seed: int
+    seed: int
+    key_type: str
+
+    def destinations(self, keys: Keys) -> Destinations:
+        """Tell where keys go.
+
+        DataError for a key that is not of the type, where the grouping looks at it. RunError when a grouping of the
+        user's fails or tells what cannot be.
+        """
+        selection = self.selection
+        try:
+            # What a file of the user's prints is no result.
+            with contextlib.redirect_stdout(sys.stderr):
+                told = selection.params.destinations(self._context(keys))
+        except StreamgroupError:
+            raise
+        except Exception as error:
+            if not selection.outside_digest:
+                raise
+            what = f"{selection.name}: destinations() failed: {type(error).__name__}: {error}"
+            raise RunError(what) from error
+        self._check(told, len(keys.values))
+        return told
+
+    def _check(self, told: Any, keys: int) -> None:
+        workers = getattr(told, "workers", None)
+        if (
+            isinstance(workers, np.ndarray)
+            and np.issubdtype(workers.dtype, np.integer)
+            and workers.ndim == 2
+            and len(workers) == keys
+            and (keys == 0 or (workers.shape[1] > 0 and workers.min() >= 0 and workers.max() < self.workers))
+        ):
+            return
+        raise RunError(
+            f"{self.selection.name}: destinations() must give integers [keys, d] from 0 to {self.workers - 1}",
+            "see the guide on adding a grouping",
+        )
+
+    def _context(self, keys: Keys) -> Context:
+        def candidates(d: int) -> NDArray[np.uint16]:
+            found = np.empty((len(keys.values), d), dtype=np.uint16)
+            for j in range(1, d + 1):
+                found[:, j - 1] = hashing.candidate(keys.hash_lo, keys.hash_hi, j, self.workers, self.hash_seed)
+            return found
+
+        return Context(
+            workers=self.workers,
+            sources=1,
+            keys=len(keys.values),
+            hash_lo=keys.hash_lo,
+            hash_hi=keys.hash_hi,
+            hash_seed=self.hash_seed,
+            seed=self.seed,
+            network_delay=0,
+            control_delay=0,
+            candidates=candidates,
+            draw_stream=lambda purpose: draws.stream(self.seed, purpose),
+            live=np.arange(self.workers, dtype=np.int64),
+            params=self.selection.params,
+            typed_keys=lambda kind: make_keys(kind, *pack(keys.values)),
+            key_type=self.key_type,
+        )
+
+
+def find_place(grouping: str, workers: int, *, hash_seed: int = 0, seed: int = 0, key_type: str = "string") -> Place:
+    """Read what is asked: `grouping` as in `-g`; UsageError for what is wrong or out of range."""
+    if not 1 <= workers <= MOST_WORKERS:
+        raise UsageError(f"-n {workers} is not between 1 and {MOST_WORKERS}")
+    for name, value in (("--seed", seed), ("--hash-seed", hash_seed)):
+        if not 0 <= value < 1 << 63:
+            raise UsageError(f"{name} {value} is not between 0 and 2^63 - 1")
+    return Place(select(grouping), workers, hash_seed, seed, check_kind(key_type))
+
+
+def hashed(values: Sequence[bytes]) -> Keys:
+    """Hash the bytes of keys as a trace's dictionary does."""
+    return Keys(values, *hash_keys(values))
+
+
+def keys_at_once(workers: int) -> int:
+    """Tell how many keys to ask for at a time, so that a list of all workers for each fits well into memory."""
+    return max(1 << 10, min(_MOST_AT_ONCE, _CELLS // workers))

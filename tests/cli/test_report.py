@@ -1,0 +1,99 @@
+"""`report` and `plot` from the command line."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from streamgroup.report.charts import imbalance
+from streamgroup.report.material import gather
+from streamgroup.report.picture import chart_names
+from tests.cli.conftest import Invoke
+from tests.report.made import make_runs
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    make_runs(tmp_path / "runs", ("kg", "pkg"), workers=(4, 8))
+    return tmp_path / "runs"
+
+
+def test_a_report_is_written_and_not_replaced_unasked(runs: Path, tmp_path: Path, invoke: Invoke) -> None:
+    page = tmp_path / "new" / "report.html"
+    told = invoke("report", runs, "-o", page)
+    assert told.exit_code == 0, told.output
+    assert told.stdout == ""
+    first = page.read_bytes()
+    assert b"</html>" in first
+    again = invoke("report", runs, "-o", page)
+    assert again.exit_code == 2
+    assert "exists already" in again.stderr
+    assert invoke("report", runs, "-o", page, "--overwrite", "--where", "workers=4").exit_code == 0
+    assert page.read_bytes() != first
+    assert [path.name for path in page.parent.iterdir()] == ["report.html"]
+
+
+def test_what_is_no_run_leaves_nothing(tmp_path: Path, invoke: Invoke) -> None:
+    (tmp_path / "empty").mkdir()
+    for command in (("report",), ("plot", "imbalance")):
+        told = invoke(*command, tmp_path / "empty", "-o", tmp_path / "out" / "x")
+        assert told.exit_code == 2
+        assert "is no run and holds none" in told.stderr
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("ending", "files"), [("", {"a.svg", "a.png", "a.csv"}), (".svg", {"a.svg", "a.csv"}), (".png", {"a.png", "a.csv"})]
+)
+def test_a_chart_is_drawn_with_its_numbers_beside(
+    runs: Path, tmp_path: Path, invoke: Invoke, ending: str, files: set[str]
+) -> None:
+    place = tmp_path / "out"
+    told = invoke("plot", "imbalance", runs, "-o", place / f"a{ending}")
+    assert told.exit_code == 0, told.output
+    assert {path.name for path in place.iterdir()} == files
+    frame = imbalance.frame(gather([runs]))
+    assert told.stdout == imbalance.caption(frame) + "\n"
+    with (place / "a.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["mean"]) for row in rows] == frame["mean"].to_list()
+    assert [row["grouping"] for row in rows] == frame["grouping"].to_list()
+
+
+def test_the_same_picture_every_time_but_for_the_theme(runs: Path, tmp_path: Path, invoke: Invoke) -> None:
+    for name, theme in (("a", "light"), ("b", "light"), ("c", "dark")):
+        assert invoke("plot", "latency-tail", runs, "-o", tmp_path / name, "--theme", theme).exit_code == 0
+    for kind in (".svg", ".png"):
+        assert (tmp_path / f"a{kind}").read_bytes() == (tmp_path / f"b{kind}").read_bytes()
+        assert (tmp_path / f"a{kind}").read_bytes() != (tmp_path / f"c{kind}").read_bytes()
+
+
+def test_numbers_of_a_chart_as_json(runs: Path, tmp_path: Path, invoke: Invoke) -> None:
+    told = invoke("plot", "imbalance", runs, "-o", tmp_path / "a", "--json")
+    assert json.loads(told.stdout) == imbalance.frame(gather([runs])).to_dicts()
+
+
+def test_charts_are_listed(invoke: Invoke) -> None:
+    for command in (("plot",), ("plot", "--list")):
+        told = invoke(*command, "--json")
+        assert [row["name"] for row in json.loads(told.stdout)] == chart_names()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("imbalanc", "RUNS", "-o", "x"), "did you mean 'imbalance'?"),
+        (("imbalance", "RUNS"), "add -o FILE"),
+        (("imbalance", "-o", "x"), "no run to read"),
+        (("imbalance", "RUNS", "-o", "x", "--where", "workers=4,grouping=kg"), "nothing to show"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    runs: Path, invoke: Invoke, words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(runs.parent)
+    told = invoke("plot", *(str(runs) if word == "RUNS" else word for word in words))
+    assert told.exit_code == 2
+    assert said in told.stderr
+    assert [path.name for path in runs.parent.iterdir()] == ["runs"]

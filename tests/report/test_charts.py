@@ -1,0 +1,228 @@
+"""The numbers of charts, computed once more the obvious way; colours; what is shown where there is little to show."""
+
+import math
+import struct
+import zlib
+from collections import defaultdict
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import polars as pl
+import pytest
+import vl_convert
+
+from streamgroup.report.charts import (
+    capacity,
+    frontier,
+    imbalance,
+    latency,
+    latency_over_time,
+    latency_tail,
+    load_map,
+)
+from streamgroup.report.material import MOST_CONDITIONS, MOST_GROUPINGS, Material, gather
+from streamgroup.report.picture import Drawn, chart_names, png, specification, svg
+from streamgroup.report.theme import THEMES, Look
+from tests.report.made import make_run, make_runs
+
+GROUPINGS = ("kg", "pkg", "fish:alpha=0.2", "sg")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("made") / "runs"
+    make_runs(place, GROUPINGS, workers=(4, 16), seed=(0, 1, 2), trace=("t", "u"))
+    return place
+
+
+@pytest.fixture(scope="module")
+def material(place: Path) -> Material:
+    return gather([place])
+
+
+def _grouped(rows: list[dict[str, Any]], *names: str) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    found = defaultdict(list)
+    for row in rows:
+        found[tuple(row[name] for name in names)].append(row)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("chart", "metrics"),
+    [
+        (imbalance, {"imbalance"}),
+        (capacity, {"throughput_limit_tps"}),
+        (latency, {"latency_p50_ms", "latency_p99_ms", "latency_max_ms"}),
+    ],
+)
+def test_means_over_seeds(material: Material, chart: Any, metrics: set[str]) -> None:
+    frame = chart.frame(material)
+    wanted = sorted(
+        (condition, grouping, workers, fmean(values), min(values), max(values))
+        for metric in metrics
+        for (condition, grouping, workers), rows in _grouped(
+            material.runs.to_dicts(), "condition", "grouping", "workers"
+        ).items()
+        for values in [[row[metric] for row in rows]]
+    )
+    found = sorted(frame.select("condition", "grouping", "workers", "mean", "min", "max").rows())
+    assert [row[:3] for row in found] == [row[:3] for row in wanted]
+    for one, other in zip(found, wanted, strict=True):
+        assert one[3:] == pytest.approx(other[3:])
+    assert set(frame["runs"]) == {3}
+
+
+def test_the_frontier_is_what_no_other_beats(material: Material) -> None:
+    frame = frontier.frame(material)
+    assert frame.height == len(GROUPINGS) * 2 * 2
+    for panel in frame.partition_by("panel"):
+        points = {row["grouping"]: (row["replication_factor"], row["latency_p99_ms"]) for row in panel.to_dicts()}
+        for row in panel.to_dicts():
+            x, y = points[row["grouping"]]
+            beaten = any(a <= x and b <= y and (a, b) != (x, y) for a, b in points.values())
+            assert row["frontier"] is not beaten
+
+
+def test_twins_on_the_frontier_are_both_on_it(tmp_path: Path) -> None:
+    for name, copies, slow in (("a", 1.0, 5.0), ("b", 1.0, 5.0), ("c", 1.0, 6.0), ("d", 2.0, 5.0)):
+        make_run(tmp_path / name, grouping=name, replication_factor=copies, latency_p99_ms=slow)
+    frame = frontier.frame(gather([tmp_path]))
+    assert frame.filter("frontier")["grouping"].to_list() == ["a", "b"]
+
+
+def test_the_distribution_is_pooled_over_seeds(material: Material) -> None:
+    frame = latency_tail.frame(material)
+    assert set(frame["workers"]) == {16}
+    for (condition, grouping), found in frame.partition_by("condition", "grouping", as_dict=True).items():
+        chosen = material.runs.filter(condition=condition, grouping=grouping, workers=16)["run"].to_list()
+        pooled: dict[float, int] = defaultdict(int)
+        for run in chosen:
+            for row in pl.read_parquet(material.directories[run] / "latency.parquet").to_dicts():
+                pooled[row["at_least_ms"]] += row["tuples"]
+        total = sum(pooled.values())
+        assert found["at_least_ms"].min() == min(pooled)
+        assert found["at_least_ms"].max() == max(pooled)
+        for row in found.to_dicts():
+            above = sum(tuples for at, tuples in pooled.items() if at >= row["at_least_ms"])
+            assert row["share"] == pytest.approx(above / total)
+
+
+def test_loads_over_the_mean(material: Material) -> None:
+    frame = load_map.frame(material)
+    assert set(frame["grouping"]) == set(GROUPINGS)
+    for (grouping,), found in frame.partition_by("grouping", as_dict=True).items():
+        run = material.first_seeds.filter(condition="t", grouping=grouping)["run"].item()
+        rows = pl.read_parquet(material.directories[run] / "loads.parquet").to_dicts()
+        mean = {window[0]: fmean(row["tuples"] for row in of) for window, of in _grouped(rows, "window").items()}
+        wanted = {(row["window"], row["worker"]): row["tuples"] / mean[row["window"]] for row in rows}
+        assert {(row["window"], row["worker"]): row["load"] for row in found.to_dicts()} == pytest.approx(wanted)
+
+
+def test_many_windows_and_workers_are_put_together(tmp_path: Path) -> None:
+    make_run(tmp_path / "r", workers=130, windows=120)
+    frame = load_map.frame(gather([tmp_path / "r"]))
+    assert frame["worker"].n_unique() == 44
+    assert frame["window"].n_unique() == 40
+    rows = _grouped(pl.read_parquet(tmp_path / "r" / "loads.parquet").to_dicts(), "window")
+    first = [sum(rows[window,][at]["tuples"] for window in range(3)) for at in range(130)]
+    assert frame.row(0, named=True)["load"] == pytest.approx(max(first[:3]) / fmean(first))
+    assert "neighbouring" in load_map.caption(frame)
+
+
+def test_over_time_the_largest_of_windows_that_are_put_together(tmp_path: Path) -> None:
+    make_run(tmp_path / "r", windows=250)
+    frame = latency_over_time.frame(gather([tmp_path / "r"]))
+    values = pl.read_parquet(tmp_path / "r" / "windows.parquet")["latency_p99_ms"].to_list()
+    assert frame["value"].to_list() == [max(values[at : at + 3]) for at in range(0, 250, 3)]
+
+
+@pytest.mark.parametrize("name", chart_names())
+def test_every_chart_draws_in_both_themes_or_has_nothing(material: Material, name: str) -> None:
+    drawn = Drawn.of(name, material)
+    if drawn is None:
+        # Traces are gone where runs are made up.
+        assert name in {one for one in chart_names() if Drawn.of(one, material) is None}
+        return
+    caption = drawn.chart.caption(drawn.frame)
+    assert caption.endswith(".")
+    assert not {"None", "nan", "NaN"} & set(caption.replace(",", " ").split())
+    assert not any(isinstance(value, float) and not math.isfinite(value) for row in drawn.frame.rows() for value in row)
+    for theme in THEMES:
+        look = Look(theme, material.groupings)
+        spec = specification(drawn, look)
+        assert svg(spec, look).startswith("<svg")
+    assert png(spec, look, 0.5).startswith(b"\x89PNG")
+
+
+def test_a_png_is_squeezed_without_loss(material: Material) -> None:
+    drawn = Drawn.of("load_map", material)
+    assert drawn
+    look = Look("light", material.groupings)
+    spec = specification(drawn, look)
+    plain = vl_convert.vegalite_to_png({**spec, "config": look.config()}, scale=1)
+    packed = png(spec, look, 1)
+    assert len(packed) < len(plain)
+    assert _chunks(packed) == _chunks(plain)
+
+
+def _chunks(data: bytes) -> dict[bytes, bytes]:
+    """Give the content of a PNG, its pixels unpacked; the checksums must be right."""
+    found: dict[bytes, bytes] = {}
+    at = 8
+    while at < len(data):
+        (size,) = struct.unpack_from(">I", data, at)
+        body = data[at + 4 : at + 8 + size]
+        assert struct.unpack_from(">I", data, at + 8 + size)[0] == zlib.crc32(body)
+        found[body[:4]] = found.get(body[:4], b"") + body[4:]
+        at += 12 + size
+    return {**found, b"IDAT": zlib.decompress(found[b"IDAT"])}
+
+
+def test_one_run_has_no_chart_that_compares(tmp_path: Path) -> None:
+    make_run(tmp_path / "r")
+    one = gather([tmp_path / "r"])
+    shown = [name for name in chart_names() if Drawn.of(name, one)]
+    assert shown == ["latency_tail", "load_map", "imbalance_over_time", "latency_over_time"]
+
+
+def test_one_number_of_workers_gives_points_for_groupings(tmp_path: Path) -> None:
+    make_runs(tmp_path, GROUPINGS, seed=(0, 1))
+    drawn = Drawn.of("imbalance", gather([tmp_path]))
+    assert drawn
+    marks = [layer["mark"]["type"] for layer in specification(drawn, Look("light", GROUPINGS))["layer"]]
+    assert marks == ["rule", "point"]
+
+
+def test_a_grouping_has_one_colour_whatever_others_there_are() -> None:
+    few, many = (
+        Look("light", ("kg", "pkg")),
+        Look("light", ("d_choices", "fish", "kg", "pkg", "posg", "sg", "w_choices")),
+    )
+    assert few.colour_of("kg") == many.colour_of("kg")
+    assert few.colour_of("pkg") == many.colour_of("pkg")
+    assert len({many.colour_of(name) for name in many.groupings}) == 7
+
+
+def test_more_groupings_than_colours_are_told_apart_by_dashes() -> None:
+    names = tuple(f"g{at}" for at in range(MOST_GROUPINGS))
+    look = Look("dark", names)
+    dashes = look.dash(names).to_dict()["scale"]["range"]
+    assert len({(look.colour_of(name), tuple(dash)) for name, dash in zip(sorted(names), dashes, strict=True)}) == 16
+
+
+def test_too_many_groupings_and_conditions_are_left_to_the_tables(tmp_path: Path) -> None:
+    make_runs(tmp_path, tuple(f"fish:alpha={at}" for at in range(20)), sources=tuple(range(1, 11)))
+    found = gather([tmp_path])
+    assert len(found.groupings) == MOST_GROUPINGS
+    assert len(found.conditions) == MOST_CONDITIONS
+    assert found.charted.height == MOST_GROUPINGS * MOST_CONDITIONS
+    assert found.runs.height == 200
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [([1.0, 5.0], None), ([1.0, 500.0], "log"), ([0.0, 0.001, 5.0], "symlog"), ([0.0, 0.0], None), ([], None)],
+)
+def test_axes_are_logarithmic_where_values_span_much(values: list[float], kind: str | None) -> None:
+    assert Look.axis(values)["scale"].to_dict().get("type") == kind

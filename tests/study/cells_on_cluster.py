@@ -1,0 +1,55 @@
+"""Cells run here and on a cluster of two executors, as a program: prints the number of cells whose files are equal.
+
+`python -m tests.study.cells_on_cluster TRACE FOLDER`; the trace may be named relatively.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from streamgroup.groupings import kg
+from streamgroup.ingest.spark_options import SparkOptions
+from streamgroup.replay.options import ReplayOptions
+from streamgroup.study.cell import Cell, CellOutcome, make_cell, run_cell
+from streamgroup.study.on_spark import run_on_spark
+from streamgroup.study.run import write_run
+from streamgroup.traces.trace import open_trace
+
+# In the run's record: what need not be the same.
+OWN = ("timings", "host", "finished_at")
+
+
+def cells_of(trace: str, folder: Path) -> list[Cell]:
+    """Name some runs: one with a grouping from a file, one with a baseline, and one that fails."""
+    mine = folder / "mine.py"
+    mine.write_text(Path(kg.__file__).read_text())
+    opened = open_trace(trace)
+    plain = [ReplayOptions(grouping, workers) for grouping in ("kg", "pkg", str(mine)) for workers in (2, 5)]
+    failing = ReplayOptions("kg", 3, key_cost=str(folder / "none.csv"))
+    leaving = make_cell(opened, ReplayOptions("pkg", 3, leave=("50%",)), baseline=True)
+    return [*(make_cell(opened, options) for options in (*plain, failing)), leaving]
+
+
+def written(outcome: CellOutcome, folder: Path) -> dict[str, object]:
+    """Give all that an outcome says, its tables as the files that they become."""
+    record = {name: value for name, value in outcome.record.items() if name not in OWN}
+    folder.mkdir()
+    write_run(folder, outcome.tables, {})
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {"error": outcome.error, "row": outcome.row, "told": outcome.warnings, "record": record, "files": files}
+
+
+def main(trace: str, place: str) -> None:
+    """Run all cells twice and compare."""
+    folder = Path(place)
+    cells = cells_of(trace, folder)
+    spark = SparkOptions(master="local-cluster[2,1,1024]", driver_memory="1g")
+    far = {outcome.cell.id: outcome for outcome in run_on_spark(cells, spark)}
+    equal = [written(far[cell.id], folder / f"far-{cell.id}") == written(run_cell(cell), folder / f"near-{cell.id}")
+             for cell in cells]  # fmt: skip
+    failed = [cell.id for cell in cells if far[cell.id].error is not None]
+    sys.stdout.write(json.dumps({"cells": len(cells), "equal": sum(equal), "failed": len(failed)}) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,130 @@
+"""What a sweep is asked to run, from a file and from flags."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streamgroup.base.errors import UsageError
+from streamgroup.study.spec import cells_of, make_spec, read_file
+from streamgroup.study.tasks import open_traces
+from tests.study.traces import write_trace
+
+WHOLE = """
+traces = ["x.trace"]
+groupings = ["kg", "pkg:d=2,3", { name = "fish", alpha = [0.1, 0.2], epoch = 1000 }, "./mine.py:x=1"]
+workers = [4, "8..16..4"]
+sources = 2
+arrivals = ["trace", "utilization=0.8"]
+seeds = 2
+speedup = 2
+window = "10%"
+spread-ties = true
+leave = ["50%"]
+baseline = true
+"""
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    return str(write_trace(tmp_path / "x.trace", list(range(20)), [f"k{i % 3}" for i in range(20)]))
+
+
+def read(tmp_path: Path, text: str) -> dict[str, Any]:
+    path = tmp_path / "spec.toml"
+    path.write_text(text)
+    return read_file(path)
+
+
+def test_a_whole_file(trace: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("from streamgroup.groupings.greedy_d import *\n")
+    found = read(tmp_path, WHOLE.replace("mine.py:x=1", "mine.py:d=3"))
+    assert found["traces"] == (trace,)
+    assert found["groupings"] == ("kg", "pkg:d=2,3", "fish:alpha=0.1,0.2,epoch=1000", f"{tmp_path}/mine.py:d=3")
+    spec = make_spec(found)
+    assert (spec.workers, spec.sources, spec.seeds, spec.baseline) == ((4, 8, 12, 16), (2,), (0, 1), True)
+    assert spec.options == {"speedup": "2", "window": "10%", "spread_ties": True, "leave": ("50%",)}
+    cells, again = cells_of(spec, open_traces(spec.traces))
+    assert (len(cells), again) == (2 * 6 * 4 * 2, 0)
+    assert {(cell.options.leave, cell.options.window, cell.baseline) for cell in cells} == {(("50%",), "10%", True)}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("wokers = [1]", "unknown key 'wokers'"),
+        ("[options]\nwindow = '1%'", "unknown key 'options'"),
+        ("workers = [true]", "workers"),
+        ("spread_ties = 'perhaps'", "spread_ties"),
+        ("queue_capacity = 'x'", "queue_capacity"),
+        ("window = [1, 2]", "window"),
+        ("groupings = [{ alpha = 1 }]", r"groupings.0"),
+        ("groupings = [true]", "groupings"),
+        ("seeds = 'x'", "seeds"),
+        ("workers = ", "not TOML"),
+    ],
+)
+def test_what_a_file_may_not_say(tmp_path: Path, text: str, what: str) -> None:
+    with pytest.raises(UsageError, match=what) as error:
+        read(tmp_path, text)
+    assert "spec.toml" in str(error.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        read_file(tmp_path / "none.toml")
+    (tmp_path / "spec.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError, match="not TOML"):
+        read_file(tmp_path / "spec.toml")
+
+
+GOOD: dict[str, Any] = {"traces": ["x"], "groupings": ["kg"], "workers": ["4"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"traces": []}, "a trace"),
+        ({"groupings": []}, "-g"),
+        ({"workers": []}, "-n"),
+        ({"workers": ["0"]}, "-n"),
+        ({"workers": ["65537"]}, "-n"),
+        ({"sources": ["x"]}, "--sources"),
+        ({"groupings": ["nosuch"]}, "nosuch"),
+        ({"groupings": ["fish:alpha=0.1,9"]}, "alpha"),
+        ({"seed": ["1"], "seeds": 2}, "exclude"),
+        ({"seeds": 0}, "--seeds"),
+        ({"seed": ["-1"]}, "--seed"),
+    ],
+)
+def test_what_is_wrong_in_itself(given: dict[str, Any], what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        make_spec({**GOOD, **given})
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@given(
+    st.lists(st.sampled_from(["kg", "sg", "pkg", "greedy_d:d=3"]), min_size=1, max_size=4),
+    st.lists(st.integers(1, 9), min_size=1, max_size=3),
+    st.lists(st.integers(1, 3), min_size=1, max_size=2),
+    st.integers(1, 3),
+)
+def test_cells_are_all_combinations_each_once(
+    trace: str, groupings: list[str], workers: list[int], sources: list[int], seeds: int
+) -> None:
+    given = {
+        "traces": [trace],
+        "groupings": groupings,
+        "workers": [str(n) for n in workers],
+        "sources": [str(n) for n in sources],
+        "seeds": seeds,
+    }
+    cells, again = cells_of(make_spec(given), open_traces([trace]))
+    lists = (groupings, workers, sources)
+    assert len(cells) == seeds * math.prod(len(set(values)) for values in lists)
+    assert len(cells) + again == seeds * math.prod(map(len, lists))
+    assert len({cell.id for cell in cells}) == len(cells)
+    assert cells == cells_of(make_spec(given), open_traces([trace]))[0]
