@@ -58,6 +58,11 @@ class Console:
         if self.verbose and not self.quiet:
             sys.stderr.write(f"{text}\n")
 
+    def facts(self, facts: Mapping[str, Any]) -> None:
+        """Tell on stderr what a grouping's parameters mean for so many workers, if there is anything to say."""
+        if facts:
+            self.note("whatever the keys: " + ", ".join(f"{name} {value:.4g}" for name, value in facts.items()))
+
     def bar(self, unit: str) -> "Bar":
         """Give a progress bar, which shows itself only on a terminal."""
         return Bar(unit, shown=not self.quiet and sys.stderr.isatty())

@@ -54,19 +54,13 @@ class KeyGroupRule(FollowedRule):
         """Key groups that do not divide evenly are skew that no key causes."""
         groups = groups_of_subtasks(workers, self.max_parallelism or None)
         total, most = int(groups.sum()), int(groups.max())
-        found = []
-        if most * workers > _UNEVEN * total:
-            found.append(
-                f"{total} key groups for {workers} workers: {int((groups == most).sum())} of them have {most}, the "
-                f"others {most - 1}, so that the fullest has {most * workers / total:.3f} times the mean even if all "
-                f"keys are equal; a max_parallelism that {workers} divides, as {_divisible(workers, total)}, does not "
-                "have this"
-            )
-        if keys < total:
-            found.append(
-                f"{keys} keys in {total} key groups: most groups have one key or none, so some workers may idle"
-            )
-        return found
+        if most * workers <= _UNEVEN * total:
+            return []
+        return [
+            f"{total} key groups for {workers} workers: {int((groups == most).sum())} of them have {most}, the others "
+            f"{most - 1}, so that the fullest has {most * workers / total:.3f} times the mean even if all keys are "
+            f"equal; a max_parallelism that {workers} divides, as {_divisible(workers, total)}, does not have this"
+        ]
 
 
 def _divisible(workers: int, total: int) -> int:

@@ -91,6 +91,7 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
         "baseline": baseline,
         "log": log,
         "loop": "ordered" if plan.is_ordered else "fast",
+        **plan.selection.params.facts(options.workers),
     }
     memory = _memory(trace, plan, ever, found["windows_at_most"], log=log)
     found |= {f"memory_{name}_mb": size for name, size in memory.items()}

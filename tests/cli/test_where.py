@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.tables import render
+from streamgroup.engines.flink import keyby_subtask
 from streamgroup.engines.kafka import kafka_partition
 from streamgroup.engines.storm import pkg_tasks
 from streamgroup.engines.values import Int, Long
@@ -106,6 +107,9 @@ def test_keys_of_a_type_go_where_the_scalar_rule_says(invoke: Any) -> None:
         assert json.loads(told.stdout) == [{"key": "42", "workers": [kafka_partition(value, 100)]}]
     told = invoke("where", "--json", "-g", "storm_pkg:version=1", "-n", 8, "--key-type", "long", "--", "-7")
     assert json.loads(told.stdout) == [{"key": "-7", "workers": list(pkg_tasks(Long(-7), 8, version="1"))}]
+    told = invoke("where", "42", "-g", "flink_keyby", "-n", 48, "--json")
+    assert json.loads(told.stdout) == [{"key": "42", "workers": [keyby_subtask("42", 48)]}]
+    assert "key_groups_per_worker_max 3, structural_peak_to_mean 1.125" in told.stderr
     wrong = invoke("where", "42", "4x", "-g", "kafka", "-n", 100, "--key-type", "int")
     assert (wrong.exit_code, wrong.stdout) == (4, "")
     assert "'4x' is no int" in wrong.stderr

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
@@ -17,20 +15,13 @@ from streamgroup.engines.pulsar import HashRanges, consistent_consumer, pulsar_p
 from streamgroup.engines.pyspark_rdd import pyspark_rdd_partition
 from streamgroup.engines.spark_rdd import spark_rdd_partition
 from streamgroup.engines.spark_sql import spark_sql_partition
-from streamgroup.engines.values import Int, Long
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.replay.selection import select
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.golden import real_trace
+from tests.groupings.real_keys import KINDS, parts_of, workers_of
 from tests.traces_by_hand import write_trace
-
-KINDS: dict[str, Callable[[bytes], Any]] = {
-    "string": bytes.decode,
-    "bytes": bytes,
-    "int": lambda key: Int(int(key)),
-    "long": lambda key: Long(int(key)),
-}
 
 
 def read_by(partition: Callable[[Any], int], partitions: int, live: list[int], assignor: Any) -> Callable[[Any], int]:
@@ -74,15 +65,6 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     return real_trace(tmp_path_factory.mktemp("engines"))
 
 
-def workers_of(trace: Trace, folder: Path, workers: int = 7, **options: Any) -> dict[bytes | None, set[int]]:
-    replay(trace, ReplayOptions(workers=workers, sources=2, arrivals="rate=1000", **options), log_directory=folder)
-    logged, keys = pq.read_table(folder), list(trace.all_keys())
-    found: dict[bytes | None, set[int]] = {}
-    for pair in np.unique(np.stack([logged["key_id"].to_numpy(), logged["worker"].to_numpy()]), axis=1).T.tolist():
-        found.setdefault(keys[pair[0]], set()).add(pair[1])
-    return found
-
-
 @pytest.mark.parametrize(("text", "kind", "rule"), RULES, ids=[f"{text}-{kind}" for text, kind, _ in RULES])
 def test_worker_of_every_key(trace: Trace, tmp_path: Path, text: str, kind: str, rule: Callable[[Any], int]) -> None:
     found = workers_of(trace, tmp_path, grouping=text, key_type=kind)
@@ -94,21 +76,8 @@ def test_worker_of_every_key(trace: Trace, tmp_path: Path, text: str, kind: str,
 THEN = [0, 1, 3, 4, 5]
 
 
-def parted(trace: Trace, folder: Path, text: str) -> list[dict[bytes, set[int]]]:
-    """The workers of keys while 0..4 are there, after 2 has left, and after 5 has joined."""
-    changes: dict[str, Any] = {"leave": ("6000:2",), "join": ("12000",)}
-    options = ReplayOptions(text, workers=5, sources=2, arrivals="rate=1000", **changes)
-    replay(trace, options, log_directory=folder)
-    logged, keys = pq.read_table(folder), list(trace.all_keys())
-    found: list[dict[bytes, set[int]]] = [{}, {}, {}]
-    for seq, key, worker in zip(*(logged[name].to_pylist() for name in ("seq", "key_id", "worker")), strict=True):
-        part = found[(seq >= 6000) + (seq >= 12000)]
-        part.setdefault(keys[key], set()).add(worker)
-    return found
-
-
 def test_a_topic_with_a_partition_for_each_worker_gets_as_many(trace: Trace, tmp_path: Path) -> None:
-    for part, live in zip(parted(trace, tmp_path, "kafka"), ([0, 1, 2, 3, 4], [0, 1, 3, 4], THEN), strict=True):
+    for part, live in zip(parts_of(trace, tmp_path, "kafka"), ([0, 1, 2, 3, 4], [0, 1, 3, 4], THEN), strict=True):
         assert part == {key: {live[kafka_partition(key, len(live))]} for key in part}
 
 
@@ -116,7 +85,7 @@ def test_a_topic_with_a_partition_for_each_worker_gets_as_many(trace: Trace, tmp
 def test_partitions_stay_and_their_readers_change(trace: Trace, tmp_path: Path, assignor: Any) -> None:
     owned: dict[int, list[int]] = {}
     text = f"kafka:partitions=11,assignor={assignor}"
-    for part, live in zip(parted(trace, tmp_path, text), ([0, 1, 2, 3, 4], [0, 1, 3, 4], THEN), strict=True):
+    for part, live in zip(parts_of(trace, tmp_path, text), ([0, 1, 2, 3, 4], [0, 1, 3, 4], THEN), strict=True):
         owned = assign(11, live, assignor, owned)
         reader = owners(owned)
         assert part == {key: {reader[kafka_partition(key, 11)]} for key in part}
@@ -125,13 +94,13 @@ def test_partitions_stay_and_their_readers_change(trace: Trace, tmp_path: Path, 
 def test_ranges_of_slots_are_taken_over_and_split(trace: Trace, tmp_path: Path) -> None:
     ranges = HashRanges(range(5))
     changes = [lambda: None, lambda: ranges.leave(2), lambda: ranges.join(5)]
-    for part, change in zip(parted(trace, tmp_path, "pulsar:mode=auto_split"), changes, strict=True):
+    for part, change in zip(parts_of(trace, tmp_path, "pulsar:mode=auto_split"), changes, strict=True):
         change()
         assert part == {key: {ranges.consumer(key.decode())} for key in part}
 
 
 def test_names_on_the_ring_stay_and_few_keys_move(trace: Trace, tmp_path: Path) -> None:
-    parts = parted(trace, tmp_path, "pulsar:mode=consistent")
+    parts = parts_of(trace, tmp_path, "pulsar:mode=consistent")
     for part, live in zip(parts, ([0, 1, 2, 3, 4], [0, 1, 3, 4], THEN), strict=True):
         names = [f"consumer-{worker}" for worker in live]
         assert part == {key: {live[consistent_consumer(key.decode(), names)]} for key in part}

@@ -16,6 +16,7 @@ from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.replay.selection import family
 from streamgroup.traces.trace import open_trace
+from tests.groupings.real_keys import rules_of_engines
 from tests.naive.options import TraceTuple
 from tests.naive.rivetti import RivettiDkg
 from tests.naive.scenarios import Scenario
@@ -159,7 +160,8 @@ CASES = [f"{name}:{parameters}" if parameters else name for name, texts in VARIA
 
 
 def test_every_grouping_is_compared() -> None:
-    assert sorted(VARIANTS) == family()
+    """The twins of rules of engines are the scalar ones, see the tests of tasks and of partitions."""
+    assert sorted([*VARIANTS, *rules_of_engines()]) == family()
 
 
 def streams() -> Iterator[Any]:

@@ -155,6 +155,14 @@ def test_a_grouping_that_listens_takes_its_time(path: Path) -> None:
     assert found["assumed_tuples_per_s"] == estimate.TUPLES_PER_S["ordered"]
 
 
+def test_what_holds_whatever_the_keys(path: Path, tmp_path: Path) -> None:
+    options = dataclasses.replace(PLAIN, grouping="hazelcast:partition_count=9")
+    run_to_directory(path, options, tmp_path / "run")
+    kept = json.loads((tmp_path / "run" / "run.json").read_text())["grouping"]["facts"]
+    assert kept == {"partitions_per_worker_min": 2, "partitions_per_worker_max": 3, "structural_peak_to_mean": 12 / 9}
+    assert dry_run(path, options).items() >= kept.items()
+
+
 def test_what_flows_back_needs_the_ordered_loop(path: Path) -> None:
     assert told(path, arrivals="saturate")["loop"] == "ordered"
     assert told(path, crash=("50%",), workers=5)["loop"] == "fast"

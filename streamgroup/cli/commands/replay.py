@@ -101,9 +101,7 @@ def run(console: Console, options: Options) -> None:
     load = result.row.get("offered_load")
     if load is not None:
         console.note(f"offered load: {100 * load:.4g} % of the capacity of {options.workers} workers")
-    facts = result.record["grouping"].get("facts", {})
-    if facts:
-        console.note("whatever the keys: " + ", ".join(f"{name} {value:.4g}" for name, value in facts.items()))
+    console.facts(result.record["grouping"].get("facts", {}))
     for warning in result.warnings:
         console.warn(warning)
     console.detail(f"{done} tuples in {seconds:.2f} s, {done / seconds:,.0f} tuples/s, start and metrics included")

@@ -61,6 +61,8 @@ def run(console: Console, options: Options) -> None:
         hash_seed=options.hash_seed, seed=options.seed, key_type=options.key_type,
     )  # fmt: skip
 
+    console.facts(place.selection.params.facts(options.workers))
+
     def answers() -> Iterator[list[tuple[str, list[int]]]]:
         keys, said = _keys(options.keys), False
         while values := list(islice(keys, keys_at_once(options.workers))):
