@@ -177,7 +177,7 @@ def test_max_parallelism_that_is_too_small() -> None:
 )
 def test_rules_of_one_shape_share_compiled_code(trace: Trace, shared: str, texts: list[str]) -> None:
     """The second one compiles nothing."""
-    loop: Any = compiled(run_chunk, shared)
+    loop: Any = compiled(run_chunk, shared, "")
     counts = []
     for text in texts:
         assert select(text).code_name == shared
