@@ -68,6 +68,11 @@ def test_a_cell_that_fails_is_a_row(trace: Path, tmp_path: Path, invoke: Invoke)
     page = invoke("report", tmp_path / "out", "-o", tmp_path / "page.html")
     assert page.exit_code == 0, page.stderr
     assert "posg on 4 workers" in (tmp_path / "page.html").read_text()
+    listed = invoke("sweep", trace, "-g", "posg", "-g", "kg", "-n", "4", *drop, "-o", tmp_path / "out", "--dry-run")
+    assert (listed.exit_code, "fails" in listed.stdout, "reused" in listed.stdout) == (1, True, True)
+    # What is left to run can only fail, and is still a cell among others.
+    again = invoke("sweep", trace, "-g", "posg", "-g", "kg", "-n", "4", *drop, "-o", tmp_path / "out", "--json")
+    assert (again.exit_code, again.stdout) == (1, done.stdout)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +86,10 @@ def test_a_cell_that_fails_is_a_row(trace: Path, tmp_path: Path, invoke: Invoke)
         (("-g", "kg", "-n", "4", "--capacity", "none.toml"), "none.toml"),
         (("-g", "kg", "-n", "4", "--jobs", "0"), "--jobs"),
         (("-g", "kg", "-n", "4", "--master", "nowhere"), "master"),
+        (("-g", "kg", "-n", "4", "--master", "local[2]", "--jobs", "2"), "--jobs is for threads"),
+        (("-g", "kg", "-n", "4", "--spark-conf", "spark.ui.enabled=false"), "add --master"),
+        (("-g", "kg", "-n", "4", "--arrivals", "soon"), "'soon'"),
+        (("-g", "kg", "-n", "4", "--baseline"), "--baseline"),
     ],
 )
 def test_what_is_refused_before_anything_is_written(
@@ -173,6 +182,7 @@ def test_a_sweep_that_was_stopped_goes_on(long: Path, tmp_path: Path, invoke: In
     assert process.returncode == (130 if blow == signal.SIGINT else -signal.SIGKILL)
     assert printed == ""
     assert "Traceback" not in told
+    assert ("the same command goes on" in told) == (blow == signal.SIGINT)
     whole = [path for path in (out / "cells").iterdir() if not path.name.startswith(".")]
     assert 0 < len(whole) < 39
     assert all((path / "summary.parquet").is_file() and (path / "run.json").is_file() for path in whole)
