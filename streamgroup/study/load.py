@@ -78,7 +78,16 @@ def _runs_in(path: Path) -> list[Path]:
     )
     if not runs:
         raise UsageError(f"{path} is no run and holds none: there is no {_MARKER}", "name a run directory")
-    return runs
+    asked = _asked(path / _SWEEP)
+    return sorted(runs, key=lambda run: asked.get(run.name, len(asked)))
+
+
+def _asked(sweep: Path) -> dict[str, int]:
+    """Give the place of each cell in what a sweep was asked for; nothing where that cannot be told."""
+    try:
+        return {str(cell["id"]): place for place, cell in enumerate(json.loads(sweep.read_bytes())["cells"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def _read(runs: Sequence[Path]) -> pl.DataFrame:
