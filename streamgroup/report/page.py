@@ -115,6 +115,8 @@ def _charts(section: str, figures: Sequence[str]) -> str:
 
 
 def _head(material: Material, store: Store) -> str:
+    if material.runs.is_empty():
+        return f'<section id="summary">\n<h2>Summary</h2>\n{_failed(material)}</section>'
     table = store.add(all_runs(material))
     verdict = "Best and worst" if material.runs["grouping"].n_unique() > 1 else "In short"
     parts = [
@@ -123,12 +125,16 @@ def _head(material: Material, store: Store) -> str:
         f'<div class="tools">{_offer("csv", "summary", table)}{_offer("json", "summary", table)}</div></div>',
     ]
     if material.failed:
-        failed = [f"{one.cell}: {one.error}" for one in material.failed]
-        parts.append(f'<div class="card alarm"><h3>{len(failed)} failed</h3>{_list(failed)}</div>')
+        parts.append(_failed(material))
     doubts = words.wary(material)
     if doubts:
         parts.append(f'<div class="card"><h3>To know before believing the figures</h3>{_list(doubts)}</div>')
     return "\n".join([*parts, "</section>"])
+
+
+def _failed(material: Material) -> str:
+    failed = [f"{one.cell}: {one.error}" for one in material.failed]
+    return f'<div class="card alarm"><h3>{len(failed)} failed</h3>{_list(failed)}</div>'
 
 
 def _list(lines: Iterable[str]) -> str:
@@ -146,7 +152,7 @@ def _tables(material: Material, store: Store) -> str:
     for name, title, frame in titles:
         if frame.height:
             parts.append(_table(name, title, frame, store.add(frame)))
-    return "\n".join([*parts, "</section>"])
+    return "\n".join([*parts, "</section>"]) if len(parts) > 1 else ""
 
 
 def _table(name: str, title: str, frame: pl.DataFrame, table: str) -> str:
@@ -188,6 +194,8 @@ def _cell(value: Any, is_number: bool) -> str:
 
 
 def _title(material: Material) -> str:
+    if material.runs.is_empty():
+        return "No run: every cell failed"
     traces = material.runs["trace"].unique(maintain_order=True).to_list()
     groupings = material.runs["grouping"].n_unique()
     what = material.runs["grouping"][0] if groupings == 1 else f"{groupings} groupings"

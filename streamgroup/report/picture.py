@@ -35,6 +35,8 @@ class Drawn:
     def of(cls, name: str, material: Material) -> "Drawn | None":
         """Make the numbers of a chart; None where it has nothing to show."""
         chart = load_chart(name)
+        if material.runs.is_empty():
+            return None
         frame = chart.frame(material)
         return None if frame.is_empty() else cls(name, chart, frame)
 

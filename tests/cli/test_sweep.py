@@ -75,6 +75,29 @@ def test_a_cell_that_fails_is_a_row(trace: Path, tmp_path: Path, invoke: Invoke)
     assert (again.exit_code, again.stdout) == (1, done.stdout)
 
 
+def test_a_sweep_whose_cells_all_failed_is_told_as_such(trace: Path, tmp_path: Path, invoke: Invoke) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from streamgroup.groupings.kg import Params\n\n\ndef start(params, context):\n    raise OSError('no luck')\n"
+    )
+    out = tmp_path / "out"
+    for _ in range(2):
+        done = invoke("sweep", trace, "-g", mine, "-n", "2,3", "-o", out)
+        assert (done.exit_code, done.stdout.count("no luck")) == (1, 2)
+    shown = invoke("summarize", out)
+    assert (shown.exit_code, shown.stdout.count("failed  "), shown.stdout.count("no luck")) == (0, 2, 2)
+    assert invoke("summarize", out, "--fail-on", "imbalance>0.1").exit_code == 5
+    drawn = invoke("plot", "imbalance", out, "-o", tmp_path / "picture")
+    assert (drawn.exit_code, "nothing to show" in drawn.stderr) == (2, True)
+    # Beside a run, and alone.
+    assert invoke("replay", trace, "-g", "kg", "-n", 2, "-o", tmp_path / "run").exit_code == 0
+    for places, title in (((out, tmp_path / "run"), "kg on zipf"), ((out,), "No run: every cell failed")):
+        page = invoke("report", *places, "-o", tmp_path / "page.html", "--overwrite")
+        assert page.exit_code == 0, page.stderr
+        text = (tmp_path / "page.html").read_text()
+        assert (f"<h1>{title}</h1>" in text, "<h3>2 failed</h3>" in text, text.count("no luck</li>")) == (True, True, 2)
+
+
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [

@@ -119,6 +119,8 @@ def _varying(columns: list[str], rows: list[Row]) -> list[str]:
     from streamgroup.study.columns import OPTION_COLUMNS
 
     always = {"trace", "grouping", "workers"}
+    if any(row.get("error") is not None for row in rows):
+        always |= {"status", "error"}
     return [
         name
         for name in columns
