@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["NEAR", "NEAR_LOAD", "Choice", "Row", "Rule", "Targets", "choose", "frontier", "meets"]
+__all__ = ["NEAR", "NEAR_LOAD", "Choice", "Row", "Rule", "Targets", "balanced", "choose", "frontier", "meets", "same"]
 
 Rule = Literal["least state", "least latency", "compromise", "nearest", "throughput"]
 
-# Without targets, a 99th percentile that is worth no more state: so many times the least of any grouping.
+# What is near enough to the best to be worth no more state: so many times the least 99th percentile, and so many times
+# the load of the least loaded fullest worker.
 NEAR = 10
-# Where no grouping keeps up: so many times the load of the least loaded fullest worker.
-NEAR_LOAD = 1.1
+NEAR_LOAD = 1.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,24 +81,31 @@ def meets(row: Row, targets: Targets) -> bool:
 
 
 def frontier(rows: Sequence[Row]) -> list[Row]:
-    """Give those that keep up and that no other such row beats: as good in p99 and state, and better in one."""
+    """Give those that keep up and that none beats: as good in p99, state and fullest worker, and better in one."""
     alive = [row for row in rows if row.keeps_up]
     return [row for row in alive if not any(_beats(other, row) for other in alive)]
+
+
+def balanced(rows: Sequence[Row]) -> list[Row]:
+    """Give those that keep up and whose fullest worker gets at most NEAR_LOAD times the least of any."""
+    alive = [row for row in rows if row.keeps_up]
+    return _near(alive, _load, NEAR_LOAD) if alive else []
 
 
 def choose(rows: Sequence[Row], targets: Targets) -> Choice:
     """Choose among rows, of which there is at least one.
 
-    Latencies are those of the worst stretch. Without targets: the least state of those that keep up and whose p99 is at
-    most NEAR times the least. With targets: of those that meet them, the one with the least state, then the least p99;
-    if only state is limited, the one with the least p99, then the least state. If none meets them, the nearest: of
-    those that keep up, the least that any target is missed by, as a factor. If none keeps up, latencies say nothing, as
-    they only grow: the least state of those whose fullest worker gets at most NEAR_LOAD times the least that one gets,
-    among those that hold the limit of state if any does. Ties: less state, less p99, first in the list. The runner-up
-    is who would be chosen of those with other figures.
+    Latencies are those of the worst stretch. Without targets: of those that keep up and whose fullest worker gets at
+    most NEAR_LOAD times the least that one gets, the least state with a p99 of at most NEAR times the least. With
+    targets: of those that meet them, the one with the least state, then the least p99; if only state is limited, the
+    one with the least p99, then the least state. If none meets them, the nearest: of those that keep up, the least that
+    any target is missed by, as a factor. If none keeps up, latencies say nothing, as they only grow: the least state of
+    those whose fullest worker gets at most NEAR_LOAD times the least, among those that hold the limit of state if any
+    does. Ties: less state, less p99, less on the fullest worker, first in the list. The runner-up is who would be
+    chosen of those with other figures.
     """
     best, rule, met = _best(rows, targets)
-    others = [row for row in rows if not _same(row, best)]
+    others = [row for row in rows if not same(row, best)]
     return Choice(best, _best(others, targets)[0] if others else None, rule, met)
 
 
@@ -110,7 +117,7 @@ def _best(rows: Sequence[Row], targets: Targets) -> tuple[Row, Rule, bool | None
         held = [row for row in rows if _excess(row, limit) <= 1] or rows
         return _least(_near(held, _load, NEAR_LOAD), _state), "throughput", False if targets.any else None
     if not targets.any:
-        return _least(_near(alive, _p99, NEAR), _state), "compromise", None
+        return _least(_near(balanced(rows), _p99, NEAR), _state), "compromise", None
     if not good:
         return _least(alive, lambda row: _excess(row, targets)), "nearest", False
     if targets.max_p99_ms is None:
@@ -118,7 +125,7 @@ def _best(rows: Sequence[Row], targets: Targets) -> tuple[Row, Rule, bool | None
     return _least(good, _state), "least state", True
 
 
-def _same(one: Row, other: Row) -> bool:
+def same(one: Row, other: Row) -> bool:
     """Tell whether all figures are equal: groupings that treat hot keys apart are the same where none is hot."""
     return one == dataclasses.replace(other, grouping=one.grouping, order=one.order)
 
@@ -129,7 +136,7 @@ def _near(rows: Sequence[Row], cost: Callable[[Row], float], factor: float) -> l
 
 
 def _least(rows: Sequence[Row], cost: Callable[[Row], float]) -> Row:
-    return min(rows, key=lambda row: (cost(row), _state(row), _p99(row), row.order))
+    return min(rows, key=lambda row: (cost(row), _state(row), _p99(row), _load(row), row.order))
 
 
 def _p99(row: Row) -> float:
@@ -159,5 +166,5 @@ def _beats(one: Row, other: Row) -> bool:
     return mine != theirs and all(a <= b for a, b in zip(mine, theirs, strict=True))
 
 
-def _place(row: Row) -> tuple[float, float]:
-    return _p99(row), _state(row)
+def _place(row: Row) -> tuple[float, float, float]:
+    return _p99(row), _state(row), _load(row)

@@ -99,6 +99,12 @@ def test_state_is_spent_only_where_latency_is_ten_times_the_least() -> None:
     assert choose([replace(whole, latency_p99_high_ms=50.1), split], Targets()).recommended is split
 
 
+def test_a_fullest_worker_with_a_fifth_more_is_not_balanced() -> None:
+    full, split = row(0, 9, 1, load=0.96), row(1, 5, 1.2, load=0.8)
+    assert choose([full, split], Targets()).recommended is full
+    assert choose([replace(full, worker_load_max=0.97), split], Targets()).recommended is split
+
+
 def test_equal_figures_are_one_choice() -> None:
     rows = [row(0, 5, 1.2), row(1, 5, 1.2), row(2, 90, 1)]
     chosen = choose(rows, Targets())
