@@ -143,6 +143,15 @@ def test_a_dry_run_writes_nothing(trace: Path, tmp_path: Path, invoke: Invoke) -
     assert [row["status"] for row in json.loads(again.stdout)] == ["reused"] + ["to run"] * 7
 
 
+def test_a_warning_is_told_once_with_its_cells(trace: Path, tmp_path: Path, invoke: Invoke) -> None:
+    grid = ("-g", "kg", "-g", "sg", "-n", "4,2", "--jobs", "2")
+    told = invoke("sweep", trace, *grid, "-o", tmp_path / "out").stderr.splitlines()
+    assert [line.partition(" is ")[0] for line in told[:-1]] == [
+        f"warning: zipf, kg on {workers} workers and 1 more: offered load" for workers in (4, 2)
+    ]
+    assert told[-1] == f"wrote {tmp_path / 'out'}"
+
+
 def test_flags_win_over_the_file(trace: Path, tmp_path: Path, invoke: Invoke) -> None:
     spec = tmp_path / "spec.toml"
     spec.write_text(

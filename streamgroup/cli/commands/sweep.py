@@ -119,7 +119,7 @@ def run(console: Console, options: Options) -> None:
     traces = open_traces(spec.traces)
     cells, again = cells_of(spec, traces)
     if again:
-        console.note(f"note: {again} combinations are the same as others, and count once")
+        console.note(f"note: {again} of {len(cells) + again} combinations are the same as others, and count once")
     found = look(options.output, cells)
     tasks = plan_tasks([cell for cell in cells if cell.id not in found.rows], traces)
     if not found.rows:
@@ -267,8 +267,14 @@ def _on_spark(console: Console, spark: "SparkOptions", bar: Bar, traces: Mapping
 
 def _finish(console: Console, result: "SweepResult", done: str) -> None:
     rows = result.rows
-    named = {row["cell"]: f"{row['trace']}, {row['grouping']} on {row['workers']} workers" for row in rows}
-    told = [f"{named[cell]}: {text}" for cell, texts in result.warnings.items() for text in texts]
+    by_text: dict[str, list[str]] = {}
+    for row in rows:
+        for text in result.warnings.get(row["cell"], ()):
+            by_text.setdefault(text, []).append(f"{row['trace']}, {row['grouping']} on {row['workers']} workers")
+    told = [
+        f"{cells[0]}{f' and {len(cells) - 1} more' if len(cells) > 1 else ''}: {text}"
+        for text, cells in by_text.items()
+    ]
     for text in told[:_MOST_WARNINGS]:
         console.warn(text)
     if len(told) > _MOST_WARNINGS:
