@@ -1,6 +1,9 @@
 """A report as one HTML page that holds all it needs: numbers, pictures, and the program that draws them."""
 
 import base64
+import contextlib
+import hashlib
+import importlib.metadata
 from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
@@ -11,6 +14,9 @@ import polars as pl
 import vl_convert
 
 import streamgroup
+from streamgroup.base.cache import cache_root
+from streamgroup.base.errors import StreamgroupError
+from streamgroup.base.files import write_files
 from streamgroup.report import words
 from streamgroup.report.material import Material
 from streamgroup.report.picture import Drawn, chart_names, png, specification, svg
@@ -240,6 +246,20 @@ def _asset(name: str) -> str:
 @cache
 def _library() -> str:
     """Give the program that draws Vega-Lite, which comes with what draws it here."""
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
     # In a block of its own its names stay its own; within a string `\\/` is `/`.
-    return f"{{{bundle.replace('</script', _END)}}}"
+    return f"{{{_bundle().replace('</script', _END)}}}"
+
+
+def _bundle() -> str:
+    """Put the program together, or find it where an earlier report has left it: it takes seconds."""
+    kept = cache_root() / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
+    with contextlib.suppress(OSError, ValueError):
+        digest, _, known = kept.read_bytes().partition(b"\n")
+        if hashlib.sha256(known).hexdigest().encode() == digest:
+            return known.decode()
+    made: str = vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
+    with contextlib.suppress(OSError, StreamgroupError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        content = made.encode()
+        write_files({kept: hashlib.sha256(content).hexdigest().encode() + b"\n" + content}, overwrite=True)
+    return made
