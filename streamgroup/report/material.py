@@ -15,6 +15,7 @@ from streamgroup.report.text import shown
 from streamgroup.study.columns import OPTION_COLUMNS
 from streamgroup.study.conditions import matches, parse_conditions
 from streamgroup.study.glance import Glance, glance
+from streamgroup.study.load import FATE
 from streamgroup.study.summarize import load_runs, run_directories
 from streamgroup.traces.trace import open_trace
 
@@ -117,14 +118,19 @@ class Material:
 def gather(paths: Iterable[str | Path], *, where: str | None = None) -> Material:
     """Read runs, or what sweeps hold, and look at their traces.
 
-    `where` keeps the runs that meet all its conditions, as `summarize` has them. UsageError for a path that is no run
-    and holds none, for a bad condition and when no run is left; DataError for a damaged run.
+    `where` keeps the runs that meet all its conditions, as `summarize` has them. Where every cell of a sweep failed
+    there are no runs. UsageError for a path that is no run and holds none, for a bad condition and when no run is left;
+    DataError for a damaged run.
     """
     given = [Path(path) for path in paths]
     directories = run_directories(given)
-    frame = load_runs(directories)
+    frame = load_runs(given, failed=True)
+    lost: tuple[Failure, ...] = ()
+    if "status" in frame.columns:
+        lost = _failures(frame.filter(pl.col("status") != "ok"))
+        frame = frame.filter(pl.col("status") == "ok").drop(FATE)
     records = [_record(path) for path in directories]
-    if where is not None:
+    if where is not None and directories:
         met = frame.select(
             pl.all_horizontal(matches(one) for one in parse_conditions(where, frame.schema, "--where")).fill_null(False)
         ).to_series()
@@ -137,7 +143,7 @@ def gather(paths: Iterable[str | Path], *, where: str | None = None) -> Material
     glances, notes = _traces(frame["trace"].to_list(), records)
     runs = _readable(frame).with_columns(pl.Series("run", names))
     runs = runs.with_columns(_conditions(runs)).select("run", "condition", pl.exclude("run", "condition"))
-    return Material(runs, dict(zip(names, directories, strict=True)), _failures(given), glances, notes)
+    return Material(runs, dict(zip(names, directories, strict=True)), lost, glances, notes)
 
 
 def _record(run: Path) -> dict[str, Any]:
@@ -145,20 +151,12 @@ def _record(run: Path) -> dict[str, Any]:
     return dict(record["trace"])
 
 
-def _failures(paths: Iterable[Path]) -> tuple[Failure, ...]:
-    """Read which cells of sweeps failed, each once; DataError for a sweep whose summary is damaged."""
+def _failures(rows: pl.DataFrame) -> tuple[Failure, ...]:
+    """Put cells that failed into words, each once."""
     found: dict[Failure, None] = {}
-    for path in paths:
-        summary = path / "summary.parquet"
-        if not (path / "sweep.json").is_file() or not summary.is_file():
-            continue
-        try:
-            rows = pl.read_parquet(summary, glob=False).filter(pl.col("status") == "failed").to_dicts()
-        except (OSError, pl.exceptions.PolarsError):
-            raise DataError(f"{summary} is not the summary of a sweep", "make the sweep again") from None
-        for row in rows:
-            cell = f"{row['grouping']} on {row['workers']} workers, {row['trace']}, seed {row['seed']}"
-            found[Failure(shown(cell, 120), shown(str(row["error"]), 300))] = None
+    for row in rows.iter_rows(named=True):
+        cell = f"{row['grouping']} on {row['workers']} workers, {row['trace']}, seed {row['seed']}"
+        found[Failure(shown(cell, 120), shown(str(row["error"]), 300))] = None
     return tuple(found)
 
 

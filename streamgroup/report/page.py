@@ -1,6 +1,9 @@
 """A report as one HTML page that holds all it needs: numbers, pictures, and the program that draws them."""
 
 import base64
+import contextlib
+import hashlib
+import importlib.metadata
 from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
@@ -11,6 +14,9 @@ import polars as pl
 import vl_convert
 
 import streamgroup
+from streamgroup.base.cache import cache_root
+from streamgroup.base.errors import StreamgroupError
+from streamgroup.base.files import write_files
 from streamgroup.report import words
 from streamgroup.report.material import Material
 from streamgroup.report.picture import Drawn, chart_names, png, specification, svg
@@ -115,6 +121,8 @@ def _charts(section: str, figures: Sequence[str]) -> str:
 
 
 def _head(material: Material, store: Store) -> str:
+    if material.runs.is_empty():
+        return f'<section id="summary">\n<h2>Summary</h2>\n{_failed(material)}</section>'
     table = store.add(all_runs(material))
     verdict = "Best and worst" if material.runs["grouping"].n_unique() > 1 else "In short"
     parts = [
@@ -123,12 +131,16 @@ def _head(material: Material, store: Store) -> str:
         f'<div class="tools">{_offer("csv", "summary", table)}{_offer("json", "summary", table)}</div></div>',
     ]
     if material.failed:
-        failed = [f"{one.cell}: {one.error}" for one in material.failed]
-        parts.append(f'<div class="card alarm"><h3>{len(failed)} failed</h3>{_list(failed)}</div>')
+        parts.append(_failed(material))
     doubts = words.wary(material)
     if doubts:
         parts.append(f'<div class="card"><h3>To know before believing the figures</h3>{_list(doubts)}</div>')
     return "\n".join([*parts, "</section>"])
+
+
+def _failed(material: Material) -> str:
+    failed = [f"{one.cell}: {one.error}" for one in material.failed]
+    return f'<div class="card alarm"><h3>{len(failed)} failed</h3>{_list(failed)}</div>'
 
 
 def _list(lines: Iterable[str]) -> str:
@@ -146,7 +158,7 @@ def _tables(material: Material, store: Store) -> str:
     for name, title, frame in titles:
         if frame.height:
             parts.append(_table(name, title, frame, store.add(frame)))
-    return "\n".join([*parts, "</section>"])
+    return "\n".join([*parts, "</section>"]) if len(parts) > 1 else ""
 
 
 def _table(name: str, title: str, frame: pl.DataFrame, table: str) -> str:
@@ -188,6 +200,8 @@ def _cell(value: Any, is_number: bool) -> str:
 
 
 def _title(material: Material) -> str:
+    if material.runs.is_empty():
+        return "No run: every cell failed"
     traces = material.runs["trace"].unique(maintain_order=True).to_list()
     groupings = material.runs["grouping"].n_unique()
     what = material.runs["grouping"][0] if groupings == 1 else f"{groupings} groupings"
@@ -232,6 +246,20 @@ def _asset(name: str) -> str:
 @cache
 def _library() -> str:
     """Give the program that draws Vega-Lite, which comes with what draws it here."""
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
     # In a block of its own its names stay its own; within a string `\\/` is `/`.
-    return f"{{{bundle.replace('</script', _END)}}}"
+    return f"{{{_bundle().replace('</script', _END)}}}"
+
+
+def _bundle() -> str:
+    """Put the program together, or find it where an earlier report has left it: it takes seconds."""
+    kept = cache_root() / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
+    with contextlib.suppress(OSError, ValueError):
+        digest, _, known = kept.read_bytes().partition(b"\n")
+        if hashlib.sha256(known).hexdigest().encode() == digest:
+            return known.decode()
+    made: str = vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
+    with contextlib.suppress(OSError, StreamgroupError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        content = made.encode()
+        write_files({kept: hashlib.sha256(content).hexdigest().encode() + b"\n" + content}, overwrite=True)
+    return made

@@ -35,6 +35,8 @@ class Drawn:
     def of(cls, name: str, material: Material) -> "Drawn | None":
         """Make the numbers of a chart; None where it has nothing to show."""
         chart = load_chart(name)
+        if material.runs.is_empty():
+            return None
         frame = chart.frame(material)
         return None if frame.is_empty() else cls(name, chart, frame)
 
@@ -51,10 +53,13 @@ def chart_names() -> list[str]:
     return sorted(charts, key=lambda name: (_SECTIONS.index(charts[name].SECTION), charts[name].ORDER, name))
 
 
-def specification(drawn: Drawn, look: Look) -> dict[str, Any]:
-    """Give the Vega-Lite specification of a chart, its data in `datasets`, without a configuration."""
+def specification(drawn: Drawn, look: Look, *, validate: bool = False) -> dict[str, Any]:
+    """Give the Vega-Lite specification of a chart, its data in `datasets`, without a configuration.
+
+    `validate` holds it against the schema of Vega-Lite, which takes longer than all else.
+    """
     with alt.data_transformers.enable("default", max_rows=None):
-        spec: dict[str, Any] = drawn.chart.draw(drawn.frame, look).to_dict()
+        spec: dict[str, Any] = drawn.chart.draw(drawn.frame, look).to_dict(validate=validate)
     # What the library puts there is of no theme.
     spec.pop("config", None)
     return spec

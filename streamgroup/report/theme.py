@@ -132,7 +132,7 @@ class Look:
         known = [value for value in values if value is not None]
         above = [value for value in known if value > 0]
         large = max(known, default=0) >= 10_000
-        form: dict[str, Any] = {"format": ".3~%" if percent else ".3~s" if large else ".3~g"}
+        form: dict[str, Any] = {"format": ".3~%" if percent else ".3~s" if large else ".4~g"}
         if not above or min(known) < 0 or max(above) / min(above) <= _WIDE:
             return {"scale": alt.Scale(zero=True, nice=True), "axis": alt.Axis(tickCount=5, **form)}
         low, high = (math.floor(math.log10(min(above))), math.ceil(math.log10(max(above))))

@@ -1,12 +1,18 @@
 """Which grouping to recommend: a rule on rows of figures, and nothing else."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Choice", "Row", "Rule", "Targets", "choose", "frontier", "meets"]
+__all__ = ["NEAR", "NEAR_LOAD", "Choice", "Row", "Rule", "Targets", "balanced", "choose", "frontier", "meets", "same"]
 
-Rule = Literal["least state", "least latency", "knee", "nearest", "throughput"]
+Rule = Literal["least state", "least latency", "compromise", "nearest", "throughput"]
+
+# What is near enough to the best to be worth no more state: so many times the least 99th percentile, and so many times
+# the load of the least loaded fullest worker.
+NEAR = 10
+NEAR_LOAD = 1.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +48,6 @@ class Row:
         """Tell whether no worker gets more work than it can do, over all that was replayed."""
         return self.worker_load_max is None or self.worker_load_max <= 1
 
-    @property
-    def state_per_key(self) -> float:
-        """Count the pieces of state of a key, and one more, merged, somewhere behind where any key is split."""
-        return self.replication_factor + (1 if self.replication_factor > 1 else 0)
-
 
 @dataclass(frozen=True)
 class Targets:
@@ -80,24 +81,31 @@ def meets(row: Row, targets: Targets) -> bool:
 
 
 def frontier(rows: Sequence[Row]) -> list[Row]:
-    """Give those that keep up and that no other such row beats: as good in p99 and state, and better in one."""
+    """Give those that keep up and that none beats: as good in p99, state and fullest worker, and better in one."""
     alive = [row for row in rows if row.keeps_up]
     return [row for row in alive if not any(_beats(other, row) for other in alive)]
+
+
+def balanced(rows: Sequence[Row]) -> list[Row]:
+    """Give those that keep up and whose fullest worker gets at most NEAR_LOAD times the least of any."""
+    alive = [row for row in rows if row.keeps_up]
+    return _near(alive, _load, NEAR_LOAD) if alive else []
 
 
 def choose(rows: Sequence[Row], targets: Targets) -> Choice:
     """Choose among rows, of which there is at least one.
 
-    Latencies are those of the worst stretch. Of those that meet the targets, the one with the least state, then the
-    least p99; if only state is limited, the one with the least p99, then the least state. Without targets the knee: of
-    those that keep up, the least p99 x (state per key)^2, so that twice the state has to bring a quarter of the
-    latency. If none meets the targets, the nearest: of those that keep up, the least that any target is missed by, as a
-    factor. If none keeps up, latencies say nothing, as they only grow: the least load of the fullest worker x state
-    per key, of those that hold the limit of state if any does. Ties: less state, less p99, first in the list. The
-    runner-up is who would be chosen of the others.
+    Latencies are those of the worst stretch. Without targets: of those that keep up and whose fullest worker gets at
+    most NEAR_LOAD times the least that one gets, the least state with a p99 of at most NEAR times the least. With
+    targets: of those that meet them, the one with the least state, then the least p99; if only state is limited, the
+    one with the least p99, then the least state. If none meets them, the nearest: of those that keep up, the least that
+    any target is missed by, as a factor. If none keeps up, latencies say nothing, as they only grow: the least state of
+    those whose fullest worker gets at most NEAR_LOAD times the least, among those that hold the limit of state if any
+    does. Ties: less state, less p99, less on the fullest worker, first in the list. The runner-up is who would be
+    chosen of those with other figures.
     """
     best, rule, met = _best(rows, targets)
-    others = [row for row in rows if row is not best]
+    others = [row for row in rows if not same(row, best)]
     return Choice(best, _best(others, targets)[0] if others else None, rule, met)
 
 
@@ -106,27 +114,41 @@ def _best(rows: Sequence[Row], targets: Targets) -> tuple[Row, Rule, bool | None
     good = [row for row in alive if meets(row, targets)]
     if not alive:
         limit = Targets(max_replication=targets.max_replication)
-        held = [row for row in rows if _excess(row, limit) <= 1] or list(rows)
-        return _least(held, _overload), "throughput", False if targets.any else None
+        held = [row for row in rows if _excess(row, limit) <= 1] or rows
+        return _least(_near(held, _load, NEAR_LOAD), _state), "throughput", False if targets.any else None
     if not targets.any:
-        return _least(alive, _knee), "knee", None
+        return _least(_near(balanced(rows), _p99, NEAR), _state), "compromise", None
     if not good:
         return _least(alive, lambda row: _excess(row, targets)), "nearest", False
     if targets.max_p99_ms is None:
-        return _least(good, lambda row: row.latency_p99_high_ms), "least latency", True
-    return _least(good, lambda row: row.state_per_key), "least state", True
+        return _least(good, _p99), "least latency", True
+    return _least(good, _state), "least state", True
+
+
+def same(one: Row, other: Row) -> bool:
+    """Tell whether all figures are equal: groupings that treat hot keys apart are the same where none is hot."""
+    return one == dataclasses.replace(other, grouping=one.grouping, order=one.order)
+
+
+def _near(rows: Sequence[Row], cost: Callable[[Row], float], factor: float) -> list[Row]:
+    most = factor * min(map(cost, rows))
+    return [row for row in rows if cost(row) <= most]
 
 
 def _least(rows: Sequence[Row], cost: Callable[[Row], float]) -> Row:
-    return min(rows, key=lambda row: (cost(row), row.state_per_key, row.latency_p99_high_ms, row.order))
+    return min(rows, key=lambda row: (cost(row), _state(row), _p99(row), _load(row), row.order))
 
 
-def _knee(row: Row) -> float:
-    return row.latency_p99_high_ms * row.state_per_key**2
+def _p99(row: Row) -> float:
+    return row.latency_p99_high_ms
 
 
-def _overload(row: Row) -> float:
-    return (row.worker_load_max or 0) * row.state_per_key
+def _state(row: Row) -> float:
+    return row.replication_factor
+
+
+def _load(row: Row) -> float:
+    return row.worker_load_max or 0
 
 
 def _excess(row: Row, targets: Targets) -> float:
@@ -144,5 +166,5 @@ def _beats(one: Row, other: Row) -> bool:
     return mine != theirs and all(a <= b for a, b in zip(mine, theirs, strict=True))
 
 
-def _place(row: Row) -> tuple[float, float]:
-    return row.latency_p99_high_ms, row.state_per_key
+def _place(row: Row) -> tuple[float, float, float]:
+    return _p99(row), _state(row), _load(row)

@@ -9,7 +9,7 @@ from typing import Any
 from streamgroup.base.errors import UsageError
 from streamgroup.replay.selection import split_text
 
-__all__ = ["as_text", "groupings_of", "values_of", "whole_numbers"]
+__all__ = ["arrivals_of", "as_text", "groupings_of", "values_of", "whole_numbers"]
 
 _NUMBER = r"[+-]?\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"\s*({_NUMBER})\.\.({_NUMBER})(?:\.\.({_NUMBER}))?\s*")
@@ -59,6 +59,21 @@ def whole_numbers(texts: Iterable[str], where: str, least: int, most: int) -> li
         if not least <= number <= most:
             raise UsageError(f"{where}: {number} is not between {least} and {most}")
         found.append(number)
+    return found
+
+
+def arrivals_of(texts: Iterable[str]) -> list[str]:
+    """Give the kinds of arrivals that texts list: `utilization=0.5..0.9..0.2,saturate` is four.
+
+    A number behind a comma goes on with the list of the kind before it. UsageError as in `values_of`; whether there is
+    such a kind is not looked at.
+    """
+    found, kind = [], ""
+    for text in texts:
+        for piece in text.split(","):
+            name, equals, value = piece.strip().rpartition("=")
+            kind = name if equals else kind if re.match(r"\d", value) else ""
+            found += [f"{kind}={one}" if kind else one for one in _values(value, f"--arrivals {text}")]
     return found
 
 

@@ -39,11 +39,9 @@ def load_runs(paths: Iterable[str | Path], *, failed: bool = False) -> pl.DataFr
     """
     places = list(dict.fromkeys(map(Path, paths)))
     lost = {place: _failed_cells(place) for place in places if failed and (place / _SWEEP).is_file()}
-    # A sweep of which every cell failed holds no run.
-    empty = {place for place, rows in lost.items() if rows.height and not any(place.glob(f"cells/*/{_MARKER}"))}
-    runs = (
-        [] if places and len(empty) == len(places) else run_directories(place for place in places if place not in empty)
-    )
+    runs = run_directories(places)
+    if not runs and not lost:
+        raise UsageError("no run to read: every cell failed", "look at the errors with summarize")
     frame = _with_remapped(_read(runs)) if runs else pl.DataFrame(schema=_schema())
     if not lost:
         return frame
@@ -53,12 +51,16 @@ def load_runs(paths: Iterable[str | Path], *, failed: bool = False) -> pl.DataFr
 
 
 def run_directories(paths: Iterable[str | Path]) -> list[Path]:
-    """Find the runs that paths name or hold, each once, in the order of `load_runs`; UsageError as there."""
+    """Find the runs that paths name or hold, each once, in the order of `load_runs`; UsageError as there.
+
+    A sweep of which every cell failed holds none, and is no error.
+    """
     found: dict[Path, Path] = {}
-    for path in map(Path, paths):
+    places = list(map(Path, paths))
+    for path in places:
         for run in _runs_in(path):
             found.setdefault(run.resolve(), run)
-    if not found:
+    if not places:
         raise UsageError("no run to read", "name run directories, as replay -o makes them")
     return list(found.values())
 
@@ -76,9 +78,18 @@ def _runs_in(path: Path) -> list[Path]:
         for marker in path.glob(f"{place}/{_MARKER}")
         if not marker.parent.name.startswith(".")
     )
-    if not runs:
+    if not runs and not ((path / _SWEEP).is_file() and _failed_cells(path).height):
         raise UsageError(f"{path} is no run and holds none: there is no {_MARKER}", "name a run directory")
-    return runs
+    asked = _asked(path / _SWEEP)
+    return sorted(runs, key=lambda run: asked.get(run.name, len(asked)))
+
+
+def _asked(sweep: Path) -> dict[str, int]:
+    """Give the place of each cell in what a sweep was asked for; nothing where that cannot be told."""
+    try:
+        return {str(cell["id"]): place for place, cell in enumerate(json.loads(sweep.read_bytes())["cells"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def _read(runs: Sequence[Path]) -> pl.DataFrame:

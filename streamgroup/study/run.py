@@ -8,6 +8,7 @@ import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -158,11 +159,16 @@ def _replicas(outcome: Outcome) -> int:
     return int(outcome.worker.keys.sum())
 
 
+@cache
+def _libraries() -> dict[str, str]:
+    """Tell the versions of libraries; to find one takes milliseconds."""
+    return {name: importlib.metadata.version(name) for name in _LIBRARIES}
+
+
 def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baseline: bool) -> dict[str, Any]:
     outside = {"file_digest": outcome.grouping_digest} if outcome.grouping_digest else {}
-    selected = select(options.grouping).params.facts(options.workers)
-    facts = {"facts": selected} if selected else {}
-    libraries = {name: importlib.metadata.version(name) for name in _LIBRARIES}
+    found = select(options.grouping).params.facts(options.workers)
+    facts = {"facts": found} if found else {}
     return {
         "schema_version": SCHEMA_VERSION,
         "trace": {
@@ -175,7 +181,7 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baselin
         "grouping": {"text": readable(outcome.grouping), "parameters": outcome.parameters, **facts, **outside},
         "options": {name: readable(value) for name, value in dataclasses.asdict(options).items()},
         "baseline": baseline,
-        "versions": {"streamgroup": streamgroup.__version__, "python": platform.python_version(), **libraries},
+        "versions": {"streamgroup": streamgroup.__version__, "python": platform.python_version(), **_libraries()},
         "timings": {"loop_seconds": outcome.loop_seconds, "replay_seconds": outcome.total_seconds},
         "host": {"system": platform.platform(), "machine": platform.machine(), "cores": os.cpu_count()},
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),

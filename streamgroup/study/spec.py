@@ -12,11 +12,13 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.discover import suggest
-from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.errors import UsageError
+from streamgroup.replay.capacity_file import with_capacity
+from streamgroup.replay.clock import parse_arrivals
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.selection import select, split_text
 from streamgroup.study.cell import Cell, make_cell
-from streamgroup.study.grid import as_text, groupings_of, values_of, whole_numbers
+from streamgroup.study.grid import arrivals_of, as_text, groupings_of, whole_numbers
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Spec", "cells_of", "make_spec", "read_file"]
@@ -27,6 +29,7 @@ _MOST_SEED = 2**63 - 1
 _MOST_CELLS = 100_000
 # Options that name a file, which stands beside the one that names it.
 _FILES = ("key_cost",)
+_CHANGE = "add --join, --leave or --crash"
 
 
 @dataclass(frozen=True)
@@ -91,8 +94,12 @@ def read_file(path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not TOML: {error}", "mend the file") from None
     kind = _whole_file()
+    named = {key.replace("-", "_"): value for key, value in content.items()}
+    if len(named) < len(content):
+        twice = next(key for key in content if "-" in key and key.replace("-", "_") in content)
+        raise UsageError(f"{path}: {twice} is there as {twice.replace('-', '_')}, too", "keep one of them")
     try:
-        read = kind.model_validate({key.replace("-", "_"): value for key, value in content.items()})
+        read = kind.model_validate(named)
     except ValidationError as error:
         raise _told(error, path, kind) from None
     found = {name: value for name in read.model_fields_set if (value := getattr(read, name)) is not None}
@@ -143,13 +150,16 @@ def make_spec(given: Mapping[str, Any]) -> Spec:
     groupings = [text for given_text in given["groupings"] for text in groupings_of(given_text)]
     for text in groupings:
         select(text)
+    arrivals = arrivals_of(given.get("arrivals") or ["trace"])
+    for text in arrivals:
+        parse_arrivals(text)
     names = {field.name for field in dataclasses.fields(ReplayOptions)} - {*_SWEPT}
     return Spec(
         traces=tuple(given["traces"]),
         groupings=tuple(groupings),
         workers=tuple(whole_numbers(given["workers"], "-n", 1, MOST_WORKERS)),
         sources=tuple(whole_numbers(given.get("sources") or ["5"], "--sources", 1, MOST_WORKERS)),
-        arrivals=tuple(values_of(given.get("arrivals") or ["trace"], "--arrivals")),
+        arrivals=tuple(arrivals),
         capacity=tuple(given.get("capacity") or [None]),
         seeds=tuple(seeds),
         baseline=bool(given.get("baseline")),
@@ -160,7 +170,8 @@ def make_spec(given: Mapping[str, Any]) -> Spec:
 def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
     """Give the cells, each once, traces first and seeds last, and how many more combinations are the same as those.
 
-    `traces` are the open ones by path. UsageError for a capacity file that is wrong and for more than 100,000 cells.
+    `traces` are the open ones by path. A baseline is for cells whose workers change. UsageError where there are none of
+    these, for a capacity file that is wrong, and for more than 100,000 cells.
     """
     combinations: Sequence[Sequence[Any]] = (
         spec.traces, spec.arrivals, spec.capacity, spec.sources, spec.groupings, spec.workers, spec.seeds,
@@ -176,8 +187,10 @@ def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
             grouping=grouping, workers=workers, sources=sources, arrivals=arrivals, capacity=capacity, seed=seed,
             **spec.options,
         )  # fmt: skip
-        cell = make_cell(traces[trace], options, baseline=spec.baseline)
+        full = with_capacity(options)
+        changes = bool(full.join or full.leave or full.crash)
+        cell = make_cell(traces[trace], options, baseline=spec.baseline and changes)
         found.setdefault(cell.id, cell)
-    if not found:
-        raise DataError("the sweep has no cell")
+    if spec.baseline and not any(cell.baseline for cell in found.values()):
+        raise UsageError("--baseline runs cells without a change of workers, too, and none has one", _CHANGE)
     return list(found.values()), count - len(found)

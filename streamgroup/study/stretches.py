@@ -1,6 +1,7 @@
 """A trace, or some stretches of it, replayed through several groupings; what they gave in one row a grouping."""
 
 import dataclasses
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from streamgroup.base.errors import StreamgroupError
+from streamgroup.base.memory import free_memory
 from streamgroup.metrics.exact import NS_PER_MS, integers, peak_to_mean, ratio
 from streamgroup.metrics.latency import quantile_ns, window_quantiles_ms
+from streamgroup.replay.feeds import Feeds
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.outcome import Outcome
 from streamgroup.replay.run import replay
@@ -26,6 +29,8 @@ __all__ = ["STRETCHES", "WARMUP", "Measured", "Sample", "measure", "sample_of"]
 STRETCHES = 5
 WARMUP = "20%"
 _P99 = Fraction(99, 100)
+# Of the memory that is free.
+_FOR_FEEDS = 0.3
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,8 @@ def measure(
     measured. `progress` is told the tuples of each run that is done. Which of the `jobs` threads is first changes
     nothing. An error of the options of one is told with it; one that is not about options is raised.
     """
+    # Stretches are in memory already; of a trace all runs share what is decoded.
+    feeds = Feeds(int(free_memory() * _FOR_FEEDS)) if sample.whole else None
     found: list[list[Outcome]] = [[] for _ in runs]
     errors: list[str | None] = [None] * len(runs)
     warnings: list[dict[str, None]] = [{} for _ in runs]
@@ -80,7 +87,7 @@ def measure(
         for stretch, window, warmup in _pieces(trace, sample):
             made = [dataclasses.replace(one, window=window, warmup=warmup) for one in runs]
             pending = [
-                None if error else pool.submit(_one, stretch, options)
+                None if error else pool.submit(_one, stretch, options, feeds)
                 for options, error in zip(made, errors, strict=True)
             ]
             try:
@@ -99,6 +106,8 @@ def measure(
                 for future in pending:
                     if future is not None:
                         future.cancel()
+            # Replays leave cycles, and with them their stretch, which is large.
+            gc.collect()
     return [
         Measured(options.grouping, None, error=error)
         if error is not None
@@ -117,9 +126,9 @@ def _pieces(trace: Trace, sample: Sample) -> Iterator[tuple[Trace, str, str]]:
         yield take_slice(trace, first, end), "100%", WARMUP if end - first >= STRETCHES else "0"
 
 
-def _one(trace: Trace, options: ReplayOptions) -> tuple[Outcome | str, list[str]]:
+def _one(trace: Trace, options: ReplayOptions, feeds: Feeds | None) -> tuple[Outcome | str, list[str]]:
     try:
-        outcome = replay(trace, options)
+        outcome = replay(trace, options, feeds=feeds)
     except StreamgroupError as error:
         return f"{error.message} ({error.hint})" if error.hint else error.message, []
     return _without_bulk(outcome), warnings_of(trace, options, outcome)

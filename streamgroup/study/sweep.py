@@ -23,6 +23,7 @@ from streamgroup.base.staging import reclaim, staged_directory
 from streamgroup.replay.capacity_file import with_capacity
 from streamgroup.replay.selection import select
 from streamgroup.study.cell import Cell, CellOutcome, simulation_of
+from streamgroup.study.columns import readable
 from streamgroup.study.rows import as_table, row_of
 from streamgroup.study.run import MARKER, TABLES, named_options, without_changes, write_run
 from streamgroup.study.tasks import open_traces, plan_tasks
@@ -191,13 +192,14 @@ def _rows(
     cells: Sequence[Cell], traces: Mapping[str, Trace], found: Found, ended: Mapping[str, CellOutcome]
 ) -> list[dict[str, Any]]:
     rows, replicas = [], dict[str, int]()
+    names = _names(traces)
     for cell in cells:
         trace, options = traces[cell.trace], with_capacity(cell.options)
         row, error = found.rows.get(cell.id), None
         if row is None:
             row, error = ended[cell.id].row, ended[cell.id].error
         naming = named_options(trace, options, select(options.grouping).text)
-        rows.append(row_of(cell.id, naming, row, error))
+        rows.append(row_of(cell.id, {**naming, "trace": names[cell.trace]}, row, error))
         if row is not None:
             replicas[simulation_of(trace, options)] = row["replicas"]
     for cell, row in zip(cells, rows, strict=True):
@@ -211,6 +213,17 @@ def _rows(
             without = replicas.get(simulation_of(traces[cell.trace], without_changes(options)))
             row["remapped_replicas"] = None if without is None else row["replicas"] - without
     return rows
+
+
+def _names(traces: Mapping[str, Trace]) -> dict[str, str]:
+    """Name the traces by path; several of one name are told apart by the start of their fingerprints."""
+    marks: dict[str, set[str]] = {}
+    for trace in traces.values():
+        marks.setdefault(trace.name, set()).add(trace.fingerprint())
+    return {
+        path: readable(trace.name if len(marks[trace.name]) == 1 else f"{trace.name}@{trace.fingerprint()[:8]}")
+        for path, trace in traces.items()
+    }
 
 
 def _record(cells: Iterable[Cell], traces: Mapping[str, Trace]) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def test_a_bad_variable_is_named(invoke, trace) -> None:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("streamgroup rep", "replay"),
+        ("streamgroup repl", "replay"),
         ("streamgroup replay x -g gr", "greedy_d\ngreedy_freq"),
         ("streamgroup groupings k", "kg"),
         ("streamgroup ingest wikib", "wikibench"),

@@ -39,6 +39,10 @@ def find_chromium() -> str | None:
     return next((found for name in _NAMES if (found := shutil.which(name))), None)
 
 
+# Of the files that a page gives within a second the eleventh is dropped without a word.
+_PACE = 0.12
+
+
 class Browser:
     """The pipes to one Chromium: calls that wait for their answers, and events in the order in which they came."""
 
@@ -63,11 +67,12 @@ class Browser:
         return dict(answer["result"])
 
     def wait(self, method: str, seconds: float = 30) -> dict[str, Any]:
-        """Give the next event of a name, which may have come already since `events` was cleared; else TimeoutError."""
+        """Take the next event of a name off `events`, where it may have been already; else TimeoutError."""
         known = next((event for event in self.events if event["method"] == method), None)
         found = known or self._take(lambda event: event.get("method") == method, seconds)
         if found is None:
             raise TimeoutError(f"no {method} in {seconds} s")
+        self.events = [event for event in self.events if event is not found]
         return dict(found["params"])
 
     def _take(self, wanted: Callable[[dict[str, Any]], bool], seconds: float) -> dict[str, Any] | None:
@@ -162,13 +167,14 @@ class Page:
         shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
         file.write_bytes(base64.b64decode(shot["data"]))
 
-    def download(self, click: str) -> tuple[str, bytes]:
-        """Run a script that makes the page offer a file, and give the file's name and content."""
+    def download(self, button: str) -> tuple[str, bytes]:
+        """Click on what an expression gives, and give the name and the content of the file that comes of it."""
         self._browser.events = [one for one in self._browser.events if not one["method"].startswith("Browser.download")]
-        self.ask(click)
+        time.sleep(_PACE)
+        self.ask(f"({button}).click()")
         name = self._browser.wait("Browser.downloadWillBegin", 10)["suggestedFilename"]
         while self._browser.wait("Browser.downloadProgress", 10)["state"] == "inProgress":
-            self._browser.events = [one for one in self._browser.events if one["method"] != "Browser.downloadProgress"]
+            pass
         (file,) = self._downloads.iterdir()
         content = file.read_bytes()
         file.unlink()

@@ -59,9 +59,14 @@ def test_a_page_is_seen_in_any_width_and_in_the_dark(page: Page, tmp_path: Path)
 
 def test_what_a_page_offers_is_downloaded(page: Page, tmp_path: Path) -> None:
     give = "const a = document.createElement('a'); a.download = name; a.href = URL.createObjectURL(new Blob([text]))"
-    page.open(_write(tmp_path, f"<script>function give(name, text) {{ {give}; a.click() }}</script>"))
-    assert page.download("give('n.csv', 'a,b\\n1,2\\n')") == ("n.csv", b"a,b\n1,2\n")
-    assert page.download("give('m.csv', 'x'.repeat(3000000))") == ("m.csv", b"x" * 3_000_000)
+    offer = "<p style='height: 3000px'></p><button onclick=\"give('{}.csv', {})\">{}</button>"
+    texts = ["'a,b\\n1,2\\n'", "'x'.repeat(3000000)", *(f"'{at}'" for at in range(12))]
+    buttons = [offer.format(f"n{at}", text, at) for at, text in enumerate(texts)]
+    page.open(_write(tmp_path, f"<script>function give(name, text) {{ {give}; a.click() }}</script>{''.join(buttons)}"))
+    # More than ten at once would be too many for the browser.
+    found = [page.download(f"document.querySelectorAll('button')[{at}]") for at in range(len(texts))]
+    assert found[:2] == [("n0.csv", b"a,b\n1,2\n"), ("n1.csv", b"x" * 3_000_000)]
+    assert found[2:] == [(f"n{at + 2}.csv", str(at).encode()) for at in range(12)]
 
 
 def test_what_does_not_come_is_told(page: Page, tmp_path: Path) -> None:

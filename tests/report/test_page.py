@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.report import page as page_module
 from streamgroup.report.material import gather
 from streamgroup.report.page import page
 from streamgroup.report.picture import chart_names
@@ -229,3 +230,21 @@ def test_numbers_for_people(value: float | None, text: str) -> None:
 @pytest.mark.parametrize("name", chart_names())
 def test_every_chart_is_explained(name: str) -> None:
     assert f"| `{name}` |" in (DOCS / "report.md").read_text()
+
+
+def test_the_program_that_draws_is_kept_and_believed_only_when_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(page_module.vl_convert, "javascript_bundle", lambda text: made.append(text) or "é\r\n1;")
+    assert {page_module._bundle() for _ in range(3)} == {"é\r\n1;"}
+    assert len(made) == 1
+    (kept,) = (tmp_path / "cache").iterdir()
+    for damage in (kept.read_bytes()[:-1], b"", b"\xff\n\xff"):
+        kept.write_bytes(damage)
+        assert page_module._bundle() == "é\r\n1;"
+    assert len(made) == 4
+    # Nowhere to keep it: made each time.
+    monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(kept / "below"))
+    assert page_module._bundle() == "é\r\n1;"

@@ -1,5 +1,6 @@
 """Which grouping is recommended, from rows that are made up."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -62,7 +63,9 @@ def test_the_order_of_rows_changes_nothing(rows: list[Row], targets: Targets, ra
 @given(ROWS, TARGETS)
 def test_the_runner_up_is_who_wins_without_the_winner(rows: list[Row], targets: Targets) -> None:
     chosen = choose(rows, targets)
-    others = [one for one in rows if one != chosen.recommended]
+    best = chosen.recommended
+    # Who has the very same figures is no other choice.
+    others = [one for one in rows if replace(one, grouping=best.grouping, order=best.order) != best]
     assert chosen.runner_up == (choose(others, targets).recommended if others else None)
 
 
@@ -75,7 +78,7 @@ def test_a_target_is_held_by_the_worst_stretch() -> None:
 @pytest.mark.parametrize(
     ("targets", "place", "rule"),
     [
-        (Targets(), 1, "knee"),
+        (Targets(), 1, "compromise"),
         (Targets(6), 1, "least state"),
         (Targets(4), 2, "least state"),
         (Targets(None, 1.5), 1, "least latency"),
@@ -90,10 +93,23 @@ def test_what_is_asked_for_decides(targets: Targets, place: int, rule: str) -> N
     assert (chosen.recommended.order, chosen.rule) == (place, rule)
 
 
-def test_splitting_keys_has_to_be_worth_it() -> None:
-    whole, split = row(0, 8, 1), row(1, 5, 1.2)
+def test_state_is_spent_only_where_latency_is_ten_times_the_least() -> None:
+    whole, split = row(0, 50, 1), row(1, 5, 1.2)
     assert choose([whole, split], Targets()).recommended is whole
-    assert (whole.state_per_key, split.state_per_key) == (1, 2.2)
+    assert choose([replace(whole, latency_p99_high_ms=50.1), split], Targets()).recommended is split
+
+
+def test_a_fullest_worker_with_a_fifth_more_is_not_balanced() -> None:
+    full, split = row(0, 9, 1, load=0.96), row(1, 5, 1.2, load=0.8)
+    assert choose([full, split], Targets()).recommended is full
+    assert choose([replace(full, worker_load_max=0.97), split], Targets()).recommended is split
+
+
+def test_equal_figures_are_one_choice() -> None:
+    rows = [row(0, 5, 1.2), row(1, 5, 1.2), row(2, 90, 1)]
+    chosen = choose(rows, Targets())
+    assert (chosen.recommended, chosen.runner_up) == (rows[0], rows[2])
+    assert choose(rows[:2], Targets()).runner_up is None
 
 
 def test_where_nobody_keeps_up_latencies_do_not_count() -> None:

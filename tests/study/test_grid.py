@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
-from streamgroup.study.grid import as_text, groupings_of, values_of, whole_numbers
+from streamgroup.study.grid import arrivals_of, as_text, groupings_of, values_of, whole_numbers
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,6 @@ from streamgroup.study.grid import as_text, groupings_of, values_of, whole_numbe
         ("1..6..2", "1 3 5"),
         ("2..2", "2"),
         ("-1..1", "-1 0 1"),
-        ("utilization=0.5,trace", "utilization=0.5 trace"),
         ("1e3", "1e3"),
     ],
 )
@@ -80,6 +79,25 @@ def test_groupings_of_the_contract() -> None:
     for text in ("", "fish:alpha", "fish:alpha=1,alpha=2", "fish:alpha=", "fish:alpha=1..x"):
         with pytest.raises(UsageError, match="-g"):
             groupings_of(text)
+
+
+@pytest.mark.parametrize(
+    ("texts", "kinds"),
+    [
+        (["trace"], "trace"),
+        (["utilization=0.5..0.9..0.2,saturate"], "utilization=0.5 utilization=0.7 utilization=0.9 saturate"),
+        (["rate=100, 200,trace", "poisson=5"], "rate=100 rate=200 trace poisson=5"),
+        (["trace,5"], "trace 5"),
+    ],
+)
+def test_arrivals_of_a_kind_are_a_list(texts: list[str], kinds: str) -> None:
+    assert arrivals_of(texts) == kinds.split()
+
+
+@pytest.mark.parametrize("text", ["", "rate=", "rate=1,,2", "rate=1..x"])
+def test_arrivals_with_an_empty_value(text: str) -> None:
+    with pytest.raises(UsageError, match="--arrivals"):
+        arrivals_of([text])
 
 
 @pytest.mark.parametrize(

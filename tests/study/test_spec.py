@@ -64,6 +64,7 @@ def test_a_whole_file(trace: str, tmp_path: Path) -> None:
         ("groupings = [{ alpha = 1 }]", r"groupings.0"),
         ("groupings = [true]", "groupings"),
         ("seeds = 'x'", "seeds"),
+        ("key-cost = 'a.csv'\nkey_cost = 'b.csv'", "key-cost is there as key_cost, too"),
         ("workers = ", "not TOML"),
     ],
 )
@@ -93,6 +94,7 @@ GOOD: dict[str, Any] = {"traces": ["x"], "groupings": ["kg"], "workers": ["4"]}
         ({"workers": ["0"]}, "-n"),
         ({"workers": ["65537"]}, "-n"),
         ({"sources": ["x"]}, "--sources"),
+        ({"arrivals": ["trace,5"]}, "--arrivals"),
         ({"groupings": ["nosuch"]}, "nosuch"),
         ({"groupings": ["fish:alpha=0.1,9"]}, "alpha"),
         ({"seed": ["1"], "seeds": 2}, "exclude"),
@@ -103,6 +105,18 @@ GOOD: dict[str, Any] = {"traces": ["x"], "groupings": ["kg"], "workers": ["4"]}
 def test_what_is_wrong_in_itself(given: dict[str, Any], what: str) -> None:
     with pytest.raises(UsageError, match=what):
         make_spec({**GOOD, **given})
+
+
+def test_a_baseline_is_for_cells_whose_workers_change(trace: str, tmp_path: Path) -> None:
+    (tmp_path / "leaves.toml").write_text('leave = "50%"')
+    (tmp_path / "stays.toml").write_text('service = "1ms"')
+    files = [str(tmp_path / name) for name in ("leaves.toml", "stays.toml")]
+    cells, _ = cells_of(
+        make_spec({**GOOD, "traces": [trace], "capacity": files, "baseline": True}), open_traces([trace])
+    )
+    assert [cell.baseline for cell in cells] == [True, False]
+    with pytest.raises(UsageError, match="--baseline"):
+        cells_of(make_spec({**GOOD, "traces": [trace], "baseline": True}), open_traces([trace]))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)

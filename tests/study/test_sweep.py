@@ -22,6 +22,7 @@ from streamgroup.study import run as study
 from streamgroup.study import tasks, threads
 from streamgroup.study.cell import Cell, CellOutcome, make_cell
 from streamgroup.study.columns import OPTION_COLUMNS
+from streamgroup.study.load import load_runs
 from streamgroup.study.run import run_to_directory
 from streamgroup.study.sweep import look, run_cells, run_sweep
 from streamgroup.study.tasks import by_length, makespan, open_traces, plan_tasks
@@ -227,6 +228,15 @@ def test_what_is_no_sweep_is_not_touched(trace: str, tmp_path: Path, kind: str) 
         sweep([cell(trace)], out)
     with pytest.raises(UsageError, match="out exists"):
         look(out, [])
+
+
+def test_traces_of_one_name_are_told_apart(trace: str, tmp_path: Path) -> None:
+    other = str(write_trace(tmp_path / "small.trace", list(range(300)), KEYS[::-1]))
+    cells = [cell(other, "kg"), cell(trace, "kg"), cell(trace, "kg", 2, crash=("50%:2",))]
+    rows = sweep(cells, tmp_path / "out").rows
+    marks = [open_traces([path])[path].fingerprint()[:8] for path in (other, trace, trace)]
+    assert [row["trace"] for row in rows] == [f"small@{mark}" for mark in marks]
+    assert load_runs([tmp_path / "out"], failed=True)["trace"].to_list() == [row["trace"] for row in rows]
 
 
 def test_an_empty_directory_will_do(trace: str, tmp_path: Path) -> None:

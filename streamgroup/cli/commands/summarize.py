@@ -115,12 +115,16 @@ def _split(texts: list[str]) -> list[str]:
 
 
 def _varying(columns: list[str], rows: list[Row]) -> list[str]:
-    """Leave out the options that are the same in all runs, but never what names a run."""
+    """Leave out what is the same in all runs of the options and of what became of them, but never what names a run."""
     from streamgroup.study.columns import OPTION_COLUMNS
 
     always = {"trace", "grouping", "workers"}
+    if any(row.get("error") is not None for row in rows):
+        always |= {"status", "error"}
     return [
         name
         for name in columns
-        if name in always or name not in {*OPTION_COLUMNS, "schema_version"} or len({row[name] for row in rows}) > 1
+        if name in always
+        or name not in {*OPTION_COLUMNS, "schema_version", "status", "error"}
+        or len({row[name] for row in rows}) > 1
     ]

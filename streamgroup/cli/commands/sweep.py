@@ -16,6 +16,7 @@ from streamgroup.cli.families import complete_grouping
 from streamgroup.cli.simulation import REPEATED, Simulation
 
 if TYPE_CHECKING:
+    from streamgroup.ingest.spark_options import SparkOptions
     from streamgroup.study.cell import Cell, CellOutcome
     from streamgroup.study.sweep import SweepResult
     from streamgroup.study.tasks import Task
@@ -113,30 +114,52 @@ def run(console: Console, options: Options) -> None:
     from streamgroup.study.tasks import open_traces, plan_tasks
     from streamgroup.study.threads import default_jobs
 
+    spark = _spark(options)
     spec = make_spec(_given(console, options))
     traces = open_traces(spec.traces)
     cells, again = cells_of(spec, traces)
     if again:
-        console.note(f"note: {again} combinations are the same as others, and count once")
+        console.note(f"note: {again} of {len(cells) + again} combinations are the same as others, and count once")
     found = look(options.output, cells)
     tasks = plan_tasks([cell for cell in cells if cell.id not in found.rows], traces)
-    _check(tasks)
+    if not found.rows:
+        _check(tasks)
     jobs = options.jobs or default_jobs()
     if options.dry_run:
         _tell(console, cells, found.rows, plan_tasks(cells, traces), jobs)
         return
-    with console.bar("tuples") as bar:
-        total = sum(task.trace.tuples for task in tasks if task.error is None) if bar.shown else None
-        bar.start(total, f"0/{len(cells) - len(found.rows)} cells")
-        runner = _on_spark(console, options, bar, traces) if options.master else _in_threads(console, jobs, bar, traces)
-        result = run_sweep(cells, options.output, traces, runner, console.note)
-        seconds = bar.seconds
+    try:
+        with console.bar("tuples") as bar:
+            total = sum(task.trace.tuples for task in tasks if task.error is None) if bar.shown else None
+            bar.start(total, f"0/{len(cells) - len(found.rows)} cells")
+            runner = _on_spark(console, spark, bar, traces) if spark else _in_threads(console, jobs, bar, traces)
+            result = run_sweep(cells, options.output, traces, runner, console.note)
+            seconds = bar.seconds
+    except KeyboardInterrupt:
+        if options.output.is_dir():
+            console.note(f"stopped: the same command goes on with the cells that have ended in {options.output}")
+        raise
     _finish(console, result, f"{result.ran} cells in {seconds:.1f} s")
     console.note(f"wrote {options.output}")
     if result.failed:
         raise RunError(
             f"{result.failed} of {len(cells)} cells failed", "column error says why; run it again to try only those"
         )
+
+
+def _spark(options: Options) -> "SparkOptions | None":
+    """Check how Spark is to be started, if it is; UsageError for flags that mean nothing then."""
+    if options.master is None:
+        if options.spark_conf:
+            raise UsageError("--spark-conf is for Spark, and there is no --master", "add --master, or leave it out")
+        return None
+    if options.jobs is not None:
+        raise UsageError(
+            "--jobs is for threads, and --master runs the cells on Spark", "its executors' cores say how many at once"
+        )
+    from streamgroup.ingest.spark_options import SparkOptions, checked
+
+    return checked(SparkOptions, {name: getattr(options, name) for name in SparkOptions.model_fields})
 
 
 def _given(console: Console, options: Options) -> dict[str, Any]:
@@ -202,6 +225,8 @@ def _tell(
     people = console.form in ("table", "markdown")
     kept = [name for name in rows[0] if not people or name in ("trace", "grouping", "workers") or _varies(rows, name)]
     console.rows(rows, [name for name in kept if not people or name != "cell"])
+    if lost := sum(row["status"] == "fails" for row in rows):
+        raise RunError(f"{lost} of {len(rows)} cells would fail", "column error says why")
 
 
 def _varies(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
@@ -225,13 +250,9 @@ def _in_threads(console: Console, jobs: int, bar: Bar, traces: Mapping[str, "Tra
     return run_them
 
 
-def _on_spark(console: Console, options: Options, bar: Bar, traces: Mapping[str, "Trace"]) -> Any:
-    from streamgroup.ingest.spark_options import SparkOptions, checked
+def _on_spark(console: Console, spark: "SparkOptions", bar: Bar, traces: Mapping[str, "Trace"]) -> Any:
     from streamgroup.study.on_spark import run_on_spark
     from streamgroup.study.tasks import by_length, plan_tasks
-
-    values = {name: getattr(options, name) for name in ("master", "spark_conf", "driver_memory")}
-    spark = checked(SparkOptions, values)
 
     def run_them(cells: Sequence["Cell"], known: Mapping[str, int]) -> Generator["CellOutcome"]:
         ordered = [task.cell for task in by_length(plan_tasks(cells, traces, known)) if not task.hidden]
@@ -246,8 +267,14 @@ def _on_spark(console: Console, options: Options, bar: Bar, traces: Mapping[str,
 
 def _finish(console: Console, result: "SweepResult", done: str) -> None:
     rows = result.rows
-    named = {row["cell"]: f"{row['trace']}, {row['grouping']} on {row['workers']} workers" for row in rows}
-    told = [f"{named[cell]}: {text}" for cell, texts in result.warnings.items() for text in texts]
+    by_text: dict[str, list[str]] = {}
+    for row in rows:
+        for text in result.warnings.get(row["cell"], ()):
+            by_text.setdefault(text, []).append(f"{row['trace']}, {row['grouping']} on {row['workers']} workers")
+    told = [
+        f"{cells[0]}{f' and {len(cells) - 1} more' if len(cells) > 1 else ''}: {text}"
+        for text, cells in by_text.items()
+    ]
     for text in told[:_MOST_WARNINGS]:
         console.warn(text)
     if len(told) > _MOST_WARNINGS:

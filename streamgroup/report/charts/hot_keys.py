@@ -57,7 +57,7 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
         .encode(
             x=time_axis(rows),
             x2=alt.X2("to:Q"),
-            y=alt.Y("name:N", title=None, sort=alt.EncodingSortField("rank", op="min"), axis=alt.Axis(labelLimit=150)),
+            y=alt.Y("name:N", title=None, sort=alt.EncodingSortField("rank", op="min")),
             color=alt.Color(
                 "share:Q",
                 title="share of tuples",

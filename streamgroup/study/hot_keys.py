@@ -1,0 +1,66 @@
+"""The keys that a stream has too much of, for a number of workers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.traces.arrays import add_counts
+from streamgroup.traces.trace import Trace
+
+__all__ = ["FAIR_PART", "HotKey", "HotKeys", "find_hot_keys"]
+
+# A fifth of a worker's fair share is where detectors begin to call a key hot.
+FAIR_PART = 5
+
+
+@dataclass(frozen=True)
+class HotKey:
+    """A key (None: the null key), its share of all tuples, and of the stretch that has the most of it: over 0..1.
+
+    `fair_shares` is the share as a multiple of what one worker gets if all get the same.
+    """
+
+    key: str | None
+    share: float
+    share_high: float
+    fair_shares: float
+
+
+@dataclass(frozen=True)
+class HotKeys:
+    """The most frequent keys, at least one; `hot` counts those with 1/5n of the tuples, `over` those with over 1/n."""
+
+    keys: list[HotKey]
+    hot: int
+    over: int
+
+
+def find_hot_keys(trace: Trace, workers: int, stretches: Sequence[tuple[int, int]], most: int = 5) -> HotKeys:
+    """List up to `most` keys that are hot for so many workers, else the most frequent one.
+
+    `stretches` are pairs (first, end) of places in the stream, where the shares may differ. Reads these once.
+    """
+    count = trace.dictionary().count
+    hot = int(np.count_nonzero(FAIR_PART * workers * count >= trace.tuples))
+    over = int(np.count_nonzero(workers * count > trace.tuples))
+    ids = np.argsort(-count, kind="stable")[: max(1, min(hot, most))]
+    high = np.zeros(len(ids))
+    for first, end in stretches:
+        high = np.maximum(high, _counts(trace, ids, first, end) / (end - first))
+    keys = [
+        HotKey(text, int(number) / trace.tuples, float(top), workers * int(number) / trace.tuples)
+        for text, number, top in zip(trace.key_texts(ids.tolist()), count[ids], high, strict=True)
+    ]
+    return HotKeys(keys, hot, over)
+
+
+def _counts(trace: Trace, ids: NDArray[np.int64], first: int, end: int) -> NDArray[np.int64]:
+    found = np.zeros(trace.keys, dtype=np.int64)
+    for batch in trace.batches(("key_id",), first):
+        assert batch.key_id is not None
+        add_counts(found, batch.key_id[: end - batch.offset])
+        if batch.offset + len(batch.key_id) >= end:
+            break
+    return found[ids]
