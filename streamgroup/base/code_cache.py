@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from functools import cache
@@ -15,7 +16,10 @@ from pathlib import Path
 import streamgroup
 from streamgroup.base.cache import cache_root
 
-__all__ = ["code_directory", "only_one", "sources_digest"]
+__all__ = ["SETTING", "code_directory", "only_one", "sources_digest"]
+
+# Where the compiler puts code is a setting of the whole process: who changes it holds this, and sets it back.
+SETTING = threading.Lock()
 
 _KEPT_CACHES = 6
 _KEPT_SECONDS = 86_400

@@ -12,7 +12,7 @@ from typing import Any
 import numba
 from numba.core import config
 
-from streamgroup.base.code_cache import code_directory, only_one, sources_digest
+from streamgroup.base.code_cache import SETTING, code_directory, only_one, sources_digest
 
 __all__ = ["compiled", "helper"]
 
@@ -30,13 +30,14 @@ def _directory() -> Path:
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function at its first call and keep the code on disk; it lets other threads run."""
     settings: Any = config
-    previous = settings.CACHE_DIR
     directory = _directory()
-    settings.CACHE_DIR = str(directory)
-    try:
-        dispatcher: Any = numba.njit(function, nogil=True, cache=True)
-    finally:
-        settings.CACHE_DIR = previous
+    with SETTING:
+        previous = settings.CACHE_DIR
+        settings.CACHE_DIR = str(directory)
+        try:
+            dispatcher: Any = numba.njit(function, nogil=True, cache=True)
+        finally:
+            settings.CACHE_DIR = previous
     compile_one = dispatcher.compile
     own = f"{function.__module__}.{function.__name__}"
 

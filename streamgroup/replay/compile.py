@@ -16,7 +16,6 @@ designed out here (each has a test):
 import contextlib
 import inspect
 import re
-import threading
 import types as pytypes
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -29,7 +28,7 @@ from numba.core import config, types
 from numba.core.errors import NumbaError
 from numba.extending import overload_method
 
-from streamgroup.base.code_cache import code_directory, only_one, sources_digest
+from streamgroup.base.code_cache import SETTING, code_directory, only_one, sources_digest
 from streamgroup.base.errors import UsageError
 
 __all__ = ["HOOKS", "Interpreted", "cache_directory", "check_shape", "compiled", "told_by_line"]
@@ -56,9 +55,6 @@ _COMPILED = ("cluster", "groupings", "kernels", "replay")
 # Comparisons that select one of two values stay without a branch: which one wins is a coin that no processor can
 # predict, and LLVM would turn them back into branches (the ordered loop is half as fast then). Once per process.
 llvm.set_option("", "-x86-cmov-converter=0")
-
-# Where the code goes is a setting of numba's, so one thread at a time sets it.
-_SETTING = threading.Lock()
 
 # Hooks that do nothing when a class does not have them.
 _OPTIONAL = {"observe", "tick", "look"}
@@ -186,7 +182,7 @@ def compiled(function: Callable[..., Any], name: str, outside_digest: str = "") 
     # Without reference counts (`_nrt`): nothing is allocated in the loop, and counting costs half of the time.
     options: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
     settings: Any = config
-    with _SETTING:
+    with SETTING:
         directory = cache_directory(outside_digest)
         previous = settings.CACHE_DIR
         settings.CACHE_DIR = str(directory)

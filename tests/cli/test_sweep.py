@@ -75,6 +75,24 @@ def test_a_cell_that_fails_is_a_row(trace: Path, tmp_path: Path, invoke: Invoke)
     assert (again.exit_code, again.stdout) == (1, done.stdout)
 
 
+def test_rules_of_engines_are_cells_like_any_other(trace: Path, tmp_path: Path, invoke: Invoke) -> None:
+    grid = ("-g", "storm_pkg:version=1,2", "-g", "kafka:partitions=11,22", "-g", "flink_sql", "-n", "4,8")
+    for jobs in (1, 2):
+        done = invoke(
+            "sweep", trace, *grid, "-o", tmp_path / f"{jobs}", "--jobs", jobs, "--key-type", "string", "--json"
+        )
+        assert done.exit_code == 0, done.stderr
+        assert len({(row["grouping"], row["workers"]) for row in json.loads(done.stdout)}) == 10
+    assert tables(tmp_path / "1") == tables(tmp_path / "2")
+    typed = invoke(
+        "sweep", trace, "-g", "kafka", "-g", "kg", "-n", "4", "--key-type", "long", "-o", tmp_path / "t", "--json"
+    )
+    failed, good = json.loads(typed.stdout)
+    assert (typed.exit_code, failed["status"], good["status"]) == (1, "failed", "ok")
+    assert "is no long" in failed["error"]
+    assert good["key_type"] == "long"
+
+
 def test_a_sweep_whose_cells_all_failed_is_told_as_such(trace: Path, tmp_path: Path, invoke: Invoke) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(
