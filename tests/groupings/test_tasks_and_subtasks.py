@@ -162,6 +162,29 @@ def test_traps_are_told(text: str, workers: int, keys: int, said: list[str]) -> 
     assert all(part in line for part, line in zip(said, told, strict=True))
 
 
+def test_a_file_of_ones_own_may_look_at_keys(trace: Trace, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        """
+from typing import NamedTuple
+import numpy as np
+from streamgroup.groupings.protocol import Context, GroupingParams
+class Params(GroupingParams):
+    def facts(self, workers):
+        return {"half": workers / 2}
+class ByRemainder(NamedTuple):
+    worker_of: np.ndarray
+    def choose(self, source, key, now):
+        return self.worker_of[key]
+def start(params, context):
+    keys = context.typed_keys("long")
+    return ByRemainder((keys.number % context.workers).astype(np.uint16))
+"""
+    )
+    found = workers_of(trace, tmp_path / "log", grouping=str(tmp_path / "mine.py"))
+    assert found == {key: {int(key or b"") % 7} for key in found}
+    assert select(str(tmp_path / "mine.py")).params.facts(7) == {"half": 3.5}
+
+
 def test_max_parallelism_that_is_too_small() -> None:
     trace = select("flink_keyby:max_parallelism=4")
     with pytest.raises(UsageError, match="less than the parallelism 5"):
