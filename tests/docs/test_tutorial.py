@@ -12,7 +12,9 @@ def test_tutorial(tmp_path: Path) -> None:
     assert follow(DOCS / "tutorial.md", tmp_path) > 15
 
 
-@pytest.mark.parametrize(("page", "commands"), [("cluster.md", 2), ("sweeps.md", 6), ("what-happens-when.md", 13)])
+@pytest.mark.parametrize(
+    ("page", "commands"), [("advice.md", 3), ("cluster.md", 2), ("sweeps.md", 6), ("what-happens-when.md", 13)]
+)
 def test_page(page: str, commands: int, tmp_path: Path) -> None:
     assert follow(DOCS / page, tmp_path) == commands
 

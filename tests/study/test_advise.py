@@ -51,7 +51,8 @@ def test_a_key_of_three_fifths_is_split_and_named(tmp_path: Path) -> None:
     assert found.choice.recommended.keeps_up
     assert not found.kg.keeps_up
     top = found.hot_keys.keys[0]
-    assert (top.key, top.share, top.fair_shares) == ("hot", 0.6, pytest.approx(19.2))
+    assert (top.key, top.share) == ("hot", 0.6)
+    assert top.fair_shares == pytest.approx(19.2)
     assert top.share_high >= top.share
     assert found.kg.peak_to_mean >= 19.2
     # At 25.6 workers' worth of work the key alone is 15.36 times what one can do.
@@ -238,7 +239,8 @@ def test_slow_workers_are_the_same_however_they_are_written(tmp_path: Path) -> N
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
-    steps, tuples = [], []
+    steps: list[tuple[int | None, str]] = []
+    tuples: list[int] = []
     watch = Watch(step=lambda total, text: steps.append((total, text)), advance=tuples.append)
     advise(even_keys(tmp_path / "t", 1000), ReplayOptions("kg", 4), Question(), watch)
     assert steps == [(11_000, "first pass"), (None, "workers")]
