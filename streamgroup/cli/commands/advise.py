@@ -128,4 +128,8 @@ def _print(console: Console, advice: "Advice") -> None:
 def _wrapped(text: str, width: int | None) -> str:
     if width is None:
         return text
-    return textwrap.fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    # A number and its percent sign stay in one line.
+    lines = textwrap.fill(
+        text.replace(" %", "\0%"), width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return lines.replace("\0%", " %")
