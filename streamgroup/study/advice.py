@@ -169,8 +169,8 @@ def _rule(advice: Advice) -> str:
     best = advice.best
     least = "" if best is None else f"{best.grouping}, {_short(best.latency_p99_high_ms)} ms in its worst stretch"
     return {
-        "compromise": f"Rule: the least state with a fullest worker of at most {NEAR_LOAD} and a p99 of at most {NEAR} "
-        f"times the least ({least}).",
+        "compromise": f"Rule: the least state of those whose fullest worker gets at most {NEAR_LOAD} times the least "
+        f"that any gives one, and whose p99 is at most {NEAR} times the least ({least}).",
         "least state": "Rule: the least state of those that meet the target.",
         "least latency": "Rule: the least p99 of those that meet the target.",
         "nearest": f"Rule: the least factor that the target is missed by; the least p99 is that of {least}.",

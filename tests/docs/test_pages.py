@@ -34,9 +34,9 @@ def test_commands_of_the_readme_and_of_the_metrics_page(tmp_path: Path) -> None:
     prepare(tmp_path)
     (begun,) = re.findall(r"`cp (streamgroup/\S+) mine\.py`", (ROOT / "README.md").read_text())
     shutil.copy(ROOT / begun, tmp_path / "mine.py")
-    five = [command for command in _commands(ROOT / "README.md") if "demo/" not in command]
-    assert len(five) == 7
-    for command in five:
+    found = [command for command in _commands(ROOT / "README.md") if "demo/" not in command]
+    assert len(found) == 10
+    for command in found:
         _works(command, tmp_path)
     _works("streamgroup replay requests.trace -g sg -n 50 --arrivals utilization=0.8 -o runs/sg", tmp_path)
     for command in _commands(DOCS / "metrics.md"):

@@ -130,8 +130,6 @@ def run(console: Console, options: Options) -> None:
         return
     try:
         with console.bar("tuples") as bar:
-            total = sum(task.trace.tuples for task in tasks if task.error is None) if bar.shown else None
-            bar.start(total, f"0/{len(cells) - len(found.rows)} cells")
             runner = _on_spark(console, spark, bar, traces) if spark else _in_threads(console, jobs, bar, traces)
             result = run_sweep(cells, options.output, traces, runner, console.note)
             seconds = bar.seconds
@@ -242,6 +240,8 @@ def _in_threads(console: Console, jobs: int, bar: Bar, traces: Mapping[str, "Tra
         together = at_once(tasks, jobs) if tasks else jobs
         if together < min(jobs, len(tasks)):
             console.note(f"note: memory holds {together} of these cells at once")
+        # After all notes: the bar is to be the last line.
+        bar.start(_tuples(tasks), f"0/{len(cells)} cells")
         with contextlib.closing(run_tasks(tasks, jobs, known=known, progress=bar.advance)) as outcomes:
             for ended, outcome in enumerate(outcomes, 1):
                 bar.tell(f"{ended}/{len(cells)} cells")
@@ -250,16 +250,22 @@ def _in_threads(console: Console, jobs: int, bar: Bar, traces: Mapping[str, "Tra
     return run_them
 
 
+def _tuples(tasks: Sequence["Task"]) -> int:
+    return sum(task.trace.tuples for task in tasks if task.error is None)
+
+
 def _on_spark(console: Console, spark: "SparkOptions", bar: Bar, traces: Mapping[str, "Trace"]) -> Any:
     from streamgroup.study.on_spark import run_on_spark
     from streamgroup.study.tasks import by_length, plan_tasks
 
     def run_them(cells: Sequence["Cell"], known: Mapping[str, int]) -> Generator["CellOutcome"]:
-        ordered = [task.cell for task in by_length(plan_tasks(cells, traces, known)) if not task.hidden]
+        tasks = [task for task in by_length(plan_tasks(cells, traces, known)) if not task.hidden]
+        ordered = [task.cell for task in tasks]
+        bar.start(_tuples(tasks), f"0/{len(cells)} cells")
         with contextlib.closing(run_on_spark(ordered, spark, console.note)) as outcomes:
             for ended, outcome in enumerate(outcomes, 1):
                 bar.tell(f"{ended}/{len(cells)} cells")
-                bar.advance(traces[outcome.cell.trace].tuples)
+                bar.advance(0 if outcome.error else traces[outcome.cell.trace].tuples)
                 yield outcome
 
     return run_them

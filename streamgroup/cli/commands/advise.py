@@ -1,0 +1,135 @@
+"""`advise`: which grouping for a trace and a number of workers, and why."""
+
+import textwrap
+import typing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from streamgroup.cli.command import Formatted
+from streamgroup.cli.commands import replay
+from streamgroup.cli.console import Console
+from streamgroup.cli.families import complete_grouping
+
+if TYPE_CHECKING:
+    from streamgroup.study.advise import Advice, Question
+
+__all__ = ["Options", "run"]
+
+_OF_REPLAY = typing.get_type_hints(replay.Options, include_extras=True)
+# What runs have in common, by the names that a replay's options have.
+_SHARED = (
+    "sources", "source_assignment", "arrivals", "spread_ties", "speedup", "service", "key_cost",
+    "service_distribution", "capacity", "slowdown", "speed_jitter", "network_delay", "control_delay", "seed",
+    "hash_seed",
+)  # fmt: skip
+# Columns of the sentences.
+_WIDTH = 110
+
+
+def _as_replay(name: str) -> Any:
+    """Give the flag and the help that `replay` has."""
+    return _OF_REPLAY[name].__metadata__[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Formatted):
+    """The flags of `advise`."""
+
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A trace directory.", show_default=False)]
+    workers: Annotated[int, typer.Option("--workers", "-n", help="Number of workers.", show_default=False)]
+    max_p99: Annotated[
+        float | None,
+        typer.Option("--max-p99", metavar="MS", help="The 99th percentile of the latency may be this, at any time."),
+    ] = None
+    max_replication: Annotated[
+        float | None,
+        typer.Option("--max-replication", metavar="X", help="A key may have so many pieces of state on average."),
+    ] = None
+    grouping: Annotated[
+        list[str],
+        typer.Option(
+            "--grouping", "-g", metavar="GROUPING", autocompletion=complete_grouping,
+            help="Ask this one, too, besides the usual ones. Can be repeated.",
+        ),
+    ] = ()  # type: ignore[assignment]  # fmt: skip
+    budget: Annotated[
+        float, typer.Option("--budget", metavar="S", help="Seconds on two cores; longer traces are sampled.")
+    ] = 60.0
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Threads (default: the cores there are).", show_default=False)
+    ] = None
+    sources: Annotated[int, _as_replay("sources")] = 5
+    source_assignment: Annotated[str, _as_replay("source_assignment")] = "shuffle"
+    arrivals: Annotated[str, _as_replay("arrivals")] = "trace"
+    spread_ties: Annotated[bool, _as_replay("spread_ties")] = False
+    speedup: Annotated[str, _as_replay("speedup")] = "1"
+    service: Annotated[str | None, _as_replay("service")] = None
+    key_cost: Annotated[str | None, _as_replay("key_cost")] = None
+    service_distribution: Annotated[str | None, _as_replay("service_distribution")] = None
+    capacity: Annotated[str | None, _as_replay("capacity")] = None
+    slowdown: Annotated[str | None, _as_replay("slowdown")] = None
+    speed_jitter: Annotated[str | None, _as_replay("speed_jitter")] = None
+    network_delay: Annotated[str, _as_replay("network_delay")] = "0"
+    control_delay: Annotated[str | None, _as_replay("control_delay")] = None
+    seed: Annotated[int, _as_replay("seed")] = 0
+    hash_seed: Annotated[int, _as_replay("hash_seed")] = 0
+
+
+def run(console: Console, options: Options) -> None:
+    """Recommend a grouping for a trace: why, the next best, the hot keys, the least workers, what kg would cost.
+
+    Replays the trace, or stretches of it, through the groupings that make sense for it, in bounded time. Without a
+    known service time or with a trace of one instant the workers are taken to be 80 % busy.
+    """
+    from streamgroup.replay.options import ReplayOptions
+    from streamgroup.study.advise import Watch, advise
+
+    chosen = ReplayOptions("kg", options.workers, **{name: getattr(options, name) for name in _SHARED})
+    with console.bar("tuples") as bar:
+        watch = Watch(bar.start, bar.advance, console.note)
+        advice = advise(options.trace, chosen, _question(options), watch)
+    for line in advice.warnings:
+        console.warn(line)
+    _print(console, advice)
+
+
+def _question(options: Options) -> "Question":
+    from streamgroup.study.advise import Question
+    from streamgroup.study.choose import Targets
+    from streamgroup.study.threads import default_jobs
+
+    return Question(
+        targets=Targets(options.max_p99, options.max_replication),
+        groupings=tuple(options.grouping or ()),
+        budget=options.budget,
+        jobs=options.jobs or default_jobs(),
+    )
+
+
+def _print(console: Console, advice: "Advice") -> None:
+    from streamgroup.study.advice import as_json, compared, headline, remarks, why
+
+    if console.form not in ("table", "markdown"):
+        console.record(as_json(advice))
+        return
+    width = None if console.form == "markdown" else _WIDTH
+    for text in (headline(advice), *(f"- {line}" for line in why(advice))):
+        console.text(_wrapped(text, width))
+    console.text("")
+    console.rows(compared(advice))
+    console.text("")
+    for text in remarks(advice):
+        console.text(_wrapped(text, width))
+
+
+def _wrapped(text: str, width: int | None) -> str:
+    if width is None:
+        return text
+    # A number and its percent sign stay in one line.
+    lines = textwrap.fill(
+        text.replace(" %", "\0%"), width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return lines.replace("\0%", " %")
