@@ -61,6 +61,16 @@ class _Slice(Trace):
         """Give the bytes of all keys in id order; None is the null key."""
         yield from self.key_bytes(range(self.keys))
 
+    def packed_keys(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
+        """Give the bytes of all keys, joined, by id, as `Trace` does."""
+        data, start, null = self.whole.packed_keys()
+        begin = np.zeros(self.keys + 1, dtype=np.int64)
+        lengths = np.diff(start)[self.of]
+        np.cumsum(lengths, out=begin[1:])
+        places = np.repeat(start[self.of] - begin[:-1], lengths) + np.arange(begin[-1])
+        nulls = np.flatnonzero(self.of == null)
+        return data[places], begin, int(nulls[0]) if len(nulls) else -1
+
     def fingerprint(self) -> str:
         """Name the stretch by its content, as a trace on disk that holds nothing else."""
         known = self._cache.get("fingerprint")

@@ -1,5 +1,6 @@
 """A stretch of a trace is what a trace of those tuples alone would be."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -43,13 +44,27 @@ def test_a_stretch_holds_its_tuples(trace: Trace, start: int, stop: int) -> None
     assert found.p1 == counts[0] / len(part)
 
 
-def test_a_stretch_is_replayed_as_a_trace_of_its_own(trace: Trace, tmp_path: Path) -> None:
+@pytest.mark.parametrize("grouping", ["pkg", "kafka:partitions=8"])
+def test_a_stretch_is_replayed_as_a_trace_of_its_own(trace: Trace, tmp_path: Path, grouping: str) -> None:
     alone = open_trace(write_trace(tmp_path / "alone", TUPLES[200:400]))
-    options = ReplayOptions("pkg", 4, arrivals="utilization=0.9", warmup="20%")
+    options = ReplayOptions(grouping, 4, arrivals="utilization=0.9", warmup="20%")
     one, other = (replay(each, options, interpreted=True) for each in (take_slice(trace, 200, 400), alone))
     assert one.worker.tuples.tolist() == other.worker.tuples.tolist()
     assert one.worker.latency_sum_ns == other.worker.latency_sum_ns
     assert one.worker.keys.tolist() == other.worker.keys.tolist()
+
+
+@pytest.mark.parametrize(("stop", "nulls"), [(30, 1), (5, 0)])
+def test_all_keys_are_there_as_joined_bytes(tmp_path: Path, stop: int, nulls: int) -> None:
+    keys = [b"long key", b"", b"b", "한".encode(), b"long key", None, b"b"]
+    trace = open_trace(write_trace(tmp_path / "t", [(at, keys[at % 7], None) for at in range(30)]))
+    found = take_slice(trace, 1, stop)
+    data, start, null = found.packed_keys()
+    packed = [data[begin:end].tobytes() for begin, end in itertools.pairwise(start)]
+    listed = list(found.all_keys())
+    assert packed == [key or b"" for key in listed]
+    assert listed.count(None) == nulls
+    assert null == (listed.index(None) if nulls else -1)
 
 
 def test_what_is_handed_out_is_read_only_and_has_one_form(trace: Trace) -> None:
