@@ -128,7 +128,7 @@ def test_a_bad_variable_is_named(invoke, trace) -> None:
     [
         ("streamgroup repl", "replay"),
         ("streamgroup replay x -g gr", "greedy_d\ngreedy_freq"),
-        ("streamgroup groupings k", "kg"),
+        ("streamgroup groupings k", "kafka\nkafka_librdkafka\nkg"),
         ("streamgroup ingest wikib", "wikibench"),
         ("streamgroup synth z", "zipf"),
         ("streamgroup synth zipf --expo", "--exponent"),
