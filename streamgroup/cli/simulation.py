@@ -7,7 +7,7 @@ import typer
 
 from streamgroup.cli.command import Formatted
 
-__all__ = ["REPEATED", "KeyType", "Simulation"]
+__all__ = ["REPEATED", "Conditions", "KeyType", "Simulation"]
 
 KeyType = Annotated[
     str,
@@ -19,8 +19,8 @@ REPEATED = ("slowdown_at", "join", "leave", "crash")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Simulation(Formatted):
-    """How tuples arrive, what they cost, what workers do, what is measured: options of `ReplayOptions`, by name."""
+class Conditions(Formatted):
+    """How tuples arrive, what they cost, how fast workers are: options of `ReplayOptions`, by name."""
 
     source_assignment: Annotated[
         str, typer.Option("--source-assignment", metavar="shuffle|random|key", help="Which source gets a tuple.")
@@ -29,9 +29,6 @@ class Simulation(Formatted):
         bool, typer.Option("--spread-ties", help="Place equal timestamps evenly before the next one.")
     ] = False
     speedup: Annotated[str, typer.Option("--speedup", metavar="X", help="Divide the trace's times by this.")] = "1"
-    max_pending: Annotated[
-        int, typer.Option("--max-pending", help="Unfinished tuples of a source at most, under saturate.")
-    ] = 1000
     service: Annotated[
         str | None,
         typer.Option("--service", metavar="TIME", help="Service time of every tuple, instead of the trace's cost."),
@@ -54,18 +51,36 @@ class Simulation(Formatted):
         str | None,
         typer.Option("--slowdown", metavar="FACTORS", help="Slowdown of each worker, as in 1,1,2 or half:2."),
     ] = None
-    slowdown_at: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--slowdown-at", metavar="T=FACTORS",
-            help="Other factors from T on (a time, a tuple, a share), as in 50%=1,2. Can be repeated.",
-        ),
-    ] = None  # fmt: skip
     speed_jitter: Annotated[
         str | None,
         typer.Option(
             "--speed-jitter", metavar="CV:EVERY",
             help="Let each speed drift, a new factor every so many tuples, as in 0.1:5000.",
+        ),
+    ] = None  # fmt: skip
+    network_delay: Annotated[
+        str, typer.Option("--network-delay", metavar="TIME", help="Time from a source to a worker.")
+    ] = "0"
+    control_delay: Annotated[
+        str | None,
+        typer.Option("--control-delay", metavar="TIME", help="Time of a control message (default: the network's)."),
+    ] = None
+    hash_seed: Annotated[int, typer.Option("--hash-seed", help="Moves the candidates of keys.")] = 0
+    key_type: KeyType = "string"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulation(Conditions):
+    """Also what changes on the way, and what is measured."""
+
+    max_pending: Annotated[
+        int, typer.Option("--max-pending", help="Unfinished tuples of a source at most, under saturate.")
+    ] = 1000
+    slowdown_at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--slowdown-at", metavar="T=FACTORS",
+            help="Other factors from T on (a time, a tuple, a share), as in 50%=1,2. Can be repeated.",
         ),
     ] = None  # fmt: skip
     queue_capacity: Annotated[
@@ -98,13 +113,6 @@ class Simulation(Formatted):
     redeliver: Annotated[
         bool, typer.Option("--redeliver", help="Choose a worker anew for tuples that a crash took.")
     ] = False
-    network_delay: Annotated[
-        str, typer.Option("--network-delay", metavar="TIME", help="Time from a source to a worker.")
-    ] = "0"
-    control_delay: Annotated[
-        str | None,
-        typer.Option("--control-delay", metavar="TIME", help="Time of a control message (default: the network's)."),
-    ] = None
     aggregate_every: Annotated[
         str | None,
         typer.Option(
@@ -118,6 +126,4 @@ class Simulation(Formatted):
     warmup: Annotated[
         str, typer.Option("--warmup", metavar="EXTENT", help="Not measured at the start: 10s, 50000 tuples or 1%.")
     ] = "0"
-    hash_seed: Annotated[int, typer.Option("--hash-seed", help="Moves the candidates of keys.")] = 0
     top_keys: Annotated[int, typer.Option("--top-keys", min=0, help="Keys to list in the table of keys.")] = 20
-    key_type: KeyType = "string"

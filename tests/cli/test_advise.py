@@ -28,3 +28,17 @@ def test_people_get_a_short_answer_and_programs_one_object(invoke: Any, trace: P
 def test_wrong_questions_are_usage_errors(invoke: Any, trace: Path, flags: tuple[str, str]) -> None:
     told = invoke("advise", trace, "-n", 4, *flags)
     assert (told.exit_code, told.stdout) == (2, "")
+
+
+def test_groupings_of_engines_are_asked_with_a_type_of_keys(invoke: Any, tmp_path: Path) -> None:
+    made = invoke("synth", "uniform", "--tuples", 5000, "--keys", 100, "-o", tmp_path / "t")
+    assert made.exit_code == 0, made.output
+    flags = ("-n", 4, "--budget", 0.01, "-g", "flink_keyby", "--key-type")
+    told = json.loads(invoke("advise", tmp_path / "t", *flags, "string", "--json").stdout)
+    assert (told["options"]["key_type"], told["failed"], told["sample"]["whole"]) == ("string", [], False)
+    assert any(row["grouping"].startswith("flink_keyby") for row in told["first_pass"])
+    ((name, error),) = (
+        one.values() for one in json.loads(invoke("advise", tmp_path / "t", *flags, "long", "--json").stdout)["failed"]
+    )
+    assert name.startswith("flink_keyby")
+    assert "long" in error

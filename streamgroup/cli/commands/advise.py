@@ -1,5 +1,6 @@
 """`advise`: which grouping for a trace and a number of workers, and why."""
 
+import dataclasses
 import textwrap
 import typing
 from dataclasses import dataclass
@@ -8,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streamgroup.cli.command import Formatted
 from streamgroup.cli.commands import replay
 from streamgroup.cli.console import Console
 from streamgroup.cli.families import complete_grouping
+from streamgroup.cli.simulation import Conditions
 
 if TYPE_CHECKING:
     from streamgroup.study.advise import Advice, Question
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["Options", "run"]
 
 _OF_REPLAY = typing.get_type_hints(replay.Options, include_extras=True)
-# What runs have in common, by the names that a replay's options have.
-_SHARED = (
-    "sources", "source_assignment", "arrivals", "spread_ties", "speedup", "service", "key_cost",
-    "service_distribution", "capacity", "slowdown", "speed_jitter", "network_delay", "control_delay", "seed",
-    "hash_seed",
-)  # fmt: skip
 # Columns of the sentences.
 _WIDTH = 110
 
@@ -35,7 +30,7 @@ def _as_replay(name: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Formatted):
+class Options(Conditions):
     """The flags of `advise`."""
 
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A trace directory.", show_default=False)]
@@ -62,20 +57,9 @@ class Options(Formatted):
         int | None, typer.Option("--jobs", min=1, help="Threads (default: the cores there are).", show_default=False)
     ] = None
     sources: Annotated[int, _as_replay("sources")] = 5
-    source_assignment: Annotated[str, _as_replay("source_assignment")] = "shuffle"
     arrivals: Annotated[str, _as_replay("arrivals")] = "trace"
-    spread_ties: Annotated[bool, _as_replay("spread_ties")] = False
-    speedup: Annotated[str, _as_replay("speedup")] = "1"
-    service: Annotated[str | None, _as_replay("service")] = None
-    key_cost: Annotated[str | None, _as_replay("key_cost")] = None
-    service_distribution: Annotated[str | None, _as_replay("service_distribution")] = None
     capacity: Annotated[str | None, _as_replay("capacity")] = None
-    slowdown: Annotated[str | None, _as_replay("slowdown")] = None
-    speed_jitter: Annotated[str | None, _as_replay("speed_jitter")] = None
-    network_delay: Annotated[str, _as_replay("network_delay")] = "0"
-    control_delay: Annotated[str | None, _as_replay("control_delay")] = None
     seed: Annotated[int, _as_replay("seed")] = 0
-    hash_seed: Annotated[int, _as_replay("hash_seed")] = 0
 
 
 def run(console: Console, options: Options) -> None:
@@ -87,7 +71,8 @@ def run(console: Console, options: Options) -> None:
     from streamgroup.replay.options import ReplayOptions
     from streamgroup.study.advise import Watch, advise
 
-    chosen = ReplayOptions("kg", options.workers, **{name: getattr(options, name) for name in _SHARED})
+    known = {field.name for field in dataclasses.fields(ReplayOptions)} - {"grouping"}
+    chosen = ReplayOptions("kg", **{name: value for name, value in vars(options).items() if name in known})
     with console.bar("tuples") as bar:
         watch = Watch(bar.start, bar.advance, console.note)
         advice = advise(options.trace, chosen, _question(options), watch)
