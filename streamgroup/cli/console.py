@@ -61,7 +61,8 @@ class Console:
     def facts(self, facts: Mapping[str, Any]) -> None:
         """Tell on stderr what a grouping's parameters mean for so many workers, if there is anything to say."""
         if facts:
-            self.note("whatever the keys: " + ", ".join(f"{name} {value:.4g}" for name, value in facts.items()))
+            told = (f"{name} {value if isinstance(value, int) else f'{value:.4g}'}" for name, value in facts.items())
+            self.note(f"whatever the keys: {', '.join(told)}")
 
     def bar(self, unit: str) -> "Bar":
         """Give a progress bar, which shows itself only on a terminal."""

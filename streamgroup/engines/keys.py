@@ -1,6 +1,6 @@
 """The distinct keys of a stream, packed, under one declared type: what the vectorised rules run over."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.compiled import compiled
-from streamgroup.engines.values import Int, Long, Value, check_kind
+from streamgroup.engines.values import KINDS, Int, Long, Value, check_kind
 
 __all__ = ["Keys", "make_keys", "pack"]
 
@@ -53,17 +53,24 @@ class Keys(NamedTuple):
         if self.null >= 0:
             raise DataError(f"{engine} refuses a null key, and the trace has one", "ingest it with --null-keys drop")
 
-    def refuse_kinds(self, engine: str, kinds: Iterable[str], why: str) -> None:
+    def refuse_kinds(self, engine: str, kinds: Sequence[str], why: str) -> None:
         """Raise UsageError if the keys are of one of these kinds."""
         if self.kind in kinds:
-            raise UsageError(f"{engine} has no rule for keys of type {self.kind}: {why}", "choose another --key-type")
+            others = " or ".join(kind for kind in KINDS if kind not in kinds)
+            raise UsageError(f"{engine} has no rule for keys of type {self.kind}: {why}", f"take --key-type {others}")
 
 
-def make_keys(kind: str, data: NDArray[np.uint8], start: NDArray[np.int64], null: int = -1) -> Keys:
+def make_keys(
+    kind: str,
+    data: NDArray[np.uint8],
+    start: NDArray[np.int64],
+    null: int = -1,
+    source: str = "",
+) -> Keys:
     """Check and parse packed keys: `data` uint8[...], `start` int64[K + 1] from 0, `null` the id of the null key or -1.
 
     UsageError for a kind that there is not; DataError, naming the key, where a string is not UTF-8, or a number is not
-    decimal (a sign and digits) or does not fit its width.
+    decimal (a sign and digits) or does not fit its width; `source` says where keys are from.
     """
     check_kind(kind)
     # Read-only arrays are another type to the compiler: all are.
@@ -81,7 +88,8 @@ def make_keys(kind: str, data: NDArray[np.uint8], start: NDArray[np.int64], null
     number.flags.writeable = False
     keys = Keys(kind, data, start, number, null)
     if wrong >= 0:
-        raise DataError(f"key {_shown(keys.raw(wrong))} {_fault(kind)}", _MEND[kind])
+        at = f"{source}: " if source else ""
+        raise DataError(f"{at}key {_shown(keys.raw(wrong))} {_fault(kind)}", _MEND[kind])
     return keys
 
 

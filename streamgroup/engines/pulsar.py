@@ -15,6 +15,7 @@ so there are strings only. A message without a key goes round by batches, which 
 """
 
 import bisect
+import heapq
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
 
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.compiled import compiled
 from streamgroup.engines.java import hash_codes, string_hash
-from streamgroup.engines.keys import Keys
+from streamgroup.engines.keys import Keys, make_keys, pack
 from streamgroup.engines.murmur import murmur3, murmur3_at
 from streamgroup.engines.serialized import key_bytes
 from streamgroup.engines.values import Value, check_value, check_workers
@@ -49,6 +50,7 @@ Hashing = Literal["java_string_hash", "murmur3"]
 _SLOTS = 1 << 16
 _RING_SLOTS = (1 << 16) - 1
 _POINTS = 100
+_NAMES_AT_ONCE = 1024
 _POSITIVE = 0x7FFF_FFFF
 _TEXT = "a key of Pulsar is text"
 
@@ -100,20 +102,27 @@ class HashRanges:
         # The highest slot of each range, ascending, and whose it is; the last boundary is 65,536.
         self.boundaries: list[int] = []
         self.owners: list[int] = []
-        for consumer in consumers:
-            self.join(consumer)
+        self.join(*consumers)
 
-    def join(self, consumer: int) -> None:
-        """Give a consumer the lower half of the largest range, of equal ones the first."""
-        if not self.boundaries:
-            self.boundaries, self.owners = [_SLOTS], [consumer]
-            return
-        sizes = self._sizes()
-        at = sizes.index(max(sizes))
-        if sizes[at] <= 1:
-            raise UsageError(f"{len(self.owners)} consumers have all {_SLOTS} slots of the subscription", "take fewer")
-        self.boundaries.insert(at, self.boundaries[at] - sizes[at] // 2)
-        self.owners.insert(at, consumer)
+    def join(self, *consumers: int) -> None:
+        """Give each consumer in turn the lower half of the largest range, of equal ones the first."""
+        owner = dict(zip(self.boundaries, self.owners, strict=True))
+        largest = [(-size, high) for size, high in zip(self._sizes(), self.boundaries, strict=True)]
+        heapq.heapify(largest)
+        for consumer in consumers:
+            if not owner:
+                owner[_SLOTS] = consumer
+                largest.append((-_SLOTS, _SLOTS))
+                continue
+            size, high = -largest[0][0], largest[0][1]
+            if size <= 1:
+                raise UsageError(f"{len(owner)} consumers have all {_SLOTS} slots of the subscription", "take fewer")
+            upper = size // 2
+            owner[high - upper] = consumer
+            heapq.heapreplace(largest, (-upper, high))
+            heapq.heappush(largest, (upper - size, high - upper))
+        self.boundaries = sorted(owner)
+        self.owners = [owner[boundary] for boundary in self.boundaries]
 
     def leave(self, consumer: int) -> None:
         """Take a consumer's range away."""
@@ -149,13 +158,21 @@ def hash_ring(names: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64
 
     Who joined first, in the order of the names, keeps a point that two would have. All names differ.
     """
-    owner: dict[int, int] = {}
-    for place, name in enumerate(names):
-        for point in range(_POINTS):
-            # The middle number tells consumers of one name apart.
-            owner.setdefault(ring_slot(f"{name}\0{0}\0{point}".encode()), place)
-    slots = sorted(owner)
-    return np.array(slots, dtype=np.int64), np.array([owner[slot] for slot in slots], dtype=np.int64)
+    owner = np.full(_RING_SLOTS + 1, -1, dtype=np.int64)
+    # The middle number tells consumers of one name apart.
+    ends = [f"\0{0}\0{point}".encode() for point in range(_POINTS)]
+    for first in range(0, len(names), _NAMES_AT_ONCE):
+        some = [name.encode() for name in names[first : first + _NAMES_AT_ONCE]]
+        keys = make_keys("bytes", *pack(name + end for name in some for end in ends))
+        hashes = np.empty(keys.count, dtype=np.int64)
+        _hash_all(keys.data, keys.start, hashes)
+        slots, points = np.unique(hashes % _RING_SLOTS + 1, return_index=True)
+        free = owner[slots] < 0
+        owner[slots[free]] = first + points[free] // _POINTS
+        if (owner[1:] >= 0).all():
+            break
+    found = np.flatnonzero(owner >= 0)
+    return found, owner[found]
 
 
 def range_sizes(slots: NDArray[np.int64], owners: NDArray[np.int64], consumers: int) -> NDArray[np.int64]:

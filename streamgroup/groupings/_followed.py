@@ -1,5 +1,6 @@
 """What the groupings share in which who gets what depends on who came and went before."""
 
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -40,6 +41,10 @@ class FollowedRule(GroupingParams):
         DataError for keys that the engine throws on, UsageError for a type of keys or parameters that it does not take.
         """
         raise NotImplementedError
+
+    def check_keys(self, keys: Callable[[], Keys], workers: int) -> None:
+        """Apply the rule to every key."""
+        self.workers_of(keys(), self.begin(np.arange(workers)))
 
     def destinations(self, context: Context) -> Destinations:
         """It is the worker whose share the key is in, as the shares are at the start."""

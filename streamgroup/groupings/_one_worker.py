@@ -1,5 +1,6 @@
 """What the groupings share in which a real engine's rule gives each key one worker."""
 
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -27,6 +28,10 @@ class EngineRule(GroupingParams):
         DataError for keys that the engine throws on, UsageError for parameters that it does not take.
         """
         raise NotImplementedError
+
+    def check_keys(self, keys: Callable[[], Keys], workers: int) -> None:
+        """Apply the rule to every key."""
+        self.places(keys(), workers)
 
     def destinations(self, context: Context) -> Destinations:
         """It is the live worker at the place that the rule gives."""

@@ -127,6 +127,10 @@ class GroupingParams(BaseModel):
         del workers, sources, keys
         return []
 
+    def check_keys(self, keys: Callable[[], Keys], workers: int) -> None:
+        """Raise what the start would raise for a stream's keys, where the grouping looks at them: `keys()`."""
+        del keys, workers
+
     def facts(self, workers: int) -> dict[str, int | float]:
         """Tell by name what follows from these parameters for so many workers, whatever the keys are."""
         del workers

@@ -42,8 +42,7 @@ class Params(FollowedRule):
             return change.live.copy()
         ranges = _ranges(holding)
         # Who joins first leaves nobody without a range in between.
-        for worker in sorted(change.joined):
-            ranges.join(worker)
+        ranges.join(*sorted(change.joined))
         for worker in sorted(change.left):
             ranges.leave(worker)
         return _held(ranges)

@@ -4,12 +4,14 @@
 counts what it sent itself, and ties go to the first of the two.
 """
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from streamgroup.engines.keys import Keys
 from streamgroup.engines.storm import pkg_tasks_all
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels.picks import send_to_less_loaded
@@ -34,6 +36,10 @@ class Params(GroupingParams):
     def choices_per_key(self, workers: int) -> int:
         """A key has two tasks, where there are as many."""
         return min(2, workers)
+
+    def check_keys(self, keys: Callable[[], Keys], workers: int) -> None:
+        """Find the two tasks of every key."""
+        pkg_tasks_all(keys(), workers, self.version, self.mode)
 
     def destinations(self, context: Context) -> Destinations:
         """These are its two tasks; in version 1 they may be the same."""

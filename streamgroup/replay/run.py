@@ -33,9 +33,14 @@ from streamgroup.replay.schedule import deaths, make_arrivals, tuples_before
 from streamgroup.replay.windows import WindowRule
 from streamgroup.traces.trace import Trace
 
-__all__ = ["replay"]
+__all__ = ["replay", "typed_keys"]
 
 I64 = NDArray[np.int64]
+
+
+def typed_keys(trace: Trace, kind: str) -> Keys:
+    """Read the keys of a trace under a type; DataError, naming the trace and the key, where one is not of it."""
+    return make_keys(kind, *trace.packed_keys(), source=f"trace {trace.path}")
 
 
 class _Replay:
@@ -128,7 +133,7 @@ class _Replay:
 
     def _typed_keys(self, kind: str) -> Keys:
         """Read the keys under a type; only if workers come and go are they needed, and kept, for longer."""
-        keys = self._keys.get(kind) or make_keys(kind, *self.trace.packed_keys())
+        keys = self._keys.get(kind) or typed_keys(self.trace, kind)
         if self.plan.events:
             self._keys[kind] = keys
         return keys

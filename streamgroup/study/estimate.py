@@ -16,6 +16,7 @@ from streamgroup.kernels.latencies import BUCKETS
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.pairs import MAX_BITS
 from streamgroup.replay.plan import Plan, longest_span, make_plan, offered_load
+from streamgroup.replay.run import typed_keys
 from streamgroup.replay.windows import WindowRule
 from streamgroup.study.run import MARKER, checked, without_changes
 from streamgroup.traces.trace import Trace
@@ -50,7 +51,9 @@ def dry_run(
         without_changes(options)
     if output is not None:
         check_replaceable(output, overwrite=overwrite, marker=MARKER)
-    return describe_plan(trace, make_plan(trace, options), log=log, baseline=baseline)
+    plan = make_plan(trace, options)
+    plan.selection.params.check_keys(lambda: typed_keys(trace, options.key_type), options.workers)
+    return describe_plan(trace, plan, log=log, baseline=baseline)
 
 
 def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool = False) -> dict[str, Any]:

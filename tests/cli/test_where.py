@@ -160,3 +160,11 @@ class Params(GroupingParams):
     assert told.exit_code == 1
     assert said in told.stderr
     assert told.stdout == ""
+
+
+@pytest.mark.parametrize("name", ["hazelcast", "hazelcast:partition_count=65536", "pulsar:mode=auto_split"])
+def test_as_many_workers_as_there_may_be(invoke: Any, name: str) -> None:
+    told = invoke("where", "a", "-g", name, "-n", 65_536, "--format", "csv")
+    assert told.exit_code == 0, told.stderr
+    # Whole numbers are told in full.
+    assert "e+" not in told.stderr

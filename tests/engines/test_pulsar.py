@@ -82,6 +82,22 @@ def test_who_leaves_gives_the_range_away() -> None:
     assert (ranges.boundaries, ranges.owners) == ([], [])
 
 
+def test_as_many_consumers_as_slots() -> None:
+    ranges = HashRanges(range(65_536))
+    assert set(ranges.sizes().values()) == {1}
+    # Joining at once is joining one by one.
+    one_by_one = HashRanges()
+    for consumer in range(300):
+        one_by_one.join(consumer)
+    assert vars(HashRanges(range(300))) == vars(one_by_one)
+    slots, owners = hash_ring(consumer_names(65_536))
+    assert len(slots) == 65_535
+    # The points of the first are wanted by nobody before.
+    found = {ring_slot(f"consumer-0\0{0}\0{point}".encode()) for point in range(100)}
+    assert set(slots[owners == 0].tolist()) == found
+    assert owners.max() > 1024
+
+
 def test_the_slots_may_run_out() -> None:
     ranges = HashRanges()
     ranges.boundaries, ranges.owners = list(range(1, 65_537)), list(range(65_536))

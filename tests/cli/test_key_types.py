@@ -1,0 +1,39 @@
+"""Keys that a rule of a real engine does not take: the same words from a run and from a dry run, and the trace."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.traces_by_hand import write_trace
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["run", "dry run"])
+@pytest.mark.parametrize(
+    ("grouping", "kind", "keys", "code", "said"),
+    [
+        ("kafka", "int", [b"1", b"5.0"], 4, "bad: key '5.0' is no int"),
+        ("storm_fields", "int", [b"1", b"2147483648"], 4, "--key-type long"),
+        ("storm_pkg", "long", [b" 5"], 4, "bad: key ' 5' is no long"),
+        ("hazelcast", "long", ["٣".encode()], 4, "bad: key '٣' is no long"),
+        ("flink_sql", "int", [b""], 4, "bad: key '' is no int"),
+        ("heron_fields", "string", [b"a", None], 4, "refuses a null key"),
+        ("pulsar:mode=consistent", "long", [b"1"], 2, "take --key-type string"),
+        ("flink_keyby", "bytes", [b"1"], 2, "take --key-type string or int or long"),
+        ("flink_keyby:max_parallelism=2", "string", [b"1"], 2, "max_parallelism=2"),
+    ],
+)
+def test_refused(
+    invoke: Any, tmp_path: Path, grouping: str, kind: str, keys: list[Any], code: int, said: str, dry: tuple[str, ...]
+) -> None:
+    trace = write_trace(tmp_path / "bad", [(at, key, None) for at, key in enumerate(keys)])
+    out = tmp_path / "run"
+    told = invoke("replay", trace, "-g", grouping, "-n", 3, "--key-type", kind, "-o", out, *dry)
+    assert (told.exit_code, told.stdout) == (code, ""), told.stderr
+    assert said in told.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["bad"]
+
+
+def test_who_looks_at_no_key_takes_any_type(invoke: Any, tmp_path: Path) -> None:
+    trace = write_trace(tmp_path / "bad", [(0, b"5.0", None)])
+    assert invoke("replay", trace, "-g", "kg", "-n", 3, "--key-type", "int", "--dry-run").exit_code == 0
