@@ -267,7 +267,8 @@ def _based(advice: Advice) -> str:
         text = (
             f"{STRETCHES} stretches of {sample.tuples // STRETCHES:,} tuples from begin to end, "
             f"{_percent(sample.tuples / tuples)} of the trace, each from empty queues with {WARMUP} of warm-up; "
-            f"{asked} groupings, {len(advice.rows)} of them closely. State of a whole trace is more"
+            f"{asked} groupings, {len(advice.rows)} of them closely. "
+            "State is that of the stretch with the most of it; a whole trace may have more"
         )
     if not advice.workers_sample.whole:
         text += f"; other numbers of workers on {advice.workers_sample.tuples:,} tuples"

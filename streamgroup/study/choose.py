@@ -21,8 +21,8 @@ class Row:
 
     Latencies in ms. `worker_load_max` is the work that the fullest worker gets in a second, in seconds, and
     `worker_load_mean` that of all: above 1 a queue only grows; None where all arrives at one instant. `replicas` are
-    pieces of state, `replication_factor` (1 or more) those of a key, `state_entries_max` those on one worker. `order`
-    is the place in the list of groupings that were asked, which decides between equals.
+    the most pieces of state that a stretch made, `state_entries_max` the most on one worker, `replication_factor` (1 or
+    more) those of a key. `order` is the place in the list of groupings that were asked, which decides between equals.
     """
 
     grouping: str

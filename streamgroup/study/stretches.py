@@ -19,6 +19,7 @@ from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.outcome import Outcome
 from streamgroup.replay.run import replay
 from streamgroup.study.choose import Row
+from streamgroup.study.threads import prints_aside
 from streamgroup.study.warn import warnings_of
 from streamgroup.traces.slices import take_slice
 from streamgroup.traces.trace import Trace
@@ -83,7 +84,10 @@ def measure(
     found: list[list[Outcome]] = [[] for _ in runs]
     errors: list[str | None] = [None] * len(runs)
     warnings: list[dict[str, None]] = [{} for _ in runs]
-    with ThreadPoolExecutor(jobs, thread_name_prefix="advise") as pool:
+    with (
+        prints_aside(one.grouping for one in runs),
+        ThreadPoolExecutor(jobs, thread_name_prefix="advise") as pool,
+    ):
         for stretch, window, warmup in _pieces(trace, sample):
             made = [dataclasses.replace(one, window=window, warmup=warmup) for one in runs]
             pending = [
@@ -141,7 +145,7 @@ def _without_bulk(outcome: Outcome) -> Outcome:
 
 
 def row_of(outcomes: Sequence[Outcome], order: int) -> Row:
-    """Put the runs of one grouping together: pooled figures, and the lowest and highest of any stretch."""
+    """Put the runs of one grouping together: pooled figures, the lowest and highest of any stretch, the most state."""
     workers = [one.worker for one in outcomes]
     tuples = np.sum([worker.tuples for worker in workers], axis=0)
     busy = integers(np.sum([worker.busy_ns for worker in workers], axis=0))
@@ -150,8 +154,8 @@ def row_of(outcomes: Sequence[Outcome], order: int) -> Row:
     p99 = quantile_ns(histogram, _P99, low, high)
     latency = sum(sum(worker.latency_sum_ns) for worker in workers)
     span = sum((_lasts(one.first_arrival_ns, one.last_arrival_ns, one.measured) for one in outcomes), Fraction(0))
-    replicas = sum(int(worker.keys.sum()) for worker in workers)
-    factor = ratio(replicas, sum(one.keys for one in outcomes))
+    replicas = [int(worker.keys.sum()) for worker in workers]
+    factor = ratio(sum(replicas), sum(one.keys for one in outcomes))
     assert p99 is not None
     assert factor is not None
     return Row(
@@ -163,7 +167,8 @@ def row_of(outcomes: Sequence[Outcome], order: int) -> Row:
         peak_to_mean=float(peak_to_mean(integers(tuples)) or 0),
         worker_load_mean=ratio(sum(busy), span * len(busy)),
         worker_load_max=ratio(max(busy), span),
-        replicas=replicas,
+        # A key of several stretches is one: their sum is the state of nothing.
+        replicas=max(replicas),
         replication_factor=factor,
         state_entries_max=max(int(worker.keys.max()) for worker in workers),
         **_ranges([figures for one in outcomes for figures in _stretches(one)]),

@@ -6,7 +6,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
 from streamgroup.base.errors import RunError, StreamgroupError
 from streamgroup.base.memory import free_memory
@@ -15,7 +15,7 @@ from streamgroup.replay.selection import select
 from streamgroup.study.cell import CellOutcome, failed, run_cell
 from streamgroup.study.tasks import Task, by_length
 
-__all__ = ["Progress", "at_once", "default_jobs", "run_tasks"]
+__all__ = ["Progress", "at_once", "default_jobs", "prints_aside", "run_tasks"]
 
 Progress = Callable[[int], None]
 
@@ -33,6 +33,26 @@ class _Stopped(BaseException):
 def default_jobs() -> int:
     """Give the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def prints_aside(groupings: Iterable[str]) -> Iterator[None]:
+    """Send what groupings of the user's print to stderr, as it is no result, while threads replay them.
+
+    Threads that each turned it away, as a replay does, would undo one another.
+    """
+    with contextlib.ExitStack() as stack:
+        if any(map(_is_outside, groupings)):
+            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        yield
+
+
+def _is_outside(grouping: str) -> bool:
+    try:
+        return bool(select(grouping).outside_digest)
+    except StreamgroupError:
+        # What is wrong with it, its run tells.
+        return False
 
 
 def at_once(tasks: Sequence[Task], jobs: int) -> int:
@@ -59,10 +79,7 @@ def run_tasks(
         threading.Thread(target=pool.work, name=f"streamgroup-cell-{number}", daemon=True)
         for number in range(min(jobs, len(tasks)))
     ]
-    with contextlib.ExitStack() as stack:
-        if any(select(task.cell.options.grouping).outside_digest for task in tasks):
-            # What a grouping of the user's prints is no result; threads that each turn it away would undo one another.
-            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+    with prints_aside(task.cell.options.grouping for task in tasks), contextlib.ExitStack() as stack:
         stack.callback(pool.stop, threads)
         for thread in threads:
             thread.start()
@@ -114,7 +131,9 @@ class _Pool:
             self._turn.notify_all()
         until = time.monotonic() + _PATIENCE
         for thread in threads:
-            thread.join(max(0.0, until - time.monotonic()))
+            # An interrupt may come before all of them have begun.
+            if thread.is_alive():
+                thread.join(max(0.0, until - time.monotonic()))
 
     def _take(self) -> Task | None:
         """Wait for the first task whose baseline is known and that memory holds; None when none is left."""

@@ -1,10 +1,13 @@
 """Stretches of a trace, replayed apart and put together."""
 
 import dataclasses
+import io
+import sys
 from pathlib import Path
 
 import pytest
 
+from streamgroup.groupings import kg as kg_module
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.plan import make_plan
 from streamgroup.study.candidates import candidates
@@ -53,7 +56,9 @@ def test_stretches_are_pooled_and_the_worst_is_told(trace: Trace) -> None:
     assert both.row is not None
     assert alone[0] is not None
     assert alone[1] is not None
-    assert both.row.replicas == alone[0].replicas + alone[1].replicas
+    # All keys but the hot ones are those of both stretches.
+    assert both.row.replicas == max(one.replicas for one in alone if one)
+    assert both.row.replication_factor == 1
     assert both.row.latency_max_ms == max(one.latency_max_ms for one in alone if one)
     assert both.row.latency_p99_high_ms == max(one.latency_p99_high_ms for one in alone if one)
     assert both.row.latency_p99_low_ms == min(one.latency_p99_low_ms for one in alone if one)
@@ -69,6 +74,22 @@ def test_threads_change_nothing_and_errors_stay_with_their_grouping(trace: Trace
     assert one == three
     assert [found.row is None for found in one] == [False, True, False, False]
     assert "nobody" in (one[1].error or "")
+
+
+def test_what_groupings_print_is_no_result(trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = tmp_path / "mine.py"
+    hello = "import time\n\n\ndef start(*args):\n    time.sleep(0.2 * args[1].workers)\n    print('hello')\n"
+    kg = Path(kg_module.__file__).read_text(encoding="utf-8").replace("def start(", "def _start(")
+    mine.write_text(f"{kg}\n\n{hello}    return _start(*args)\n")
+    out, err = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    # The first to begin is the first to end: it would put back what the second found turned away.
+    runs = [ReplayOptions(str(mine), workers, arrivals="rate=1000") for workers in (1, 2)]
+    found = measure(trace, sample_of(2000, 2000), runs, 2)
+    assert [one.error for one in found] == [None, None]
+    assert sys.stdout is out
+    assert (out.getvalue(), err.getvalue()) == ("", "hello\n" * 2)
 
 
 def test_groupings_that_are_asked_can_run_and_follow_what_differs(trace: Trace, tmp_path: Path) -> None:
