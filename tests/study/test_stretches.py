@@ -4,12 +4,16 @@ import dataclasses
 import io
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from streamgroup.base.errors import UsageError
 from streamgroup.groupings import kg as kg_module
 from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.outcome import Outcome
 from streamgroup.replay.plan import make_plan
+from streamgroup.study import stretches
 from streamgroup.study.candidates import candidates
 from streamgroup.study.run import run_to_directory
 from streamgroup.study.stretches import STRETCHES, Sample, measure, sample_of
@@ -78,18 +82,23 @@ def test_threads_change_nothing_and_errors_stay_with_their_grouping(trace: Trace
 
 def test_what_groupings_print_is_no_result(trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = tmp_path / "mine.py"
-    hello = "import time\n\n\ndef start(*args):\n    time.sleep(0.2 * args[1].workers)\n    print('hello')\n"
-    kg = Path(kg_module.__file__).read_text(encoding="utf-8").replace("def start(", "def _start(")
-    mine.write_text(f"{kg}\n\n{hello}    return _start(*args)\n")
-    out, err = io.StringIO(), io.StringIO()
+    mine.write_text(Path(kg_module.__file__).read_text(encoding="utf-8"))
+    out, err, seen = io.StringIO(), io.StringIO(), []
+
+    def watched(*_: Any, **__: Any) -> Outcome:
+        seen.append(sys.stdout)
+        raise UsageError("not run")
+
+    monkeypatch.setattr(stretches, "replay", watched)
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)
-    # The first to begin is the first to end: it would put back what the second found turned away.
-    runs = [ReplayOptions(str(mine), workers, arrivals="rate=1000") for workers in (1, 2)]
-    found = measure(trace, sample_of(2000, 2000), runs, 2)
-    assert [one.error for one in found] == [None, None]
-    assert sys.stdout is out
-    assert (out.getvalue(), err.getvalue()) == ("", "hello\n" * 2)
+    for text, place in ((str(mine), err), ("kg", out)):
+        runs = [ReplayOptions(text, workers) for workers in (1, 2)]
+        assert [one.error for one in measure(trace, sample_of(2000, 2000), runs, 2)] == ["not run"] * 2
+        # Not by each thread for itself: the last would put back what another found turned away.
+        assert [one is place for one in seen] == [True, True]
+        assert sys.stdout is out
+        seen.clear()
 
 
 def test_groupings_that_are_asked_can_run_and_follow_what_differs(trace: Trace, tmp_path: Path) -> None:
