@@ -20,6 +20,7 @@ from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.base.files import write_files
 from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.base.staging import reclaim, staged_directory
+from streamgroup.metrics.names import METRICS
 from streamgroup.replay.capacity_file import with_capacity
 from streamgroup.replay.selection import select
 from streamgroup.study.cell import Cell, CellOutcome, simulation_of
@@ -140,7 +141,7 @@ def _row_in(directory: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         return None
     rows: list[dict[str, Any]] = tables["summary"].to_pylist()
-    return rows[0] if len(rows) == 1 and "replicas" in rows[0] else None
+    return rows[0] if len(rows) == 1 and METRICS.keys() <= rows[0].keys() else None
 
 
 def _resumed(found: Found, missing: int) -> str:

@@ -122,7 +122,7 @@ def test_a_sweep_goes_on_where_it_was_left(trace: str, tmp_path: Path) -> None:
     assert content(out) == content(tmp_path / "at once")
 
 
-@pytest.mark.parametrize("harm", ["cut", "gone", "record", "version", "overwritten", "file"])
+@pytest.mark.parametrize("harm", ["cut", "gone", "record", "version", "metric", "overwritten", "file"])
 def test_a_damaged_cell_is_run_again_and_said_so(trace: str, tmp_path: Path, harm: str) -> None:
     one, told = cell(trace), list[str]()
     out = tmp_path / "out"
@@ -137,6 +137,9 @@ def test_a_damaged_cell_is_run_again_and_said_so(trace: str, tmp_path: Path, har
     elif harm == "version":
         record = json.loads((place / "run.json").read_bytes())
         (place / "run.json").write_text(json.dumps({**record, "schema_version": 0}))
+    elif harm == "metric":
+        summary = pq.read_table(place / "summary.parquet", partitioning=None)
+        pq.write_table(summary.drop_columns(["imbalance"]), place / "summary.parquet")
     elif harm == "overwritten":
         bytes_there = (place / "windows.parquet").read_bytes()
         (place / "windows.parquet").write_bytes(bytes_there[:40] + b"\xff" * 200 + bytes_there[240:])
