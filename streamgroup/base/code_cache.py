@@ -9,14 +9,15 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import streamgroup
 from streamgroup.base.cache import cache_root
 
-__all__ = ["SETTING", "code_directory", "only_one", "sources_digest"]
+__all__ = ["SETTING", "code_directory", "guarded", "sources_digest"]
 
 # Where the compiler puts code is a setting of the whole process: who changes it holds this, and sets it back.
 SETTING = threading.Lock()
@@ -58,9 +59,50 @@ def _forget_old(root: Path, keep: Path) -> None:
             shutil.rmtree(entry, ignore_errors=True)
 
 
+def guarded(dispatcher: Any, directory: Path, own: str) -> Any:
+    """Let numba's dispatcher find or make code on disk only under the lock of its name `own` in a cache's directory.
+
+    Code on disk that cannot be read is removed and made anew; what cannot be written stays in this process.
+    """
+    compile_one, kept = dispatcher.compile, dispatcher._cache
+    load, save = kept.load_overload, kept.save_overload
+
+    def compile_alone(signature: Any) -> Any:
+        with _only_one(directory, own):
+            return compile_one(signature)
+
+    def load_sound(signature: Any, target: Any) -> Any:
+        try:
+            return load(signature, target)
+        except Exception:  # noqa: BLE001 (what a damaged pickle raises can be anything)
+            # All of it: numba's index may name a file that was written for another index.
+            _remove(Path(kept.cache_path), f"{kept._impl.filename_base}.", kept.disable)
+            return None
+
+    def save_if_possible(signature: Any, code: Any) -> None:
+        try:
+            save(signature, code)
+        except OSError:
+            kept.disable()
+
+    dispatcher.compile = compile_alone
+    kept.load_overload, kept.save_overload = load_sound, save_if_possible
+    return dispatcher
+
+
+def _remove(directory: Path, prefix: str, otherwise: Callable[[], None]) -> None:
+    try:
+        for path in directory.iterdir():
+            if path.name.startswith(prefix):
+                path.unlink()
+    except OSError:
+        otherwise()
+
+
 @contextlib.contextmanager
-def only_one(directory: Path, own: str) -> Iterator[None]:
+def _only_one(directory: Path, own: str) -> Iterator[None]:
     """Hold the lock of a function's cache: two processes that compile it at once could overwrite each other's code."""
+    directory.mkdir(parents=True, exist_ok=True)
     with (directory / f".{own}.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

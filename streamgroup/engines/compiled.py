@@ -12,7 +12,7 @@ from typing import Any
 import numba
 from numba.core import config
 
-from streamgroup.base.code_cache import SETTING, code_directory, only_one, sources_digest
+from streamgroup.base.code_cache import SETTING, code_directory, guarded, sources_digest
 
 __all__ = ["compiled", "helper"]
 
@@ -38,12 +38,4 @@ def compiled(function: Callable[..., Any]) -> Any:
             dispatcher: Any = numba.njit(function, nogil=True, cache=True)
         finally:
             settings.CACHE_DIR = previous
-    compile_one = dispatcher.compile
-    own = f"{function.__module__}.{function.__name__}"
-
-    def compile_alone(signature: Any) -> Any:
-        with only_one(directory, own):
-            return compile_one(signature)
-
-    dispatcher.compile = compile_alone
-    return dispatcher
+    return guarded(dispatcher, directory, f"{function.__module__}.{function.__name__}")

@@ -28,7 +28,7 @@ from numba.core import config, types
 from numba.core.errors import NumbaError
 from numba.extending import overload_method
 
-from streamgroup.base.code_cache import SETTING, code_directory, only_one, sources_digest
+from streamgroup.base.code_cache import SETTING, code_directory, guarded, sources_digest
 from streamgroup.base.errors import UsageError
 
 __all__ = ["HOOKS", "Interpreted", "cache_directory", "check_shape", "compiled", "told_by_line"]
@@ -190,11 +190,4 @@ def compiled(function: Callable[..., Any], name: str, outside_digest: str = "") 
             dispatcher: Any = numba.njit(**options)(copy)
         finally:
             settings.CACHE_DIR = previous
-    compile_one = dispatcher.compile
-
-    def compile_alone(signature: Any) -> Any:
-        with only_one(directory, own):
-            return compile_one(signature)
-
-    dispatcher.compile = compile_alone
-    return dispatcher  # type: ignore[no-any-return]
+    return guarded(dispatcher, directory, own)  # type: ignore[no-any-return]

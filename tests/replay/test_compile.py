@@ -36,7 +36,7 @@ from streamgroup.traces.trace import open_trace
 trace, grouping = sys.argv[1:]
 outcome = replay(open_trace(trace), ReplayOptions(grouping=grouping, workers=4))
 chosen = select(grouping)
-stats = compiled(run_chunk, chosen.name, chosen.outside_digest).stats
+stats = compiled(run_chunk, chosen.code_name, chosen.outside_digest).stats
 hits, misses = sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
 print(json.dumps({"loads": outcome.worker.tuples.tolist(), "hits": hits, "misses": misses}))
 """
@@ -105,6 +105,29 @@ def test_a_cold_start_side_by_side_mixes_nothing_up(trace: Path, tmp_path: Path)
         assert result(process)["loads"] == interpreted_loads(trace, text)
     index = {path.name.split("-")[0] for path in tmp_path.rglob("*.nbi")}
     assert {"loop.run_chunk_kg", "loop.run_chunk_sg"} <= index
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_damaged_code_is_made_anew(trace: Path, tmp_path: Path, kind: str) -> None:
+    loads = result(begin(trace, "kafka", tmp_path))["loads"]
+    files = list(tmp_path.rglob(f"*.{kind}"))
+    # The loop's, and that of the rule in the other cache.
+    assert {path.relative_to(tmp_path).parts[0] for path in files} == {"compiled", "engines"}
+    for path in files:
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    mended = result(begin(trace, "kafka", tmp_path))
+    assert (mended["loads"], mended["hits"]) == (loads, 0)
+    again = result(begin(trace, "kafka", tmp_path))
+    assert (again["loads"], again["hits"], again["misses"]) == (loads, 1, 0)
+
+
+def test_where_code_cannot_be_kept_it_is_made(trace: Path, tmp_path: Path) -> None:
+    first = result(begin(trace, "kafka", tmp_path))
+    for path in tmp_path.rglob("*.nbi"):
+        path.unlink()
+        path.mkdir()
+    again = result(begin(trace, "kafka", tmp_path))
+    assert (again["loads"], again["misses"]) == (first["loads"], 1)
 
 
 def test_a_grouping_outside_is_cached_until_it_changes(trace: Path, tmp_path: Path) -> None:
