@@ -68,8 +68,10 @@ def trident_task(key: Value, n: int) -> int:
     absolute value instead, and fails on a hash of -2^31.
     """
     check_workers(n)
-    (value,) = fields_of(key)
-    return (hash_code(value) & 0x7FFF_FFFF) % n
+    fields = fields_of(key)
+    if len(fields) > 1:
+        raise UsageError(f"IndexHashGrouping looks at one field, not {len(fields)}", "give the value of that field")
+    return (hash_code(fields[0]) & 0x7FFF_FFFF) % n
 
 
 def trident_tasks_all(keys: Keys, n: int) -> NDArray[np.uint16]:

@@ -2,20 +2,23 @@
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.replay.capacity_file import with_capacity
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.plan import make_plan
+from streamgroup.replay.run import typed_keys
+from streamgroup.replay.selection import select
 from streamgroup.study.cell import Cell, make_cell, simulation_of
 from streamgroup.study.durations import loop_seconds
 from streamgroup.study.estimate import BASE_MB, describe_plan
 from streamgroup.study.run import checked, without_changes
 from streamgroup.traces.trace import Trace
 
-__all__ = ["Task", "by_length", "makespan", "open_traces", "plan_tasks"]
+__all__ = ["Task", "by_length", "makespan", "open_traces", "plan_tasks", "with_keys_checked"]
 
 # Chunks on their way through one more replay.
 _CHUNKS_MB = 64
@@ -64,6 +67,21 @@ def plan_tasks(cells: Sequence[Cell], traces: Mapping[str, Trace], known: Iterab
             plain = without_changes(with_capacity(task.cell.options))
             tasks.append(_task(make_cell(task.trace, plain), task.trace, hidden=True))
     return tasks
+
+
+def with_keys_checked(tasks: Iterable[Task]) -> list[Task]:
+    """Give tasks with the `error` of those whose grouping refuses the keys of the trace, as their run would tell it."""
+    found = []
+    for task in tasks:
+        error, options, trace = task.error, task.cell.options, task.trace
+        if error is None:
+            keys = partial(typed_keys, trace, options.key_type)
+            try:
+                select(options.grouping).params.check_keys(keys, options.workers)
+            except StreamgroupError as refused:
+                error = refused
+        found.append(replace(task, error=error))
+    return found
 
 
 def _task(cell: Cell, trace: Trace, *, hidden: bool = False) -> Task:

@@ -37,3 +37,14 @@ def test_refused(
 def test_who_looks_at_no_key_takes_any_type(invoke: Any, tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "bad", [(0, b"5.0", None)])
     assert invoke("replay", trace, "-g", "kg", "-n", 3, "--key-type", "int", "--dry-run").exit_code == 0
+
+
+def test_a_dry_sweep_names_the_cells_that_would_fail(invoke: Any, tmp_path: Path) -> None:
+    trace = write_trace(tmp_path / "bad", [(0, b"5.0", None)])
+    told = invoke(
+        "sweep", trace, "-g", "kafka", "-g", "kg", "-n", 3, "--key-type", "int", "-o", tmp_path / "out",
+        "--dry-run", "--format", "csv",
+    )  # fmt: skip
+    assert told.exit_code == 1
+    assert "key '5.0' is no int" in told.stdout
+    assert told.stdout.count("to run") == 1

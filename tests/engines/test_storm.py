@@ -24,6 +24,12 @@ def test_trident() -> None:
         assert storm.trident_task(typed(row["key"], row["key_type"]), row["n"]) == row["expected"], row
 
 
+def test_trident_looks_at_one_field() -> None:
+    assert storm.trident_task(("a",), 7) == storm.trident_task("a", 7)
+    with pytest.raises(UsageError, match="one field, not 2"):
+        storm.trident_task(("a", "b"), 7)
+
+
 @pytest.mark.parametrize(("version", "mode"), PAIRS)
 def test_pkg(version: Any, mode: Any) -> None:
     for row in rows(f"storm-pkg-{version}x-{mode}"):

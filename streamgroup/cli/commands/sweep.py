@@ -111,7 +111,7 @@ def run(console: Console, options: Options) -> None:
     """
     from streamgroup.study.spec import cells_of, make_spec
     from streamgroup.study.sweep import look, run_sweep
-    from streamgroup.study.tasks import open_traces, plan_tasks
+    from streamgroup.study.tasks import open_traces, plan_tasks, with_keys_checked
     from streamgroup.study.threads import default_jobs
 
     spark = _spark(options)
@@ -126,7 +126,7 @@ def run(console: Console, options: Options) -> None:
         _check(tasks)
     jobs = options.jobs or default_jobs()
     if options.dry_run:
-        _tell(console, cells, found.rows, plan_tasks(cells, traces), jobs)
+        _tell(console, cells, found.rows, with_keys_checked(plan_tasks(cells, traces)), jobs)
         return
     try:
         with console.bar("tuples") as bar:
