@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 __all__ = [
     "candidate",
     "candidate_words",
+    "candidates",
     "mix64",
     "node_positions",
     "place",
@@ -58,6 +59,17 @@ def candidate(
     seed = mix64(_scalar(hash_seed)) if hash_seed else _scalar(0)
     words = _words(hash_lo) + _scalar(j) * (_words(hash_hi) | np.uint64(1)) + seed
     return place(mix64(words), n).astype(np.int32)
+
+
+def candidates(
+    hash_lo: NDArray[np.int64], hash_hi: NDArray[np.int64], d: int, live: NDArray[np.int64], hash_seed: int = 0
+) -> NDArray[np.uint16]:
+    """Give uint16[keys, d]: the ids, from `live`, of each key's candidates 1 to d among as many workers."""
+    found = np.empty((len(hash_lo), d), dtype=np.uint16)
+    ids = live.astype(np.uint16)
+    for j in range(1, d + 1):
+        found[:, j - 1] = ids[candidate(hash_lo, hash_hi, j, len(live), hash_seed)]
+    return found
 
 
 def candidate_words(hash_lo: NDArray[np.int64], hash_hi: NDArray[np.int64], hash_seed: int = 0) -> U64:

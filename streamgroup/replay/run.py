@@ -103,12 +103,7 @@ class _Replay:
         dictionary = trace.dictionary()
 
         def candidates(d: int) -> NDArray[np.uint16]:
-            found = np.empty((trace.keys, d), dtype=np.uint16)
-            ids = live.astype(np.uint16)
-            for j in range(1, d + 1):
-                place = hashing.candidate(dictionary.hash_lo, dictionary.hash_hi, j, len(live), options.hash_seed)
-                found[:, j - 1] = ids[place]
-            return found
+            return hashing.candidates(dictionary.hash_lo, dictionary.hash_hi, d, live, options.hash_seed)
 
         return Context(
             workers=len(live),

@@ -246,7 +246,9 @@ def _load(advice: Advice) -> str:
     offer = advice.offer
     told, workers = offer.told, offer.options.workers
     if offer.load is None:
-        return f"{told['service']}, so nobody ever waits; or all tuples come at once."
+        if advice.trace.first_timestamp == advice.trace.last_timestamp and offer.options.arrivals == "trace":
+            return f"all tuples come at one instant, at {told['service']}: there is no rate."
+        return f"{told['service']}, so nobody ever waits."
     rate = float(str(told["arrival_rate_tps"]))
     text = f"{rate:,.6g} tuples/s, {_percent(offer.load)} of what {_count(workers)} can do at {told['service']}"
     if offer.assumed:

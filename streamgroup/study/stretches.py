@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -84,6 +85,7 @@ def measure(
     found: list[list[Outcome]] = [[] for _ in runs]
     errors: list[str | None] = [None] * len(runs)
     warnings: list[dict[str, None]] = [{} for _ in runs]
+    stopped = threading.Event()
     with (
         prints_aside(one.grouping for one in runs),
         ThreadPoolExecutor(jobs, thread_name_prefix="advise") as pool,
@@ -91,7 +93,7 @@ def measure(
         for stretch, window, warmup in _pieces(trace, sample):
             made = [dataclasses.replace(one, window=window, warmup=warmup) for one in runs]
             pending = [
-                None if error else pool.submit(_one, stretch, options, feeds)
+                None if error else pool.submit(_one, stretch, options, feeds, stopped)
                 for options, error in zip(made, errors, strict=True)
             ]
             try:
@@ -106,6 +108,10 @@ def measure(
                         warnings[place].update(dict.fromkeys(told))
                     if progress is not None:
                         progress(stretch.tuples)
+            except BaseException:
+                # The pool waits for what runs: until the next chunk.
+                stopped.set()
+                raise
             finally:
                 for future in pending:
                     if future is not None:
@@ -130,9 +136,19 @@ def _pieces(trace: Trace, sample: Sample) -> Iterator[tuple[Trace, str, str]]:
         yield take_slice(trace, first, end), "100%", WARMUP if end - first >= STRETCHES else "0"
 
 
-def _one(trace: Trace, options: ReplayOptions, feeds: Feeds | None) -> tuple[Outcome | str, list[str]]:
+class _Stopped(BaseException):
+    """Nobody wants the result any more: no failure of a run, so no Exception."""
+
+
+def _one(
+    trace: Trace, options: ReplayOptions, feeds: Feeds | None, stopped: threading.Event
+) -> tuple[Outcome | str, list[str]]:
+    def go_on(_: int) -> None:
+        if stopped.is_set():
+            raise _Stopped
+
     try:
-        outcome = replay(trace, options, feeds=feeds)
+        outcome = replay(trace, options, feeds=feeds, progress=go_on)
     except StreamgroupError as error:
         return f"{error.message} ({error.hint})" if error.hint else error.message, []
     return _without_bulk(outcome), warnings_of(trace, options, outcome)

@@ -78,11 +78,10 @@ class Place(NamedTuple):
         )
 
     def _context(self, keys: Keys) -> Context:
+        live = np.arange(self.workers, dtype=np.int64)
+
         def candidates(d: int) -> NDArray[np.uint16]:
-            found = np.empty((len(keys.values), d), dtype=np.uint16)
-            for j in range(1, d + 1):
-                found[:, j - 1] = hashing.candidate(keys.hash_lo, keys.hash_hi, j, self.workers, self.hash_seed)
-            return found
+            return hashing.candidates(keys.hash_lo, keys.hash_hi, d, live, self.hash_seed)
 
         return Context(
             workers=self.workers,
@@ -96,7 +95,7 @@ class Place(NamedTuple):
             control_delay=0,
             candidates=candidates,
             draw_stream=lambda purpose: draws.stream(self.seed, purpose),
-            live=np.arange(self.workers, dtype=np.int64),
+            live=live,
             params=self.selection.params,
             typed_keys=lambda kind: make_keys(kind, *pack(keys.values)),
             key_type=self.key_type,

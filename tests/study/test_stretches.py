@@ -3,16 +3,19 @@
 import dataclasses
 import io
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streamgroup.base.errors import UsageError
+from streamgroup.base.errors import RunError, UsageError
 from streamgroup.groupings import kg as kg_module
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.outcome import Outcome
 from streamgroup.replay.plan import make_plan
+from streamgroup.replay.run import replay
 from streamgroup.study import stretches
 from streamgroup.study.candidates import candidates
 from streamgroup.study.run import run_to_directory
@@ -78,6 +81,29 @@ def test_threads_change_nothing_and_errors_stay_with_their_grouping(trace: Trace
     assert one == three
     assert [found.row is None for found in one] == [False, True, False, False]
     assert "nobody" in (one[1].error or "")
+
+
+def test_an_interrupt_does_not_wait_for_what_runs_to_end(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = []
+
+    def long(*_: Any, progress: Callable[[int], None], **__: Any) -> Outcome:
+        for _chunk in range(500):
+            time.sleep(0.01)
+            progress(1)
+        ended.append(True)
+        raise RunError("it went on to its end")
+
+    def first(given: Trace, options: ReplayOptions, **told: Any) -> Outcome:
+        return replay(given, options, interpreted=True, **told) if options.grouping == "kg" else long(**told)
+
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stretches, "replay", first)
+    runs = [ReplayOptions("kg", 3), ReplayOptions("pkg", 3)]
+    with pytest.raises(KeyboardInterrupt):
+        measure(trace, sample_of(2000, 2000), runs, 2, interrupt)
+    assert not ended
 
 
 def test_what_groupings_print_is_no_result(trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
