@@ -4,6 +4,7 @@ import errno
 import gc
 import importlib
 import io
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -116,8 +117,22 @@ app = typer.Typer(
 )
 
 
+def _fill_closed_streams() -> None:
+    """Give closed streams a place, so that no file gets their number: to read or write one fails, but for stderr."""
+    for number, (name, mode, way) in enumerate(
+        (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY))
+    ):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, way)
+            if handle != number:
+                os.dup2(handle, number)
+                os.close(handle)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 (a number)
+
+
 def main() -> NoReturn:
     """Run the command line of this process."""
+    _fill_closed_streams()
     # Imports make many objects and no garbage: collecting every 700 of them takes a fifth of the start-up.
     gc.set_threshold(100_000)
     app()

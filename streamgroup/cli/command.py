@@ -7,6 +7,7 @@ does the work, and its docstring is the help.
 import contextlib
 import copy
 import dataclasses
+import errno
 import inspect
 import os
 import sys
@@ -241,6 +242,12 @@ def _source(context: typer.Context, name: str) -> str:
     return source.name if source is not None else "DEFAULT"
 
 
+def _forget_output() -> None:
+    """Keep what is still buffered from failing once more when Python ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 @contextlib.contextmanager
 def _errors(*, debug: bool) -> Iterator[None]:
     """Turn what goes wrong into a line on stderr and an exit code; a reader that went away is no error."""
@@ -252,11 +259,11 @@ def _errors(*, debug: bool) -> Iterator[None]:
     except typer.Exit:
         raise
     except BrokenPipeError:
-        # What is still buffered must not fail once more when Python ends.
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         raise typer.Exit(0) from None
     except typer.TyperException:
         raise
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the end of the line for all errors)
+    except BaseException as error:  # noqa: BLE001 (the end of the line: a grouping of the user's may raise anything)
+        if isinstance(error, OSError) and error.errno == errno.EBADF:
+            _forget_output()
         raise typer.Exit(report(error, debug=debug)) from None

@@ -40,6 +40,8 @@ def _explain(error: BaseException, debug: bool) -> tuple[str, str | None, int]:
     if isinstance(error, OSError) and error.errno in _ENVIRONMENT:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}", "free some space, or check the permissions", 3
+    if isinstance(error, OSError) and error.errno == errno.EBADF:
+        return "stdin or stdout is closed", "leave it open, or name a file or /dev/null for it", 3
     if isinstance(error, UnicodeEncodeError) and "\udc80" <= error.object[error.start] <= "\udcff":
         return f"the name {error.object!r} is not UTF-8", "rename the file or directory", 2
     what = str(error)

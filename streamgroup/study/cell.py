@@ -94,7 +94,7 @@ def run_cell(
         if cell.baseline:
             baseline = without_changes(options) if replicas is None else replicas
         made = make_run(trace, options, baseline=baseline, progress=progress, feeds=feeds)
-    except Exception as error:  # noqa: BLE001 (a cell that fails must not stop the others)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a cell that fails must not stop the others)
         return failed(cell, error, time.perf_counter() - begun)
     return CellOutcome(
         cell, None, made.row, made.warnings, made.tables, made.record,
@@ -102,7 +102,7 @@ def run_cell(
     )  # fmt: skip
 
 
-def failed(cell: Cell, error: Exception, seconds: float = 0.0) -> CellOutcome:
+def failed(cell: Cell, error: Exception | SystemExit, seconds: float = 0.0) -> CellOutcome:
     """Give the outcome of a cell that an error ended."""
     if isinstance(error, StreamgroupError):
         text = f"{error.message} ({error.hint})" if error.hint else error.message

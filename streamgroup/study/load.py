@@ -88,7 +88,7 @@ def _asked(sweep: Path) -> dict[str, int]:
     """Give the place of each cell in what a sweep was asked for; nothing where that cannot be told."""
     try:
         return {str(cell["id"]): place for place, cell in enumerate(json.loads(sweep.read_bytes())["cells"])}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
 
 
@@ -117,7 +117,7 @@ def _fingerprint(run: Path) -> str:
     try:
         manifest = json.loads((run / _MARKER).read_bytes())
         version, fingerprint = manifest["schema_version"], str(manifest["trace"]["fingerprint"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise DataError(f"{run / _MARKER} is not the record of a run", _AGAIN) from None
     if version != SCHEMA_VERSION:
         raise DataError(f"{run}: tables of version {version}, this program reads {SCHEMA_VERSION}", _AGAIN)

@@ -32,8 +32,8 @@ from streamgroup.traces.arrays import column
 from streamgroup.traces.trace import Trace, open_trace
 
 __all__ = [
-    "MARKER", "TABLES", "RunResult", "checked", "make_run", "named_options", "run_to_directory", "without_changes",
-    "write_run",
+    "MARKER", "TABLES", "RunResult", "check_top_keys", "checked", "make_run", "named_options", "run_to_directory",
+    "without_changes", "write_run",
 ]  # fmt: skip
 
 MARKER = "run.json"
@@ -142,7 +142,14 @@ def checked(trace_path: str | Path, options: ReplayOptions, *, log: bool) -> tup
     trace = open_trace(trace_path)
     if trace.tuples == 0:
         raise DataError(f"{trace.path}: the trace is empty, there is nothing to replay", "ingest more than nothing")
+    check_top_keys(options.top_keys)
     return trace, with_capacity(options)
+
+
+def check_top_keys(count: int) -> None:
+    """Refuse a number of keys that is negative, or that no table holds; UsageError."""
+    if not 0 <= count < 1 << 63:
+        raise UsageError(f"--top-keys {count} is not between 0 and 2^63 - 1")
 
 
 def without_changes(options: ReplayOptions) -> ReplayOptions:

@@ -19,6 +19,7 @@ from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.selection import select, split_text
 from streamgroup.study.cell import Cell, make_cell
 from streamgroup.study.grid import arrivals_of, as_text, groupings_of, whole_numbers
+from streamgroup.study.run import check_top_keys
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Spec", "cells_of", "make_spec", "read_file"]
@@ -153,6 +154,8 @@ def make_spec(given: Mapping[str, Any]) -> Spec:
     arrivals = arrivals_of(given.get("arrivals") or ["trace"])
     for text in arrivals:
         parse_arrivals(text)
+    if given.get("top_keys") is not None:
+        check_top_keys(given["top_keys"])
     names = {field.name for field in dataclasses.fields(ReplayOptions)} - {*_SWEPT}
     return Spec(
         traces=tuple(given["traces"]),

@@ -135,10 +135,11 @@ def look(output: Path, cells: Sequence[Cell]) -> Found:
 def _row_in(directory: Path) -> dict[str, Any] | None:
     """Read the row of a cell's directory; None unless all of its tables can be read."""
     try:
-        if json.loads((directory / MARKER).read_bytes())["schema_version"] != SCHEMA_VERSION:
+        record = json.loads((directory / MARKER).read_bytes())
+        if record["schema_version"] != SCHEMA_VERSION or not isinstance(record["trace"]["fingerprint"], str):
             return None
         tables = {name: pq.read_table(directory / f"{name}.parquet", partitioning=None) for name in TABLES}
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, pa.ArrowException):
         return None
     rows: list[dict[str, Any]] = tables["summary"].to_pylist()
     return rows[0] if len(rows) == 1 and METRICS.keys() <= rows[0].keys() else None

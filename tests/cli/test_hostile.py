@@ -1,0 +1,96 @@
+"""What only a careless or a malicious user does: still an error in a line, its exit code, and nothing half-written."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamgroup.base.schema import SCHEMA_VERSION
+from streamgroup.groupings import kg
+
+MOST = 2**63
+
+
+@pytest.mark.parametrize("command", ["sweep", "replay"])
+def test_more_top_keys_than_a_table_can_hold_are_refused(invoke, trace, tmp_path, command) -> None:
+    output = tmp_path / "output"
+    done = invoke(command, trace, "-g", "kg", "-n", 4, "--top-keys", MOST, "-o", output)
+    assert done.exit_code == 2
+    assert f"--top-keys {MOST} is not between 0 and 2^63 - 1" in done.stderr
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("count", [-1, MOST])
+def test_a_file_gives_no_impossible_top_keys(invoke, trace, tmp_path, count) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text(f'traces = ["{trace}"]\ngroupings = ["kg"]\nworkers = 4\ntop_keys = {count}\n')
+    done = invoke("sweep", file, "-o", tmp_path / "output")
+    assert done.exit_code == 2
+    assert f"--top-keys {count} is not between" in done.stderr
+    assert not (tmp_path / "output").exists()
+
+
+def with_closed(stream: str, *args: object) -> "subprocess.CompletedProcess[str]":
+    words = " ".join(f"'{word}'" for word in (sys.executable, "-m", "streamgroup", *args))
+    return subprocess.run(
+        ["/bin/sh", "-c", f"{words} {stream}&-"], capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+@pytest.mark.parametrize(
+    ("stream", "args"),
+    [("<", ("where", "-", "-g", "pkg", "-n", "4")), (">", ("where", "a", "-g", "pkg", "-n", "4"))],
+)
+def test_a_closed_stream_is_told(stream, args) -> None:
+    done = with_closed(stream, *args)
+    assert done.returncode == 3, done.stderr
+    assert "error: stdin or stdout is closed" in done.stderr
+    assert not done.stdout
+
+
+def test_closed_streams_that_are_not_needed_end_nothing() -> None:
+    assert with_closed("<", "where", "a", "-g", "pkg", "-n", "4").stdout.splitlines()[-1].startswith("a ")
+    done = with_closed("2>", "where", "a", "-g", "pkg", "-n", "4")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1].startswith("a ")
+
+
+def leaving(path: Path, what: str) -> Path:
+    """Write a grouping file that loads, and raises something when its parameters are asked."""
+    source = Path(kg.__file__).read_text()
+    path.write_text(f"{source}\n\ndef _leave(*_):\n    raise {what}\n\n\nParams.choices_per_key = _leave\n")
+    return path
+
+
+def test_a_grouping_that_exits_ends_no_sweep_in_silence(invoke, trace, tmp_path) -> None:
+    mine = leaving(tmp_path / "mine.py", "SystemExit(0)")
+    done = invoke("sweep", trace, "-g", mine, "-g", "kg", "-n", 4, "-o", tmp_path / "output", "--format", "csv")
+    assert done.exit_code == 1
+    assert "SystemExit: 0" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("what", ["SystemExit(0)", "BaseException('bad')"])
+def test_a_run_whose_grouping_ends_it_in_an_odd_way_fails(spawn, trace, tmp_path, what) -> None:
+    mine = leaving(tmp_path / "mine.py", what)
+    done = spawn("replay", trace, "-g", mine, "-n", 4, "-o", tmp_path / "output")
+    assert done.returncode == 1
+    assert f"{what.split('(')[0]}: " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "output").exists()
+
+
+@pytest.mark.parametrize("record", ["[" * 200_000, f'{{"schema_version": {SCHEMA_VERSION}, "trace": null}}'])
+def test_a_record_that_tells_nothing_is_a_damaged_one(invoke, trace, tmp_path, record) -> None:
+    sweep = tmp_path / "sweep"
+    asked = ("sweep", trace, "-g", "kg", "-n", 4, "-o", sweep)
+    assert invoke(*asked).exit_code == 0
+    (cell,) = (sweep / "cells").iterdir()
+    (cell / "run.json").write_text(record)
+    done = invoke("summarize", sweep)
+    assert done.exit_code == 4
+    assert "is not the record of a run" in done.stderr
+    again = invoke(*asked)
+    assert again.exit_code == 0
+    assert "damaged" in again.stderr
+    assert invoke("summarize", sweep).exit_code == 0
