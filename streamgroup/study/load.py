@@ -147,7 +147,8 @@ def _summary(path: Path) -> pl.DataFrame:
 
 
 def _names_runs(frame: pl.DataFrame) -> bool:
-    return {"trace", "grouping", "workers"} <= set(frame.columns)
+    kinds = {"trace": pl.String(), "grouping": pl.String(), "workers": pl.Int64()}
+    return all(frame.schema.get(name) == kind for name, kind in kinds.items())
 
 
 def _failed_cells(sweep: Path) -> pl.DataFrame:

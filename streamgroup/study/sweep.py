@@ -125,7 +125,7 @@ def look(output: Path, cells: Sequence[Cell]) -> Found:
         if not directory.exists() and not directory.is_symlink():
             continue
         row = _row_in(directory)
-        if row is None:
+        if row is None or not _is_of(cell, row):
             found.damaged.append(cell.id)
         else:
             found.rows[cell.id] = row
@@ -143,6 +143,14 @@ def _row_in(directory: Path) -> dict[str, Any] | None:
         return None
     rows: list[dict[str, Any]] = tables["summary"].to_pylist()
     return rows[0] if len(rows) == 1 and METRICS.keys() <= rows[0].keys() else None
+
+
+def _is_of(cell: Cell, row: Mapping[str, Any]) -> bool:
+    """Tell whether a row is of a run with a cell's options, and not one that came to its place by mistake."""
+    options = with_capacity(cell.options)
+    asked = (select(options.grouping).text, options.workers, options.sources, options.seed, options.arrivals)
+    found = tuple(row.get(name) for name in ("grouping", "workers", "sources", "seed", "arrivals"))
+    return found == tuple(map(readable, asked))
 
 
 def _resumed(found: Found, missing: int) -> str:

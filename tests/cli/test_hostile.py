@@ -94,3 +94,28 @@ def test_a_record_that_tells_nothing_is_a_damaged_one(invoke, trace, tmp_path, r
     assert again.exit_code == 0
     assert "damaged" in again.stderr
     assert invoke("summarize", sweep).exit_code == 0
+
+
+def test_the_summary_of_another_cell_is_no_cell_to_reuse(invoke, trace, tmp_path) -> None:
+    sweep = tmp_path / "sweep"
+    asked = ("sweep", trace, "-g", "kg", "-n", "4,8", "-o", sweep, "--format", "csv")
+    first = invoke(*asked)
+    one, other = sorted((sweep / "cells").iterdir())
+    (one / "summary.parquet").write_bytes((other / "summary.parquet").read_bytes())
+    again = invoke(*asked)
+    assert again.exit_code == 0
+    assert f"damaged: {one.name}" in again.stderr
+    assert again.stdout == first.stdout
+
+
+def test_a_summary_of_other_types_is_no_summary(invoke, trace, tmp_path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    run = tmp_path / "run"
+    assert invoke("replay", trace, "-g", "kg", "-n", 4, "-o", run).exit_code == 0
+    pq.write_table(pa.table({"trace": [1], "grouping": ["kg"], "workers": ["q"]}), run / "summary.parquet")
+    for command in (("summarize", run), ("report", run, "-o", tmp_path / "page.html")):
+        done = invoke(*command)
+        assert done.exit_code == 4
+        assert "is not the summary of one run" in done.stderr
