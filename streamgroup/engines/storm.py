@@ -5,7 +5,7 @@ workers. Read in 0.9.3, 0.10.x, 1.x to 1.2.4 and 2.0.0 to 2.8.8; each function s
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,12 +79,16 @@ def trident_tasks_all(keys: Keys, n: int) -> NDArray[np.uint16]:
     return ((hash_codes(keys) & np.int32(0x7FFF_FFFF)) % np.int32(check_workers(n))).astype(np.uint16)
 
 
+def _check(version: str, mode: str) -> None:
+    for name, value, known in (("version", version, get_args(Version)), ("mode", mode, get_args(Mode))):
+        if value not in known:
+            raise UsageError(f"{name}={value!r}: must be {' or '.join(known)}")
+
+
 def _bytes_of(key: Value | Sequence[Value], mode: str) -> bytes:
     fields = fields_of(key)
     if mode == "fields":
         return b"".join(hash_code(field).to_bytes(4, "big", signed=True) for field in fields)
-    if mode != "first":
-        raise UsageError(f"mode={mode!r}: must be fields or first")
     first = fields[0]
     if first is None:
         raise DataError("Storm's PartialKeyGrouping without fields refuses a null key", "use mode=fields")
@@ -107,12 +111,11 @@ def pkg_tasks(key: Value | Sequence[Value], n: int, version: Version = "2", mode
     few tasks first.
     """
     check_workers(n)
+    _check(version, mode)
     found = _bytes_of(key, mode)
     if version == "1":
         one, two = (abs(murmur128(found, seed)) % n for seed in _SEEDS)
         return one, two
-    if version != "2":
-        raise UsageError(f"version={version!r}: must be 1 or 2")
     state = random_start(hash_code(found))
     one, state = random_below(state, n)
     two, state = random_below(state, n)
@@ -133,6 +136,7 @@ def pkg_choose(tasks: tuple[int, int], load: list[int]) -> int:
 def pkg_tasks_all(keys: Keys, n: int, version: Version = "2", mode: Mode = "fields") -> NDArray[np.uint16]:
     """Give `pkg_tasks` of every key: uint16[K, 2]."""
     check_workers(n)
+    _check(version, mode)
     found = np.empty((keys.count, 2), dtype=np.uint16)
     if mode == "fields":
         data = hash_codes(keys).astype(">i4").view(np.uint8)

@@ -72,10 +72,15 @@ def test_pkg_refuses_what_storm_throws_on() -> None:
             storm.pkg_tasks(b"a", 4, version, "first")
         with pytest.raises(UsageError, match="bytes"):
             storm.pkg_tasks_all(keys_of("bytes", [b"a"]), 4, version, "first")
+
+
+@pytest.mark.parametrize("asked", [storm.pkg_tasks, storm.pkg_tasks_all])
+def test_pkg_has_two_versions_and_two_modes(asked: Any) -> None:
+    keys = "a" if asked is storm.pkg_tasks else keys_of("string", ["a"])
     with pytest.raises(UsageError, match="version"):
-        storm.pkg_tasks("a", 4, "3")  # type: ignore[arg-type]
+        asked(keys, 4, "3")
     with pytest.raises(UsageError, match="mode"):
-        storm.pkg_tasks("a", 4, "1", "last")  # type: ignore[arg-type]
+        asked(keys, 4, "1", "last")
 
 
 def test_version_2_collapses_on_powers_of_two() -> None:
