@@ -3,10 +3,11 @@
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from streamgroup.base.errors import StreamgroupError
+from streamgroup.engines.keys import Keys
 from streamgroup.replay.capacity_file import with_capacity
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.plan import make_plan
@@ -71,11 +72,18 @@ def plan_tasks(cells: Sequence[Cell], traces: Mapping[str, Trace], known: Iterab
 
 def with_keys_checked(tasks: Iterable[Task]) -> list[Task]:
     """Give tasks with the `error` of those whose grouping refuses the keys of the trace, as their run would tell it."""
+    tasks = list(tasks)
+    traces = {task.cell.trace: task.trace for task in tasks}
+
+    @lru_cache(maxsize=1)
+    def read(trace: str, kind: str) -> Keys:
+        return typed_keys(traces[trace], kind)
+
     found = []
     for task in tasks:
-        error, options, trace = task.error, task.cell.options, task.trace
+        error, options = task.error, task.cell.options
         if error is None:
-            keys = partial(typed_keys, trace, options.key_type)
+            keys = partial(read, task.cell.trace, options.key_type)
             try:
                 select(options.grouping).params.check_keys(keys, options.workers)
             except StreamgroupError as refused:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from streamgroup.traces.trace import Trace
 from tests.traces_by_hand import write_trace
 
 
@@ -48,3 +49,23 @@ def test_a_dry_sweep_names_the_cells_that_would_fail(invoke: Any, tmp_path: Path
     assert told.exit_code == 1
     assert "key '5.0' is no int" in told.stdout
     assert told.stdout.count("to run") == 1
+
+
+def test_a_dry_sweep_reads_the_keys_of_a_trace_once(
+    invoke: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+
+    def watched(trace: Trace) -> Any:
+        read.append(trace.path.name)
+        return whole(trace)
+
+    whole = Trace.packed_keys
+    monkeypatch.setattr(Trace, "packed_keys", watched)
+    traces = [write_trace(tmp_path / name, [(0, b"5", None)]) for name in ("one", "two")]
+    told = invoke(
+        "sweep", *traces, "-g", "kafka", "-g", "kg", "-g", "flink_sql", "-n", "3,4", "--key-type", "int",
+        "-o", tmp_path / "out", "--dry-run",
+    )  # fmt: skip
+    assert told.exit_code == 0, told.stderr
+    assert read == ["one", "two"]
