@@ -104,6 +104,9 @@ def read_file(path: Path) -> dict[str, Any]:
     except ValidationError as error:
         raise _told(error, path, kind) from None
     found = {name: value for name in read.model_fields_set if (value := getattr(read, name)) is not None}
+    for name in _File.model_fields:
+        if found.get(name) == ():
+            raise UsageError(f"{path}: {name}: the list is empty", "give a value, or leave the key out")
     beside = path.parent
     for name in ("traces", "capacity"):
         if name in found:

@@ -119,6 +119,10 @@ def look(output: Path, cells: Sequence[Cell]) -> Found:
         raise UsageError(
             f"{output} exists and holds no {SWEEP}, so it is no sweep to go on with", "name another output"
         )
+    if (output / CELLS).exists() and not (output / CELLS).is_dir():
+        raise UsageError(
+            f"{output / CELLS} is not a directory, so there are no cells in it", "remove it, or name another output"
+        )
     found = Found()
     for cell in cells:
         directory = output / CELLS / cell.id

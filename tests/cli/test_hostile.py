@@ -119,3 +119,26 @@ def test_a_summary_of_other_types_is_no_summary(invoke, trace, tmp_path) -> None
         done = invoke(*command)
         assert done.exit_code == 4
         assert "is not the summary of one run" in done.stderr
+
+
+def test_cells_that_are_a_file_are_no_directory_to_go_on_with(invoke, trace, tmp_path) -> None:
+    sweep = tmp_path / "sweep"
+    sweep.mkdir()
+    (sweep / "sweep.json").write_text("{}")
+    (sweep / "cells").write_text("mine")
+    done = invoke("sweep", trace, "-g", "kg", "-n", 4, "-o", sweep)
+    assert done.exit_code == 2
+    assert "cells is not a directory" in done.stderr
+    assert (sweep / "cells").read_text() == "mine"
+
+
+def test_a_table_of_nothing_says_why(invoke, trace, tmp_path) -> None:
+    run = tmp_path / "run"
+    assert invoke("replay", trace, "-g", "kg", "-n", 4, "-o", run).exit_code == 0
+    for flag in ("--by", "--metrics"):
+        done = invoke("summarize", run, flag, "")
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert f"{flag} names nothing" in done.stderr
+    none = invoke("summarize", run, "--where", "workers=5")
+    assert none.exit_code == 0
+    assert "none of 1 runs meets --where workers=5" in none.stderr

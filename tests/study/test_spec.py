@@ -66,6 +66,7 @@ def test_a_whole_file(trace: str, tmp_path: Path) -> None:
         ("seeds = 'x'", "seeds"),
         ("key-cost = 'a.csv'\nkey_cost = 'b.csv'", "key-cost is there as key_cost, too"),
         ("workers = ", "not TOML"),
+        ("workers = [4]\nsources = []", "sources: the list is empty"),
     ],
 )
 def test_what_a_file_may_not_say(tmp_path: Path, text: str, what: str) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from streamgroup.base.errors import GateError
+from streamgroup.base.errors import GateError, UsageError
 from streamgroup.base.tables import for_people
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
@@ -62,9 +62,8 @@ def run(console: Console, options: Options) -> None:
     """Read runs and print them as one table: chosen, averaged, compared with a baseline, held to conditions."""
     from streamgroup.study.summarize import check_gate, load_runs, summarize
 
-    metrics = _split(options.metrics)
+    metrics, by = _split("--metrics", options.metrics), _split("--by", options.by)
     frame = load_runs(options.runs, failed=True)
-    by = _split(options.by)
     people = console.form in ("table", "markdown")
     table = summarize(
         frame,
@@ -83,6 +82,8 @@ def run(console: Console, options: Options) -> None:
     elif people:
         columns = _varying(columns, rows)
     console.rows(rows, columns)
+    if table.is_empty() and not frame.is_empty():
+        console.warn(f"none of {frame.height} runs meets --where {options.where}")
     if "status" in frame.columns and (count := (frame["status"] != "ok").sum()):
         console.warn(f"{count} of {frame.height} cells failed")
     if broken:
@@ -110,8 +111,11 @@ def _spread(row: Row, name: str) -> str | float | None:
     return f"{for_people(mean)} +-{about} ({for_people(least)}..{for_people(largest)})"
 
 
-def _split(texts: list[str]) -> list[str]:
-    return [piece.strip() for text in texts for piece in text.split(",") if piece.strip()]
+def _split(flag: str, texts: list[str]) -> list[str]:
+    found = [piece.strip() for text in texts for piece in text.split(",") if piece.strip()]
+    if texts and not found:
+        raise UsageError(f"{flag} names nothing", "name columns with commas between them, or leave the flag out")
+    return found
 
 
 def _varying(columns: list[str], rows: list[Row]) -> list[str]:
