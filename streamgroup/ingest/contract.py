@@ -69,15 +69,16 @@ class Contract:
         self._until = self._moment(options.until, "--until")
 
     def _moment(self, text: str | None, option: str) -> int | None:
+        """Read a bound: a number in the unit of --time-format, by its size under auto; else as --time-format or ISO."""
         if text is None:
             return None
         column = pa.array([text.encode()], pa.binary())
-        values, status = times.parse_times(column, times.guess_format(column), self._zone)
-        if status[0]:
-            raise UsageError(
-                f"{option}: {text!r} is not a time", "write 2024-03-01T12:00:00Z or a number since the epoch"
-            )
-        return int(values[0])
+        forms = (times.resolve_format(self._options.time_format), times.guess_format(column))
+        for form in filter(None, forms):
+            values, status = times.parse_times(column, form, self._zone)
+            if not status[0]:
+                return int(values[0])
+        raise UsageError(f"{option}: {text!r} is not a time", "write 2024-03-01T12:00:00Z or a number since the epoch")
 
     def apply(self, parsed: Parsed, layout: Layout) -> Tuples:
         """Check and filter a stretch of parsed rows; a null key is a reject under `--null-keys fail`.

@@ -8,6 +8,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 __all__ = [
+    "JUNK",
+    "NEVER_CLOSED",
     "Fields",
     "Lines",
     "column",
@@ -25,6 +27,7 @@ _LF, _CR, _BLANK, _TAB, _QUOTE = 10, 13, 32, 9, 34
 # A record over several lines is given up when it is longer: its quote is taken as never closed.
 MAX_RECORD = 16 << 20
 NEVER_CLOSED = "quote is never closed"
+JUNK = "text after a closing quote"
 
 
 class Lines(NamedTuple):
@@ -139,7 +142,7 @@ def parse_quoted(
             end = line.find(delimiter, match.end())
             junk = line[match.end() : end if end >= 0 else len(line)]
             if junk.strip(b" "):
-                fault = "text after a closing quote"
+                fault = JUNK
         else:
             end = line.find(delimiter, at)
             value = line[at : end if end >= 0 else len(line)]

@@ -29,7 +29,7 @@ class IngestOptions(SparkOptions):
 
     `time`, `key`, `cost` (us), `value` and `weight` name a column, or number it from 1; None takes the reader's
     default. `timezone` None is that of the format if it has one, else UTC. `limit` counts input rows, `head` tuples.
-    `since` and `until` are ISO times or epoch numbers, [since, until). A text of `null_values` may be several with
+    `since` and `until` are ISO times, or numbers in the unit of `time_format`, [since, until). A text of `null_values` may be several with
     commas between; they are held one by one. `stopwords` is `english` or a file. `max_rejects` is a number of rows or
     a percentage of the rows read. `driver_memory` is in Spark's notation.
     """

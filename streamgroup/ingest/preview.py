@@ -16,6 +16,7 @@ from streamgroup.ingest.lines import compression_of
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.read import make_reader, shown
 from streamgroup.ingest.readers.protocol import Layout, Reader
+from streamgroup.ingest.times import iso
 from streamgroup.ingest.tuples import Tuples, pieces
 
 __all__ = ["Preview", "PreviewReject", "PreviewRow", "iso", "preview"]
@@ -73,12 +74,6 @@ class Preview(NamedTuple):
     rows_read: int
     rows_rejected: int
     filtered: dict[str, int]
-
-
-def iso(timestamp: int) -> str:
-    """Write us since 1970 as ISO 8601 in UTC, any year; a fraction only where there is one."""
-    text = str(np.datetime64(timestamp, "us"))
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}Z"
 
 
 def preview(options: IngestOptions) -> Preview:

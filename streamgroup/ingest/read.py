@@ -26,7 +26,8 @@ _REJECT_SCHEMA = pa.schema([("line", pa.int64()), ("reason", pa.string()), ("tex
 class SplitStats(NamedTuple):
     """What came of one split: rows read, kept, rejected and filtered (by reason), lines, and its segments.
 
-    `examples` holds the first reject of each reason: its line in the split, and its text.
+    `examples` holds the first reject of each reason: its line in the split, and its text. `time_format` names the
+    format of the times.
     """
 
     split: int
@@ -38,6 +39,7 @@ class SplitStats(NamedTuple):
     examples: dict[str, tuple[int, str]]
     segments: list[Segment]
     inferred: tuple[str, ...]
+    time_format: str = ""
 
 
 def make_reader(options: IngestOptions) -> Reader:
@@ -129,6 +131,7 @@ def read_split(options: IngestOptions, scratch: Scratch, split: Split) -> SplitS
         rejects.examples,
         writer.segments,
         layout.inferred,
+        layout.time_format.name if layout.time_format else "",
     )
 
 

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import streamgroup
 from streamgroup.base.errors import DataError, RunError
 from streamgroup.base.staging import staged_directory
-from streamgroup.ingest import assemble, dictionary, inputs, order
+from streamgroup.ingest import advice, assemble, dictionary, inputs, order, plausible
 from streamgroup.ingest.assemble import RejectFile
 from streamgroup.ingest.contract import NULL_KEY, Contract
 from streamgroup.ingest.inputs import InputFile
 from streamgroup.ingest.java import find_java
 from streamgroup.ingest.options import IngestOptions, parse_max_rejects
+from streamgroup.ingest.plausible import TimedFile
 from streamgroup.ingest.progress import Progress, Silent
 from streamgroup.ingest.read import SplitStats, digest_file, located, make_reader, read_split
 from streamgroup.ingest.readers.protocol import Reader, Split
@@ -121,12 +122,16 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
     lines = _read(plan, scratch, progress, session)
     inputs.check_unchanged(plan.files)
     rejects = _reject_files(plan, scratch, lines)
-    _judge(options, lines, rejects)
+    _judge(plan, lines, rejects)
+    if options.time_format == "auto":
+        plausible.check_units(_timed(plan, lines))
     segments = [segment for stats in lines.stats for segment in stats.segments]
     filtered = sum((Counter(stats.filtered) for stats in lines.stats), Counter[str]())
     if not segments:
         rejected = sum((Counter(stats.rejected) for stats in lines.stats), Counter[str]())
-        raise _nothing_left(sum(stats.rows for stats in lines.stats), filtered, rejected)
+        error = _nothing_left(sum(stats.rows for stats in lines.stats), filtered, rejected)
+        error.hint = _hint(plan, rejected, lines, error.hint or "") if not filtered else error.hint
+        raise error
     ordered = order.in_order(segments)
     late = 0
     if not ordered:
@@ -189,7 +194,13 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
     )
     shutil.rmtree(scratch.root)
     write_manifest(out, manifest)
-    return IngestResult(options.output, manifest, _notes(lines), _warnings(manifest))
+    forms = [stats.time_format for stats in lines.stats]
+    return IngestResult(
+        options.output,
+        manifest,
+        [*_notes(lines), plausible.span_note(manifest)],
+        [*_warnings(manifest), *plausible.warnings_of(manifest, forms)],
+    )
 
 
 def _read(plan: _Plan, scratch: Scratch, progress: Progress, session: Session) -> _Lines:
@@ -228,8 +239,27 @@ def _reject_files(plan: _Plan, scratch: Scratch, lines: _Lines) -> list[RejectFi
     ]
 
 
-def _judge(options: IngestOptions, lines: _Lines, files: list[RejectFile]) -> None:
+def _timed(plan: _Plan, lines: _Lines) -> list[TimedFile]:
+    """Give the times kept of each file that has some."""
+    found: dict[int, TimedFile] = {}
+    for split, stats in zip(plan.splits, lines.stats, strict=True):
+        for segment in stats.segments:
+            low, high = segment.lowest, segment.highest
+            if split.file in found:
+                low, high = min(low, found[split.file].first), max(high, found[split.file].last)
+            found[split.file] = TimedFile(plan.files[split.file].given, stats.time_format, low, high)
+    return list(found.values())
+
+
+def _hint(plan: _Plan, rejected: Counter[str], lines: _Lines, otherwise: str) -> str:
+    reader = make_reader(plan.options)
+    examples = {reason: text for stats in lines.stats for reason, (_, text) in stats.examples.items()}
+    return advice.hint_of(reader, rejected, examples, advice.first_time(reader, plan.splits[0]), otherwise)
+
+
+def _judge(plan: _Plan, lines: _Lines, files: list[RejectFile]) -> None:
     """Refuse the input when too many rows were rejected; the message tells the commonest reasons."""
+    options = plan.options
     rejected = sum((Counter(stats.rejected) for stats in lines.stats), Counter[str]())
     rows, lost = sum(stats.rows for stats in lines.stats), rejected.total()
     by_split = {stats.split: (stats, before) for stats, before in zip(lines.stats, lines.before, strict=True)}
@@ -254,7 +284,7 @@ def _judge(options: IngestOptions, lines: _Lines, files: list[RejectFile]) -> No
     common = "; ".join(f"{count} x {reason} ({example(reason)})" for reason, count in rejected.most_common(3))
     raise DataError(
         f"{lost} of {rows} rows cannot be read, more than --max-rejects {options.max_rejects}: {common}",
-        "check the options with --dry-run, or allow more with --max-rejects",
+        _hint(plan, rejected, lines, "check the options with --dry-run, or allow more with --max-rejects"),
     )
 
 

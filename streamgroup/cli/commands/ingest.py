@@ -39,7 +39,8 @@ class Options(Formatted):
     value: Annotated[str | None, typer.Option("--value", metavar="COLUMN", help="Column of the value.")] = None
     weight: Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="Column of the weight.")] = None
     time_format: Annotated[
-        str, typer.Option("--time-format", metavar="FORMAT", help="auto, s, ms, us, ns, iso8601, or a pattern.")
+        str,
+        typer.Option("--time-format", metavar="FORMAT", help="auto, s, ms, us, ns, filetime, iso8601, or a pattern."),
     ] = "auto"
     timezone: Annotated[
         str | None, typer.Option("--timezone", metavar="ZONE", help="Zone of times that do not tell theirs; else UTC.")
@@ -66,7 +67,10 @@ class Options(Formatted):
     checksum: Annotated[bool, typer.Option("--checksum/--no-checksum", help="Record the sha256 of each input.")] = True
     limit: Annotated[int | None, typer.Option("--limit", metavar="ROWS", help="Read no more input rows.")] = None
     since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Keep tuples from this time on (ISO or epoch).")
+        str | None,
+        typer.Option(
+            "--since", metavar="TIME", help="Keep tuples from this time on: ISO, or in the unit of --time-format."
+        ),
     ] = None
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Keep tuples before this time.")] = None
     head: Annotated[int | None, typer.Option("--head", metavar="TUPLES", help="Keep the first tuples only.")] = None
