@@ -20,7 +20,10 @@ ENGLISH = "english"
 _ENCODINGS = {
     "utf-8": "utf-8", "utf8": "utf-8", "utf-8-sig": "utf-8", "ascii": "utf-8", "us-ascii": "utf-8",
     "latin-1": "latin-1", "latin1": "latin-1", "iso-8859-1": "latin-1", "iso8859-1": "latin-1",
-    "cp1252": "cp1252", "windows-1252": "cp1252",
+    "cp1252": "cp1252", "windows-1252": "cp1252", "utf-16": "utf-16", "utf16": "utf-16", "utf-16-le": "utf-16-le",
+    "utf-16le": "utf-16-le", "utf-16-be": "utf-16-be", "utf-16be": "utf-16-be", "utf-32": "utf-32",
+    "gb18030": "gb18030", "gbk": "gb18030", "gb2312": "gb18030", "big5": "big5",
+    "shift_jis": "shift_jis", "shift-jis": "shift_jis", "euc-jp": "euc_jp", "euc-kr": "euc_kr",
 }  # fmt: skip
 
 
@@ -29,9 +32,9 @@ class IngestOptions(SparkOptions):
 
     `time`, `key`, `cost` (us), `value` and `weight` name a column, or number it from 1; None takes the reader's
     default. `timezone` None is that of the format if it has one, else UTC. `limit` counts input rows, `head` tuples.
-    `since` and `until` are ISO times, or numbers in the unit of `time_format`, [since, until). A text of `null_values` may be several with
-    commas between; they are held one by one. `stopwords` is `english` or a file. `max_rejects` is a number of rows or
-    a percentage of the rows read. `driver_memory` is in Spark's notation.
+    `since` and `until` are ISO times, or numbers in the unit of `time_format`, [since, until). A text of `null_values`
+    may be several with commas between; they are held one by one. `stopwords` is `english` or a file. `max_rejects` is a
+    number of rows or a percentage of the rows read. `driver_memory` is in Spark's notation.
     """
 
     reader: str
@@ -82,7 +85,7 @@ class IngestOptions(SparkOptions):
     @classmethod
     def _known(cls, value: str) -> str:
         if value.lower() not in _ENCODINGS:
-            raise ValueError(f"{value!r} is not known here: utf-8, latin-1 or cp1252")
+            raise ValueError(f"{value!r} is not known here: {', '.join(dict.fromkeys(_ENCODINGS.values()))}")
         return _ENCODINGS[value.lower()]
 
     @field_validator("null_values")

@@ -12,12 +12,12 @@ from streamgroup.base.errors import DataError
 from streamgroup.ingest import inputs
 from streamgroup.ingest.contract import Contract
 from streamgroup.ingest.delimited import BLANKS, DelimitedReader
-from streamgroup.ingest.lines import compression_of
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.read import make_reader, shown
 from streamgroup.ingest.readers.protocol import Layout, Reader
 from streamgroup.ingest.times import iso
 from streamgroup.ingest.tuples import Tuples, pieces
+from streamgroup.ingest.unpack import compression_of
 
 __all__ = ["Preview", "PreviewReject", "PreviewRow", "iso", "preview"]
 

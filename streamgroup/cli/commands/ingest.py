@@ -23,7 +23,9 @@ class Options(Formatted):
 
     inputs: Annotated[
         list[str],
-        typer.Argument(metavar="INPUT...", help="Files or globs; .gz, .bz2, .zst, .zip too.", show_default=False),
+        typer.Argument(
+            metavar="INPUT...", help="Files or globs; .gz, .bz2, .xz, .zst, .lz4, .zip, .tar too.", show_default=False
+        ),
     ]
     output: Annotated[
         Path,
@@ -62,7 +64,9 @@ class Options(Formatted):
     null_values: Annotated[
         list[str], typer.Option("--null-values", metavar="TEXT,...", help="Texts that mean null, as NA,-; repeatable.")
     ] = ()  # type: ignore[assignment]
-    encoding: Annotated[str, typer.Option("--encoding", metavar="NAME", help="utf-8, latin-1 or cp1252.")] = "utf-8"
+    encoding: Annotated[str, typer.Option("--encoding", metavar="NAME", help="utf-8, latin-1, cp1252, utf-16, ...")] = (
+        "utf-8"
+    )
     multiline: Annotated[bool, typer.Option("--multiline", help="Quoted fields may hold line breaks.")] = False
     checksum: Annotated[bool, typer.Option("--checksum/--no-checksum", help="Record the sha256 of each input.")] = True
     limit: Annotated[int | None, typer.Option("--limit", metavar="ROWS", help="Read no more input rows.")] = None
