@@ -84,18 +84,30 @@ def _chunks(scratch: Scratch, pieces: list[Piece], slices: list[tuple[int, int, 
                 yield _columns(batch, ids[batch.column("local").to_numpy()])
 
 
-def _write_tuples(scratch: Scratch, folder: str, pieces: list[Piece], cut: Cut) -> PartStats:
+def numbered(chunks: Iterable[Columns], first: int) -> Iterator[Columns]:
+    """Give each tuple its place in the stream, from `first` on, for its time in us: there is no other."""
+    for chunk in chunks:
+        yield chunk._replace(timestamp=np.arange(first, first + len(chunk.timestamp)))
+        first += len(chunk.timestamp)
+
+
+def _write_tuples(scratch: Scratch, folder: str, pieces: list[Piece], number: bool, cut: Cut) -> PartStats:
     stats: list[PartStats] = []
     path = Path(folder) / schema.part_name(cut.part)
-    whole_file(path, lambda temporary: stats.append(write_part(temporary, _chunks(scratch, pieces, cut.slices))))
+    chunks = _chunks(scratch, pieces, cut.slices)
+    if number:
+        chunks = numbered(chunks, cut.part * schema.PART_ROWS)
+    whole_file(path, lambda temporary: stats.append(write_part(temporary, chunks)))
     return stats[0]
 
 
-def assemble_tuples(context: Any, scratch: Scratch, folder: Path, pieces: list[Piece]) -> PartStats:
-    """Write all of `tuples/`."""
+def assemble_tuples(
+    context: Any, scratch: Scratch, folder: Path, pieces: list[Piece], *, number: bool = False
+) -> PartStats:
+    """Write all of `tuples/`; `number`: with their places in the stream for times."""
     folder.mkdir()
     cuts = cut_parts([piece.tuples for piece in pieces], schema.PART_ROWS)
-    write = partial(_write_tuples, scratch, str(folder), pieces)
+    write = partial(_write_tuples, scratch, str(folder), pieces, number)
     return join_stats(run_all(context, write, cuts))
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
+from streamgroup.ingest.columns import NO_TIME
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reader, Split
 from streamgroup.ingest.times import KNOWN, guess_format, resolve_format
 from streamgroup.ingest.unpack import ANY_PLACE, Source, compression_of, sources
@@ -27,8 +28,8 @@ HEAD_ROWS = 1000
 
 # As much is looked at for the first time of a file in which many rows have none.
 MAX_HEAD = 16 << 20
-# Above this share of zero bytes at its beginning, a file is no text.
-_ZEROS = 0.2
+# With so many zero bytes, and above this share of them, at its beginning, a file is no text.
+_FEW, _ZEROS = 20, 0.2
 _SNIFFED = 64 << 10
 _BOM = b"\xef\xbb\xbf"
 
@@ -74,7 +75,7 @@ def _check_text(data: bytes, label: str) -> None:
         raise DataError(f"{label}: a Parquet file", "read it with the parquet reader")
     head = np.frombuffer(data[:_SNIFFED], np.uint8)
     even, odd = (int(np.count_nonzero(half == 0)) for half in (head[::2], head[1::2]))
-    if even + odd <= _ZEROS * len(head):
+    if even + odd <= max(_FEW, _ZEROS * len(head)):
         return
     for more, fewer, order in ((odd, even, "le"), (even, odd, "be")):
         if more > 10 * fewer:
@@ -123,12 +124,13 @@ class LineReader(Reader):
         while True:
             head = _head(source, size, self.options.encoding)
             layout = self.look(head, source.label)
-            form = resolve_format(self.options.time_format)
+            form = KNOWN if self.options.time == NO_TIME else resolve_format(self.options.time_format)
             if form is not None:
                 return layout._replace(time_format=form)
             parsed = self.parse(head, layout, HEAD_ROWS + 10)
-            if parsed.rows >= HEAD_ROWS + 10 and len(parsed.line) < HEAD_ROWS:
-                # Some are blank, comments or cannot be read: those that follow in this head will do.
+            timeless = len(parsed.time) == parsed.time.null_count
+            if parsed.rows >= HEAD_ROWS + 10 and (len(parsed.line) < HEAD_ROWS or timeless):
+                # Some are blank, comments or cannot be read, or have no time: those that follow in this head will do.
                 parsed = self.parse(head, layout, None)
             elif len(parsed.line) < HEAD_ROWS and not head.final and size < MAX_LINE:
                 # A larger head is only for longer rows,

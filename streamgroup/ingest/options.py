@@ -27,14 +27,23 @@ _ENCODINGS = {
 }  # fmt: skip
 
 
+_LONGEST_DELIMITER = 16
+
+
+def _character(escape: str) -> str:
+    return "\t" if escape == "t" else chr(int(escape[1:], 16))
+
+
 class IngestOptions(SparkOptions):
     """All options of an ingest.
 
-    `time`, `key`, `cost` (us), `value` and `weight` name a column, or number it from 1; None takes the reader's
-    default. `timezone` None is that of the format if it has one, else UTC. `limit` counts input rows, `head` tuples.
-    `since` and `until` are ISO times, or numbers in the unit of `time_format`, [since, until). A text of `null_values`
-    may be several with commas between; they are held one by one. `stopwords` is `english` or a file. `max_rejects` is a
-    number of rows or a percentage of the rows read. `driver_memory` is in Spark's notation.
+    `time`, `key`, `cost` (in `cost_unit`), `value` and `weight` name a column, or number it from 1; None takes the
+    reader's default. A time or key may be of several columns with commas between, a column with a comma in its name is
+    in quotes, and the time may be `none`. `timezone` None is that of the format if it has one, else UTC. `limit` counts
+    input rows, `head` tuples. `since` and `until` are ISO times, or numbers in the unit of `time_format`, [since,
+    until). A text of `null_values` may be several with commas between; they are held one by one. `stopwords` is
+    `english` or a file. `max_rejects` is a number of rows or a percentage of the rows read. `driver_memory` is in
+    Spark's notation.
     """
 
     reader: str
@@ -45,6 +54,7 @@ class IngestOptions(SparkOptions):
     cost: str | None = None
     value: str | None = None
     weight: str | None = None
+    cost_unit: Literal["s", "ms", "us", "ns"] = "us"
     time_format: str = "auto"
     timezone: str | None = None
     delimiter: str | None = None
@@ -68,12 +78,12 @@ class IngestOptions(SparkOptions):
 
     @field_validator("delimiter")
     @classmethod
-    def _one_byte(cls, value: str | None) -> str | None:
+    def _bytes(cls, value: str | None) -> str | None:
         if value is None:
             return None
-        value = {"\\t": "\t", "\\x01": "\x01"}.get(value, value)
-        if len(value) != 1 or not value.isascii() or value in '"\r\n':
-            raise ValueError("one ASCII character, or \\t")
+        value = re.sub(r"\\(t|x[0-9a-fA-F]{2})", lambda found: _character(found[1]), value)
+        if not 1 <= len(value) <= _LONGEST_DELIMITER or set(value) & set('"\r\n'):
+            raise ValueError(f"1 to {_LONGEST_DELIMITER} characters, none of them a quote or a line end; \\t is a tab")
         return value
 
     @field_validator("stopwords", mode="before")

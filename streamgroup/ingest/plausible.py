@@ -59,7 +59,9 @@ def _misfit(one: TimedFile, other: TimedFile, why: str) -> DataError:
 
 
 def span_note(manifest: Manifest) -> str:
-    """Say when a trace begins and ends."""
+    """Say when a trace begins and ends, or that there are no times."""
+    if manifest.times == "none":
+        return "times: none, tuples are numbered; replay them with --arrivals rate=R or the like"
     first, last = manifest.first_timestamp, manifest.last_timestamp
     return "times: none" if first is None or last is None else f"times: {iso(first)} to {iso(last)}"
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest import inputs
+from streamgroup.ingest.columns import NO_TIME
 from streamgroup.ingest.contract import Contract
 from streamgroup.ingest.delimited import BLANKS, DelimitedReader
 from streamgroup.ingest.options import IngestOptions
@@ -115,6 +116,8 @@ def preview(options: IngestOptions) -> Preview:
                     for reject in found.rejects[: ROWS - len(rejects)]
                 ]
                 tuples += _rows(found, ROWS - len(tuples))
+                if options.time == NO_TIME:
+                    tuples = [row._replace(timestamp=place) for place, row in enumerate(tuples)]
                 lines += parsed.lines
                 looked += parsed.consumed
                 if enough():
@@ -151,8 +154,8 @@ def _rows(found: Tuples, wanted: int) -> Iterator[PreviewRow]:
 
 
 def _made(reader: Reader, layout: Layout, source: tuple[str, str | None], **found: Any) -> Preview:
-    def name(number: int) -> str | None:
-        return layout.names[number] if number >= 0 else None
+    def name(number: int, parts: tuple[int, ...] = ()) -> str | None:
+        return ",".join(layout.names[at] for at in parts or (number,)) if number >= 0 else None
 
     delimiter = None
     if isinstance(reader, DelimitedReader):
@@ -163,8 +166,8 @@ def _made(reader: Reader, layout: Layout, source: tuple[str, str | None], **foun
         columns=list(layout.names),
         delimiter=delimiter,
         header=layout.header,
-        time=name(layout.time),
-        key=name(layout.key),
+        time=name(layout.time, layout.time_parts),
+        key=name(layout.key, layout.key_parts),
         cost=name(layout.cost),
         value=name(layout.value),
         weight=name(layout.weight),

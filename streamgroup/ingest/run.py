@@ -12,6 +12,7 @@ from streamgroup.base.errors import DataError, RunError
 from streamgroup.base.staging import staged_directory
 from streamgroup.ingest import advice, assemble, dictionary, inputs, order, plausible
 from streamgroup.ingest.assemble import RejectFile
+from streamgroup.ingest.columns import NO_TIME
 from streamgroup.ingest.contract import NULL_KEY, Contract
 from streamgroup.ingest.inputs import InputFile
 from streamgroup.ingest.java import find_java
@@ -130,7 +131,10 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
     if not segments:
         rejected = sum((Counter(stats.rejected) for stats in lines.stats), Counter[str]())
         error = _nothing_left(sum(stats.rows for stats in lines.stats), filtered, rejected)
-        error.hint = _hint(plan, rejected, lines, error.hint or "") if not filtered else error.hint
+        if not filtered:
+            error.hint = _hint(plan, rejected, lines, error.hint or "")
+        elif filtered.most_common(1)[0][0] == NULL_KEY:
+            error.hint = "is --key the right column? --null-keys keep makes null a key"
         raise error
     ordered = order.in_order(segments)
     late = 0
@@ -162,7 +166,7 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
         )
     parts = -(-sum(piece.tuples for piece in pieces) // schema.PART_ROWS)
     written = session.run(
-        lambda: assemble.assemble_tuples(context, scratch, out / schema.TUPLES, pieces),
+        lambda: assemble.assemble_tuples(context, scratch, out / schema.TUPLES, pieces, number=options.time == NO_TIME),
         progress,
         parts,
         "writing tuples",
@@ -189,6 +193,7 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
         ],
         in_order=ordered,
         out_of_order=late,
+        **_columns(plan),
         **counts,
         **measured(written, keys.keys, keys.top, name),
     )
@@ -308,6 +313,14 @@ def _check_rows(reader: Reader, splits: list[Split]) -> None:
             rows += parsed.rows
             filtered.update(parsed.filtered)
     raise _nothing_left(rows, filtered, Counter())
+
+
+def _columns(plan: _Plan) -> dict[str, Any]:
+    """Give what a manifest says of times that are none, and of keys of several columns."""
+    layout = make_reader(plan.options).layout(plan.splits[0].path)
+    types = layout.key_types or ("string",) * len(layout.key_parts)
+    parts = [{"name": layout.names[at], "type": kind} for at, kind in zip(layout.key_parts, types, strict=True)]
+    return {"key_parts": parts or None, "times": NO_TIME if plan.options.time == NO_TIME else None}
 
 
 def _row_counts(lines: _Lines, filtered: Counter[str]) -> dict[str, Any]:

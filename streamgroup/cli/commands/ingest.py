@@ -34,10 +34,14 @@ class Options(Formatted):
         ),
     ]
     time: Annotated[
-        str | None, typer.Option("--time", metavar="COLUMN", help="Column of the time: a name, or a number from 1.")
+        str | None,
+        typer.Option("--time", metavar="COLUMN,...", help="Column of the time: a name, or a number from 1; or none."),
     ] = None
-    key: Annotated[str | None, typer.Option("--key", metavar="COLUMN", help="Column of the key.")] = None
-    cost: Annotated[str | None, typer.Option("--cost", metavar="COLUMN", help="Column of the cost, in us.")] = None
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="COLUMN,...", help="Column of the key; several: a composite key.")
+    ] = None
+    cost: Annotated[str | None, typer.Option("--cost", metavar="COLUMN", help="Column of the cost.")] = None
+    cost_unit: Annotated[Literal["s", "ms", "us", "ns"], typer.Option("--cost-unit", help="Unit of the cost.")] = "us"
     value: Annotated[str | None, typer.Option("--value", metavar="COLUMN", help="Column of the value.")] = None
     weight: Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="Column of the weight.")] = None
     time_format: Annotated[
@@ -48,7 +52,10 @@ class Options(Formatted):
         str | None, typer.Option("--timezone", metavar="ZONE", help="Zone of times that do not tell theirs; else UTC.")
     ] = None
     delimiter: Annotated[
-        str | None, typer.Option("--delimiter", metavar="CHARACTER", help="One character, or \\t.")
+        str | None,
+        typer.Option(
+            "--delimiter", metavar="TEXT", help="What separates fields: one character or several; \\t, \\x01."
+        ),
     ] = None
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
@@ -144,7 +151,7 @@ def _preview(console: Console, options: Any) -> None:
         console.note(f"delimiter: {found.delimiter!r}")
     used = {name: getattr(found, name) for name in ("key", "cost", "value", "weight")}
     named = [f"{name}: {column}" for name, column in used.items() if column is not None]
-    console.note(", ".join([f"time: {found.time} ({found.time_format})", *named]))
+    console.note(", ".join([f"time: {found.time or 'none'} ({found.time_format})", *named]))
     for text in found.inferred:
         console.note(f"inferred: {text}")
     console.note(
