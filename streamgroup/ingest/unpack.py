@@ -245,11 +245,12 @@ def _line(error: BaseException) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def sources(path: str, start: int = 0, encoding: str = "utf-8") -> Iterator[Source]:
+def sources(path: str, start: int = 0, encoding: str | None = None) -> Iterator[Source]:
     """Give what a file holds from a byte on: itself, unpacked, or the members of an archive by name.
 
-    `start` is for files that are not packed. Each source ends with the next one. DataError when the archive holds no
-    file, or is damaged, or packed in a way that is not known here.
+    With an `encoding` they are text: as UTF-8, unless of single bytes, and with line feeds. `start` is for files that
+    are not packed. Each source ends with the next one. DataError when the archive holds no file, or is damaged, or
+    packed in a way that is not known here.
     """
     kind = compression_of(path)
     with open_raw(path) as raw, told(path):
@@ -258,7 +259,7 @@ def sources(path: str, start: int = 0, encoding: str = "utf-8") -> Iterator[Sour
             return
         if start:
             raw.seek(start)
-            yield _source(raw, path, "", path, encoding, returns=_only_returns(path))
+            yield _source(raw, path, "", path, encoding, returns=bool(encoding) and _only_returns(path))
             return
         file = _unpacked(raw)
         head = file.peek(_HEAD)
@@ -271,7 +272,7 @@ def sources(path: str, start: int = 0, encoding: str = "utf-8") -> Iterator[Sour
         yield _source(file, path, "", path, encoding)
 
 
-def _made(members: Iterator[tuple[str, Any, int]], path: str, encoding: str) -> Iterator[Source]:
+def _made(members: Iterator[tuple[str, Any, int]], path: str, encoding: str | None) -> Iterator[Source]:
     """Open the members of an archive that hold something; one alone goes by the name of the archive."""
     number = 0
     for name, file, count in members:
@@ -284,9 +285,13 @@ def _made(members: Iterator[tuple[str, Any, int]], path: str, encoding: str) -> 
         raise DataError(f"{path}: no rows in it", "give a file that has some")
 
 
-def _source(file: Any, path: str, member: str, label: str, encoding: str, *, returns: bool | None = None) -> Source:
-    made = Source(file if encoding in ANY_PLACE else _recoded(file, encoding), path, member, label)
-    made.returns = _returns(made.peek) if returns is None else returns
+def _source(
+    file: Any, path: str, member: str, label: str, encoding: str | None, *, returns: bool | None = None
+) -> Source:
+    plain = encoding is None or encoding in ANY_PLACE
+    made = Source(file if plain else _recoded(file, str(encoding)), path, member, label)
+    if encoding is not None:
+        made.returns = _returns(made.peek) if returns is None else returns
     return made
 
 
