@@ -236,6 +236,8 @@ def test_a_duration_has_a_unit_of_its_own(tmp_path: Path) -> None:
             pa.table({"time": [1], "key": ["a"], "took": pa.array([count], pa.duration(unit))}), tmp_path / "x"
         )
         assert read(tmp_path / "x", "parquet", cost="took").cost == [2e6]
+    with pytest.raises(UsageError, match="a unit of its own"):
+        read(tmp_path / "x", "parquet", cost="took", cost_unit="s")
 
 
 def test_a_number_that_is_a_name_too(parse: Parse) -> None:

@@ -52,10 +52,12 @@ COUNTS = LINES | {"time_format"}
 UNUSED: dict[str, set[str]] = {
     "access_log": LINES,
     "amazon_reviews": LINES,
+    "azure_functions": COUNTS | {"cost", "value", "weight"},
     "cache_trace": {"multiline"},
     "csv": set(),
     "jsonl": LINES,
     "memetracker": LINES | COLUMNS | {"time"},
+    "oracle_general": LINES | {"encoding"},
     "parquet": LINES | {"encoding"},
     "posg_tweets": COLUMNS | {"multiline"},
     "slb": {"multiline"},

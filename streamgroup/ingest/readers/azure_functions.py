@@ -45,7 +45,9 @@ class Reader(LineReader):
 
     Options: ClassVar[type[BaseModel]] = Options
     joins: ClassVar[tuple[str, ...]] = ("key",)
-    unused: ClassVar[tuple[str, ...]] = ("time_format", "timezone", "delimiter", "header", "multiline", "cost", "value")
+    unused: ClassVar[tuple[str, ...]] = (
+        "time_format", "timezone", "delimiter", "header", "multiline", "cost", "cost_unit", "value", "weight",
+    )  # fmt: skip
     instead = "times are minutes since the first day, fields are those of the format"
     about = "Azure Functions 2019: invocations by function and minute"
     defaults: ClassVar = Defaults(time=("minute",), key=("HashFunction",))

@@ -138,6 +138,9 @@ class Reader(Base):
                 **find_columns(opts, self.defaults, names, path),
             )
             self._check(shape, layout, path)
+            timed = layout.cost >= 0 and pa.types.is_duration(shape.field(layout.cost).type)
+            if timed and opts.cost_unit != "us":
+                raise UsageError(f"{path}: a duration has a unit of its own", "leave --cost-unit out")
             form = resolve_format(opts.time_format)
             if form is None and layout.time >= 0:
                 form = self._guess(file, layout, path)
