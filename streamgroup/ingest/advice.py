@@ -30,7 +30,9 @@ def hint_of(
         return "--escape '\\' reads quotes written as \\\""
     if reason == REASONS[BAD] or (reason in _TIMES and rejected[reason] == rejected.total()):
         what = f"a time reads {shown!r}: say" if shown else "say"
-        return f"{what} how times are written with --time-format (s, ms, us, ns, filetime, iso8601 or a pattern)"
+        pattern = reader.options.time_format
+        also = "; %s%L is milliseconds since 1970" if "%s" in pattern and "%s%L" not in pattern else ""
+        return f"{what} how times are written with --time-format (s, ms, us, ns, filetime, iso8601 or a pattern{also})"
     return otherwise
 
 

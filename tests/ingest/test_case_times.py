@@ -292,6 +292,9 @@ def test_what_to_do_about_rejects(tmp_path: Path) -> None:
     shown = first_time(reader, plan_splits(reader, resolve(options.inputs))[0])
     hint = hint_of(reader, Counter({BAD: 2}), {BAD: "31.12.2024,a"}, shown, "else")
     assert hint.startswith("a time reads '31.12.2024': say how times are written with --time-format")
+    seconds = make_reader(options.model_copy(update={"time_format": "at %s"}))
+    assert "%s%L is milliseconds" in hint_of(seconds, Counter({BAD: 2}), {}, None, "else")
+    assert "%s%L" not in hint
     assert hint_of(reader, Counter({"wrong number of fields": 2, BAD: 1}), {}, None, "else").startswith("--ragged")
     assert hint_of(reader, Counter({"value is not a number": 2}), {}, None, "else") == "else"
     assert hint_of(reader, Counter(), {}, None, "else") == "else"
