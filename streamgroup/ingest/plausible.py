@@ -14,6 +14,8 @@ __all__ = ["TimedFile", "check_units", "span_note", "warnings_of"]
 _DAY = 86_400_000_000
 _YEAR = 365 * _DAY
 _1990 = 631_152_000_000_000
+# Where .NET's ticks (100 ns since year 1) of 1970 to 2099 fall when they are taken for ns.
+_TICKS = (621_355_968_000_000, 662_380_416_000_000)
 _HOUR = 3_600_000_000
 # Files of different units that follow each other may overlap by this part of the shorter one: rows come late.
 _OVERLAP = 0.01
@@ -82,6 +84,8 @@ def warnings_of(manifest: Manifest, forms: Sequence[str], now: float | None = No
                 f"some times lie {where}, from {iso(first)} to {iso(last)}: is {', '.join(numbers)} the unit? "
                 "(--time-format)"
             )
+        elif "ns" in numbers and _TICKS[0] <= first <= last < _TICKS[1]:
+            found.append(f"all times lie between {iso(first)} and {iso(last)}: are they ticks of .NET, not ns?")
     mean = manifest.mean_cost_us
     if mean is not None and (mean < 1 or mean > _HOUR):
         found.append(f"the mean cost is {_short(mean)}: is --cost-unit right?")

@@ -36,6 +36,8 @@ _MAGIC = (
 _OTHERS = ((b"\x1f\x9d", "compress (.Z)"), (b"7z\xbc\xaf\x27\x1c", "7-Zip"), (b"Rar!\x1a\x07", "RAR"))
 _TAR = slice(257, 262)
 _HEAD = 512
+# A server that compresses what it sends makes a .gz in a .gz.
+_LAYERS = 2
 # Compressed bytes unpacked at a time; little, as they may be thousands of times as many.
 _PACKED = 16 << 10
 # Memory that zstd may take for what matches reach back to: that of `--long=31`, the largest.
@@ -165,12 +167,15 @@ def _whole(file: Any, size: int) -> bytes:
 
 
 def _unpacked(file: Any) -> _Ahead:
-    """Unpack a compressed file, or give it as it is."""
+    """Unpack a compressed file, packed twice at need, or give it as it is."""
     ahead = _Ahead(file)
-    kind = _packed_as(ahead.peek(_HEAD))
-    if kind in _FRAMES:
-        return _Ahead(_frames(ahead, _FRAMES[kind]))
-    return _Ahead(pa.CompressedInputStream(pa.PythonFile(_Readable(ahead), "r"), "lz4")) if kind == "lz4" else ahead
+    for _ in range(_LAYERS):
+        kind = _packed_as(ahead.peek(_HEAD))
+        if kind in _FRAMES:
+            ahead = _Ahead(_frames(ahead, _FRAMES[kind]))
+        elif kind == "lz4":
+            ahead = _Ahead(pa.CompressedInputStream(pa.PythonFile(_Readable(ahead), "r"), "lz4"))
+    return ahead
 
 
 class _Readable:
@@ -324,7 +329,7 @@ def _check_members(path: str, kind: str, names: list[str]) -> None:
 def _of_zip(raw: Any, path: str) -> Iterator[tuple[str, Any, int]]:
     file: Any = _Places(raw)
     with zipfile.ZipFile(file) as archive:
-        members = [member for member in archive.infolist() if not member.is_dir() and _meant(member.filename)]
+        members = [member for member in archive.infolist() if not member.filename.endswith("/") and _meant(member.filename)]
         _check_members(path, "zip", [member.filename for member in members])
         for member in sorted(members, key=lambda member: os.fsencode(member.filename)):
             if member.flag_bits & 1:

@@ -283,6 +283,13 @@ def test_what_jsonl_takes_for_json(parse: Parse) -> None:
         assert keys(parse(content, "jsonl", limit=limit)) == left
 
 
+def test_an_array_is_no_json_lines(parse: Parse) -> None:
+    for content in (b'[{"time":1,"key":"a"}]\n', b'[\n{"time":1,"key":"a"},\n]\n'):
+        with pytest.raises(DataError, match="no JSON objects") as caught:
+            parse(content, "jsonl")
+        assert "jq -c" in str(caught.value.hint)
+
+
 def test_fields_that_come_late(parse: Parse) -> None:
     content = b'{"time":1}\n' * 1200 + b'{"time":2,"user":{"name":"x"},"cost":3}\n'
     found = parse(content, "jsonl", key="user.name")

@@ -66,6 +66,11 @@ def test_every_compression(parse: Parse, compress: Callable[[bytes], bytes]) -> 
         parse(compress(ROWS * 500)[:-20], "csv", max_rejects="100%")
 
 
+def test_packed_twice(parse: Parse) -> None:
+    assert parse(gzip.compress(gzip.compress(ROWS)), "csv") == parse(ROWS, "csv")
+    assert parse(gzip.compress(zst(tarred(("a", ROWS)))), "csv") == parse(ROWS, "csv")
+
+
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, zst, lzma.compress])
 def test_zeros_behind_and_between_frames(parse: Parse, compress: Callable[[bytes], bytes]) -> None:
     packed = compress(ROWS[:12]) + bytes(512) + compress(ROWS[12:]) + bytes(1 << 15)

@@ -271,6 +271,12 @@ def test_years_that_are_not_likely(first: str, last: str, form: str, where: str)
     assert warnings_of(manifest(first, last), ["iso8601"], NOW) == []
 
 
+def test_ticks_taken_for_nanoseconds() -> None:
+    (warning,) = warnings_of(manifest("1990-03-10", "1990-03-11"), ["ns"], NOW)
+    assert "ticks of .NET" in warning
+    assert warnings_of(manifest("1990-03-10", "1990-03-11"), ["s"], NOW) == []
+
+
 def test_years_that_are_likely() -> None:
     assert warnings_of(manifest("2024-01-01", "2026-01-01T23:00"), ["ms"], NOW) == []
     assert warnings_of(manifest("1970-01-01", "1970-02-01"), ["s"], NOW) == []

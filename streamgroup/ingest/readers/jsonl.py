@@ -38,7 +38,9 @@ class Reader(LineReader):
                     names.update(dict.fromkeys(record))
                     names.update(dict.fromkeys(name for name in wanted if get(record, name) is not None))
         if not names:
-            raise DataError(f"{path}: no JSON objects in it", "give a file with one object a line")
+            array = head.data[:1].tobytes() == b"["
+            hint = "an array is no JSON Lines: jq -c '.[]' makes them of it" if array else "give one object a line"
+            raise DataError(f"{path}: no JSON objects in it", hint)
         absent = [name for name in wanted if name not in names]
         some = ", ".join([*names][:10]) + (", ..." if len(names) > 10 else "")
         found = (*names, *absent)
