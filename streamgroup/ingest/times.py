@@ -129,7 +129,8 @@ def guess_format(first: pa.Array, *, numeric: bool = False) -> TimeFormat:
     if not len(values):
         return _numbers("s")
     for pattern, regex in _COMPACT:
-        if 2 * (pc.sum(pc.match_substring_regex(present, regex)).as_py() or 0) > len(values):
+        # 0 is no date, whatever the others are.
+        if 2 * (pc.sum(pc.match_substring_regex(present, regex)).as_py() or 0) > np.count_nonzero(values):
             return TimeFormat(pattern, None, patterns.COMPACT[pattern])
     median = float(np.median(np.abs(values)))
     unit = next((unit for bound, unit in _AUTO if median < bound), "ns")

@@ -329,7 +329,9 @@ def _check_members(path: str, kind: str, names: list[str]) -> None:
 def _of_zip(raw: Any, path: str) -> Iterator[tuple[str, Any, int]]:
     file: Any = _Places(raw)
     with zipfile.ZipFile(file) as archive:
-        members = [member for member in archive.infolist() if not member.filename.endswith("/") and _meant(member.filename)]
+        members = [
+            member for member in archive.infolist() if not member.filename.endswith("/") and _meant(member.filename)
+        ]
         _check_members(path, "zip", [member.filename for member in members])
         for member in sorted(members, key=lambda member: os.fsencode(member.filename)):
             if member.flag_bits & 1:

@@ -111,6 +111,10 @@ def test_compact_dates_in_auto(text: str, moment: str) -> None:
     assert times("auto", text) == [moment]
 
 
+def test_zeros_among_compact_dates() -> None:
+    assert times("auto", "20240131", "0", "00000000", "0") == ["2024-01-31T00:00:00Z", *[BAD] * 3]
+
+
 def test_forms_of_times() -> None:
     forms = json.loads((CASES / "41-time-forms" / "forms.json").read_text())
     assert times("iso8601", *forms) == [
