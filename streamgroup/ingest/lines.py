@@ -60,6 +60,10 @@ def _text(data: bytes, encoding: str) -> bytes:
     """Give whole lines as UTF-8, without the byte order marks at the start of files, and within joined ones."""
     if _BOM in data:
         data = data.removeprefix(_BOM).replace(b"\n" + _BOM, b"\n")
+    first = data.find(b"\n")
+    if first >= 2 and data[first - 2 : first] == b"\r\r":
+        # Line ends that were made those of Windows twice.
+        data = data.replace(b"\r\r\n", b"\r\n")
     if encoding not in ("latin-1", "cp1252") or data.isascii():
         return data
     return data.decode(encoding, errors="streamgroup-c1").encode()
