@@ -56,13 +56,11 @@ class Block(NamedTuple):
     final: bool
 
 
-def _text(data: bytes, encoding: str) -> bytes:
+def _text(data: bytes, encoding: str, *, doubled: bool) -> bytes:
     """Give whole lines as UTF-8, without the byte order marks at the start of files, and within joined ones."""
     if _BOM in data:
         data = data.removeprefix(_BOM).replace(b"\n" + _BOM, b"\n")
-    first = data.find(b"\n")
-    if first >= 2 and data[first - 2 : first] == b"\r\r":
-        # Line ends that were made those of Windows twice.
+    if doubled:
         data = data.replace(b"\r\r\n", b"\r\n")
     if encoding not in ("latin-1", "cp1252") or data.isascii():
         return data
@@ -214,7 +212,7 @@ def _head(source: Source, size: int, encoding: str) -> Block:
         cut = len(data) if final else data.rfind(b"\n") + 1
         if cut or final:
             _check_text(data, source.label)
-            return Block(**_arrays(_text(data[:cut], encoding)), at_start=True, final=final)
+            return Block(**_arrays(_text(data[:cut], encoding, doubled=source.doubled)), at_start=True, final=final)
         if len(data) > MAX_LINE:
             raise _too_long(source)
         size *= 4
@@ -250,7 +248,7 @@ def _blocks(source: Source, start: int, end: int | None, encoding: str, size: in
             if feed >= 0:
                 cut, done = feed + 1, True
         if cut or (final and first):
-            yield Block(**_arrays(_text(data[:cut], encoding)), at_start=first, final=done)
+            yield Block(**_arrays(_text(data[:cut], encoding, doubled=source.doubled)), at_start=first, final=done)
             first = False
         elif len(data) > MAX_LINE:
             raise _too_long(source)

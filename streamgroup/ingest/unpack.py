@@ -217,7 +217,8 @@ class Source:
         """Take a file with `read`."""
         self.path, self.member, self.label = path, member, label
         self._file = _Ahead(file)
-        self.returns = False
+        # Whether lines end with carriage returns alone, or with two of them before the line feed.
+        self.returns = self.doubled = False
 
     def peek(self, size: int) -> bytes:
         """Look at the next `size` bytes, fewer only at the end."""
@@ -264,7 +265,7 @@ def sources(path: str, start: int = 0, encoding: str | None = None) -> Iterator[
             return
         if start:
             raw.seek(start)
-            yield _source(raw, path, "", path, encoding, returns=bool(encoding) and _only_returns(path))
+            yield _source(raw, path, "", path, encoding, ends=_first_ends(path) if encoding else None)
             return
         file = _unpacked(raw)
         head = file.peek(_HEAD)
@@ -291,26 +292,33 @@ def _made(members: Iterator[tuple[str, Any, int]], path: str, encoding: str | No
 
 
 def _source(
-    file: Any, path: str, member: str, label: str, encoding: str | None, *, returns: bool | None = None
+    file: Any,
+    path: str,
+    member: str,
+    label: str,
+    encoding: str | None,
+    *,
+    ends: tuple[bool, bool] | None = None,
 ) -> Source:
     plain = encoding is None or encoding in ANY_PLACE
     made = Source(file if plain else _recoded(file, str(encoding)), path, member, label)
     if encoding is not None:
-        made.returns = _returns(made.peek) if returns is None else returns
+        made.returns, made.doubled = ends or _ends(made.peek)
     return made
 
 
-def _returns(peek: Callable[[int], bytes]) -> bool:
-    """Tell whether lines end with carriage returns alone, as on old Macs, by the beginning."""
+def _ends(peek: Callable[[int], bytes]) -> tuple[bool, bool]:
+    """Tell by the beginning whether lines end with carriage returns alone, as on old Macs, or with two and a feed."""
     head = peek(_LINE_ENDS)
-    if b"\n" not in head and b"\r" in head:
-        return b"\n" not in peek(_FAR)
-    return False
+    feed = head.find(b"\n")
+    if feed >= 0:
+        return False, head[max(feed - 2, 0) : feed] == b"\r\r"
+    return b"\r" in head and b"\n" not in peek(_FAR), False
 
 
-def _only_returns(path: str) -> bool:
+def _first_ends(path: str) -> tuple[bool, bool]:
     with open_raw(path) as file:
-        return _returns(_Ahead(file).peek)
+        return _ends(_Ahead(file).peek)
 
 
 def _meant(name: str) -> bool:

@@ -424,6 +424,6 @@ def test_any_bytes_add_up(parse: Parse, content: bytes, reader: str, counts: str
         rows = parse(content, reader, name=name, reader_options=options)
     except (DataError, UsageError):
         return
-    if reader != LANGUAGE:
+    if reader != LANGUAGE and (b"\n" in content or b"\r" not in content):
         assert rows.rows == content.count(b"\n") + (not content.endswith(b"\n"))
     assert len(rows.weight) == (len(rows.tuples) if counts == "weight" else 0)
