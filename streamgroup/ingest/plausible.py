@@ -68,12 +68,16 @@ def span_note(manifest: Manifest) -> str:
     return "times: none" if first is None or last is None else f"times: {iso(first)} to {iso(last)}"
 
 
-def warnings_of(manifest: Manifest, forms: Sequence[str], now: float | None = None) -> list[str]:
-    """Warn of times and costs that are not likely; `forms` names the time formats used, `now` is seconds since 1970.
+def warnings_of(
+    manifest: Manifest, forms: Sequence[str], now: float | None = None, *, null_only: bool = False
+) -> list[str]:
+    """Warn of times and costs that are not likely, and of a key that never occurs.
+
+    `forms` names the time formats used, `now` is seconds since 1970, `null_only` tells that all keys are null.
 
     Numbers of a trace that begins in 1970 and ends before 1990 are taken as relative times.
     """
-    found = []
+    found = ["the key is null in every row: is --key the right column?"] if null_only else []
     numbers = [form for form in dict.fromkeys(forms) if form in NUMERIC]
     first, last = manifest.first_timestamp, manifest.last_timestamp
     if numbers and first is not None and last is not None:

@@ -178,8 +178,9 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
             1,
             "writing rejects",
         )
-    names = iterate_keys([open_part(path) for path in list_parts(out, schema.KEYS)])
-    name = fingerprint(written.block_digests, names)
+    key_files = [open_part(path) for path in list_parts(out, schema.KEYS)]
+    name = fingerprint(written.block_digests, iterate_keys(key_files))
+    null_only = keys.keys == 1 and next(iter(iterate_keys(key_files))) is None
     counts = _row_counts(lines, filtered)
     manifest = Manifest(
         format_version=schema.FORMAT_VERSION,
@@ -204,7 +205,7 @@ def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> Ingest
         options.output,
         manifest,
         [*_notes(lines), plausible.span_note(manifest)],
-        [*_warnings(manifest), *plausible.warnings_of(manifest, forms)],
+        [*_warnings(manifest), *plausible.warnings_of(manifest, forms, null_only=null_only)],
     )
 
 

@@ -42,6 +42,12 @@ def test_a_trace_of_composite_keys(make: Make) -> None:
     assert made.notes[-1] == "times: 1970-01-01T00:00:00Z to 1970-01-01T00:00:01.49Z"
 
 
+def test_a_key_that_never_occurs(make: Make) -> None:
+    made = make("parquet", CASES / "21-parquet-null-type" / "part-1.parquet", key="user", null_keys="keep")
+    assert (made.manifest.tuples, made.manifest.keys) == (50, 1)
+    assert made.warnings == ["the key is null in every row: is --key the right column?"]
+
+
 def test_units_of_files_that_follow_each_other(make: Make, tmp_path: Path) -> None:
     for name, scale in (("ms", 1000), ("us", 1_000_000)):
         start = 1_700_000_000 if name == "ms" else 1_700_000_100
