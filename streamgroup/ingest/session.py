@@ -68,6 +68,12 @@ class Session(NamedTuple):
     log: Path
 
     @property
+    def spark(self) -> Any:
+        from pyspark.sql import SparkSession
+
+        return SparkSession(self.context)
+
+    @property
     def parallelism(self) -> int:
         """Give the number of tasks that run at a time."""
         return int(self.context.defaultParallelism)
