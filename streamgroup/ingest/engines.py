@@ -11,10 +11,10 @@ from typing import Protocol, TypeVar, cast
 from pydantic import BaseModel
 
 from streamgroup.base.discover import GENERATORS, load
+from streamgroup.base.progress import Progress
 from streamgroup.ingest.generators.protocol import Chunk, Generator, Stream
-from streamgroup.ingest.progress import Progress
-from streamgroup.ingest.session import Session
 from streamgroup.ingest.tasks import run_all
+from streamgroup.spark.session import Session
 
 __all__ = ["Engine", "OnSpark", "OnThreads"]
 

@@ -9,19 +9,19 @@ from typing import Any, NamedTuple
 
 import streamgroup
 from streamgroup.base.errors import DataError, RunError
+from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.staging import staged_directory
 from streamgroup.ingest import assemble, dictionary, inputs, order
 from streamgroup.ingest.assemble import RejectFile
 from streamgroup.ingest.contract import NULL_KEY, Contract
 from streamgroup.ingest.inputs import InputFile
-from streamgroup.ingest.java import find_java
 from streamgroup.ingest.options import IngestOptions, parse_max_rejects
-from streamgroup.ingest.progress import Progress, Silent
 from streamgroup.ingest.read import SplitStats, digest_file, located, make_reader, read_split
 from streamgroup.ingest.readers.protocol import Reader, Split
 from streamgroup.ingest.segments import Scratch
-from streamgroup.ingest.session import Session, open_session, terminable
 from streamgroup.ingest.tasks import groups, run_all
+from streamgroup.spark.java import find_java
+from streamgroup.spark.session import Session, open_session, terminable
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import iterate_keys
 from streamgroup.traces.manifest import Input, Manifest, measured, write_manifest
@@ -85,7 +85,7 @@ def ingest(options: IngestOptions, progress: Progress | None = None, session: Se
             return _run(plan, out, progress, session)
         find_java()
         progress.start(1, "starting Spark")
-        with open_session(options.master, memory=options.driver_memory, conf=options.spark_conf) as opened:
+        with open_session(options) as opened:
             return _run(plan, out, progress, opened)
 
 

@@ -20,14 +20,14 @@ from pydantic import BaseModel, ValidationError
 import streamgroup
 from streamgroup.base.discover import GENERATORS, load, suggest
 from streamgroup.base.errors import EnvironmentFault, UsageError
+from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.staging import staged_directory
 from streamgroup.ingest.engines import Engine, OnSpark, OnThreads
 from streamgroup.ingest.generators.protocol import Chunk, Generator, Stream
-from streamgroup.ingest.java import find_java
-from streamgroup.ingest.progress import Progress, Silent
 from streamgroup.ingest.segments import map_array, map_table, whole_file, write_array, write_table
-from streamgroup.ingest.session import Session, open_session, terminable
-from streamgroup.ingest.spark_options import SparkOptions
+from streamgroup.spark.java import find_java
+from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.session import Session, open_session, terminable
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import add_counts, arrow, numbers
 from streamgroup.traces.dictionary import key_chunks
@@ -114,7 +114,7 @@ def synthesise(
         find_java()
         asked = spark or SparkOptions()
         progress.start(None, "starting Spark")
-        with open_session(asked.master, memory=asked.driver_memory, conf=asked.spark_conf) as opened:
+        with open_session(asked) as opened:
             return make(OnSpark(name, params, opened, progress), progress)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from streamgroup.ingest.faults import carried
+from streamgroup.spark.errors import errors_as_text
 
 __all__ = ["groups", "run_all"]
 
@@ -26,7 +26,7 @@ def groups(jobs: Sequence[J], weights: Iterable[int], least: int) -> list[list[J
 
 
 def _work(function: Callable[[J], R], jobs: list[J]) -> list[R]:
-    with carried():
+    with errors_as_text():
         return [function(job) for job in jobs]
 
 
