@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, field_validator
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.function_words import FUNCTION_WORDS
-from streamgroup.ingest.spark_options import SparkOptions, checked
+from streamgroup.spark.options import SparkOptions, checked
 
 __all__ = ["DEFAULT_MAX_REJECTS", "ENGLISH", "IngestOptions", "make_options", "parse_max_rejects", "parse_share"]
 

@@ -8,20 +8,19 @@ from typing import Any, NamedTuple
 
 import streamgroup
 from streamgroup.base.errors import DataError, RunError
+from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.staging import staged_directory
 from streamgroup.ingest.contract import NULL_KEY
-from streamgroup.ingest.java import find_java
 from streamgroup.ingest.options import IngestOptions, parse_max_rejects
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.make import Rejects, make_parts
 from streamgroup.ingest.pipeline.parts import RejectsOf
 from streamgroup.ingest.pipeline.read import SplitStats, split_of
 from streamgroup.ingest.pipeline.segments import segment_of
-from streamgroup.ingest.progress import Progress, Silent
 from streamgroup.ingest.read import nothing_left
-from streamgroup.ingest.session import Session, open_session, terminable
 from streamgroup.ingest.sources.files import FileSource
 from streamgroup.ingest.sources.protocol import Source
+from streamgroup.spark.session import Session, check_environment, open_session, terminable
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import iterate_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
@@ -78,11 +77,9 @@ def ingest(options: IngestOptions, progress: Progress | None = None, session: Se
         if options.engine == "local":
             return make_trace(source, options, out, LocalRunner(progress))
         if session is None:
-            find_java()
+            check_environment(options)
             progress.start(1, "starting Spark")
-            session = opened.enter_context(
-                open_session(options.master, memory=options.driver_memory, conf=options.spark_conf)
-            )
+            session = opened.enter_context(open_session(options))
         return make_trace(source, options, out, SparkRunner(session, progress))
 
 

@@ -20,16 +20,16 @@ from pydantic import BaseModel, ValidationError
 import streamgroup
 from streamgroup.base.discover import GENERATORS, load, suggest
 from streamgroup.base.errors import EnvironmentFault, UsageError
+from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.staging import staged_directory
 from streamgroup.ingest.generators.protocol import Chunk, Generator, Stream
-from streamgroup.ingest.java import find_java
 from streamgroup.ingest.pipeline.blocks import block, rows_of
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
 from streamgroup.ingest.pipeline.parts import part_stats, written_part
-from streamgroup.ingest.progress import Progress, Silent
-from streamgroup.ingest.session import Session, open_session, terminable
-from streamgroup.ingest.spark_options import SparkOptions
+from streamgroup.spark.java import find_java
+from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.session import Session, check_environment, open_session, terminable
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import add_counts, arrow, numbers
 from streamgroup.traces.keys import hash_keys
@@ -108,12 +108,10 @@ def synthesise(
         if chosen == "local":
             return _make(_Asked(name, pickle.dumps(params)), params, output, out, LocalRunner(scaled))
         if session is None:
-            find_java()
             asked = spark or SparkOptions()
+            check_environment(asked)
             progress.start(None, "starting Spark")
-            session = opened.enter_context(
-                open_session(asked.master, memory=asked.driver_memory, conf=asked.spark_conf)
-            )
+            session = opened.enter_context(open_session(asked))
         runner = SparkRunner(session, scaled)
         opened.callback(runner.close)
         return _make(_Asked(name, pickle.dumps(params)), params, output, out, runner)
