@@ -4,7 +4,6 @@ The draws are made twice rather than held. Whoever does the work, threads or Spa
 counts over stretches of the stream, parts of `tuples/`; so the bytes are the same. The driver needs O(keys) memory.
 """
 
-import pickle
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import lru_cache, partial
@@ -106,7 +105,7 @@ def synthesise(
     ):
         scaled = _Scaled(progress, stream.tuples)
         if chosen == "local":
-            return _make(_Asked(name, pickle.dumps(params)), params, output, out, LocalRunner(scaled))
+            return _make(_Asked(name, params), output, out, LocalRunner(scaled), progress)
         if session is None:
             asked = spark or SparkOptions()
             check_environment(asked)
@@ -114,7 +113,7 @@ def synthesise(
             session = opened.enter_context(open_session(asked))
         runner = SparkRunner(session, scaled)
         opened.callback(runner.close)
-        return _make(_Asked(name, pickle.dumps(params)), params, output, out, runner)
+        return _make(_Asked(name, params), output, out, runner, progress)
 
 
 class _Scaled:
@@ -135,10 +134,10 @@ class _Scaled:
 
 
 class _Asked(NamedTuple):
-    """A generator and its parameters, pickled: what a task makes the stream from."""
+    """A generator and its parameters, which a task makes the stream from."""
 
     name: str
-    params: bytes
+    params: BaseModel
 
 
 class _Stretch(NamedTuple):
@@ -146,14 +145,16 @@ class _Stretch(NamedTuple):
     tuples: int
 
 
-def _make(asked: _Asked, params: BaseModel, output: Path, out: Path, runner: Runner) -> Manifest:
+def _make(asked: _Asked, output: Path, out: Path, runner: Runner, progress: Progress) -> Manifest:
     stream = _stream(asked)
     stretches = _stretches(stream, runner.parallelism)
     ranges = -(-stream.labels // RANGE_LABELS)
     counts = runner.tasks(len(stretches), partial(_count, asked, stretches)).exchange(ranges).map(_add)
     rows = runner.run(lambda: counts.stats("sum"), len(stretches) + ranges, "counting keys")
     count = np.concatenate([row.columns().column("tuples").to_numpy() for row in sorted(rows, key=lambda row: row.to)])
+    progress.start(None, "ordering keys")
     ids, keys = _number(stream, count)
+    progress.start(None, "writing keys")
     dictionary = keys.column("key").combine_chunks()
     write_keys(out / schema.KEYS, _key_columns(keys))
     (out / schema.TUPLES).mkdir()
@@ -161,7 +162,7 @@ def _make(asked: _Asked, params: BaseModel, output: Path, out: Path, runner: Run
     made = runner.tasks(number, partial(_write_tuples, asked, out, ids))
     written = runner.run(lambda: made.stats("written"), number, "writing tuples")
     stats = join_stats(part_stats(row) for row in sorted(written, key=lambda row: row.place))
-    options = params.model_dump(mode="json")
+    options = asked.params.model_dump(mode="json")
     seed = options.pop("seed", None)
     manifest = Manifest(
         format_version=schema.FORMAT_VERSION,
@@ -188,7 +189,7 @@ def _make(asked: _Asked, params: BaseModel, output: Path, out: Path, runner: Run
 @lru_cache(maxsize=1)
 def _stream(asked: _Asked) -> Stream:
     """Make a stream once in each process: the tables of a large one take seconds."""
-    return cast(Generator, load(GENERATORS, asked.name, "generator")).generate(pickle.loads(asked.params))
+    return cast(Generator, load(GENERATORS, asked.name, "generator")).generate(asked.params)
 
 
 def _stretches(stream: Stream, parallelism: int) -> list[_Stretch]:
