@@ -1,0 +1,1 @@
+"""Where rows come from other than through a reader: whatever Spark loads."""
