@@ -21,7 +21,7 @@ _row = st.tuples(
 _TYPES = (pa.string(), pa.int64(), pa.bool_(), pa.binary())
 
 
-def twin(row: tuple[Any, ...], nulls: tuple[bytes, ...]) -> bytes | None | str:
+def twin(row: tuple[Any, ...], nulls: tuple[bytes, ...]) -> bytes | str | None:
     """The key of one row: bytes, None for the null key, or a word for no key."""
     parts = []
     for part in row:
@@ -40,7 +40,9 @@ def twin(row: tuple[Any, ...], nulls: tuple[bytes, ...]) -> bytes | None | str:
 
 @settings(deadline=None)
 @given(st.lists(_row, max_size=12), st.sampled_from([(), (b"NA", b"")]))
-@example([("de", 42, True, b"\xff"), (None, None, None, b"NA"), (None, None, None, None), ("", 0, False, b"")], (b"NA",))
+@example(
+    [("de", 42, True, b"\xff"), (None, None, None, b"NA"), (None, None, None, None), ("", 0, False, b"")], (b"NA",)
+)
 def test_keys_are_those_of_json(rows: list[Any], nulls: tuple[bytes, ...]) -> None:
     columns = [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(_TYPES)]
     found = composite(columns, pa.array(nulls, pa.binary()))

@@ -39,7 +39,7 @@ def flat(found: list[Tuples]) -> dict[str, Any]:
         "time": [int(stamp) for one in found for stamp in one.timestamp],
         "key": [key for one in found for key in one.key.to_pylist()],
         "rejects": [(reject.line, reject.reason) for one in found for reject in one.rejects],
-        "filtered": sum((one.filtered.total() for one in found)),
+        "filtered": sum(one.filtered.total() for one in found),
     }
     for name in ("cost", "value", "weight"):
         columns = [getattr(one, name) for one in found]

@@ -55,7 +55,9 @@ class SparkSourceOptions(CommonOptions):
     @model_validator(mode="after")
     def _words(self) -> "SparkSourceOptions":
         if len(self.key) > 1 and (self.split_words or self.stopwords is not None):
-            raise UsageError("--split-words and --stopwords take a key of one text, not several --key", "give one --key")
+            raise UsageError(
+                "--split-words and --stopwords take a key of one text, not several --key", "give one --key"
+            )
         return self
 
     @property

@@ -97,9 +97,7 @@ def prepare(frame: "DataFrame", options: SparkSourceOptions) -> Source:
         form = _guess(made, options, numeric=_base(kinds["time"]) != "string")
         inferred = (f"times as {form.name}",)
     names = key_columns(options)
-    keys = tuple(
-        Column(text, _KEY_TYPES[_base(kinds[name])]) for name, text in zip(names, options.key, strict=True)
-    )
+    keys = tuple(Column(text, _KEY_TYPES[_base(kinds[name])]) for name, text in zip(names, options.key, strict=True))
     layout = Layout(
         tuple(name for name in made.columns if name != PARTITION), time=0, key=1, time_format=form, inferred=inferred
     )
@@ -139,7 +137,8 @@ def canonical(frame: "DataFrame", options: SparkSourceOptions) -> "DataFrame":
         what = f"--{option} {text}"
         with _explained(what, columns):
             chosen.append(_column(columns, text).alias(name))
-            kind = frame.select(functions.lit(0), chosen[-1]).schema[1].dataType.simpleString()
+            # Beside all columns, an aggregate is an error of its own, as it would be beside the other expressions.
+            kind = frame.select("*", chosen[-1]).schema[-1].dataType.simpleString()
         if _base(kind) not in _ALLOWED[option]:
             raise UsageError(
                 f"{what} is {kind}: no {option} can be made of it",
@@ -220,9 +219,9 @@ def _explained(what: str, columns: list[str] | None = None) -> Iterator[None]:
 
 def _usage(what: str, said: str, columns: list[str] | None) -> UsageError:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    reason = re.sub(r"^[\w.$]+(Exception|Error): ", "", re.split(r"\.? SQLSTATE", lines[0] if lines else said)[0])
+    reason = re.sub(r"^([\w.$]+(Exception|Error): )+", "", re.split(r"\.? SQLSTATE", lines[0] if lines else said)[0])
     hint = None
-    if re.search("DATA_SOURCE_NOT|Failed to find data source|No FileSystem for scheme", said):
+    if re.search("DATA_SOURCE_NOT|No FileSystem for scheme|ClassNotFoundException", said):
         hint = "is its package there? --spark-conf spark.jars.packages=GROUP:NAME:VERSION"
     elif columns is not None:
         more = ", ..." if len(columns) > _SHOWN_COLUMNS else ""
