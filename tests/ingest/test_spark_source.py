@@ -13,7 +13,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.ingest.contract import Contract
 from streamgroup.ingest.session import Session, open_session
 from streamgroup.ingest.sources.options import SparkSourceOptions, make_source_options
-from streamgroup.ingest.sources.spark import Source, canonical, load, prepare
+from streamgroup.ingest.sources.spark import Prepared, canonical, load, prepare
 from streamgroup.ingest.sources.table import Column, Table, batches, partition_of
 
 pytestmark = pytest.mark.spark
@@ -67,7 +67,7 @@ def read_in_task(table: Table) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
     return step
 
 
-def read(source: Source) -> dict[str, Any]:
+def read(source: Prepared) -> dict[str, Any]:
     found = source.frame.mapInArrow(read_in_task(source.table), "json string").collect()
     rows = [json.loads(row.json) for row in found]
     return {

@@ -25,7 +25,7 @@ from streamgroup.ingest.times import KNOWN, NUMERIC, TimeFormat, guess_format, r
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Source", "canonical", "load", "prepare"]
+__all__ = ["Prepared", "canonical", "load", "prepare"]
 
 # Times that are looked at to guess their form.
 _HEAD_ROWS = 1000
@@ -54,7 +54,7 @@ _CASTS = {
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
-class Source(NamedTuple):
+class Prepared(NamedTuple):
     """A table ready to be read: `frame` has the canonical columns, `table` goes to the tasks."""
 
     frame: "DataFrame"
@@ -82,7 +82,7 @@ def load(spark: "SparkSession", options: SparkSourceOptions) -> "DataFrame":
     return frame
 
 
-def prepare(frame: "DataFrame", options: SparkSourceOptions) -> Source:
+def prepare(frame: "DataFrame", options: SparkSourceOptions) -> Prepared:
     """Check the expressions and their types, and guess the form of times that are numbers or strings.
 
     The guess takes one small query. UsageError names the option, what Spark says and the columns there are.
@@ -101,7 +101,7 @@ def prepare(frame: "DataFrame", options: SparkSourceOptions) -> Source:
     layout = Layout(
         tuple(name for name in made.columns if name != PARTITION), time=0, key=1, time_format=form, inferred=inferred
     )
-    return Source(made, Table(_located(options), layout, keys))
+    return Prepared(made, Table(_located(options), layout, keys))
 
 
 def _located(options: SparkSourceOptions) -> SparkSourceOptions:
