@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, field_validator
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.function_words import FUNCTION_WORDS
-from streamgroup.ingest.spark_options import SparkOptions, checked
+from streamgroup.spark.options import SparkOptions, checked
 
 __all__ = [
     "DEFAULT_MAX_REJECTS",
@@ -112,6 +112,7 @@ class IngestOptions(CommonOptions):
     encoding: str = "utf-8"
     multiline: bool = False
     checksum: bool = True
+    engine: Literal["spark", "local"] = "spark"
     reader_options: dict[str, JsonValue] = Field(default_factory=dict)
 
     @field_validator("delimiter")

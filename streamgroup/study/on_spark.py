@@ -14,10 +14,10 @@ import pyarrow as pa
 
 import streamgroup
 from streamgroup.base.errors import EnvironmentFault
-from streamgroup.ingest.farm import run_each
-from streamgroup.ingest.java import find_java
-from streamgroup.ingest.session import open_session
-from streamgroup.ingest.spark_options import SparkOptions
+from streamgroup.spark.java import find_java
+from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.session import open_session
+from streamgroup.spark.task_pool import run_each
 from streamgroup.study.cell import Cell, CellOutcome, failed, make_cell, run_cell
 from streamgroup.traces.trace import Trace, open_trace
 
@@ -57,7 +57,7 @@ def run_on_spark(
     find_java()
     here = _Here(str(Path.cwd()), streamgroup.__version__)
     with (
-        open_session(spark.master, memory=spark.driver_memory, conf=spark.spark_conf) as session,
+        open_session(spark) as session,
         contextlib.closing(run_each(session, partial(_in_task, here), cells, note)) as finished,
     ):
         for number, packed, error in finished:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from streamgroup.base.progress import Progress
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.progress import Progress
 from streamgroup.ingest.run import ingest
 from tests.ingest.twin import Here
 

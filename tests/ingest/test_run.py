@@ -21,7 +21,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest import dictionary, lines, order, segments
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.run import IngestResult, ingest
-from streamgroup.ingest.session import Session
+from streamgroup.spark.session import Session
 from streamgroup.traces.keys import hash_key
 from streamgroup.traces.manifest import read_manifest
 from tests.ingest.twin import Twin, tuples_of
@@ -341,25 +341,3 @@ def test_interrupt_leaves_nothing(tmp_path: Path) -> None:
         assert not place.exists()
         assert list(temporary.iterdir()) == []
     assert str(temporary) not in subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout
-
-
-def test_a_session_with_settings_of_its_own() -> None:
-    """One after the other in one process, each with the memory it was given."""
-    code = (
-        "from streamgroup.ingest.session import open_session\n"
-        "for memory in ('512m', '640m'):\n"
-        "    with open_session('local[1]', memory=memory, conf=('spark.test.x=1',)) as session:\n"
-        "        conf = session.context.getConf()\n"
-        "        print(conf.get('spark.driver.memory'), conf.get('spark.test.x'), session.parallelism)\n"
-        "        heap = session.context._jvm.java.lang.Runtime.getRuntime().maxMemory() >> 20\n"
-        "        assert 400 < heap <= int(memory[:-1]), heap\n"
-    )
-    told = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout.splitlines() == ["512m 1 1", "640m 1 1"]

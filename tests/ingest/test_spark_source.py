@@ -11,10 +11,10 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.contract import Contract
-from streamgroup.ingest.session import Session, open_session
 from streamgroup.ingest.sources.options import SparkSourceOptions, make_source_options
 from streamgroup.ingest.sources.spark import Prepared, canonical, load, prepare
 from streamgroup.ingest.sources.table import Column, Table, batches, partition_of
+from streamgroup.spark.session import Session
 
 pytestmark = pytest.mark.spark
 
@@ -22,22 +22,10 @@ NOON = 1_700_000_000_000_000
 ROWS = {"at": [NOON + step for step in range(6)], "user": ["a", "b", "a", None, "c", "a"], "id": [1, 2, 3, 4, 5, 6]}
 
 
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    root = tmp_path_factory.mktemp("mounted")
-    conf = (
-        f"spark.sql.warehouse.dir={tmp_path_factory.mktemp('warehouse').as_uri()}",
-        f"spark.hadoop.fs.viewfs.mounttable.t.link./data={root.as_uri()}",
-    )
-    with open_session("local[2]", memory="1g", conf=conf) as session:
-        yield session
-
-
-@pytest.fixture(scope="module")
-def spark(opened: Session) -> Any:
-    from pyspark.sql import SparkSession
-
-    return SparkSession(opened.context)
+@pytest.fixture
+def sql(spark: Session) -> Any:
+    """The SparkSession of the session that all tests of this folder share."""
+    return spark.spark
 
 
 def options_of(*paths: object, **values: Any) -> SparkSourceOptions:
@@ -80,8 +68,8 @@ def read(source: Prepared) -> dict[str, Any]:
     }
 
 
-def ingest(spark: Any, options: SparkSourceOptions) -> dict[str, Any]:
-    return read(prepare(load(spark, options), options))
+def ingest(sql: Any, options: SparkSourceOptions) -> dict[str, Any]:
+    return read(prepare(load(sql, options), options))
 
 
 WANTED = [(NOON, "a"), (NOON + 1, "b"), (NOON + 2, "a"), (NOON + 4, "c"), (NOON + 5, "a")]
@@ -94,14 +82,14 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_parquet_is_the_default(spark: Any, parquet: Path) -> None:
-    assert ingest(spark, options_of(parquet))["tuples"] == WANTED
+def test_parquet_is_the_default(sql: Any, parquet: Path) -> None:
+    assert ingest(sql, options_of(parquet))["tuples"] == WANTED
 
 
 @pytest.mark.parametrize("parts", [1, 2, 5])
-def test_any_partitioning_gives_the_same_tuples(spark: Any, parquet: Path, parts: int) -> None:
+def test_any_partitioning_gives_the_same_tuples(sql: Any, parquet: Path, parts: int) -> None:
     options = options_of(parquet, key=("user", "id"), null_keys="keep")
-    found = read(prepare(load(spark, options).repartition(parts, "id"), options))
+    found = read(prepare(load(sql, options).repartition(parts, "id"), options))
     assert found["partitions"] <= set(range(parts))
     users, times = ROWS["user"], ROWS["at"]
     wanted = [(at, json.dumps([user, number + 1], separators=(",", ":")))
@@ -109,21 +97,21 @@ def test_any_partitioning_gives_the_same_tuples(spark: Any, parquet: Path, parts
     assert found["tuples"] == wanted
 
 
-def test_orc_partition_folders_and_a_condition(spark: Any, parquet: Path, tmp_path: Path) -> None:
-    frame = spark.read.load(str(parquet))
+def test_orc_partition_folders_and_a_condition(sql: Any, parquet: Path, tmp_path: Path) -> None:
+    frame = sql.read.load(str(parquet))
     frame.write.format("orc").save(str(tmp_path / "rows.orc"))
-    assert ingest(spark, options_of(tmp_path / "rows.orc", format="orc"))["tuples"] == WANTED
+    assert ingest(sql, options_of(tmp_path / "rows.orc", format="orc"))["tuples"] == WANTED
     frame.selectExpr("*", "id % 2 AS odd", "'x y' AS place").write.partitionBy("odd", "place").save(
         str(tmp_path / "rows.parquet")
     )
     options = options_of(tmp_path / "rows.parquet", key=("place", "odd"), where="odd = 1")
-    source = prepare(load(spark, options), options)
+    source = prepare(load(sql, options), options)
     assert source.table.keys == (Column("place", "string"), Column("odd", "int"))
     assert read(source)["tuples"] == [(NOON + step, '["x y",1]') for step in (0, 2, 4)]
 
 
-def test_csv_in_the_dialect_of_spark(spark: Any, tmp_path: Path) -> None:
-    frame = spark.createDataFrame(
+def test_csv_in_the_dialect_of_spark(sql: Any, tmp_path: Path) -> None:
+    frame = sql.createDataFrame(
         [(NOON, 'say "hi", \\o/', 1.5), (NOON + 1, "b\nc", 2.5)], "at long, user string, c double"
     )
     frame.coalesce(1).write.option("header", True).option("multiLine", True).csv(str(tmp_path / "rows.csv"))
@@ -131,42 +119,47 @@ def test_csv_in_the_dialect_of_spark(spark: Any, tmp_path: Path) -> None:
         tmp_path / "rows.csv", format="csv", option=("header=true", "multiLine=true", "escape=\\", "inferSchema=true"),
         cost="c * 2",
     )  # fmt: skip
-    found = ingest(spark, options)
+    found = ingest(sql, options)
     assert found["tuples"] == [(NOON, 'say "hi", \\o/'), (NOON + 1, "b\nc")]
     assert found["cost"] == [3.0, 5.0]
 
 
-def test_tables_views_and_queries(spark: Any, parquet: Path) -> None:
-    spark.sql(f"CREATE TABLE clicks USING parquet AS SELECT * FROM parquet.`{parquet}`")
+def test_tables_views_and_queries(sql: Any, parquet: Path, tmp_path: Path) -> None:
+    sql.sql(f"CREATE TABLE clicks USING parquet LOCATION '{tmp_path / 'clicks'}' AS SELECT * FROM parquet.`{parquet}`")
     try:
-        assert ingest(spark, options_of(table="clicks"))["tuples"] == WANTED
+        assert ingest(sql, options_of(table="clicks"))["tuples"] == WANTED
     finally:
-        spark.sql("DROP TABLE clicks")
+        sql.sql("DROP TABLE clicks")
     query = f"SELECT at + 10 AS later, upper(user) AS name FROM parquet.`{parquet}` WHERE id > 4"
-    found = ingest(spark, options_of(sql=query, time="later", key=("name",)))
+    found = ingest(sql, options_of(sql=query, time="later", key=("name",)))
     assert found["tuples"] == [(NOON + 14, "C"), (NOON + 15, "A")]
 
 
-def test_a_path_that_is_not_local(spark: Any, opened: Session, parquet: Path) -> None:
-    link = dict(opened.context.getConf().getAll())["spark.hadoop.fs.viewfs.mounttable.t.link./data"]
-    folder = Path(link.removeprefix("file://"))
+def test_a_path_that_is_not_local(sql: Any, tmp_path: Path, parquet: Path) -> None:
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    name = "fs.viewfs.mounttable.t.link./data"
+    sql.conf.set(name, folder.as_uri())
     pq.write_table(pa.table(ROWS), folder / "rows.parquet")
-    assert ingest(spark, options_of("viewfs://t/data/rows.parquet"))["tuples"] == WANTED
+    try:
+        assert ingest(sql, options_of("viewfs://t/data/rows.parquet"))["tuples"] == WANTED
+    finally:
+        sql.conf.unset(name)
 
 
-def test_times_do_not_depend_on_the_zone_of_the_session(spark: Any) -> None:
+def test_times_do_not_depend_on_the_zone_of_the_session(sql: Any) -> None:
     query = (
         "SELECT timestamp_micros(1700000000000001) AS at, TIMESTAMP_NTZ'2024-01-02 03:04:05' AS local,"
         " DATE'2024-01-02' AS day, 'k' AS user"
     )
     found = {}
     for zone in ("UTC", "Asia/Tokyo"):
-        spark.conf.set("spark.sql.session.timeZone", zone)
+        sql.conf.set("spark.sql.session.timeZone", zone)
         try:
             for time in ("at", "local", "day"):
-                found[zone, time] = ingest(spark, options_of(sql=query, time=time, timezone="Europe/Berlin"))["tuples"]
+                found[zone, time] = ingest(sql, options_of(sql=query, time=time, timezone="Europe/Berlin"))["tuples"]
         finally:
-            spark.conf.unset("spark.sql.session.timeZone")
+            sql.conf.unset("spark.sql.session.timeZone")
     assert found["UTC", "at"] == [(1_700_000_000_000_001, "k")]
     assert found["UTC", "local"] == [(1_704_161_045_000_000, "k")]
     assert found["UTC", "day"] == [(1_704_150_000_000_000, "k")]
@@ -183,25 +176,25 @@ def test_times_do_not_depend_on_the_zone_of_the_session(spark: Any) -> None:
         ("'2023-11-14T22:13:21Z'", "iso8601", 1_700_000_001_000_000),
     ],
 )
-def test_the_form_of_times_is_guessed(spark: Any, time: str, form: str, wanted: int) -> None:
+def test_the_form_of_times_is_guessed(sql: Any, time: str, form: str, wanted: int) -> None:
     options = options_of(sql="SELECT id, 'k' AS user FROM range(1, 5)", time=time)
-    source = prepare(load(spark, options), options)
+    source = prepare(load(sql, options), options)
     assert source.table.layout.inferred == (f"times as {form}",)
     assert read(source)["tuples"][0] == (wanted, "k")
 
 
-def test_times_in_two_units_are_refused(spark: Any) -> None:
+def test_times_in_two_units_are_refused(sql: Any) -> None:
     query = "SELECT IF(id % 2 = 0, 1700000000, 1700000000000) + id AS at, 'k' AS user FROM range(10)"
     with pytest.raises(UsageError, match="--time at: the times look like s and ms"):
-        ingest(spark, options_of(sql=query))
-    assert len(ingest(spark, options_of(sql=query, time_format="ms"))["tuples"]) == 10
+        ingest(sql, options_of(sql=query))
+    assert len(ingest(sql, options_of(sql=query, time_format="ms"))["tuples"]) == 10
 
 
-def test_rows_that_cannot_be_used_are_rejected_as_json(spark: Any) -> None:
+def test_rows_that_cannot_be_used_are_rejected_as_json(sql: Any) -> None:
     query = (
         "SELECT * FROM VALUES (1700000000, 'a', 1.0D), (NULL, 'b', 1.0D), (1700000001, 'c', -1.0D) AS t(at, user, c)"
     )
-    found = ingest(spark, options_of(sql=query, cost="c"))
+    found = ingest(sql, options_of(sql=query, cost="c"))
     assert found["tuples"] == [(NOON, "a")]
     assert sorted(reject[1:] for reject in found["rejects"]) == [
         ("cost is negative or not a number", '{"at":1700000001,"user":"c","c":-1.0}'),
@@ -209,20 +202,20 @@ def test_rows_that_cannot_be_used_are_rejected_as_json(spark: Any) -> None:
     ]
 
 
-def test_a_column_of_exactly_that_name_is_meant(spark: Any) -> None:
+def test_a_column_of_exactly_that_name_is_meant(sql: Any) -> None:
     query = "SELECT 1700000000 AS `t.x`, named_struct('x', 5) AS t, 'k' AS `a+b`, 1 AS a, 2 AS b, 'q' AS `q``r`"
-    found = ingest(spark, options_of(sql=query, time="t.x", key=("a+b", "q`r", "t.x", "t.x + 1")))
+    found = ingest(sql, options_of(sql=query, time="t.x", key=("a+b", "q`r", "t.x", "t.x + 1")))
     assert found["tuples"] == [(NOON, '["k","q",1700000000,6]')]
 
 
-def test_keys_of_every_type(spark: Any) -> None:
+def test_keys_of_every_type(sql: Any) -> None:
     query = "SELECT 1700000000 AS at, X'ff' AS bin, true AS yes, -3Y AS tiny, 9L AS long, 'é' AS text"
     for key, kind, wanted in (
         ("bin", "bytes", "\\xff"), ("yes", "boolean", "true"), ("tiny", "int", "-3"),
         ("long", "long", "9"), ("text", "string", "é"),
     ):  # fmt: skip
         options = options_of(sql=query, key=(key,))
-        source = prepare(load(spark, options), options)
+        source = prepare(load(sql, options), options)
         assert source.table.keys == (Column(key, kind),)
         assert read(source)["tuples"] == [(NOON, wanted)]
 
@@ -247,12 +240,12 @@ def test_keys_of_every_type(spark: Any) -> None:
     ],
 )
 def test_wrong_expressions(
-    spark: Any, values: dict[str, Any], said: str, hint: str, capfd: pytest.CaptureFixture[str]
+    sql: Any, values: dict[str, Any], said: str, hint: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     query = "SELECT 1700000000L AS at, 'a' AS user, 1L AS id, named_struct('x', 1) AS s"
     options = options_of(sql=query, **values)
     with pytest.raises(UsageError) as wrong:
-        canonical(load(spark, options), options)
+        canonical(load(sql, options), options)
     assert said in wrong.value.message
     assert "\n" not in wrong.value.message
     assert "SQLSTATE" not in wrong.value.message
@@ -274,20 +267,20 @@ def test_wrong_expressions(
     ],
 )
 def test_what_cannot_be_loaded(
-    spark: Any, values: dict[str, Any], said: str, hint: str | None, capfd: pytest.CaptureFixture[str]
+    sql: Any, values: dict[str, Any], said: str, hint: str | None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(UsageError) as wrong:
-        load(spark, options_of(**{"paths": (), **values}))
+        load(sql, options_of(**{"paths": (), **values}))
     assert said in wrong.value.message
     assert "\n" not in wrong.value.message
     assert (hint or "") in (wrong.value.hint or "")
     assert capfd.readouterr().err == ""
 
 
-def test_a_stream_is_refused(spark: Any) -> None:
+def test_a_stream_is_refused(sql: Any) -> None:
     with pytest.raises(UsageError, match="is a stream"):
-        canonical(spark.readStream.format("rate").load(), options_of("x"))
+        canonical(sql.readStream.format("rate").load(), options_of("x"))
 
 
-def test_limit(spark: Any, parquet: Path) -> None:
-    assert len(ingest(spark, options_of(parquet, limit=3, null_keys="keep"))["tuples"]) == 3
+def test_limit(sql: Any, parquet: Path) -> None:
+    assert len(ingest(sql, options_of(parquet, limit=3, null_keys="keep"))["tuples"]) == 3

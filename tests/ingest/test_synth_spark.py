@@ -13,16 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pydantic import BaseModel
+from streamgroup.ingest.engines import OnThreads
 
 from streamgroup.base import discover
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
+from streamgroup.base.progress import Silent
 from streamgroup.ingest import synthesis
-from streamgroup.ingest.engines import OnThreads
 from streamgroup.ingest.generators.protocol import Chunk, Stream
-from streamgroup.ingest.progress import Silent
-from streamgroup.ingest.session import Session
-from streamgroup.ingest.spark_options import SparkOptions, checked
 from streamgroup.ingest.synthesis import SPARK_TUPLES, chosen_engine, synthesise
+from streamgroup.spark.options import SparkOptions, checked
+from streamgroup.spark.session import Session
 from streamgroup.traces.trace import open_trace
 from streamgroup.traces.validate import validate
 
@@ -125,7 +125,7 @@ def test_the_same_bytes_from_every_master(local: Path, tmp_path: Path, master: s
 CODE = """
 import sys
 from pathlib import Path
-from streamgroup.ingest.spark_options import SparkOptions
+from streamgroup.spark.options import SparkOptions
 from streamgroup.ingest.synthesis import synthesise
 
 class Tell:

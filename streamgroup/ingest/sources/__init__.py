@@ -1,1 +1,1 @@
-"""Where rows come from other than through a reader: whatever Spark loads."""
+"""What an ingest reads: files through a reader, or whatever Spark loads."""

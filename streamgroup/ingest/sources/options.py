@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.options import CommonOptions
-from streamgroup.ingest.spark_options import checked
+from streamgroup.spark.options import checked
 
 __all__ = ["FRAME", "SparkSourceOptions", "make_source_options"]
 

@@ -25,7 +25,7 @@ from streamgroup.ingest.times import KNOWN, NUMERIC, TimeFormat, guess_format, r
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Prepared", "canonical", "load", "prepare"]
+__all__ = ["Prepared", "canonical", "load", "prepare", "silent_loggers"]
 
 # Times that are looked at to guess their form.
 _HEAD_ROWS = 1000
@@ -191,18 +191,29 @@ def _guess(made: "DataFrame", options: SparkSourceOptions, *, numeric: bool) -> 
 
 
 @contextlib.contextmanager
-def _explained(what: str, columns: list[str] | None = None) -> Iterator[None]:
-    """Raise what Spark says of a wrong expression, table or path as a UsageError, with the columns there are."""
-    from pyspark.errors import PySparkException
+def silent_loggers() -> Iterator[None]:
+    """Keep PySpark from printing the plan of a query that fails, as JSON, before it raises."""
     from pyspark.logger import PySparkLogger
 
-    # PySpark prints the whole plan as JSON before it raises.
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _explained(what: str, columns: list[str] | None = None) -> Iterator[None]:
+    """Raise what Spark says of a wrong expression, table or path as a UsageError, with the columns there are."""
+    from pyspark.errors import PySparkException
+
+    try:
+        with silent_loggers():
+            yield
     except StreamgroupError:
         raise
     except PySparkException as error:
@@ -212,9 +223,6 @@ def _explained(what: str, columns: list[str] | None = None) -> Iterator[None]:
         if not hasattr(error, "java_exception"):
             raise
         raise _usage(what, str(error.java_exception.toString()), columns) from None
-    finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.setLevel(level)
 
 
 def _usage(what: str, said: str, columns: list[str] | None) -> UsageError:
