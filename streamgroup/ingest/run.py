@@ -12,7 +12,7 @@ from streamgroup.base.outputs import staged_output
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage import Place, locate
 from streamgroup.ingest.contract import NULL_KEY
-from streamgroup.ingest.options import IngestOptions, parse_max_rejects
+from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.make import Rejects, make_parts
 from streamgroup.ingest.pipeline.parts import RejectsOf
@@ -28,7 +28,7 @@ from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.parts import list_parts, open_part
 from streamgroup.traces.writer import fingerprint
 
-__all__ = ["IngestResult", "ingest"]
+__all__ = ["IngestResult", "ingest", "make_trace"]
 
 _BEYOND_HEAD = "beyond --head"
 
@@ -84,7 +84,7 @@ def ingest(options: IngestOptions, progress: Progress | None = None, session: Se
         return make_trace(source, options, out, SparkRunner(session, progress))
 
 
-def make_trace(source: Source, options: IngestOptions, out: Place, runner: Runner) -> IngestResult:
+def make_trace(source: Source, options: CommonOptions, out: Place, runner: Runner) -> IngestResult:
     """Make a trace in a folder that is there and empty; the runner is closed."""
     try:
         return _make(source, options, out, runner)
@@ -92,7 +92,7 @@ def make_trace(source: Source, options: IngestOptions, out: Place, runner: Runne
         runner.close()
 
 
-def _make(source: Source, options: IngestOptions, out: Place, runner: Runner) -> IngestResult:
+def _make(source: Source, options: CommonOptions, out: Place, runner: Runner) -> IngestResult:
     frame = source.read(runner)
     rows = runner.run(lambda: frame.stats("split", "segment", "digest"), source.tasks, "reading")
     inputs = source.inputs(rows)
@@ -143,7 +143,7 @@ def _rejects(source: Source, read: _Read) -> Rejects:
     return Rejects(of_split, first)
 
 
-def _judge(options: IngestOptions, source: Source, read: _Read) -> None:
+def _judge(options: CommonOptions, source: Source, read: _Read) -> None:
     """Refuse the input when too many rows were rejected; the message names the commonest reasons."""
     rejected = read.total("rejected")
     lost = rejected.total()
