@@ -130,10 +130,11 @@ def _hint(address: Address) -> str:
 def cause(error: BaseException) -> str:
     """Says in one line why a filesystem failed, without what only its makers can use."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    # "[Errno 2] Path does not exist 'x'. Detail: ..." and "(Request ID: ...)" are of no use to anyone here.
-    line = re.sub(r"\s*\(?Request ID: [^)\s]*\)?|\. Detail: .*|^\[Errno \d+\] ", "", text.splitlines()[0])
-    found = re.search(r"AWS Error .*", line)
-    line = (found[0] if found else line).rstrip(". ")
+    line = re.sub(r"\s*\(Request ID: [^)]*\)|^\[Errno \d+\] ", "", text.splitlines()[0])
+    # Of "Failed to open local file 'x'. Detail: [errno 13] Permission denied" the end, of "When initiating ...: AWS
+    # Error ACCESS_DENIED during ..." what begins with AWS.
+    found = re.search(r"(?<=Detail: )(?:\[errno \d+\] )?(.*)|(AWS Error .*)", line)
+    line = (found[1] or found[2] if found else line).rstrip(". ")
     return line if len(line) <= _CAUSE_CHARACTERS else line[:_CAUSE_CHARACTERS] + "..."
 
 

@@ -10,7 +10,7 @@ import tempfile
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.filesystems import Address, explained, opened, split_url
@@ -70,6 +70,24 @@ class Place(NamedTuple):
         if address is None:
             return locate(Path(self.where).parent)
         return _of(address._replace(path=address.path.rpartition("/")[0]))
+
+    def resolved(self) -> "Place":
+        """Follows the symbolic links of a local path."""
+        return locate(Path(self.where).resolve()) if self.is_local else self
+
+    def lies_in(self, folder: "Place") -> bool:
+        """Tells whether the path of this place begins with that of a folder; links are not followed."""
+        own, outer = self._address, folder._address
+        if own is None or outer is None:
+            return own is outer and Path(folder.where) in Path(self.where).parents
+        return own.store == outer.store and f"{own.path}/".startswith(f"{outer.path}/") and own.path != outer.path
+
+    def within(self, folder: "Place") -> str:
+        """Returns the decoded path from a folder to this place, which lies in it."""
+        own, outer = self._address, folder._address
+        if own is None or outer is None:
+            return os.path.relpath(self.where, folder.where)
+        return urllib.parse.unquote(own.path.removeprefix(outer.path).strip("/"))
 
     def joined(self, *names: str) -> "Place":
         """Returns the place that these names lead to from here; a URL keeps its parameters."""
@@ -147,8 +165,8 @@ class Place(NamedTuple):
                 place = self / name
                 try:
                     entry = place.stat()
-                except FileNotFoundError:  # gone in the meantime, or a link to nothing
-                    continue
+                except FileNotFoundError:  # a link to nothing, or gone in the meantime: opening it will say so
+                    entry = Entry(place, False, 0, 0)
                 yield entry
                 if recursive and entry.is_dir:
                     yield from place._local_entries(recursive)
@@ -174,6 +192,14 @@ class Place(NamedTuple):
             filesystem, path = self._opened()
             return filesystem.open_input_file(path)
 
+    def blame(self, error: Exception) -> None:
+        """Raises an EnvironmentFault when reading failed because the filesystem cannot be reached any more.
+
+        What reads a file cannot tell that from a file that is damaged.
+        """
+        if isinstance(error, OSError) and not self.is_local:
+            self._info()
+
     def read_bytes(self) -> bytes:
         """Reads a whole file; FileNotFoundError when there is none."""
         if self.is_local:
@@ -183,7 +209,7 @@ class Place(NamedTuple):
             return bytes(file.read())
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[IO[bytes]]:
+    def writing(self) -> Iterator[BinaryIO]:
         """Gives an open binary file; this place has it when the block ends well, and is untouched when it does not.
 
         Folders on the way are made. A local file is written beside its place and renamed. For a URL the content
@@ -194,11 +220,11 @@ class Place(NamedTuple):
                 yield file
             return
         with tempfile.SpooledTemporaryFile(_HELD_BYTES) as held:
-            yield held
+            yield cast(BinaryIO, held)
             self._send(held)
 
     @contextlib.contextmanager
-    def _writing_local(self) -> Iterator[IO[bytes]]:
+    def _writing_local(self) -> Iterator[BinaryIO]:
         path = Path(self.where)
         partial = path.with_name(f".{path.name}.partial-{owner_tag()}")
         try:
@@ -283,7 +309,7 @@ def locate(text: str | Path | Place) -> Place:
     given = os.fspath(text)
     address = split_url(given)
     if address is None:
-        return Place(os.path.abspath(given), given)  # noqa: PTH100 (resolve() would follow a symbolic link)
+        return Place(os.path.abspath(given), os.fspath(Path(given)))  # noqa: PTH100 (resolve() would follow a symbolic link)
     if address.scheme != "file":
         return _of(address)
     if address.store not in ("", "localhost"):

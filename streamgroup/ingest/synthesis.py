@@ -4,7 +4,6 @@ The draws are made twice rather than held. Whoever does the work, threads or Spa
 counts over stretches of the stream, parts of `tuples/`; so the bytes are the same. The driver needs O(keys) memory.
 """
 
-import pickle
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import lru_cache, partial
@@ -20,13 +19,14 @@ from pydantic import BaseModel, ValidationError
 import streamgroup
 from streamgroup.base.discover import GENERATORS, load, suggest
 from streamgroup.base.errors import EnvironmentFault, UsageError
+from streamgroup.base.outputs import staged_output
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.staging import staged_directory
+from streamgroup.base.storage import Place, locate
 from streamgroup.ingest.generators.protocol import Chunk, Generator, Stream
 from streamgroup.ingest.pipeline.blocks import block, rows_of
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
-from streamgroup.ingest.pipeline.parts import part_stats, written_part
+from streamgroup.ingest.pipeline.parts import check_seen, part_stats, written_part
 from streamgroup.spark.java import find_java
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session, check_environment, open_session, terminable
@@ -81,7 +81,7 @@ def chosen_engine(engine: EngineName, tuples: int) -> Literal["local", "spark"]:
 def synthesise(
     name: str,
     given: Mapping[str, Any],
-    output: Path,
+    output: Place | Path,
     *,
     engine: EngineName = "auto",
     spark: SparkOptions | None = None,
@@ -101,12 +101,12 @@ def synthesise(
     chosen = "spark" if session is not None else chosen_engine(engine, stream.tuples)
     with (
         terminable(),
-        staged_directory(output, overwrite=overwrite, marker=schema.MANIFEST) as out,
+        staged_output(output, overwrite=overwrite, marker=schema.MANIFEST) as out,
         ExitStack() as opened,
     ):
         scaled = _Scaled(progress, stream.tuples)
         if chosen == "local":
-            return _make(_Asked(name, pickle.dumps(params)), params, output, out, LocalRunner(scaled))
+            return _make(_Asked(name, params), output, out, LocalRunner(scaled), progress)
         if session is None:
             asked = spark or SparkOptions()
             check_environment(asked)
@@ -114,7 +114,7 @@ def synthesise(
             session = opened.enter_context(open_session(asked))
         runner = SparkRunner(session, scaled)
         opened.callback(runner.close)
-        return _make(_Asked(name, pickle.dumps(params)), params, output, out, runner)
+        return _make(_Asked(name, params), output, out, runner, progress)
 
 
 class _Scaled:
@@ -135,10 +135,10 @@ class _Scaled:
 
 
 class _Asked(NamedTuple):
-    """A generator and its parameters, pickled: what a task makes the stream from."""
+    """A generator and its parameters, which a task makes the stream from."""
 
     name: str
-    params: bytes
+    params: BaseModel
 
 
 class _Stretch(NamedTuple):
@@ -146,26 +146,28 @@ class _Stretch(NamedTuple):
     tuples: int
 
 
-def _make(asked: _Asked, params: BaseModel, output: Path, out: Path, runner: Runner) -> Manifest:
+def _make(asked: _Asked, output: Place | Path, out: Place, runner: Runner, progress: Progress) -> Manifest:
     stream = _stream(asked)
     stretches = _stretches(stream, runner.parallelism)
     ranges = -(-stream.labels // RANGE_LABELS)
     counts = runner.tasks(len(stretches), partial(_count, asked, stretches)).exchange(ranges).map(_add)
     rows = runner.run(lambda: counts.stats("sum"), len(stretches) + ranges, "counting keys")
     count = np.concatenate([row.columns().column("tuples").to_numpy() for row in sorted(rows, key=lambda row: row.to)])
+    progress.start(None, "ordering keys")
     ids, keys = _number(stream, count)
+    progress.start(None, "writing keys")
     dictionary = keys.column("key").combine_chunks()
     write_keys(out / schema.KEYS, _key_columns(keys))
-    (out / schema.TUPLES).mkdir()
     number = -(-stream.tuples // schema.PART_ROWS)
     made = runner.tasks(number, partial(_write_tuples, asked, out, ids))
     written = runner.run(lambda: made.stats("written"), number, "writing tuples")
+    check_seen(out)
     stats = join_stats(part_stats(row) for row in sorted(written, key=lambda row: row.place))
-    options = params.model_dump(mode="json")
+    options = asked.params.model_dump(mode="json")
     seed = options.pop("seed", None)
     manifest = Manifest(
         format_version=schema.FORMAT_VERSION,
-        name=output.name.removesuffix(".trace"),
+        name=locate(output).name.removesuffix(".trace"),
         program_version=streamgroup.__version__,
         generator=asked.name,
         generator_parameters=options,
@@ -188,7 +190,7 @@ def _make(asked: _Asked, params: BaseModel, output: Path, out: Path, runner: Run
 @lru_cache(maxsize=1)
 def _stream(asked: _Asked) -> Stream:
     """Make a stream once in each process: the tables of a large one take seconds."""
-    return cast(Generator, load(GENERATORS, asked.name, "generator")).generate(pickle.loads(asked.params))
+    return cast(Generator, load(GENERATORS, asked.name, "generator")).generate(asked.params)
 
 
 def _stretches(stream: Stream, parallelism: int) -> list[_Stretch]:
@@ -254,7 +256,7 @@ def _key_columns(keys: pa.Table) -> Iterator[KeyColumns]:
         yield KeyColumns(names, part.column("count").to_numpy(), *hash_keys(names))
 
 
-def _write_tuples(asked: _Asked, out: Path, ids: NDArray[np.uint32], part: int) -> Iterator[pa.RecordBatch]:
+def _write_tuples(asked: _Asked, out: Place, ids: NDArray[np.uint32], part: int) -> Iterator[pa.RecordBatch]:
     stream = _stream(asked)
     first = part * schema.PART_ROWS
     stretch = _Stretch(first, min(schema.PART_ROWS, stream.tuples - first))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
 from streamgroup.ingest.pipeline.frames import Frame
-from streamgroup.ingest.pipeline.order import count_once
+from streamgroup.ingest.pipeline.order import count_once, whole_numbers
 from streamgroup.ingest.pipeline.segments import CARRIED, Marked, Segment, described, row_numbers, segment_of
 
 __all__ = ["cut_head"]
@@ -21,8 +21,8 @@ I64 = NDArray[np.int64]
 _BINS = 4096
 
 
-def cut_head(frame: Frame, segments: list[Segment], head: int, *, ordered: bool) -> Frame:
-    """Keep the first `head` tuples of all in stream order.
+def cut_head(frame: Frame, segments: list[Segment], head: int, *, ordered: bool) -> tuple[Frame, list[Segment]]:
+    """Keep the first `head` tuples of all in stream order, fewer than there are; gives a kept frame and its segments.
 
     The time of the last tuple kept is found by counting in ever finer bins; nothing is sorted for it. Of the tuples at
     that time those are kept that come first in the input or, if that is not `ordered`, by key bytes, cost, value and
@@ -48,18 +48,18 @@ def cut_head(frame: Frame, segments: list[Segment], head: int, *, ordered: bool)
         ties = frame.of("tuples", "dictionary", "places", "segment").map(partial(_ties, low)).exchange(1)
         found = ties.map(partial(_first_ties, head - earlier)).stats("kept")
         quotas = {row.segment: row.columns().column("at").to_numpy() for row in found}
-    return frame.of("tuples", "dictionary", "places", "segment").map(partial(_cut, low, quotas))
+    cut = frame.of("tuples", "dictionary", "places", "segment").map(partial(_cut, low, quotas)).keep()
+    return cut, _left(segments, cut.stats("segment", "marked"))
 
 
-def kept_rows(segments: list[Segment], cut: dict[int, tuple[Segment, Marked]]) -> list[Segment]:
-    """Say how many rows of each segment are left, a row that goes on over borders in the first one that has it."""
+def _left(segments: list[Segment], rows: list[Row]) -> list[Segment]:
+    """Give the segments that are left; a row that goes on over borders counts in the first one that has it."""
+    cut = {row.segment: segment_of(row) for row in rows if row.kind == "segment"}
+    marked = {row.segment: Marked(*json.loads(row.stats or "")) for row in rows if row.kind == "marked"}
     nothing = Marked(0, first=False, last=False)
-    rows = count_once(segments, [cut[each.number][1] if each.number in cut else nothing for each in segments])
-    return [
-        cut[segment.number][0]._replace(rows=own)
-        for segment, own in zip(segments, rows, strict=True)
-        if segment.number in cut
-    ]
+    own = count_once(segments, [marked.get(segment.number, nothing) for segment in segments])
+    kept = dict(zip((segment.number for segment in segments), own, strict=True))
+    return [cut[number]._replace(rows=kept[number]) for number in sorted(cut)]
 
 
 def _sum(frame: Frame) -> I64:
@@ -124,11 +124,13 @@ def _first_ties(quota: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     if not rows:
         return
     table = pa.Table.from_batches([row.columns() for row in rows])
-    sizes = [row.columns().num_rows for row in rows]
-    segments = np.repeat([row.segment for row in rows], sizes)
-    names = ["key", *(name for name in CARRIED if name in table.column_names)]
-    keyed = table.append_column("number", pa.array(np.arange(len(table))))
-    order = keyed.sort_by([(name, "ascending") for name in [*names, "number"]], null_placement="at_start")
+    segments = np.repeat([row.segment for row in rows], [row.columns().num_rows for row in rows])
+    key = table.column("key")
+    # The null key before all others: false is before true.
+    columns = {"named": key.is_valid(), "key": key}
+    columns |= {name: whole_numbers(table.column(name).to_numpy()) for name in CARRIED if name in table.column_names}
+    columns["number"] = np.arange(len(table))
+    order = pa.table(columns).sort_by([(name, "ascending") for name in columns])
     chosen = np.sort(order.column("number").to_numpy()[:quota])
     places = table.column("at").to_numpy()
     for segment in np.unique(segments[chosen]).tolist():

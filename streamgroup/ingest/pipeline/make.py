@@ -1,13 +1,13 @@
 """All steps from segments to the parts of a trace, one after the other."""
 
-import json
-from pathlib import Path as Place
+from functools import partial
 from typing import NamedTuple
 
 from streamgroup.base.errors import DataError, RunError
+from streamgroup.base.storage import Place
 from streamgroup.ingest.pipeline import dictionary, head, order, parts, tuples
 from streamgroup.ingest.pipeline.frames import Frame, Runner
-from streamgroup.ingest.pipeline.segments import Marked, Segment, segment_of
+from streamgroup.ingest.pipeline.segments import Segment
 from streamgroup.traces import schema
 from streamgroup.traces.writer import PartStats, join_stats
 
@@ -52,11 +52,12 @@ def make_parts(
     if ordered:
         in_order, late = order.in_order(segments), 0
         if not in_order:
-            late = runner.run(lambda: order.count_late(frame, segments), 1, "checking the order")
+            late = runner.run(partial(order.count_late, frame, segments), 1, "checking the order")
     if first is not None and first < sum(segment.tuples for segment in segments):
         if not first:
             raise DataError("--head 0 leaves no tuples", "leave it out")
-        frame, segments = runner.run(lambda: _cut(frame, segments, first, ordered=ordered), 1, "cutting to the head")
+        cutting = partial(head.cut_head, read, segments, first, ordered=ordered)
+        frame, segments = runner.run(cutting, 1, "cutting to the head")
     borders = dictionary.key_ranges(segments, runner.parallelism)
     ranks = dictionary.count_keys(dictionary.cut_keys(frame, borders), by_bytes=not ordered).keep()
     found = runner.run(lambda: dictionary.number_keys(ranks), len(borders) + 1, "ranking keys")
@@ -81,20 +82,9 @@ def make_parts(
         every = every.union(parts.reject_parts(read, rejects.of_split, number))
         number += -(-rejects.number // parts.REJECT_ROWS)
     written = runner.run(lambda: parts.write_parts(every, output, number), number, "writing")
+    parts.check_seen(folder)
     stats = join_stats(parts.part_stats(row) for row in sorted(written, key=lambda row: row.place) if row.stats)
     if len(written) != number or stats.rows != total:
         what = f"{stats.rows} tuples in {len(written)} parts were written, not {total} in {number}"
         raise RunError(what, "the input gave other rows when it was read again; keep it as it is until the end")
     return Made(stats, found.keys, found.top, sum(segment.rows for segment in segments), in_order, late)
-
-
-def _cut(frame: Frame, segments: list[Segment], first: int, *, ordered: bool) -> tuple[Frame, list[Segment]]:
-    cut = head.cut_head(frame, segments, first, ordered=ordered).keep()
-    found: dict[int, Segment] = {}
-    marked: dict[int, Marked] = {}
-    for row in cut.stats("segment", "marked"):
-        if row.kind == "segment":
-            found[row.segment] = segment_of(row)
-        else:
-            marked[row.segment] = Marked(*json.loads(row.stats or ""))
-    return cut, head.kept_rows(segments, {number: (found[number], marked[number]) for number in found})

@@ -30,6 +30,7 @@ __all__ = [
     "plan_parts",
     "samples_of",
     "sorting",
+    "whole_numbers",
 ]
 
 I64 = NDArray[np.int64]
@@ -106,10 +107,10 @@ def _sort_key(columns: Mapping[str, Any]) -> list[I64]:
     if "by_bytes" in columns:
         names += ["by_bytes", *(name for name in CARRIED if name in columns)]
     names += ["input"] if "input" in columns else []
-    return [_whole(columns[name]) for name in names]
+    return [whole_numbers(columns[name]) for name in names]
 
 
-def _whole(column: Any) -> I64:
+def whole_numbers(column: Any) -> I64:
     """Map numbers to whole numbers in the same order; of equal floats, -0.0 comes before 0.0."""
     if column.dtype.kind != "f":
         whole: I64 = column.astype(np.int64)

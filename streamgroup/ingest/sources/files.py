@@ -69,7 +69,7 @@ class FileSource(Source):
             jobs += [(file.path, file.size) for file in self._files]
         jobs += [(split, sizes[split.path] // shares[split.path]) for split in self._splits.values()]
         aim = sum(size for _, size in jobs) // (4 * runner.parallelism)
-        aim, held = max(LEAST_BYTES, min(MOST_BYTES, aim)), MOST_BYTES
+        held = aim = max(LEAST_BYTES, min(MOST_BYTES, aim))
         for job, size in jobs:
             if held >= aim:
                 self._jobs.append([])

@@ -3,13 +3,14 @@
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgroup.base.errors import DataError, StreamgroupError
+from streamgroup.base.outputs import staged_output
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.staging import staged_directory
+from streamgroup.base.storage import Place, locate
 from streamgroup.ingest.contract import Contract
 from streamgroup.ingest.pipeline.frames import SparkRunner
 from streamgroup.ingest.run import IngestResult, make_trace
@@ -81,7 +82,7 @@ def from_dataframe(
 
 
 def _make(
-    frame: Callable[[Any], "DataFrame"], options: SparkSourceOptions, out: Path, session: Session, progress: Progress
+    frame: Callable[[Any], "DataFrame"], options: SparkSourceOptions, out: Place, session: Session, progress: Progress
 ) -> IngestResult:
     with _row_errors(options):
         prepared = session.run(lambda: prepare(frame(session.spark), options), progress, 1, _LOOKING)
@@ -106,10 +107,8 @@ def _row_errors(options: SparkSourceOptions) -> Iterator[None]:
         raise DataError(f"{options.source}: an expression fails on a row: {found[0]}", hint) from told
 
 
-@contextmanager
-def _staged(options: SparkSourceOptions) -> Iterator[Path]:
-    with staged_directory(options.output, overwrite=options.overwrite, marker=schema.MANIFEST) as out:
-        yield out
+def _staged(options: SparkSourceOptions) -> AbstractContextManager[Place]:
+    return staged_output(locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST)
 
 
 @contextmanager

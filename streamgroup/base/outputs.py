@@ -1,0 +1,118 @@
+"""Folders that a run writes: on a local disk whole or not at all, in an object store as near to it as can be.
+
+An object store cannot rename. So files are written where they belong, and the file that makes a folder one of ours
+(`trace.json`) comes last: without it the folder is none. While it is written it holds `_unfinished`, by which a
+later run knows that what a killed one left there may go.
+"""
+
+import contextlib
+import json
+import os
+import platform
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import streamgroup
+from streamgroup.base.errors import EnvironmentFault, StreamgroupError, UsageError
+from streamgroup.base.staging import check_replaceable, staged_directory
+from streamgroup.base.storage import Place, locate
+
+__all__ = ["UNFINISHED", "check_output", "is_unfinished", "staged_output"]
+
+UNFINISHED = "_unfinished"
+
+
+def is_unfinished(folder: Place) -> bool:
+    """Tells whether a folder is still written to, or what did so was interrupted."""
+    return (folder / UNFINISHED).is_file()
+
+
+def check_output(output: Place | Path, *, overwrite: bool, marker: str) -> None:
+    """Checks, without changing what is there, that `staged_output` may begin: for what takes long before it writes.
+
+    UsageError for a place that may not be taken, EnvironmentFault for one that cannot be written to.
+    """
+    place = locate(output)
+    if place.is_local:
+        check_replaceable(place.local, overwrite=overwrite, marker=marker)
+        there = next(folder for folder in place.local.absolute().parents if folder.exists())
+        if not os.access(there, os.W_OK):
+            raise EnvironmentFault(f"cannot write in {there}: Permission denied", "choose another output")
+        return
+    if not _check_remote(place, overwrite=overwrite, marker=marker):
+        _begin(place)
+        place.remove_tree()
+
+
+@contextlib.contextmanager
+def staged_output(output: Place | Path, *, overwrite: bool, marker: str) -> Iterator[Place]:
+    """Gives the place to write a folder's files into; `marker` is the file that makes it one of ours, written last.
+
+    On a local disk that is a new folder beside, see `staged_directory`. Elsewhere it is `output` itself: what a folder
+    of ours held goes before the first file is written, its marker first of all; when the block fails, all goes.
+    UsageError when the place is taken (without `overwrite`) or holds what is not ours.
+    """
+    place = locate(output)
+    if not place.is_local:
+        with _written_in_place(place, overwrite=overwrite, marker=marker):
+            yield place
+        return
+    with staged_directory(place.local, overwrite=overwrite, marker=marker) as folder:
+        yield locate(folder)
+        for left in folder.rglob(".*.partial-*"):
+            # A task that was killed, and run again by another process, has left it.
+            left.unlink()
+
+
+@contextlib.contextmanager
+def _written_in_place(place: Place, *, overwrite: bool, marker: str) -> Iterator[None]:
+    old = _check_remote(place, overwrite=overwrite, marker=marker)
+    try:
+        # First, so that there is no moment in which nothing says that this is no whole folder.
+        _begin(place)
+        if old:
+            (place / marker).remove()
+            for entry in place.entries():
+                if entry.is_dir:
+                    entry.place.remove_tree()
+                elif entry.place.name != UNFINISHED:
+                    entry.place.remove()
+        yield
+        if not (place / marker).is_file():
+            raise EnvironmentFault(f"{place / marker} is not there though it was written", "is something removing it?")
+        (place / UNFINISHED).remove()
+    except BaseException:
+        with contextlib.suppress(StreamgroupError):
+            place.remove_tree()
+        raise
+
+
+def _begin(place: Place) -> None:
+    said = {
+        "program_version": streamgroup.__version__,
+        "host": platform.node(),
+        "process": os.getpid(),
+        "begun": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    with (place / UNFINISHED).writing() as file:
+        file.write(json.dumps(said, indent=2).encode() + b"\n")
+
+
+def _check_remote(place: Place, *, overwrite: bool, marker: str) -> bool:
+    """Tells whether there is a folder of ours to replace; UsageError when the place may not be taken."""
+    names = {entry.place.name for entry in place.entries()}
+    if not names:
+        if place.is_file():
+            raise UsageError(f"{place} is a file", "name another output")
+        return False
+    if marker not in names and UNFINISHED not in names:
+        raise UsageError(f"{place} holds no {marker}, so it is not ours to replace", "name another output")
+    if overwrite:
+        return True
+    if marker in names:
+        raise UsageError(f"{place} exists already", "name another output, or add --overwrite")
+    raise UsageError(
+        f"{place} holds what an interrupted run left, or another run writes there",
+        "add --overwrite to replace it, or name another output",
+    )
