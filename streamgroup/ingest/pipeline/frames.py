@@ -135,7 +135,8 @@ class SparkRunner:
         self._session = session
         self._progress = progress
         self._kept: list[Any] = []
-        self._before = {name: str(session.spark.conf.get(name)) for name in _SETTINGS}
+        own = session.spark.conf.getAll
+        self._before = {name: own.get(name) for name in _SETTINGS}
         for name, value in _SETTINGS.items():
             session.spark.conf.set(name, value)
 
@@ -184,7 +185,10 @@ class SparkRunner:
         for frame in self._kept:
             frame.unpersist()
         for name, value in self._before.items():
-            self._session.spark.conf.set(name, value)
+            if value is None:
+                self._session.spark.conf.unset(name)
+            else:
+                self._session.spark.conf.set(name, value)
 
 
 class LocalFrame:
