@@ -56,6 +56,17 @@ class Place(NamedTuple):
         return Path(self.where)
 
     @property
+    def reference(self) -> str:
+        """What `locate` makes this place of again: the path as it was given, or the URL with any password."""
+        return self.text if self.is_local else self.where
+
+    @property
+    def path(self) -> str:
+        """The path, decoded; that of a URL without store and parameters."""
+        address = self._address
+        return self.where if address is None else urllib.parse.unquote(address.path)
+
+    @property
     def name(self) -> str:
         """The last piece of the path, decoded."""
         address = self._address
@@ -84,10 +95,9 @@ class Place(NamedTuple):
 
     def within(self, folder: "Place") -> str:
         """Returns the decoded path from a folder to this place, which lies in it."""
-        own, outer = self._address, folder._address
-        if own is None or outer is None:
+        if self.is_local:
             return os.path.relpath(self.where, folder.where)
-        return urllib.parse.unquote(own.path.removeprefix(outer.path).strip("/"))
+        return self.path.removeprefix(folder.path).strip("/")
 
     def joined(self, *names: str) -> "Place":
         """Returns the place that these names lead to from here; a URL keeps its parameters."""
@@ -153,7 +163,7 @@ class Place(NamedTuple):
         `recursive` lists the folders within it too, behind symbolic links as well.
         """
         found = self._local_entries(recursive) if self.is_local else self._remote_entries(recursive)
-        return sorted(found, key=lambda entry: entry.place.where.encode("utf-8", "surrogateescape"))
+        return sorted(found, key=lambda entry: entry.place.path.encode("utf-8", "surrogateescape"))
 
     def _local_entries(self, recursive: bool) -> "Iterator[Entry]":
         with explained("list", self.text):
