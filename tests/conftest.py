@@ -1,3 +1,5 @@
+"""Fixtures that several rooms share."""
+
 import os
 import subprocess
 import sys
@@ -8,6 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from streamgroup.base.storage import Place, locate
+from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.session import Session, open_session
 
 _KEYS = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -66,3 +70,10 @@ def bucket(_s3_port: int, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
     for name, value in _KEYS.items():
         monkeypatch.setenv(name, value)
     return Bucket(_s3_port, request.node.name.replace("[", "-").replace("]", ""))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Session]:
+    """Open the session of this process: PySpark has no more than one at a time."""
+    with open_session(SparkOptions(master="local[2]", driver_memory="1g")) as session:
+        yield session

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, field_validator
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.function_words import FUNCTION_WORDS
-from streamgroup.ingest.spark_options import SparkOptions, checked
+from streamgroup.spark.options import SparkOptions, checked
 
 __all__ = ["DEFAULT_MAX_REJECTS", "ENGLISH", "IngestOptions", "make_options", "parse_max_rejects", "parse_share"]
 
@@ -59,6 +59,7 @@ class IngestOptions(SparkOptions):
     head: int | None = Field(default=None, ge=0)
     sample_keys: str | None = None
     max_rejects: str = DEFAULT_MAX_REJECTS
+    engine: Literal["spark", "local"] = "spark"
     overwrite: bool = False
     dry_run: bool = False
     reader_options: dict[str, JsonValue] = Field(default_factory=dict)

@@ -15,10 +15,10 @@ import pyarrow as pa
 import streamgroup
 from streamgroup.base.errors import EnvironmentFault
 from streamgroup.base.storage import locate
-from streamgroup.ingest.farm import run_each
-from streamgroup.ingest.java import find_java
-from streamgroup.ingest.session import open_session
-from streamgroup.ingest.spark_options import SparkOptions
+from streamgroup.spark.java import find_java
+from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.session import open_session
+from streamgroup.spark.task_pool import run_each
 from streamgroup.study.cell import Cell, CellOutcome, failed, make_cell, run_cell
 from streamgroup.traces.trace import Trace, open_trace
 
@@ -49,16 +49,16 @@ def run_on_spark(
 
     Traces, and the files that options name, must be at the same paths or URLs for the executors, where the same
     version of the program is installed: a cell whose executor sees something else fails and says so. Failures are
-    outcomes, as `run_cell` gives them, a lost executor among them; EnvironmentFault where there is no Java or Spark does
-    not start, RunError when Spark ends before the cells have. `note` is told when Spark waits for executors. Whoever stops before
-    the end closes the iterator.
+    outcomes, as `run_cell` gives them, a lost executor among them; EnvironmentFault where there is no Java or Spark
+    does not start, RunError when Spark ends before the cells have. `note` is told when Spark waits for executors.
+    Whoever stops before the end closes the iterator.
     """
     if not cells:
         return
     find_java()
     here = _Here(str(Path.cwd()), streamgroup.__version__)
     with (
-        open_session(spark.master, memory=spark.driver_memory, conf=spark.spark_conf) as session,
+        open_session(spark) as session,
         contextlib.closing(run_each(session, partial(_in_task, here), cells, note)) as finished,
     ):
         for number, packed, error in finished:

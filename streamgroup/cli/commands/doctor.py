@@ -63,7 +63,7 @@ def _python() -> str:
 
 
 def _java() -> str:
-    from streamgroup.ingest.java import find_java
+    from streamgroup.spark.java import find_java
 
     path, version = find_java()
     return f"{version} ({path})"

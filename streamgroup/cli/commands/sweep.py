@@ -16,7 +16,7 @@ from streamgroup.cli.families import complete_grouping
 from streamgroup.cli.simulation import REPEATED, Simulation
 
 if TYPE_CHECKING:
-    from streamgroup.ingest.spark_options import SparkOptions
+    from streamgroup.spark.options import SparkOptions
     from streamgroup.study.cell import Cell, CellOutcome
     from streamgroup.study.sweep import SweepResult
     from streamgroup.study.tasks import Task
@@ -155,7 +155,7 @@ def _spark(options: Options) -> "SparkOptions | None":
         raise UsageError(
             "--jobs is for threads, and --master runs the cells on Spark", "its executors' cores say how many at once"
         )
-    from streamgroup.ingest.spark_options import SparkOptions, checked
+    from streamgroup.spark.options import SparkOptions, checked
 
     return checked(SparkOptions, {name: getattr(options, name) for name in SparkOptions.model_fields})
 

@@ -59,8 +59,8 @@ def _own(module: str) -> Own:
 def run(generator: str, console: Console, options: Options, own: dict[str, Any]) -> None:
     """Make a synthetic trace. `synth GENERATOR --help` tells its parameters."""
     from streamgroup.base.errors import UsageError
-    from streamgroup.ingest.spark_options import SparkOptions, checked
     from streamgroup.ingest.synthesis import synthesise
+    from streamgroup.spark.options import SparkOptions, checked
 
     for flag, value in (("--master", options.master), ("--spark-conf", options.spark_conf)):
         if value and options.engine == "local":

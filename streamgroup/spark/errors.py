@@ -1,4 +1,4 @@
-"""Errors that cross from a Spark task to the driver as one line of text, and come out as what they were."""
+"""Errors of Spark: ours, which cross from a task to the driver as one line of text, and those of its surroundings."""
 
 import json
 import re
@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from streamgroup.base import errors
 from streamgroup.base.errors import EnvironmentFault, StreamgroupError
 
-__all__ = ["carried", "cause_of", "from_text", "last_line"]
+__all__ = ["cause_in_text", "error_in_text", "errors_as_text", "summary_line"]
 
 _MARK = "streamgroup-fault "
-# What Spark, Java and the system say when the surroundings fail them: what that means, and how to mend it.
+# Messages of Spark, Java and the system about their surroundings: what they mean, and what to do.
 _DISK = ("the disk is full", "make room beside the output and in TMPDIR, or put them on a larger disk")
 _MEMORY = ("the machine has less memory than Spark asks for", "lower --driver-memory")
 _MASTER = ("the master does not answer", "is it up, and is --master its address?")
@@ -28,22 +28,22 @@ _CAUSES = {
 }
 
 
-class _CarriedError(RuntimeError):
+class _MarkedError(RuntimeError):
     """One of our errors on its way through Spark."""
 
 
 @contextmanager
-def carried() -> Iterator[None]:
-    """Let our errors leave a task in a form that `from_text` finds in Spark's account of the failure."""
+def errors_as_text() -> Iterator[None]:
+    """Raise our errors within a task in a form that `error_in_text` finds in Spark's message about the task."""
     try:
         yield
     except StreamgroupError as error:
         content = json.dumps([type(error).__name__, error.message, error.hint])
-        raise _CarriedError(f"{_MARK}{content}") from None
+        raise _MarkedError(f"{_MARK}{content}") from None
 
 
-def from_text(text: str) -> StreamgroupError | None:
-    """Find an error of ours in the text of an exception of Spark's."""
+def error_in_text(text: str) -> StreamgroupError | None:
+    """Return the error of ours that is in the text of one of Spark's exceptions."""
     match = re.search(re.escape(_MARK) + r"(\[.*\])", text)
     if match is None:
         return None
@@ -52,16 +52,16 @@ def from_text(text: str) -> StreamgroupError | None:
     return kind(message, hint)
 
 
-def cause_of(text: str) -> EnvironmentFault | None:
-    """Find what failed around Spark in the text of an exception or a log."""
-    for said, (what, hint) in _CAUSES.items():
-        if said in text:
-            return EnvironmentFault(f"{what} ({said})", hint)
+def cause_in_text(text: str) -> EnvironmentFault | None:
+    """Return what failed around Spark, by the text of an exception or a log."""
+    for phrase, (message, hint) in _CAUSES.items():
+        if phrase in text:
+            return EnvironmentFault(f"{message} ({phrase})", hint)
     return None
 
 
-def last_line(text: str) -> str:
-    """Give the line of a long account that says most: the last one of a Python traceback, else the first."""
+def summary_line(text: str) -> str:
+    """Return the most informative line of a long message: the first that names a Python exception, else the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Fault)\b", line) and "Py4J" not in line]
-    return (told or lines or ["no account of it"])[0][:500]
+    named = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Fault)\b", line) and "Py4J" not in line]
+    return (named or lines or ["no message"])[0][:500]

@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest.farm import run_each
-from streamgroup.ingest.session import open_session
+from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.session import open_session
+from streamgroup.spark.task_pool import run_each
 
 JOBS = ("sleep 1", "raise", "fault", "kill", "lose once", "pid", "pid", "pid", "echo")
 
@@ -43,7 +44,7 @@ def _lose(seen: Path) -> None:
 def main(seen: str) -> None:
     """Print what ended, in the order in which it did."""
     jobs = [job.replace("once", seen) for job in JOBS]
-    with open_session("local-cluster[2,1,1024]", memory="1g") as session:
+    with open_session(SparkOptions(master="local-cluster[2,1,1024]", driver_memory="1g")) as session:
         for number, result, error in run_each(session, work, jobs):
             sys.stdout.write(json.dumps([number, result, error]) + "\n")
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from streamgroup.ingest import class_archive
-from streamgroup.ingest.class_archive import find_archive
+from streamgroup.spark import class_archive
+from streamgroup.spark.class_archive import find_archive
 
 
 def machine(folder: Path) -> tuple[str, Path]:
@@ -20,11 +20,12 @@ def machine(folder: Path) -> tuple[str, Path]:
 
 SESSION = """
 import sys
-from streamgroup.ingest.session import open_session
-with open_session("local[1]", conf=tuple(sys.argv[2:])) as session:
+from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.session import open_session
+with open_session(SparkOptions(master="local[1]", spark_conf=tuple(sys.argv[2:]))) as session:
     if sys.argv[1] == "fail":
         sys.exit(7)
-    assert session.context.parallelize([1, 2], 1).sum() == 3
+    assert session.spark.range(3).selectExpr("sum(id)").collect()[0][0] == 3
     print(session.log.read_text())
 """
 

@@ -1,4 +1,4 @@
-"""An archive of the classes that Spark loads, kept from one run to the next: the JVM is up in half the time.
+"""Class-data archive of the JVM: halves its start-up.
 
 The first session on a machine writes it when it ends (`-XX:ArchiveClassesAtExit`), later ones map it into memory. The
 JVM itself refuses one that does not fit its version or the jars, and then starts without.
@@ -21,14 +21,14 @@ _UNFINISHED = ".unfinished-"
 
 
 class ClassArchive(NamedTuple):
-    """An option for the JVM, and the archive that it writes when it ends: its name until then (None: it does not)."""
+    """An option for the JVM, the archive, and its name until the JVM has written it (None: it is there already)."""
 
     option: str
     path: Path
     unfinished: Path | None
 
     def keep(self) -> None:
-        """Take what an orderly ended JVM wrote; without effect if it wrote nothing."""
+        """Keep the archive that a JVM wrote when it ended; no effect if it wrote none."""
         with contextlib.suppress(OSError):
             if self.unfinished is not None and self.unfinished.stat().st_size > 0:
                 self.unfinished.replace(self.path)
@@ -43,7 +43,7 @@ class ClassArchive(NamedTuple):
 
 
 def find_archive(java: str, home: Path) -> ClassArchive | None:
-    """Find the archive for a Java and a Spark (`home`), or say where to write it; None where no place stays."""
+    """Find the archive for a Java and a Spark (`home`), or choose where to write it; None without a cache directory."""
     try:
         program = Path(java).resolve()
         jars = home / "jars"

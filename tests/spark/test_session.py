@@ -1,13 +1,16 @@
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.ingest import faults
-from streamgroup.ingest.java import find_java
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.run import ingest
+from streamgroup.spark import errors as spark_errors
+from streamgroup.spark.java import find_java
 
 
 def fake_java(folder: Path, version: str) -> None:
@@ -53,16 +56,16 @@ def test_a_java_home_that_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_errors_cross_from_a_task() -> None:
     def carry() -> None:
-        with faults.carried():
+        with spark_errors.errors_as_text():
             raise DataError("file x: 'quoted\nlines' and\ttabs", "mend é it")
 
     with pytest.raises(RuntimeError) as caught:
         carry()
-    told = faults.from_text(f"py4j: ...\n  File\nRuntimeError: {caught.value}\n\n\tat org.apache...\n")
+    told = spark_errors.error_in_text(f"py4j: ...\n  File\nRuntimeError: {caught.value}\n\n\tat org.apache...\n")
     assert isinstance(told, DataError)
     assert (told.message, told.hint) == ("file x: 'quoted\nlines' and\ttabs", "mend é it")
-    assert faults.from_text("java.lang.Whatever") is None
-    assert faults.last_line("An error\nValueError: x is y\n") == "ValueError: x is y"
+    assert spark_errors.error_in_text("java.lang.Whatever") is None
+    assert spark_errors.summary_line("An error\nValueError: x is y\n") == "ValueError: x is y"
 
 
 @pytest.mark.parametrize("master", ["nonsense", "local[0]", "spark://", "local[2]x", "local-cluster[2]"])
@@ -83,7 +86,43 @@ def test_memory_that_spark_does_not_start_with() -> None:
 
 def test_what_failed_around_spark_is_told() -> None:
     log = "WARN x\nERROR StandaloneSchedulerBackend: All masters are unresponsive! Giving up.\n"
-    told = faults.cause_of(log)
+    told = spark_errors.cause_in_text(log)
     assert told is not None
     assert "the master does not answer" in told.message
-    assert faults.cause_of("nothing known") is None
+    assert spark_errors.cause_in_text("nothing known") is None
+
+
+def test_sessions_one_after_the_other_in_one_process(tmp_path: Path) -> None:
+    """Each has the memory and the settings that it was given; the process and its files are as before."""
+    code = (
+        "import os, sys\n"
+        "from streamgroup.spark.options import SparkOptions\n"
+        "from streamgroup.spark.session import open_session\n"
+        "before = dict(os.environ), list(sys.path)\n"
+        "for memory in ('512m', '640m'):\n"
+        "    options = SparkOptions(master='local[1]', driver_memory=memory, spark_conf=('spark.test.x=1',))\n"
+        "    with open_session(options) as session:\n"
+        "        conf = session.spark.conf\n"
+        "        print(conf.get('spark.driver.memory'), conf.get('spark.test.x'), session.parallelism)\n"
+        "        heap = session.spark._jvm.java.lang.Runtime.getRuntime().maxMemory() >> 20\n"
+        "        assert 400 < heap <= int(memory[:-1]), heap\n"
+        "        try:\n"
+        "            with open_session(options):\n"
+        "                pass\n"
+        "        except Exception as error:\n"
+        "            print(error)\n"
+        "        assert len(session.spark.range(3).collect()) == 3\n"
+        "    assert (dict(os.environ), sys.path) == before\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (told.returncode, told.stderr) == (0, "")
+    second = "a Spark session is open in this process already"
+    assert told.stdout.splitlines() == ["512m 1 1", second, "640m 1 1", second]
+    assert list(tmp_path.iterdir()) == []

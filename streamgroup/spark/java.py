@@ -20,19 +20,17 @@ _HOW = (
 
 
 def find_java() -> tuple[str, int]:
-    """Find Java in JAVA_HOME or on the PATH: its path and major version; EnvironmentFault below 17 or
-    without.
-    """
+    """Find Java in JAVA_HOME or on the PATH: its path and major version. EnvironmentFault without, or below 17."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None:
         raise EnvironmentFault("there is no Java on this machine, and Spark needs it", _HOW)
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False)
+        shown = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         where = f"JAVA_HOME is {home}, but" if home else ""
         raise EnvironmentFault(f"{where} {java} does not run".strip(), _HOW) from None
-    match = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    match = re.search(r'version "(?:1\.)?(\d+)', shown.stderr + shown.stdout)
     if match is None:
         raise EnvironmentFault(f"{java} does not tell its version", _HOW)
     version = int(match[1])
@@ -50,7 +48,7 @@ def spark_home() -> Path:
 
 
 def linked_home(place: Path) -> Path:
-    """Make a Spark home of links: the workers of local-cluster leave their files in it, whatever they are told."""
+    """Make a Spark home of links. The workers of local-cluster write to their Spark home, whatever the settings."""
     place.mkdir()
     for entry in spark_home().iterdir():
         if entry.name != "work":

@@ -13,9 +13,10 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.ingest import faults
-from streamgroup.ingest.aside import Aside, unhurried
-from streamgroup.ingest.session import Session
+from streamgroup.spark import errors
+from streamgroup.spark.background import BackgroundCall, complete
+from streamgroup.spark.log import log_text
+from streamgroup.spark.session import Session
 
 __all__ = ["Finished", "run_each"]
 
@@ -61,7 +62,7 @@ def run_each(
         for number in range(len(jobs)):
             found = farm.get(None if number else note)
             if isinstance(found, BaseException):
-                raise session.mended(found) from found
+                raise session.explain(found) from found
             yield found
     finally:
         farm.close()
@@ -85,8 +86,8 @@ class _Farm(Generic[R]):
         self._waiting = iter(range(len(jobs)))
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._tending: list[Aside[None]] = []
-        self._hiring = Aside(self._hire)
+        self._tending: list[BackgroundCall[None]] = []
+        self._hiring = BackgroundCall(self._hire)
 
     def get(self, note: Callable[[str], None] | None) -> Finished[R] | BaseException:
         """Wait for what ends next; `note` is told, once, when no executor takes a task."""
@@ -94,7 +95,7 @@ class _Farm(Generic[R]):
             try:
                 return self.results.get(timeout=_PATIENCE)
             except queue.Empty:
-                if _NOT_TAKEN in self._session.log.read_text(errors="replace"):
+                if _NOT_TAKEN in log_text(self._session.log):
                     note("Spark waits for executors: has the cluster free cores, and memory for spark.executor.memory?")
                     note = None
         return self.results.get()
@@ -103,10 +104,10 @@ class _Farm(Generic[R]):
         """Cancel what still runs, and wait a little until it has ended."""
         self._over.set()
         self._hiring.done.wait(5)
-        if not all(aside.done.is_set() for aside in self._tending):
-            unhurried(self._session.context.cancelAllJobs)
-            for aside in self._tending:
-                aside.done.wait(5)
+        if not all(call.done.is_set() for call in self._tending):
+            complete(self._session.context.cancelAllJobs)
+            for call in self._tending:
+                call.done.wait(5)
 
     def _hire(self) -> None:
         """Keep as many threads as there are executor cores, and some: these later, so that the first jobs are first."""
@@ -118,7 +119,7 @@ class _Farm(Generic[R]):
                 self.results.put(error)
                 return
             for _ in range(len(self._tending), min(wanted, len(self._jobs), _MOST)):
-                self._tending.append(Aside(self._tend))
+                self._tending.append(BackgroundCall(self._tend))
             spare = _SPARE
             if self._over.wait(_EVERY):
                 return
@@ -162,5 +163,5 @@ def _reason(text: str) -> str:
         return f"the process that ran it was killed or crashed, perhaps for want of memory{often}"
     if "OutOfMemoryError" in text:
         return f"its executor ran out of memory; give it more with --spark-conf spark.executor.memory=4g{often}"
-    known = faults.cause_of(text)
-    return f"{known.message if known is not None else faults.last_line(text)}{often}"
+    known = errors.cause_in_text(text)
+    return f"{known.message if known is not None else errors.summary_line(text)}{often}"

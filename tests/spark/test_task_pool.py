@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.ingest import farm
-from streamgroup.ingest.farm import run_each
-from streamgroup.ingest.session import Session
-from tests.ingest.farm_work import JOBS, work
+from streamgroup.spark import task_pool
+from streamgroup.spark.session import Session
+from streamgroup.spark.task_pool import run_each
+from tests.spark.pool_work import JOBS, work
 
 ROOT = Path(__file__).resolve().parents[2]
 ALONE = "the process that ran it was killed or crashed, perhaps for want of memory"
@@ -50,7 +50,7 @@ def test_on_a_cluster_lost_tasks_are_tried_again(tmp_path: Path) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     told = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.ingest.farm_work", str(tmp_path / "seen")],
+        [sys.executable, "-W", "error", "-m", "tests.spark.pool_work", str(tmp_path / "seen")],
         env={**os.environ, "TMPDIR": str(temporary)},
         cwd=ROOT,
         capture_output=True,
@@ -80,7 +80,7 @@ class Gone:
 
     parallelism = 2
 
-    def mended(self, error: BaseException) -> BaseException:
+    def explain(self, error: BaseException) -> BaseException:
         return StreamgroupError(f"mended: {error}")
 
 
@@ -112,7 +112,7 @@ class Full:
 
 
 def test_a_cluster_without_executors_is_told_of_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(farm, "_PATIENCE", 0.2)
+    monkeypatch.setattr(task_pool, "_PATIENCE", 0.2)
     told: list[str] = []
     session: Any = Full(tmp_path / "log")
     assert [found.result for found in run_each(session, work, ["echo"] * 2, told.append)] == ["done"] * 2
@@ -146,4 +146,4 @@ HEAD = "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, mo
     ],
 )
 def test_why_a_task_failed_is_one_line(text: str, reason: str) -> None:
-    assert farm._reason(text) == reason
+    assert task_pool._reason(text) == reason
