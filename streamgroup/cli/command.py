@@ -115,7 +115,7 @@ def _with_variable(name: str, annotation: Any, *, hidden: bool) -> Any:
     if hidden:
         info.hidden = True
     else:
-        info.envvar = variable(next((flag for flag in flags if flag.startswith("--")), name))
+        info.envvar = info.envvar or variable(next((flag for flag in flags if flag.startswith("--")), name))
     info.show_envvar = False
     return Annotated[kind, info]
 

@@ -11,8 +11,11 @@ __all__ = ["REPEATED", "Conditions", "KeyType", "Simulation"]
 
 KeyType = Annotated[
     str,
-    typer.Option("--key-type", metavar="string|int|long|bytes", help="What keys are to the rules of real engines."),
-]
+    typer.Option(
+        "--key-type", metavar="string|int|long|bytes",
+        help="What keys are to the rules of real engines; string,long and so on for composite keys.",
+    ),
+]  # fmt: skip
 
 # Those that can be repeated.
 REPEATED = ("slowdown_at", "join", "leave", "crash")

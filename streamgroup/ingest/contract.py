@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest import numbers, times
-from streamgroup.ingest.options import IngestOptions, parse_share
+from streamgroup.ingest.options import CommonOptions, parse_share
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, Reject
 from streamgroup.ingest.tuples import Tuples, between, written_out
 from streamgroup.kernels.hashing import sampled
@@ -58,7 +58,7 @@ class _Part(NamedTuple):
 class Contract:
     """What an ingest promises about each tuple, made from its options once per process."""
 
-    def __init__(self, options: IngestOptions) -> None:
+    def __init__(self, options: CommonOptions) -> None:
         """Look up zone, stopwords and bounds; UsageError when one of them is wrong."""
         self._options = options
         self._zone = times.find_zone(options.timezone or "UTC")

@@ -11,7 +11,15 @@ from streamgroup.base.errors import UsageError
 from streamgroup.ingest.function_words import FUNCTION_WORDS
 from streamgroup.spark.options import SparkOptions, checked
 
-__all__ = ["DEFAULT_MAX_REJECTS", "ENGLISH", "IngestOptions", "make_options", "parse_max_rejects", "parse_share"]
+__all__ = [
+    "DEFAULT_MAX_REJECTS",
+    "ENGLISH",
+    "CommonOptions",
+    "IngestOptions",
+    "make_options",
+    "parse_max_rejects",
+    "parse_share",
+]
 
 DEFAULT_MAX_REJECTS = "1%"
 # Stands for our own stopwords in the place of a file.
@@ -24,67 +32,35 @@ _ENCODINGS = {
 }  # fmt: skip
 
 
-class IngestOptions(SparkOptions):
-    """All options of an ingest.
+class CommonOptions(SparkOptions):
+    """The options of every ingest, whatever its source.
 
-    `time`, `key`, `cost` (us), `value` and `weight` name a column, or number it from 1; None takes the reader's
-    default. `timezone` None is that of the format if it has one, else UTC. `limit` counts input rows, `head` tuples.
-    `since` and `until` are ISO times or epoch numbers, [since, until). A text of `null_values` may be several with
-    commas between; they are held one by one. `stopwords` is `english` or a file. `max_rejects` is a number of rows or
-    a percentage of the rows read. `driver_memory` is in Spark's notation.
+    `timezone` None is that of the format if it has one, else UTC. `limit` counts input rows, `head` tuples. `since` and
+    `until` are ISO times or epoch numbers, [since, until). A text of `null_values` may be several with commas between;
+    they are held one by one. `stopwords` is `english` or a file. `max_rejects` is a number of rows or a percentage of
+    the rows read. `driver_memory` is in Spark's notation.
     """
 
-    reader: str
-    inputs: tuple[str, ...] = Field(min_length=1)
     output: Path
-    time: str | None = None
-    key: str | None = None
-    cost: str | None = None
-    value: str | None = None
-    weight: str | None = None
     time_format: str = "auto"
     timezone: str | None = None
-    delimiter: str | None = None
-    header: bool | None = None
     split_words: bool = False
     stopwords: str | None = None
     null_keys: Literal["drop", "keep", "fail"] = "drop"
     null_values: tuple[str, ...] = ()
-    encoding: str = "utf-8"
-    multiline: bool = False
-    checksum: bool = True
     limit: int | None = Field(default=None, ge=0)
     since: str | None = None
     until: str | None = None
     head: int | None = Field(default=None, ge=0)
     sample_keys: str | None = None
     max_rejects: str = DEFAULT_MAX_REJECTS
-    engine: Literal["spark", "local"] = "spark"
     overwrite: bool = False
     dry_run: bool = False
-    reader_options: dict[str, JsonValue] = Field(default_factory=dict)
-
-    @field_validator("delimiter")
-    @classmethod
-    def _one_byte(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        value = {"\\t": "\t", "\\x01": "\x01"}.get(value, value)
-        if len(value) != 1 or not value.isascii() or value in '"\r\n':
-            raise ValueError("one ASCII character, or \\t")
-        return value
 
     @field_validator("stopwords", mode="before")
     @classmethod
     def _file(cls, value: Any) -> Any:
         return str(value) if isinstance(value, Path) else value
-
-    @field_validator("encoding")
-    @classmethod
-    def _known(cls, value: str) -> str:
-        if value.lower() not in _ENCODINGS:
-            raise ValueError(f"{value!r} is not known here: utf-8, latin-1 or cp1252")
-        return _ENCODINGS[value.lower()]
 
     @field_validator("null_values")
     @classmethod
@@ -115,6 +91,46 @@ class IngestOptions(SparkOptions):
             return frozenset(line.strip() for line in Path(self.stopwords).read_bytes().splitlines()) - {b""}
         except OSError as error:
             raise UsageError(f"--stopwords {self.stopwords}: {error.strerror}") from None
+
+
+class IngestOptions(CommonOptions):
+    """All options of an ingest by a reader.
+
+    `time`, `key`, `cost` (us), `value` and `weight` name a column, or number it from 1; None takes the reader's
+    default.
+    """
+
+    reader: str
+    inputs: tuple[str, ...] = Field(min_length=1)
+    time: str | None = None
+    key: str | None = None
+    cost: str | None = None
+    value: str | None = None
+    weight: str | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+    encoding: str = "utf-8"
+    multiline: bool = False
+    checksum: bool = True
+    engine: Literal["spark", "local"] = "spark"
+    reader_options: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @field_validator("delimiter")
+    @classmethod
+    def _one_byte(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        value = {"\\t": "\t", "\\x01": "\x01"}.get(value, value)
+        if len(value) != 1 or not value.isascii() or value in '"\r\n':
+            raise ValueError("one ASCII character, or \\t")
+        return value
+
+    @field_validator("encoding")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value.lower() not in _ENCODINGS:
+            raise ValueError(f"{value!r} is not known here: utf-8, latin-1 or cp1252")
+        return _ENCODINGS[value.lower()]
 
 
 def make_options(**values: Any) -> IngestOptions:

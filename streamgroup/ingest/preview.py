@@ -18,8 +18,9 @@ from streamgroup.ingest.read import make_reader, shown
 from streamgroup.ingest.readers.protocol import Layout, Reader
 from streamgroup.ingest.tuples import Tuples, pieces
 
-__all__ = ["Preview", "PreviewReject", "PreviewRow", "iso", "preview"]
+__all__ = ["ROWS", "Preview", "PreviewReject", "PreviewRow", "head_rows", "iso", "preview"]
 
+# Tuples, and rejects, of a preview.
 ROWS = 10
 # What is looked at for so many tuples and so many rejects: bytes, and seconds once there are the tuples.
 _BYTES = 64 << 20
@@ -119,7 +120,7 @@ def preview(options: IngestOptions) -> Preview:
                     PreviewReject(files[file].given, line + reject.line, reject.reason, shown(reject.text))
                     for reject in found.rejects[: ROWS - len(rejects)]
                 ]
-                tuples += _rows(found, ROWS - len(tuples))
+                tuples += head_rows(found, ROWS - len(tuples))
                 lines += parsed.lines
                 looked += parsed.consumed
                 if enough():
@@ -140,7 +141,8 @@ def preview(options: IngestOptions) -> Preview:
     )
 
 
-def _rows(found: Tuples, wanted: int) -> Iterator[PreviewRow]:
+def head_rows(found: Tuples, wanted: int) -> Iterator[PreviewRow]:
+    """Give the first tuples of a stretch, at most so many."""
     for piece in pieces(found, _AT_ONCE):
         if wanted <= 0:
             return

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import streamgroup
 from streamgroup.base.errors import DataError, RunError
+from streamgroup.base.outputs import staged_output
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.staging import staged_directory
+from streamgroup.base.storage import Place, locate
 from streamgroup.ingest.contract import NULL_KEY
-from streamgroup.ingest.options import IngestOptions, parse_max_rejects
+from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.make import Rejects, make_parts
 from streamgroup.ingest.pipeline.parts import RejectsOf
@@ -27,7 +28,7 @@ from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.parts import list_parts, open_part
 from streamgroup.traces.writer import fingerprint
 
-__all__ = ["IngestResult", "ingest"]
+__all__ = ["IngestResult", "ingest", "make_trace"]
 
 _BEYOND_HEAD = "beyond --head"
 
@@ -37,7 +38,7 @@ class IngestResult(NamedTuple):
     inferred, `warnings` of what was not as it should be.
     """
 
-    trace: Path
+    trace: Path | Place
     manifest: Manifest
     notes: list[str]
     warnings: list[str]
@@ -70,7 +71,7 @@ def ingest(options: IngestOptions, progress: Progress | None = None, session: Se
     progress = progress or Silent()
     with (
         terminable(),
-        staged_directory(options.output, overwrite=options.overwrite, marker=schema.MANIFEST) as out,
+        staged_output(locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST) as out,
         ExitStack() as opened,
     ):
         source = FileSource(options)
@@ -83,7 +84,7 @@ def ingest(options: IngestOptions, progress: Progress | None = None, session: Se
         return make_trace(source, options, out, SparkRunner(session, progress))
 
 
-def make_trace(source: Source, options: IngestOptions, out: Path, runner: Runner) -> IngestResult:
+def make_trace(source: Source, options: CommonOptions, out: Place, runner: Runner) -> IngestResult:
     """Make a trace in a folder that is there and empty; the runner is closed."""
     try:
         return _make(source, options, out, runner)
@@ -91,7 +92,7 @@ def make_trace(source: Source, options: IngestOptions, out: Path, runner: Runner
         runner.close()
 
 
-def _make(source: Source, options: IngestOptions, out: Path, runner: Runner) -> IngestResult:
+def _make(source: Source, options: CommonOptions, out: Place, runner: Runner) -> IngestResult:
     frame = source.read(runner)
     rows = runner.run(lambda: frame.stats("split", "segment", "digest"), source.tasks, "reading")
     inputs = source.inputs(rows)
@@ -103,10 +104,11 @@ def _make(source: Source, options: IngestOptions, out: Path, runner: Runner) -> 
         raise nothing_left(read.rows, filtered, read.total("rejected"))
     made = make_parts(runner, frame, segments, out, _rejects(source, read), ordered=source.ordered, first=options.head)
     filtered[_BEYOND_HEAD] += sum(segment.rows for segment in segments) - made.rows
+    trace = locate(options.output)
     names = iterate_keys([open_part(path) for path in list_parts(out, schema.KEYS)])
     manifest = Manifest(
         format_version=schema.FORMAT_VERSION,
-        name=options.output.name.removesuffix(".trace"),
+        name=trace.name.removesuffix(".trace"),
         program_version=streamgroup.__version__,
         inputs=inputs,
         in_order=made.in_order,
@@ -116,7 +118,7 @@ def _make(source: Source, options: IngestOptions, out: Path, runner: Runner) -> 
         **measured(made.stats, made.keys, made.top, fingerprint(made.stats.block_digests, names)),
     )
     write_manifest(out, manifest)
-    return IngestResult(options.output, manifest, _notes(read), _warnings(manifest))
+    return IngestResult(trace.local if trace.is_local else trace, manifest, _notes(read), _warnings(manifest))
 
 
 def _joined(source: Source, stats: list[SplitStats]) -> _Read:
@@ -141,7 +143,7 @@ def _rejects(source: Source, read: _Read) -> Rejects:
     return Rejects(of_split, first)
 
 
-def _judge(options: IngestOptions, source: Source, read: _Read) -> None:
+def _judge(options: CommonOptions, source: Source, read: _Read) -> None:
     """Refuse the input when too many rows were rejected; the message names the commonest reasons."""
     rejected = read.total("rejected")
     lost = rejected.total()

@@ -19,13 +19,14 @@ from pydantic import BaseModel, ValidationError
 import streamgroup
 from streamgroup.base.discover import GENERATORS, load, suggest
 from streamgroup.base.errors import EnvironmentFault, UsageError
+from streamgroup.base.outputs import staged_output
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.staging import staged_directory
+from streamgroup.base.storage import Place, locate
 from streamgroup.ingest.generators.protocol import Chunk, Generator, Stream
 from streamgroup.ingest.pipeline.blocks import block, rows_of
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
-from streamgroup.ingest.pipeline.parts import part_stats, written_part
+from streamgroup.ingest.pipeline.parts import check_seen, part_stats, written_part
 from streamgroup.spark.java import find_java
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session, check_environment, open_session, terminable
@@ -80,7 +81,7 @@ def chosen_engine(engine: EngineName, tuples: int) -> Literal["local", "spark"]:
 def synthesise(
     name: str,
     given: Mapping[str, Any],
-    output: Path,
+    output: Place | Path,
     *,
     engine: EngineName = "auto",
     spark: SparkOptions | None = None,
@@ -100,7 +101,7 @@ def synthesise(
     chosen = "spark" if session is not None else chosen_engine(engine, stream.tuples)
     with (
         terminable(),
-        staged_directory(output, overwrite=overwrite, marker=schema.MANIFEST) as out,
+        staged_output(output, overwrite=overwrite, marker=schema.MANIFEST) as out,
         ExitStack() as opened,
     ):
         scaled = _Scaled(progress, stream.tuples)
@@ -145,7 +146,7 @@ class _Stretch(NamedTuple):
     tuples: int
 
 
-def _make(asked: _Asked, output: Path, out: Path, runner: Runner, progress: Progress) -> Manifest:
+def _make(asked: _Asked, output: Place | Path, out: Place, runner: Runner, progress: Progress) -> Manifest:
     stream = _stream(asked)
     stretches = _stretches(stream, runner.parallelism)
     ranges = -(-stream.labels // RANGE_LABELS)
@@ -157,16 +158,16 @@ def _make(asked: _Asked, output: Path, out: Path, runner: Runner, progress: Prog
     progress.start(None, "writing keys")
     dictionary = keys.column("key").combine_chunks()
     write_keys(out / schema.KEYS, _key_columns(keys))
-    (out / schema.TUPLES).mkdir()
     number = -(-stream.tuples // schema.PART_ROWS)
     made = runner.tasks(number, partial(_write_tuples, asked, out, ids))
     written = runner.run(lambda: made.stats("written"), number, "writing tuples")
+    check_seen(out)
     stats = join_stats(part_stats(row) for row in sorted(written, key=lambda row: row.place))
     options = asked.params.model_dump(mode="json")
     seed = options.pop("seed", None)
     manifest = Manifest(
         format_version=schema.FORMAT_VERSION,
-        name=output.name.removesuffix(".trace"),
+        name=locate(output).name.removesuffix(".trace"),
         program_version=streamgroup.__version__,
         generator=asked.name,
         generator_parameters=options,
@@ -255,7 +256,7 @@ def _key_columns(keys: pa.Table) -> Iterator[KeyColumns]:
         yield KeyColumns(names, part.column("count").to_numpy(), *hash_keys(names))
 
 
-def _write_tuples(asked: _Asked, out: Path, ids: NDArray[np.uint32], part: int) -> Iterator[pa.RecordBatch]:
+def _write_tuples(asked: _Asked, out: Place, ids: NDArray[np.uint32], part: int) -> Iterator[pa.RecordBatch]:
     stream = _stream(asked)
     first = part * schema.PART_ROWS
     stretch = _Stretch(first, min(schema.PART_ROWS, stream.tuples - first))

@@ -3,7 +3,7 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 
@@ -13,7 +13,7 @@ from streamgroup.base.storage import Place, locate
 from streamgroup.traces.schema import FORMAT_VERSION, MANIFEST
 from streamgroup.traces.writer import PartStats
 
-__all__ = ["Input", "Manifest", "measured", "read_manifest", "write_manifest"]
+__all__ = ["Input", "KeyPart", "Manifest", "measured", "read_manifest", "write_manifest"]
 
 
 class Input(BaseModel):
@@ -34,12 +34,22 @@ class Input(BaseModel):
         return value
 
 
+class KeyPart(BaseModel):
+    """A part of composite keys: the column or expression that it is made of, and its type as engines know it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    type: Literal["string", "int", "long", "bytes", "boolean"] = "string"
+
+
 class Manifest(BaseModel):
     """All of `trace.json`; a hand-made trace needs only `format_version`. Unknown fields are left alone.
 
     Timestamps are us since 1970 (UTC). `tuples`, `keys` and the rest of the first block describe the content,
-    `rows_*` the input: rows read = kept + rejected + filtered. `in_order` tells whether the input came in
-    time order, `out_of_order` how many rows came with a time before the latest seen until then.
+    `rows_*` the input: rows read = kept + rejected + filtered. `key_parts` is there for composite keys. `in_order`
+    tells whether the input came in time order, `out_of_order` how many rows came with a time before the latest seen
+    until then.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -56,6 +66,7 @@ class Manifest(BaseModel):
     p1: float | None = Field(default=None, ge=0, le=1)
     total_cost_ns: int | None = Field(default=None, ge=0)
     mean_cost_us: float | None = Field(default=None, ge=0)
+    key_parts: list[KeyPart] | None = Field(default=None, min_length=2)
 
     reader: str | None = None
     reader_options: dict[str, JsonValue] | None = None

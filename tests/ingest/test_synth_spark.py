@@ -18,11 +18,13 @@ from pydantic import BaseModel
 from streamgroup.base import discover
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.base.progress import Silent
+from streamgroup.base.storage import locate
 from streamgroup.ingest import synthesis
 from streamgroup.ingest.generators.protocol import Chunk, Stream
 from streamgroup.ingest.pipeline.blocks import block
 from streamgroup.ingest.pipeline.frames import LocalRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
+from streamgroup.ingest.pipeline.parts import check_seen
 from streamgroup.ingest.synthesis import SPARK_TUPLES, chosen_engine, synthesise
 from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.spark.session import Session
@@ -283,7 +285,7 @@ def test_no_java_is_told_at_once_and_leaves_nothing(tmp_path: Path, monkeypatch:
 
 def test_files_of_tasks_that_are_not_seen_here(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFault, match="not to be seen here"):
-        synthesis._counted(synthesis._Folder(str(tmp_path)), synthesis._Stretch(0, 1))
+        check_seen(locate(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def run(console: Console, options: Options) -> None:
         raise UsageError("where takes one -g", "run it once for each grouping")
     if options.keys.count(_STDIN) > 1:
         raise UsageError("stdin can be read once: - is there twice")
-    from streamgroup.study.where import find_place, hashed, keys_at_once
+    from streamgroup.study.where import composed, find_place, hashed, keys_at_once
     from streamgroup.traces.keys import key_text
 
     place = find_place(
@@ -65,7 +65,8 @@ def run(console: Console, options: Options) -> None:
 
     def answers() -> Iterator[list[tuple[str, list[int]]]]:
         keys, said = _keys(options.keys), False
-        while values := list(islice(keys, keys_at_once(options.workers))):
+        while asked := list(islice(keys, keys_at_once(options.workers))):
+            values = composed(asked, options.key_type)
             told = place.destinations(hashed(values))
             if told.remark and not said:
                 console.note(f"{place.selection.text}: {told.remark}")

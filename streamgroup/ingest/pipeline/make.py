@@ -1,10 +1,10 @@
 """All steps from segments to the parts of a trace, one after the other."""
 
 from functools import partial
-from pathlib import Path as Place
 from typing import NamedTuple
 
 from streamgroup.base.errors import DataError, RunError
+from streamgroup.base.storage import Place
 from streamgroup.ingest.pipeline import dictionary, head, order, parts, tuples
 from streamgroup.ingest.pipeline.frames import Frame, Runner
 from streamgroup.ingest.pipeline.segments import Segment
@@ -82,6 +82,7 @@ def make_parts(
         every = every.union(parts.reject_parts(read, rejects.of_split, number))
         number += -(-rejects.number // parts.REJECT_ROWS)
     written = runner.run(lambda: parts.write_parts(every, output, number), number, "writing")
+    parts.check_seen(folder)
     stats = join_stats(parts.part_stats(row) for row in sorted(written, key=lambda row: row.place) if row.stats)
     if len(written) != number or stats.rows != total:
         what = f"{stats.rows} tuples in {len(written)} parts were written, not {total} in {number}"

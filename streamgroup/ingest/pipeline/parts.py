@@ -4,12 +4,13 @@ import itertools
 import json
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path as Place
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from streamgroup.base.errors import EnvironmentFault
+from streamgroup.base.storage import Place
 from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
 from streamgroup.ingest.pipeline.dictionary import Ids
 from streamgroup.ingest.pipeline.frames import Frame
@@ -19,7 +20,7 @@ from streamgroup.ingest.pipeline.segments import CARRIED
 from streamgroup.traces import schema
 from streamgroup.traces.writer import Columns, KeyColumns, PartStats, write_keys_part, write_part, write_rejects
 
-__all__ = ["Output", "RejectsOf", "key_parts", "part_stats", "reject_parts", "write_parts"]
+__all__ = ["Output", "RejectsOf", "check_seen", "key_parts", "part_stats", "reject_parts", "write_parts"]
 
 REJECT_ROWS = 1 << 20
 
@@ -97,8 +98,6 @@ def _write(output: Output, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 
 
 def _write_part(output: Output, number: int, rows: list[Row]) -> pa.RecordBatch:
-    for name in (schema.TUPLES, schema.KEYS, schema.REJECTS):
-        (output.folder / name).mkdir(exist_ok=True)
     if rows[0].kind == "part":
         path = output.folder / schema.TUPLES / schema.part_name(number)
         return written_part(number, write_part(path, _tuples(rows, *output.tuples[number])))
@@ -117,6 +116,15 @@ def written_part(number: int, stats: PartStats) -> pa.RecordBatch:
     """Make the row of kind `written` of a part of tuples."""
     digests = [digest.hex() for digest in stats.block_digests]
     return block("written", place=number, stats=json.dumps(stats._replace(block_digests=digests)))  # type: ignore[arg-type]
+
+
+def check_seen(folder: Place) -> None:
+    """Raise EnvironmentFault if the first part is not here though a task has written it."""
+    if not (folder / schema.TUPLES / schema.part_name(0)).is_file():
+        raise EnvironmentFault(
+            "what Spark's tasks wrote is not to be seen here",
+            "on a cluster, name an output that all machines see: a URL such as s3://bucket/x.trace, or a shared disk",
+        )
 
 
 def part_stats(row: Row) -> PartStats:
