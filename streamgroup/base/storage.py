@@ -302,7 +302,7 @@ class Place(NamedTuple):
                 content = closing.enter_context(mmap.mmap(held.fileno(), 0, access=mmap.ACCESS_READ))
             if address.has_folders:
                 filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-            with filesystem.open_output_stream(path) as file:
+            with filesystem.open_output_stream(path, compression=None) as file:
                 # One call: an interrupt between two would leave, once closed, a part that looks like the whole.
                 file.write(content)
 
