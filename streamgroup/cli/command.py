@@ -10,6 +10,7 @@ import dataclasses
 import errno
 import inspect
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -43,6 +44,9 @@ ENVIRONMENT = "STREAMGROUP_"
 
 Parameter = inspect.Parameter
 
+# A path of pathlib has lost one of two slashes.
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?")
+
 # Where a value came from, strongest first.
 _SOURCES = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP", "DEFAULT")
 
@@ -55,9 +59,14 @@ def _use_file(context: typer.Context, value: Path | None) -> Path | None:
 
 
 def utf8_path(value: Any) -> Any:
-    """Refuse paths (the callback of an option) that are not UTF-8: Parquet libraries cannot open them by name."""
+    """Refuse paths (the callback of an option) that are not UTF-8: Parquet libraries cannot open them by name.
+
+    Refuses URLs, too, where the option takes paths.
+    """
     for path in value if isinstance(value, list) else [value]:
-        if path is not None:
+        if isinstance(path, Path) and _URL.match(str(path)):
+            raise UsageError(f"{str(path).replace(':/', '://', 1)} is a URL, and this is written to a local path")
+        if path is not None and not _URL.match(str(path)):
             full = os.path.abspath(path)  # noqa: PTH100 (resolve() would follow a symbolic link)
             try:
                 full.encode()

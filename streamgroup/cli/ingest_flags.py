@@ -1,7 +1,6 @@
 """The flags of every ingest, whatever its source."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -16,9 +15,14 @@ class IngestFlags(Formatted):
     """The flags of every ingest: options of `CommonOptions`, by name."""
 
     output: Annotated[
-        Path,
+        str,
         typer.Option(
-            "--output", "-o", metavar="TRACE", help="Trace directory to make.", show_default=False, callback=utf8_path
+            "--output",
+            "-o",
+            metavar="TRACE",
+            help="Trace to make: a directory or its URL.",
+            show_default=False,
+            callback=utf8_path,
         ),
     ]
     time_format: Annotated[

@@ -28,7 +28,7 @@ _DIGITS = 16
 
 @dataclass(frozen=True)
 class Cell:
-    """A run: `trace` is the path as given, `options` are as given too, `baseline` asks for `remapped_replicas`.
+    """A run: `trace` is the path or URL as given, `options` are as given too, `baseline` asks for `remapped_replicas`.
 
     `id` is a digest (16 hex digits) of all that the tables depend on, see `make_cell`.
     """
@@ -63,7 +63,7 @@ def make_cell(trace: Trace, options: ReplayOptions, *, baseline: bool = False) -
     UsageError for a grouping or a capacity file that is wrong in itself.
     """
     path = {"capacity": options.capacity, "trace": trace.name, "baseline": baseline}
-    return Cell(str(trace.path), options, baseline, _digest(path, _simulation(trace, options)))
+    return Cell(trace.path.reference, options, baseline, _digest(path, _simulation(trace, options)))
 
 
 def simulation_of(trace: Trace, options: ReplayOptions) -> str:

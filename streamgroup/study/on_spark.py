@@ -14,6 +14,7 @@ import pyarrow as pa
 
 import streamgroup
 from streamgroup.base.errors import EnvironmentFault
+from streamgroup.base.storage import locate
 from streamgroup.spark.java import find_java
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import open_session
@@ -46,11 +47,11 @@ def run_on_spark(
 ) -> Generator[CellOutcome]:
     """Start Spark and run each cell in a task of its own, begun in their order; what has ended is given at once.
 
-    Traces, and the files that options name, must lie at the same paths on the executors, where the same version of the
-    program is installed: a cell whose executor sees something else fails and says so. Failures are outcomes, as
-    `run_cell` gives them, a lost executor among them; EnvironmentFault where there is no Java or Spark does not start,
-    RunError when Spark ends before the cells have. `note` is told when Spark waits for executors. Whoever stops before
-    the end closes the iterator.
+    Traces, and the files that options name, must be at the same paths or URLs for the executors, where the same
+    version of the program is installed: a cell whose executor sees something else fails and says so. Failures are
+    outcomes, as `run_cell` gives them, a lost executor among them; EnvironmentFault where there is no Java or Spark
+    does not start, RunError when Spark ends before the cells have. `note` is told when Spark waits for executors.
+    Whoever stops before the end closes the iterator.
     """
     if not cells:
         return
@@ -85,7 +86,7 @@ def _seen(here: _Here, cell: Cell) -> Trace:
         raise EnvironmentFault(
             f"executor {host} has version {streamgroup.__version__} of streamgroup, not {here.version}"
         )
-    if not Path(cell.trace).is_dir():
+    if not locate(cell.trace).is_dir():
         raise EnvironmentFault(
             f"executor {host} does not see {cell.trace}",
             "a trace must lie at the same path on all machines of the cluster",

@@ -13,6 +13,8 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
+from streamgroup.base.filesystems import split_url
+from streamgroup.base.storage import locate
 from streamgroup.replay.capacity_file import with_capacity
 from streamgroup.replay.clock import parse_arrivals
 from streamgroup.replay.options import ReplayOptions
@@ -108,9 +110,10 @@ def read_file(path: Path) -> dict[str, Any]:
         if found.get(name) == ():
             raise UsageError(f"{path}: {name}: the list is empty", "give a value, or leave the key out")
     beside = path.parent
-    for name in ("traces", "capacity"):
-        if name in found:
-            found[name] = tuple(str(beside / text) for text in found[name])
+    if "traces" in found:
+        found["traces"] = tuple(_trace_beside(text, beside) for text in found["traces"])
+    if "capacity" in found:
+        found["capacity"] = tuple(str(beside / text) for text in found["capacity"])
     for name in _FILES:
         if name in found:
             found[name] = str(beside / found[name])
@@ -121,6 +124,10 @@ def read_file(path: Path) -> dict[str, Any]:
         )
         found["groupings"] = tuple(_beside(text, beside) for text in texts)
     return found
+
+
+def _trace_beside(text: str, directory: Path) -> str:
+    return str(directory / text) if split_url(text) is None else locate(text).reference
 
 
 def _beside(text: str, directory: Path) -> str:

@@ -246,7 +246,7 @@ def _record(cells: Iterable[Cell], traces: Mapping[str, Trace]) -> dict[str, Any
         trace, options = traces[cell.trace], with_capacity(cell.options)
         named = named_options(trace, options, select(options.grouping).text)
         place = {
-            "path": os.fsencode(cell.trace).decode("utf-8", "backslashreplace"),
+            "path": os.fsencode(trace.path.text).decode("utf-8", "backslashreplace"),
             "fingerprint": trace.fingerprint(),
         }
         listed.append({"id": cell.id, "trace": place, "baseline": cell.baseline, "options": named})

@@ -25,7 +25,9 @@ class Options(IngestFlags):
 
     inputs: Annotated[
         list[str],
-        typer.Argument(metavar="INPUT...", help="Files or globs; .gz, .bz2, .zst, .zip too.", show_default=False),
+        typer.Argument(
+            metavar="INPUT...", help="Files, globs, directories or URLs; .gz, .bz2, .zst, .zip too.", show_default=False
+        ),
     ]
     time: Annotated[
         str | None, typer.Option("--time", metavar="COLUMN", help="Column of the time: a name, or a number from 1.")

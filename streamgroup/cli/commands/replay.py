@@ -37,7 +37,7 @@ _SHOWN_IF_ANY = ("dropped", "lost", "redelivered")
 class Options(Simulation):
     """The flags of `replay`."""
 
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A trace directory.", show_default=False)]
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory or its URL.", show_default=False)]
     grouping: Annotated[
         list[str],
         typer.Option(
@@ -146,7 +146,7 @@ def _names(kind: type) -> list[str]:
     return [field.name for field in dataclasses.fields(kind)]
 
 
-def _tuples(trace: Path, bar: Bar) -> int | None:
+def _tuples(trace: str, bar: Bar) -> int | None:
     """Tell how long the bar is; only asked for when it is seen."""
     if not bar.shown:
         return None

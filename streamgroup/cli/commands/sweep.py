@@ -38,10 +38,10 @@ class Options(Simulation):
     """The flags of `sweep`."""
 
     inputs: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
-            metavar="SPEC.toml|TRACE...", help="A file that says what to run, or traces.", show_default=False,
-            callback=utf8_path,
+            metavar="SPEC.toml|TRACE...", help="A file that says what to run, or traces (URLs, too).",
+            show_default=False, callback=utf8_path,
         ),
     ]  # fmt: skip
     output: Annotated[
@@ -162,7 +162,11 @@ def _spark(options: Options) -> "SparkOptions | None":
 
 def _given(console: Console, options: Options) -> dict[str, Any]:
     """Put flags over what the file says, and that over defaults."""
+    from streamgroup.base.storage import locate
     from streamgroup.study.spec import read_file
+
+    def is_spec(text: str) -> bool:
+        return text.endswith(".toml") and locate(text).is_local and not Path(text).is_dir()
 
     flags = {
         name: value
@@ -174,8 +178,8 @@ def _given(console: Console, options: Options) -> dict[str, Any]:
             flags[name] = tuple(flags[name])
     if "grouping" in flags:
         flags["groupings"] = flags.pop("grouping")
-    files = [path for path in options.inputs if path.suffix == ".toml" and not path.is_dir()]
-    traces = [str(path) for path in options.inputs if path not in files]
+    files = [Path(text) for text in options.inputs if is_spec(text)]
+    traces = [locate(text).reference for text in options.inputs if not is_spec(text)]
     if len(files) > 1:
         raise UsageError(f"{len(files)} files say what to run", "name one of them")
     said = read_file(files[0]) if files else {}

@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -21,9 +20,14 @@ class Options(Formatted):
     """The flags of every generator."""
 
     output: Annotated[
-        Path,
+        str,
         typer.Option(
-            "--output", "-o", metavar="TRACE", help="Trace directory to make.", show_default=False, callback=utf8_path
+            "--output",
+            "-o",
+            metavar="TRACE",
+            help="Trace to make: a directory or its URL.",
+            show_default=False,
+            callback=utf8_path,
         ),
     ]
     engine: Annotated[
@@ -59,6 +63,7 @@ def _own(module: str) -> Own:
 def run(generator: str, console: Console, options: Options, own: dict[str, Any]) -> None:
     """Make a synthetic trace. `synth GENERATOR --help` tells its parameters."""
     from streamgroup.base.errors import UsageError
+    from streamgroup.base.storage import locate
     from streamgroup.ingest.synthesis import synthesise
     from streamgroup.spark.options import SparkOptions, checked
 
@@ -68,12 +73,13 @@ def run(generator: str, console: Console, options: Options, own: dict[str, Any])
     engine = options.engine if options.master is None else "spark"
     asked = {"master": options.master, "spark_conf": options.spark_conf, "driver_memory": options.driver_memory}
     spark = checked(SparkOptions, {name: value for name, value in asked.items() if value is not None})
+    place = locate(options.output)
     begun = time.perf_counter()
     with console.bar("tuples") as bar:
         manifest = synthesise(
-            generator, own, options.output, engine=engine, spark=spark, overwrite=options.overwrite, progress=bar
+            generator, own, place, engine=engine, spark=spark, overwrite=options.overwrite, progress=bar
         )
     seconds, tuples = time.perf_counter() - begun, manifest.tuples or 0
     console.detail(f"made in {seconds:.2f} s, {tuples / seconds:,.0f} tuples/s")
-    made = {"trace": str(options.output), "tuples": manifest.tuples, "keys": manifest.keys}
+    made = {"trace": str(place), "tuples": manifest.tuples, "keys": manifest.keys}
     console.record(made | {"p1": manifest.p1, "fingerprint": manifest.fingerprint})

@@ -62,7 +62,7 @@ def preview_spark(options: SparkSourceOptions, progress: Progress | None = None)
 
 
 def from_dataframe(
-    df: "DataFrame", *, time: str, key: str | Sequence[str], output: str | Path, **options: Any
+    df: "DataFrame", *, time: str, key: str | Sequence[str], output: str | Path | Place, **options: Any
 ) -> IngestResult:
     """Make a trace of a DataFrame, in the session that it belongs to, which stays as it was; classic or Connect.
 
@@ -73,7 +73,7 @@ def from_dataframe(
     rejected or none is left. Nothing is left behind but the whole trace, or nothing at all.
     """
     keys = (key,) if isinstance(key, str) else tuple(key)
-    asked = checked(SparkSourceOptions, {**options, "time": time, "key": keys, "output": Path(output)})
+    asked = checked(SparkSourceOptions, {**options, "time": time, "key": keys, "output": output})
     Contract(asked)
     spark = df.sparkSession
     with _staged(asked) as out, tempfile.TemporaryDirectory(prefix="streamgroup-") as scratch:
@@ -108,7 +108,7 @@ def _row_errors(options: SparkSourceOptions) -> Iterator[None]:
 
 
 def _staged(options: SparkSourceOptions) -> AbstractContextManager[Place]:
-    return staged_output(locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST)
+    return staged_output(locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST, keep_old=True)
 
 
 @contextmanager
