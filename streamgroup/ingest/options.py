@@ -59,6 +59,7 @@ class IngestOptions(SparkOptions):
     head: int | None = Field(default=None, ge=0)
     sample_keys: str | None = None
     max_rejects: str = DEFAULT_MAX_REJECTS
+    engine: Literal["spark", "local"] = "spark"
     overwrite: bool = False
     dry_run: bool = False
     reader_options: dict[str, JsonValue] = Field(default_factory=dict)
