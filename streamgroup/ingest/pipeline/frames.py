@@ -94,7 +94,7 @@ class SparkFrame:
 
     def map(self, step: Step) -> "SparkFrame":
         """Run a step on each partition."""
-        return SparkFrame(self._runner, self._frame.mapInArrow(partial(_carried, step), ddl(BLOCKS)))
+        return SparkFrame(self._runner, self._frame.mapInArrow(partial(_with_errors, step), ddl(BLOCKS)))
 
     def exchange(self, partitions: int) -> "SparkFrame":
         """Send each row to the partition that its `to` numbers."""
@@ -118,7 +118,7 @@ class SparkFrame:
         return list(rows_of([self.of(*kinds)._frame.toArrow()]))
 
 
-def _carried(step: Step, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _with_errors(step: Step, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     with errors_as_text():
         yield from step(batches)
 
@@ -131,7 +131,7 @@ class SparkRunner:
         self._session = session
         self._progress = progress
         self._kept: list[Any] = []
-        self._before: dict[str, Any] = {name: session.spark.conf.get(name) for name in _SETTINGS}
+        self._before = {name: str(session.spark.conf.get(name)) for name in _SETTINGS}
         for name, value in _SETTINGS.items():
             session.spark.conf.set(name, value)
 
@@ -143,7 +143,7 @@ class SparkRunner:
     def tasks(self, number: int, step: Callable[[int], Iterator[pa.RecordBatch]]) -> SparkFrame:
         """Make a frame of `number` partitions."""
         numbers = self._session.spark.range(0, number, 1, number)
-        return SparkFrame(self, numbers.mapInArrow(partial(_carried, partial(_numbered, step)), ddl(BLOCKS)))
+        return SparkFrame(self, numbers.mapInArrow(partial(_with_errors, partial(_numbered, step)), ddl(BLOCKS)))
 
     def source(self, frame: Any, step: Step) -> SparkFrame:
         """Run a step on a DataFrame of any columns, and keep what comes of it."""
