@@ -4,17 +4,46 @@ import contextlib
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LoggedTasks", "RemoteTasks"]
+__all__ = ["FinishedTasks", "finished_tasks"]
 
 _BAR = re.compile(r"\[Stage \d+:[^\]\r\n]*\((\d+) \+ \d+\) / \d+\]")
 
 
-class LoggedTasks:
+class FinishedTasks(Protocol):
+    """Counts finished tasks until it is closed."""
+
+    def count(self) -> int:
+        """Return the number of finished tasks of the running stage that has most."""
+        ...
+
+    def close(self) -> None:
+        """Stop counting."""
+        ...
+
+
+def finished_tasks(spark: "SparkSession", log: Path | None, *, remote: bool) -> FinishedTasks:
+    """Return the counter for a session: of what the server reports, or of what the JVM prints to `log`."""
+    if remote:
+        return _RemoteTasks(spark)
+    return _LoggedTasks(log) if log is not None else _UnknownTasks()
+
+
+class _UnknownTasks:
+    """Counts nothing: a session of Spark Classic that others opened prints where they want."""
+
+    def count(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        pass
+
+
+class _LoggedTasks:
     """Number of finished tasks of the running stage that has most, by the bars that are added to a log."""
 
     def __init__(self, log: Path) -> None:
@@ -38,7 +67,7 @@ class LoggedTasks:
         """Do nothing: the log is not kept open."""
 
 
-class RemoteTasks:
+class _RemoteTasks:
     """Number of finished tasks of the stage of a session that has most, as the server reports them."""
 
     def __init__(self, spark: "SparkSession") -> None:

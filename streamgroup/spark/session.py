@@ -19,7 +19,7 @@ from streamgroup.spark.background import BackgroundCall, complete
 from streamgroup.spark.classic import classic_session
 from streamgroup.spark.connect import check_packages, connect_session
 from streamgroup.spark.errors import cause_in_text, error_in_text, summary_line
-from streamgroup.spark.finished import LoggedTasks, RemoteTasks
+from streamgroup.spark.finished import finished_tasks
 from streamgroup.spark.java import find_java
 from streamgroup.spark.log import log_tail, log_text
 from streamgroup.spark.options import SparkOptions
@@ -27,7 +27,7 @@ from streamgroup.spark.options import SparkOptions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Session", "check_environment", "open_session", "terminable"]
+__all__ = ["Session", "check_environment", "existing_session", "open_session", "terminable"]
 
 T = TypeVar("T")
 
@@ -68,6 +68,11 @@ class Session(NamedTuple):
     scratch: Path
 
     @property
+    def remote(self) -> bool:
+        """Report whether it is a session of Spark Connect."""
+        return type(self.spark).__module__.startswith("pyspark.sql.connect")
+
+    @property
     def parallelism(self) -> int:
         """Return the number of tasks that run at a time."""
         local = re.fullmatch(r"local\[(\d+)\]", self.master)
@@ -101,7 +106,7 @@ class Session(NamedTuple):
                         self.spark.removeTag(tag)
 
         progress.start(total, text)
-        finished = LoggedTasks(self.log) if self.log is not None else RemoteTasks(self.spark)
+        finished = finished_tasks(self.spark, self.log, remote=self.remote)
         running = BackgroundCall(call)
         shown = 0
         try:
@@ -111,7 +116,7 @@ class Session(NamedTuple):
                     progress.advance(now - shown)
                     shown = now
         except BaseException:
-            complete(lambda: self.spark.interruptTag(tag), _CANCEL)
+            complete(lambda: self.interrupt(tag), _CANCEL)
             running.done.wait(_CANCEL)
             raise
         finally:
@@ -120,6 +125,16 @@ class Session(NamedTuple):
             raise self.explain(running.failure) from running.failure
         progress.advance(total - shown)
         return running.outcome[0]
+
+    def interrupt(self, tag: str) -> None:
+        """Cancel the queries of the threads that added a tag; with Spark Classic, all queries of the session.
+
+        Spark Classic makes the names of tags unique to a thread: only the thread that added one can interrupt it.
+        """
+        if self.remote:
+            self.spark.interruptTag(tag)
+        else:
+            self.spark.interruptAll()
 
     def explain(self, error: BaseException) -> BaseException:
         """Return the error that people see for one of a query; errors of ours as they were raised in the task."""
@@ -155,6 +170,13 @@ def open_session(options: SparkOptions) -> Iterator[Session]:
         else:
             with connect_session(options.remote, options.spark_conf, scratch) as spark:
                 yield Session(spark, options.place, None, scratch)
+
+
+@contextlib.contextmanager
+def existing_session(spark: "SparkSession") -> Iterator[Session]:
+    """Use a session that the caller has opened, which stays open."""
+    with _scratch_directory() as scratch:
+        yield Session(spark, spark.conf.get("spark.master", None) or "Spark Connect", None, scratch)
 
 
 @contextlib.contextmanager

@@ -127,7 +127,7 @@ class _TaskPool(Generic[R]):
         self._over.set()
         self._growing.done.wait(_CANCEL)
         if not all(thread.done.is_set() for thread in self._threads):
-            complete(lambda: self._session.spark.interruptTag(self._tag), _CANCEL)
+            complete(lambda: self._session.interrupt(self._tag), _CANCEL)
             complete(lambda: [thread.done.wait() for thread in self._threads], _CANCEL)
 
     def _grow(self) -> None:
