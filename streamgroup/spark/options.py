@@ -91,5 +91,6 @@ def checked(kind: type[Options], values: Mapping[str, Any]) -> Options:
         return kind(**values)
     except ValidationError as error:
         first = error.errors()[0]
-        name = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "options"
-        raise UsageError(f"{name}: {first['msg'].removeprefix('Value error, ')}") from None
+        message = first["msg"].removeprefix("Value error, ")
+        flag = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else None
+        raise UsageError(f"{flag}: {message}" if flag else message) from None

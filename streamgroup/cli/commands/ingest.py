@@ -76,13 +76,22 @@ class Options(Formatted):
     max_rejects: Annotated[
         str, typer.Option("--max-rejects", metavar="N|P%", help="Rows that may be unreadable; past it exit 4.")
     ] = "1%"
-    master: Annotated[str, typer.Option("--master", metavar="URL", help="Spark master.")] = "local[*]"
+    master: Annotated[
+        str | None,
+        typer.Option("--master", metavar="URL", help="Spark master (default: local[*]).", show_default=False),
+    ] = None
+    remote: Annotated[
+        str | None, typer.Option("--remote", metavar="URL", help="Spark Connect server, as sc://HOST:PORT.")
+    ] = None
     spark_conf: Annotated[
         list[str], typer.Option("--spark-conf", metavar="K=V", help="A setting of Spark's; repeatable.")
     ] = ()  # type: ignore[assignment]
-    driver_memory: Annotated[str, typer.Option("--driver-memory", metavar="SIZE", help="Heap of Spark's driver.")] = (
-        "2g"
-    )
+    driver_memory: Annotated[
+        str | None,
+        typer.Option(
+            "--driver-memory", metavar="SIZE", help="Heap of Spark's driver (default: 2g).", show_default=False
+        ),
+    ] = None
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what the first rows become, without Spark; write nothing.")
     ] = False
@@ -105,6 +114,9 @@ def run(reader: str, console: Console, options: Options, own: dict[str, Any]) ->
     values = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
     for name in ("form", "json"):
         del values[name]
+    for name in ("master", "driver_memory"):
+        if values[name] is None:
+            del values[name]
     asked = make_options(reader=reader, reader_options=own, **values)
     if options.dry_run:
         _preview(console, asked)
