@@ -24,7 +24,7 @@ __all__ = ["check_packages", "connect_session"]
 _PORT = 15002
 # Seconds that a server is given to accept a connection, and then to answer.
 _ACCEPT = 10
-_ANSWER = 12
+_ANSWER = 30
 # Seconds that it takes at most to tell the server that a session has ended.
 _RELEASE = 5
 _QUICK_RELEASE = 1

@@ -13,7 +13,7 @@ def log_text(log: Path | None) -> str:
     """Return the log without progress bars; nothing if there is none."""
     with contextlib.suppress(OSError):
         if log is not None:
-            return _PROGRESS.sub("", log.read_text(errors="replace")).strip()
+            return _PROGRESS.sub("", log.read_bytes().decode(errors="replace")).strip()
     return ""
 
 
