@@ -21,6 +21,7 @@ from streamgroup.ingest.pipeline.segments import segment_of
 from streamgroup.ingest.read import nothing_left
 from streamgroup.ingest.sources.files import FileSource
 from streamgroup.ingest.sources.protocol import Source
+from streamgroup.spark.package import ensure_package
 from streamgroup.spark.session import Session, check_environment, open_session, terminable
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import iterate_keys
@@ -83,6 +84,7 @@ def ingest(options: IngestOptions, progress: Progress | None = None, session: Se
             check_environment(options)
             progress.start(1, "starting Spark")
             session = opened.enter_context(open_session(options))
+            ensure_package(session, progress)
         return make_trace(source, options, out, SparkRunner(session, progress))
 
 

@@ -92,12 +92,23 @@ class Options(Simulation):
     master: Annotated[
         str | None, typer.Option("--master", metavar="URL", help="Run the cells as tasks of this Spark cluster.")
     ] = None
+    remote: Annotated[
+        str | None,
+        typer.Option("--remote", metavar="URL", help="Run the cells on this Spark Connect server: sc://HOST:PORT."),
+    ] = None
     spark_conf: Annotated[
-        list[str], typer.Option("--spark-conf", metavar="K=V", help="A setting of Spark's (with --master); repeatable.")
+        list[str],
+        typer.Option(
+            "--spark-conf", metavar="K=V", help="A setting of Spark's (with --master or --remote); repeatable."
+        ),
     ] = ()  # type: ignore[assignment]
     driver_memory: Annotated[
-        str, typer.Option("--driver-memory", metavar="SIZE", help="Heap of Spark's driver (with --master).")
-    ] = "2g"
+        str | None,
+        typer.Option(
+            "--driver-memory", metavar="SIZE", show_default=False,
+            help="Heap of Spark's driver (with --master; default: 2g).",
+        ),
+    ] = None  # fmt: skip
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, list the cells with estimates, and stop.")
     ] = False
@@ -147,17 +158,19 @@ def run(console: Console, options: Options) -> None:
 
 def _spark(options: Options) -> "SparkOptions | None":
     """Check how Spark is to be started, if it is; UsageError for flags that mean nothing then."""
-    if options.master is None:
+    if options.master is None and options.remote is None:
         if options.spark_conf:
             raise UsageError("--spark-conf is for Spark, and there is no --master", "add --master, or leave it out")
         return None
     if options.jobs is not None:
+        flag = "--remote" if options.master is None else "--master"
         raise UsageError(
-            "--jobs is for threads, and --master runs the cells on Spark", "its executors' cores say how many at once"
+            f"--jobs is for threads, and {flag} runs the cells on Spark", "its executors' cores say how many at once"
         )
     from streamgroup.spark.options import SparkOptions, checked
 
-    return checked(SparkOptions, {name: getattr(options, name) for name in SparkOptions.model_fields})
+    asked = {name: getattr(options, name) for name in SparkOptions.model_fields}
+    return checked(SparkOptions, {name: value for name, value in asked.items() if value is not None})
 
 
 def _given(console: Console, options: Options) -> dict[str, Any]:

@@ -28,8 +28,8 @@ MOST_BYTES = 64 << 20
 _SMALL = 1 << 20
 # Options that say how to run, not what to read: the same trace comes of any of them.
 _HOW = {
-    "reader", "inputs", "output", "engine", "master", "spark_conf", "driver_memory", "overwrite", "dry_run", "checksum",
-    "max_rejects",
+    "reader", "inputs", "output", "engine", "master", "remote", "spark_conf", "driver_memory", "overwrite", "dry_run",
+    "checksum", "max_rejects",
 }  # fmt: skip
 
 

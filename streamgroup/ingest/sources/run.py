@@ -19,6 +19,7 @@ from streamgroup.ingest.sources.preview import TablePreview, preview_table
 from streamgroup.ingest.sources.spark import load, prepare, silent_loggers
 from streamgroup.ingest.sources.tables import TableSource
 from streamgroup.spark.options import checked
+from streamgroup.spark.package import ensure_package
 from streamgroup.spark.session import Session, check_environment, open_session, terminable
 from streamgroup.traces import schema
 
@@ -84,6 +85,7 @@ def from_dataframe(
 def _make(
     frame: Callable[[Any], "DataFrame"], options: SparkSourceOptions, out: Place, session: Session, progress: Progress
 ) -> IngestResult:
+    ensure_package(session, progress)
     with _row_errors(options):
         prepared = session.run(lambda: prepare(frame(session.spark), options), progress, 1, _LOOKING)
         return make_trace(TableSource(prepared, options), options, out, SparkRunner(session, progress))
