@@ -18,6 +18,10 @@ class EngineRule(GroupingParams):
     # All of them are the same compiled code.
     compiled_as: ClassVar[str | None] = "one_worker"
 
+    def depends_on_seed(self) -> bool:
+        """The engine's own hash takes no seed."""
+        return False
+
     def choices_per_key(self, workers: int) -> int:
         """A key has one worker."""
         return 1

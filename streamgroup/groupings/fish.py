@@ -82,6 +82,10 @@ class Params(GroupingParams):
         """With `pw=oracle` the cost of the tuple and the speeds of the workers."""
         return ("cost", "slowdown") if self.hwa and self.pw == "oracle" else ()
 
+    def depends_on_seed(self) -> bool:
+        """The ring takes no hash seed."""
+        return not self.ring
+
     def hot_share(self, workers: int) -> Fraction:
         """Hot is above theta."""
         return share_of(self.theta, workers)

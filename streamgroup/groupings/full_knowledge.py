@@ -22,6 +22,10 @@ class Params(GroupingParams):
         """Of the tuple its cost, of the workers their speed; with `backlog` when they are done, and nothing else."""
         return ("free",) if self.backlog else ("cost", "slowdown")
 
+    def depends_on_seed(self) -> bool:
+        """The least work decides, and ties go to the lowest id."""
+        return False
+
     def choices_per_key(self, workers: int) -> int:
         """Any key may go to any worker."""
         return workers

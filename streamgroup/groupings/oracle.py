@@ -15,6 +15,10 @@ class Params(GroupingParams):
         """When each worker is done."""
         return _BACKLOG.sees()
 
+    def depends_on_seed(self) -> bool:
+        """As in Full Knowledge."""
+        return _BACKLOG.depends_on_seed()
+
     def choices_per_key(self, workers: int) -> int:
         """Any key may go to any worker."""
         return _BACKLOG.choices_per_key(workers)

@@ -122,6 +122,10 @@ class GroupingParams(BaseModel):
         """Tell whether the grouping counts on every tuple that it sends being served, so that none may be dropped."""
         return False
 
+    def depends_on_seed(self) -> bool:
+        """Return whether choices depend on the seed or the hash seed; if not, a sweep runs one seed only."""
+        return True
+
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """Say in one line each what makes these parameters questionable for so many workers and keys."""
         del workers, sources, keys

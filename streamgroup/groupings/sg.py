@@ -13,6 +13,10 @@ __all__ = ["Params", "RoundRobin", "start"]
 class Params(GroupingParams):
     """Shuffle grouping has no parameters."""
 
+    def depends_on_seed(self) -> bool:
+        """Round robin draws nothing."""
+        return False
+
     def choices_per_key(self, workers: int) -> int:
         """Any key may go to any worker."""
         return workers
