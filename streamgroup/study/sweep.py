@@ -22,6 +22,7 @@ from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.base.staging import reclaim, staged_directory
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.capacity_file import with_capacity
+from streamgroup.replay.seeds import options_depend_on_seed
 from streamgroup.replay.selection import select
 from streamgroup.study.cell import Cell, CellOutcome, simulation_of
 from streamgroup.study.columns import readable
@@ -152,9 +153,10 @@ def _row_in(directory: Path) -> dict[str, Any] | None:
 def _is_of(cell: Cell, row: Mapping[str, Any]) -> bool:
     """Tell whether a row is of a run with a cell's options, and not one that came to its place by mistake."""
     options = with_capacity(cell.options)
-    asked = (select(options.grouping).text, options.workers, options.sources, options.seed, options.arrivals)
-    found = tuple(row.get(name) for name in ("grouping", "workers", "sources", "seed", "arrivals"))
-    return found == tuple(map(readable, asked))
+    asked = (select(options.grouping).text, options.workers, options.sources, options.arrivals)
+    found = tuple(row.get(name) for name in ("grouping", "workers", "sources", "arrivals"))
+    same_seed = row.get("seed") == options.seed or not options_depend_on_seed(vars(options))
+    return same_seed and found == tuple(map(readable, asked))
 
 
 def _resumed(found: Found, missing: int) -> str:
