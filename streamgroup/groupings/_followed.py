@@ -23,9 +23,9 @@ class FollowedRule(GroupingParams):
     # All of them are the same compiled code.
     compiled_as: ClassVar[str | None] = "followed"
 
-    def depends_on_seed(self) -> bool:
+    def seeds_used(self) -> tuple[str, ...]:
         """The engine's own hash takes no seed."""
-        return False
+        return ()
 
     def choices_per_key(self, workers: int) -> int:
         """A key has one worker."""

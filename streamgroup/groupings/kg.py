@@ -21,9 +21,9 @@ class Params(GroupingParams):
     )
     vnodes: int = Field(default=100, ge=1, le=10_000, description="virtual nodes of a worker on the ring (V in 000)")
 
-    def depends_on_seed(self) -> bool:
-        """The ring takes no hash seed."""
-        return not self.ring
+    def seeds_used(self) -> tuple[str, ...]:
+        """Candidates move with the hash seed, and the ring does not."""
+        return () if self.ring else ("hash_seed",)
 
     def choices_per_key(self, workers: int) -> int:
         """A key has one worker."""

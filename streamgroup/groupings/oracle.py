@@ -15,9 +15,9 @@ class Params(GroupingParams):
         """When each worker is done."""
         return _BACKLOG.sees()
 
-    def depends_on_seed(self) -> bool:
+    def seeds_used(self) -> tuple[str, ...]:
         """As in Full Knowledge."""
-        return _BACKLOG.depends_on_seed()
+        return _BACKLOG.seeds_used()
 
     def choices_per_key(self, workers: int) -> int:
         """Any key may go to any worker."""

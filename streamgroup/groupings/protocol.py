@@ -122,9 +122,9 @@ class GroupingParams(BaseModel):
         """Tell whether the grouping counts on every tuple that it sends being served, so that none may be dropped."""
         return False
 
-    def depends_on_seed(self) -> bool:
-        """Return whether choices depend on the seed or the hash seed; if not, a sweep runs one seed only."""
-        return True
+    def seeds_used(self) -> tuple[str, ...]:
+        """Name what choices depend on, of `seed` (draws) and `hash_seed` (candidates); a sweep runs no copies."""
+        return ("seed", "hash_seed")
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """Say in one line each what makes these parameters questionable for so many workers and keys."""

@@ -13,9 +13,9 @@ __all__ = ["Params", "RoundRobin", "start"]
 class Params(GroupingParams):
     """Shuffle grouping has no parameters."""
 
-    def depends_on_seed(self) -> bool:
+    def seeds_used(self) -> tuple[str, ...]:
         """Round robin draws nothing."""
-        return False
+        return ()
 
     def choices_per_key(self, workers: int) -> int:
         """Any key may go to any worker."""

@@ -1,4 +1,4 @@
-"""Which options draw random numbers: a run whose options draw none has one result, whatever its seed."""
+"""Which seeds a run depends on: where nothing is drawn, all seeds have one result."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -7,24 +7,27 @@ from typing import Any
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.replay.selection import select
 
-__all__ = ["options_depend_on_seed", "stream_depends_on_seed"]
+__all__ = ["SEEDS", "is_stream_drawn", "seeds_used"]
+
+SEEDS = ("seed", "hash_seed")
 
 
-def options_depend_on_seed(values: Mapping[str, Any]) -> bool:
-    """Return whether a run with these options, by name, has other results under another seed.
+def seeds_used(values: Mapping[str, Any]) -> frozenset[str]:
+    """Name the seeds, of `seed` and `hash_seed`, that the results of a run depend on.
 
-    `values` are the options of a replay after its capacity file was read, or as they stand in a table. The groupings of
-    the package declare whether they depend on it; a user's file, and a grouping that is not found, count as if they do.
+    `values` are the options of a replay by name, after its capacity file was read, or as they stand in a table. The
+    groupings of the package declare what they use. A file of the user's counts as using both, and so does a grouping
+    that is not found.
     """
-    return (
-        stream_depends_on_seed(values)
+    drawn = (
+        is_stream_drawn(values)
         or values["speed_jitter"] is not None
         or any("random" in str(values[name] or "") for name in ("leave", "crash"))
-        or _grouping_depends_on_seed(str(values["grouping"]))
     )
+    return _used_by(str(values["grouping"])) | frozenset(["seed"] if drawn else [])
 
 
-def stream_depends_on_seed(values: Mapping[str, Any]) -> bool:
+def is_stream_drawn(values: Mapping[str, Any]) -> bool:
     """Return whether arrival times, sources or service times are drawn."""
     return (
         "poisson" in str(values["arrivals"])
@@ -34,10 +37,9 @@ def stream_depends_on_seed(values: Mapping[str, Any]) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _grouping_depends_on_seed(text: str) -> bool:
-    """Return whether the choices of a grouping depend on the seed or the hash seed."""
+def _used_by(grouping: str) -> frozenset[str]:
     try:
-        selection = select(text)
+        selection = select(grouping)
     except StreamgroupError:
-        return True
-    return bool(selection.outside_digest) or selection.params.depends_on_seed()
+        return frozenset(SEEDS)
+    return frozenset(SEEDS if selection.outside_digest else selection.params.seeds_used())

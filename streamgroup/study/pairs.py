@@ -8,25 +8,25 @@ from streamgroup.study.columns import DEFAULTS
 
 __all__ = ["with_partner"]
 
-_SEEDS = ("seed", "hash_seed")
-
 
 def with_partner(
     frame: pl.DataFrame, partners: pl.DataFrame, options: Sequence[str], columns: Mapping[str, str]
 ) -> pl.DataFrame:
     """Add columns of the partner of each run: the first of `partners` that is equal in all `options`.
 
-    `columns` maps a column of the partner to its name in the result; it is null where there is no partner. A partner
-    whose results do not depend on the seed, of which a sweep has one run, is that of every seed.
+    `columns` maps a column of the partner to its name in the result; it is null where there is no partner. The seeds
+    that a partner's results do not depend on may differ: of a grouping that draws nothing a sweep has one run.
     """
     columns = {"_paired": "_paired", **columns}
     partners = partners.with_columns(pl.lit(True).alias("_paired"))
     found = _joined(frame, partners, options, columns)
-    if found["_paired"].null_count():
-        any_seed = _joined(frame, _of_any_seed(partners), [name for name in options if name not in _SEEDS], columns)
+    if not found["_paired"].null_count():
+        return found.drop("_paired")
+    for unused, chosen in _by_unused_seeds(partners).items():
+        more = _joined(frame, chosen, [name for name in options if name not in unused], columns)
         is_paired = found["_paired"].fill_null(False)
         found = found.with_columns(
-            pl.when(is_paired).then(pl.col(name)).otherwise(any_seed[name]).alias(name) for name in columns.values()
+            pl.when(is_paired).then(pl.col(name)).otherwise(more[name]).alias(name) for name in columns.values()
         )
     return found.drop("_paired")
 
@@ -42,11 +42,13 @@ def _joined(
     return joined.drop("_same")
 
 
-def _of_any_seed(partners: pl.DataFrame) -> pl.DataFrame:
-    """Keep the runs whose results do not depend on the seed."""
+def _by_unused_seeds(partners: pl.DataFrame) -> dict[tuple[str, ...], pl.DataFrame]:
+    """Give the runs by the names of the seeds, one or both, that their results do not depend on."""
     # It imports the groupings, and with them numba: only where it is needed.
-    from streamgroup.replay.seeds import options_depend_on_seed
+    from streamgroup.replay.seeds import SEEDS, seeds_used
 
-    rows = partners.iter_rows(named=True)
-    fixed = [not options_depend_on_seed({**DEFAULTS, **row}) for row in rows]
-    return partners.filter(pl.Series(fixed, dtype=pl.Boolean))
+    places: dict[tuple[str, ...], list[int]] = {}
+    for place, row in enumerate(partners.iter_rows(named=True)):
+        used = seeds_used({**DEFAULTS, **row})
+        places.setdefault(tuple(name for name in SEEDS if name not in used), []).append(place)
+    return {unused: partners[chosen] for unused, chosen in places.items() if unused}

@@ -16,7 +16,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.replay.capacity_file import with_capacity
 from streamgroup.replay.clock import parse_arrivals
 from streamgroup.replay.options import ReplayOptions
-from streamgroup.replay.seeds import options_depend_on_seed
+from streamgroup.replay.seeds import seeds_used
 from streamgroup.replay.selection import select, split_text
 from streamgroup.study.cell import Cell, make_cell
 from streamgroup.study.grid import arrivals_of, as_text, groupings_of, whole_numbers
@@ -197,7 +197,7 @@ def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
             **spec.options,
         )  # fmt: skip
         full = with_capacity(options)
-        if seed != spec.seeds[0] and not options_depend_on_seed(vars(full)):
+        if seed != spec.seeds[0] and _is_fixed(spec, full):
             left_out += 1
             continue
         changes = bool(full.join or full.leave or full.crash)
@@ -212,5 +212,11 @@ def seeds_left_out(spec: Spec, cells: Sequence[Cell]) -> list[str]:
     """Name the groupings, each once, with cells that run under the first of several seeds only: nothing is drawn."""
     if len(set(spec.seeds)) < 2:
         return []
-    fixed = (cell.options for cell in cells if not options_depend_on_seed(vars(with_capacity(cell.options))))
+    fixed = (cell.options for cell in cells if _is_fixed(spec, with_capacity(cell.options)))
     return list(dict.fromkeys(select(options.grouping).text for options in fixed))
+
+
+def _is_fixed(spec: Spec, full: ReplayOptions) -> bool:
+    """Return whether a cell is the same under every seed of a sweep."""
+    used = seeds_used(vars(full))
+    return "seed" not in used and ("hash_seed" not in used or "hash_seed" in spec.options)

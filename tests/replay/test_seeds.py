@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
-from streamgroup.replay.seeds import options_depend_on_seed
+from streamgroup.replay.seeds import SEEDS, seeds_used
 from streamgroup.replay.selection import family
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
 
 # Where a parameter decides whether the seed matters.
-VARIANTS = ["kg:ring=true", "fish:ring=false", "fish:head=d", "full_knowledge:backlog=true", "storm_pkg:version=1"]
+VARIANTS = [
+    "kg:ring=true", "w_choices:detector=synopsis", "dstream:detector=space_saving",
+    "fish:ring=false", "fish:head=d", "full_knowledge:backlog=true", "storm_pkg:version=1",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +59,16 @@ def test_a_seed_moves_keys_as_the_hash_seed_does(trace: Trace, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", [*family(), *VARIANTS])
-def test_a_grouping_depends_on_the_seed_as_it_declares(trace: Trace, tmp_path: Path, name: str) -> None:
-    first, *others = (
-        served(trace, ReplayOptions(name, 7, seed=seed), tmp_path / str(seed))["worker"] for seed in range(3)
-    )
-    expected = options_depend_on_seed(asdict(ReplayOptions(name, 7)))
-    assert any(other != first for other in others) is expected
+def test_a_grouping_uses_the_seeds_that_it_declares(trace: Trace, tmp_path: Path, name: str) -> None:
+    found = set()
+    for which in SEEDS:
+        first, *others = (
+            served(trace, replace(ReplayOptions(name, 7), **{which: seed}), tmp_path / f"{which}{seed}")["worker"]
+            for seed in range(3)
+        )
+        if any(other != first for other in others):
+            found.add(which)
+    assert seeds_used(asdict(ReplayOptions(name, 7))) == found
 
 
 @pytest.mark.parametrize(
@@ -88,14 +95,16 @@ def test_a_run_depends_on_the_seed_where_an_option_draws(
     trace: Trace, tmp_path: Path, options: dict[str, Any], expected: bool
 ) -> None:
     chosen = ReplayOptions("kafka", 7, **options)
-    first, *others = (served(trace, replace(chosen, seed=seed), tmp_path / str(seed)) for seed in range(4))
+    first, *others = (
+        served(trace, replace(chosen, seed=seed, hash_seed=seed), tmp_path / str(seed)) for seed in range(4)
+    )
     assert any(other != first for other in others) is expected
-    assert options_depend_on_seed(asdict(chosen)) is expected
+    assert seeds_used(asdict(chosen)) == {*["seed"] * expected}
 
 
 def test_a_file_of_the_users_counts_as_one_that_draws(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("from streamgroup.groupings.sg import Params, start\n")
-    assert options_depend_on_seed(asdict(ReplayOptions(str(file), 7)))
+    assert seeds_used(asdict(ReplayOptions(str(file), 7))) == set(SEEDS)
     file.unlink()
-    assert options_depend_on_seed(asdict(ReplayOptions(str(file), 7)))
+    assert seeds_used(asdict(ReplayOptions(str(file), 7))) == set(SEEDS)

@@ -147,7 +147,7 @@ def test_replicas_that_a_change_of_workers_brought(tmp_path: Path) -> None:
     write_run(tmp_path / "known", replicas=140, remapped_replicas=7, **{**more, "leave": "1s"})
     write_run(tmp_path / "kg", grouping="kg", replicas=140, **{**more, "leave": "1s"})
     write_run(tmp_path / "pkg", grouping="pkg", replicas=160, **more)
-    write_run(tmp_path / "drawn", grouping="pkg", replicas=170, **{**more, "join": "50%"}, seed=1)
+    write_run(tmp_path / "drawn", grouping="pkg", replicas=170, **{**more, "join": "50%"}, seed=1, hash_seed=1)
     frame = load_runs([tmp_path])
     found = dict(zip(frame["replicas"].to_list(), frame["remapped_replicas"].to_list(), strict=True))
     assert found[100] is None

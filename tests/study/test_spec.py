@@ -167,5 +167,8 @@ def test_what_nothing_is_drawn_for_has_the_first_seed_alone(trace: str, tmp_path
     assert found() == ([("kafka", 3, 3), ("fish", 3, 3), *own], ["kafka", "fish"], 0)
     seeds, fixed, again = found(arrivals=["rate=9,poisson=9"], groupings=["kafka"], hash_seed=2)
     assert (seeds, fixed, again) == ([("kafka", 3, 2), ("kafka", 3, 2), ("kafka", 5, 2)], ["kafka"], 0)
+    assert found(groupings=["kg", "sg_random"], hash_seed=2) == (
+        [("kg", 3, 2), ("sg_random", 3, 2), ("sg_random", 5, 2)], ["kg"], 0,
+    )  # fmt: skip
     assert found(capacity=[str(drawn)], groupings=["kafka"]) == ([("kafka", 3, 3), ("kafka", 5, 5)], [], 0)
     assert found(seed=["3,3"], groupings=["kafka", "kg"]) == ([("kafka", 3, 3), ("kg", 3, 3)], [], 2)

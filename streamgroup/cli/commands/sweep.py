@@ -86,6 +86,9 @@ class Options(Simulation):
         bool,
         typer.Option("--baseline", help="Also run each without workers that join, leave or crash: remapped_replicas."),
     ] = False
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing sweep, instead of going on with it.")
+    ] = False
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Cells at once (default: as many as there are cores).")
     ] = None
@@ -122,7 +125,7 @@ def run(console: Console, options: Options) -> None:
         console.note(f"note: {again} of {len(cells) + again} combinations are the same as others, and count once")
     if fixed := seeds_left_out(spec, cells):
         console.note(f"note: nothing is drawn for {', '.join(fixed)}: one run, not one for each seed")
-    found = look(options.output, cells)
+    found = look(options.output, [] if options.overwrite else cells)
     tasks = plan_tasks([cell for cell in cells if cell.id not in found.rows], traces)
     if not found.rows:
         _check(tasks)
@@ -133,7 +136,7 @@ def run(console: Console, options: Options) -> None:
     try:
         with console.bar("tuples") as bar:
             runner = _on_spark(console, spark, bar, traces) if spark else _in_threads(console, jobs, bar, traces)
-            result = run_sweep(cells, options.output, traces, runner, console.note)
+            result = run_sweep(cells, options.output, traces, runner, console.note, overwrite=options.overwrite)
             seconds = bar.seconds
     except KeyboardInterrupt:
         if options.output.is_dir():
