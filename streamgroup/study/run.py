@@ -33,8 +33,8 @@ from streamgroup.traces.arrays import column
 from streamgroup.traces.trace import Trace, open_trace
 
 __all__ = [
-    "MARKER", "TABLES", "RunResult", "check_top_keys", "checked", "file_digest", "make_run", "named_options", "run_to_directory",
-    "without_changes", "write_run",
+    "MARKER", "TABLES", "RunResult", "check_top_keys", "checked", "file_digest", "make_run", "named_options",
+    "run_to_directory", "without_changes", "write_run",
 ]  # fmt: skip
 
 MARKER = "run.json"

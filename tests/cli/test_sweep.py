@@ -197,6 +197,30 @@ def test_a_seed_is_a_replicate_and_no_copy(trace: Path, tmp_path: Path, invoke: 
     assert "nothing is drawn for kafka, kg: " in fixed.stderr
 
 
+def test_a_sweep_is_replaced_only_if_asked(trace: Path, tmp_path: Path, invoke: Invoke) -> None:
+    out = tmp_path / "out"
+    asked = ("sweep", trace, "-g", "kg", "-o", out, "--json")
+    assert invoke(*asked, "-n", "2,3").exit_code == 0
+    assert "1 reused, 0 to run" in invoke(*asked, "-n", "2").stderr
+    assert len(list((out / "cells").iterdir())) == 2
+    before = (out / "summary.parquet").read_bytes()
+    assert invoke(*asked, "-n", "0", "--overwrite").exit_code == 2
+    assert invoke(*asked, "-n", "2", "--overwrite", "--dry-run").exit_code == 0
+    assert (out / "summary.parquet").read_bytes() == before
+    done = invoke(*asked, "-n", "2", "--overwrite")
+    assert "reused" not in done.stderr
+    assert [row["workers"] for row in json.loads(done.stdout)] == [2]
+    assert len(list((out / "cells").iterdir())) == 1
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "cells").mkdir()
+    (mine / "summary.parquet").write_text("mine")
+    refused = invoke("sweep", trace, "-g", "kg", "-n", "2", "-o", mine, "--overwrite")
+    assert refused.exit_code == 2
+    assert "no sweep.json" in refused.stderr
+    assert (mine / "summary.parquet").read_text() == "mine"
+
+
 def test_flags_win_over_the_file(trace: Path, tmp_path: Path, invoke: Invoke) -> None:
     spec = tmp_path / "spec.toml"
     spec.write_text(
