@@ -17,6 +17,7 @@ from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.replay.capacity_file import with_capacity
 from streamgroup.replay.feeds import Feeds
 from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.seeds import SEEDS, seeds_used
 from streamgroup.replay.selection import select
 from streamgroup.study.run import checked, make_run, without_changes
 from streamgroup.traces.trace import Trace
@@ -118,6 +119,8 @@ def _simulation(trace: Trace, options: ReplayOptions) -> dict[str, Any]:
     selection = select(full.grouping)
     named = {**dataclasses.asdict(full), "grouping": selection.text}
     del named["capacity"]
+    # A seed that is not used changes nothing.
+    named |= dict.fromkeys(set(SEEDS) - seeds_used(named), 0)
     return {
         "options": named,
         "code": selection.outside_digest,

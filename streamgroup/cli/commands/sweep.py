@@ -76,15 +76,18 @@ class Options(Simulation):
     capacity: Annotated[
         list[str], typer.Option("--capacity", metavar="FILE", help="A capacity model (TOML). Can be repeated.")
     ] = ()  # type: ignore[assignment]
-    seed: Annotated[list[str], typer.Option("--seed", metavar="S,...", help="Seeds of all draws: 1,2 or 0..9.")] = (
-        "0",
-    )  # type: ignore[assignment]
+    seed: Annotated[
+        list[str], typer.Option("--seed", metavar="S,...", help="Replicates, as in replay: 1,2 or 0..9.")
+    ] = ("0",)  # type: ignore[assignment]
     seeds: Annotated[
-        int | None, typer.Option("--seeds", metavar="K", help="So many seeds, from 0 on, instead of --seed.")
+        int | None, typer.Option("--seeds", metavar="K", help="So many replicates: seeds from 0 on, instead of --seed.")
     ] = None
     baseline: Annotated[
         bool,
         typer.Option("--baseline", help="Also run each without workers that join, leave or crash: remapped_replicas."),
+    ] = False
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing sweep, instead of going on with it.")
     ] = False
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Cells at once (default: as many as there are cores).")
@@ -120,7 +123,7 @@ def run(console: Console, options: Options) -> None:
     A cell that fails is a row with its error; the others go on, and the exit code is 1. Run again, it goes on where it
     was stopped.
     """
-    from streamgroup.study.spec import cells_of, make_spec
+    from streamgroup.study.spec import cells_of, make_spec, seeds_left_out
     from streamgroup.study.sweep import look, run_sweep
     from streamgroup.study.tasks import open_traces, plan_tasks, with_keys_checked
     from streamgroup.study.threads import default_jobs
@@ -131,7 +134,9 @@ def run(console: Console, options: Options) -> None:
     cells, again = cells_of(spec, traces)
     if again:
         console.note(f"note: {again} of {len(cells) + again} combinations are the same as others, and count once")
-    found = look(options.output, cells)
+    if fixed := seeds_left_out(spec, cells):
+        console.note(f"note: nothing is drawn for {', '.join(fixed)}: one run, not one for each seed")
+    found = look(options.output, [] if options.overwrite else cells)
     tasks = plan_tasks([cell for cell in cells if cell.id not in found.rows], traces)
     if not found.rows:
         _check(tasks)
@@ -142,7 +147,7 @@ def run(console: Console, options: Options) -> None:
     try:
         with console.bar("tuples") as bar:
             runner = _on_spark(console, spark, bar, traces) if spark else _in_threads(console, jobs, bar, traces)
-            result = run_sweep(cells, options.output, traces, runner, console.note)
+            result = run_sweep(cells, options.output, traces, runner, console.note, overwrite=options.overwrite)
             seconds = bar.seconds
     except KeyboardInterrupt:
         if options.output.is_dir():
