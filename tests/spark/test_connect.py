@@ -62,6 +62,11 @@ def failing(kind: str) -> Any:
     return fail
 
 
+def same(batches: Any) -> Any:
+    """Give back what comes."""
+    yield from batches
+
+
 def where(batches: Any) -> Any:
     """Report which package a task imports."""
     import streamgroup
@@ -85,7 +90,7 @@ def test_a_session_on_a_server(server: str) -> None:
         assert {row.x.split()[0] for row in rows} == {sys.modules["streamgroup"].__version__}
         assert all("unpacked" in row.x for row in rows)
         steps = Steps()
-        count = session.run(lambda: session.spark.range(0, 10, 1, 4).mapInArrow(iter, "id long").count(), steps, 4, "")
+        count = session.run(lambda: session.spark.range(0, 10, 1, 4).mapInArrow(same, "id long").count(), steps, 4, "")
         assert (count, steps.finished) == (10, 4)
         for kind, expected in (("ours", DataError), ("other", RunError)):
             broken = session.spark.range(1).mapInArrow(failing(kind), "id long")

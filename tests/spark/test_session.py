@@ -240,7 +240,8 @@ def test_progress_is_read_from_what_the_jvm_prints(tmp_path: Path) -> None:
     assert finished.count() == 0
     with log.open("a") as file:
         file.write(
-            "\r[Stage 3:>  (0 + 2) / 45]\r[Stage 3:> (2 + 2) / 45][Stage 4:=> (7 + 0) / 9]\r      \r12:00:00 WARN x: y\n"
+            "\r[Stage 3:>  (0 + 2) / 45]\r[Stage 3:> (2 + 2) / 45][Stage 4:=> (7 + 0) / 9]"
+            "\r      \r12:00:00 WARN x: y\n"
         )
     assert finished.count() == 7
     assert finished.count() == 7
