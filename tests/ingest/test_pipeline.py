@@ -4,7 +4,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.progress import Silent
-from streamgroup.base.storage import locate
+from streamgroup.base.storage import Place, locate
+from streamgroup.ingest import lines
+from streamgroup.ingest.options import make_options
 from streamgroup.ingest.pipeline import dictionary, order, parts, segments, tuples
 from streamgroup.ingest.pipeline.frames import LocalRunner
 from streamgroup.ingest.pipeline.make import Made, Rejects, make_parts
 from streamgroup.ingest.pipeline.segments import SegmentWriter, segment_of
+from streamgroup.ingest.run import ingest
 from streamgroup.ingest.tuples import Tuples
 from streamgroup.traces import schema
 
@@ -172,3 +175,31 @@ def test_rejects_are_cut_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     tables = [pq.read_table(path) for path in sorted((tmp_path / "rejects").iterdir())]
     assert [len(table) for table in tables] == [4, 4, 4]
     assert pa.concat_tables(tables).column("line").to_pylist() == [*range(6), *range(10, 16)]
+
+
+def test_opens_grow_with_the_splits_and_no_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A split is opened a few times, however many others there are: nothing opens what other tasks have written."""
+    source = tmp_path / "x.csv"
+    source.write_text("time,key\n" + "".join(f"{n},k{n % 97}\n" for n in range(4000)))
+    opened = 0
+    open_input = Place.open_input
+
+    def counted(place: Place) -> Any:
+        nonlocal opened
+        opened += 1
+        return open_input(place)
+
+    monkeypatch.setattr(Place, "open_input", counted)
+    found, prints = [], set()
+    for splits in (10, 20, 40, 80):
+        monkeypatch.setattr(lines, "SPLIT_BYTES", -(-source.stat().st_size // splits))
+        options = make_options(
+            reader="csv", inputs=(str(source),), output=tmp_path / "x.trace", engine="local", overwrite=True
+        )
+        opened = 0
+        prints.add(ingest(options).manifest.fingerprint)
+        found.append(opened)
+    assert len(prints) == 1
+    each = {(after - before) / splits for splits, before, after in zip((10, 20, 40), found, found[1:], strict=False)}
+    assert len(each) == 1
+    assert each.pop() <= 4
