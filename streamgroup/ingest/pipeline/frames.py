@@ -147,12 +147,14 @@ class SparkRunner:
         return SparkFrame(self, numbers.mapInArrow(partial(_with_errors, partial(_numbered, step)), ddl(BLOCKS)))
 
     def source(self, frame: Any, step: Step) -> SparkFrame:
-        """Run a step on a DataFrame of any columns, and keep what comes of it."""
+        """Run a step on a DataFrame of any columns, and keep what comes of it: it is computed here."""
         conf = self._session.spark.conf
-        # The number of rows in a batch is fixed when the plan is made, which `persist` does.
+        # The number of rows in a batch is that of the moment when the query runs, not when it is planned.
         conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_TABLE_ROWS))
         try:
-            return SparkFrame(self, frame).map(step).keep()
+            kept = SparkFrame(self, frame).map(step).keep()
+            self.run(lambda: kept.stats("none"), 1, "reading")
+            return kept
         finally:
             conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
 
