@@ -18,7 +18,7 @@ from streamgroup.base.errors import EnvironmentFault, StreamgroupError, UsageErr
 from streamgroup.base.staging import check_replaceable, staged_directory
 from streamgroup.base.storage import Place, locate
 
-__all__ = ["UNFINISHED", "check_output", "is_unfinished", "staged_output"]
+__all__ = ["UNFINISHED", "check_output", "is_unfinished", "remove_old", "staged_output"]
 
 UNFINISHED = "_unfinished"
 
@@ -46,16 +46,19 @@ def check_output(output: Place | Path, *, overwrite: bool, marker: str) -> None:
 
 
 @contextlib.contextmanager
-def staged_output(output: Place | Path, *, overwrite: bool, marker: str) -> Iterator[Place]:
+def staged_output(output: Place | Path, *, overwrite: bool, marker: str, keep_old: bool = False) -> Iterator[Place]:
     """Gives the place to write a folder's files into; `marker` is the file that makes it one of ours, written last.
 
     On a local disk that is a new folder beside, see `staged_directory`. Elsewhere it is `output` itself: what a folder
-    of ours held goes before the first file is written, its marker first of all; when the block fails, all goes.
+    of ours held goes first, its marker before all else, and when the block fails all that was written goes. With
+    `keep_old` the caller calls `remove_old` before it writes the first file: a failure until then leaves the old.
     UsageError when the place is taken (without `overwrite`) or holds what is not ours.
     """
     place = locate(output)
     if not place.is_local:
         with _written_in_place(place, overwrite=overwrite, marker=marker):
+            if not keep_old:
+                remove_old(place, marker=marker)
             yield place
         return
     with staged_directory(place.local, overwrite=overwrite, marker=marker) as folder:
@@ -67,25 +70,33 @@ def staged_output(output: Place | Path, *, overwrite: bool, marker: str) -> Iter
 
 @contextlib.contextmanager
 def _written_in_place(place: Place, *, overwrite: bool, marker: str) -> Iterator[None]:
-    old = _check_remote(place, overwrite=overwrite, marker=marker)
+    _check_remote(place, overwrite=overwrite, marker=marker)
     try:
         # First, so that there is no moment in which nothing says that this is no whole folder.
         _begin(place)
-        if old:
-            (place / marker).remove()
-            for entry in place.entries():
-                if entry.is_dir:
-                    entry.place.remove_tree()
-                elif entry.place.name != UNFINISHED:
-                    entry.place.remove()
         yield
         if not (place / marker).is_file():
             raise EnvironmentFault(f"{place / marker} is not there though it was written", "is something removing it?")
         (place / UNFINISHED).remove()
     except BaseException:
         with contextlib.suppress(StreamgroupError):
-            place.remove_tree()
+            if (place / marker).is_file():  # the old folder, which nothing has touched, or a new one that is whole
+                (place / UNFINISHED).remove()
+            else:
+                place.remove_tree()
         raise
+
+
+def remove_old(place: Place, *, marker: str) -> None:
+    """Removes what a folder that `staged_output` gave held before, its marker first; nothing on a local disk."""
+    if place.is_local:
+        return
+    (place / marker).remove()
+    for entry in place.entries():
+        if entry.is_dir:
+            entry.place.remove_tree()
+        elif entry.place.name != UNFINISHED:
+            entry.place.remove()
 
 
 def _begin(place: Place) -> None:

@@ -4,6 +4,8 @@ A place is text: it can be pickled, and each process opens the filesystem by its
 """
 
 import contextlib
+import errno
+import io
 import os
 import shutil
 import tempfile
@@ -24,6 +26,8 @@ __all__ = ["Entry", "Place", "locate"]
 
 # What is uploaded is held in memory up to this size, beyond it in a temporary file.
 _HELD_BYTES = 64 << 20
+# What is fetched of a file at once where it is read in small pieces.
+_BUFFER_BYTES = 4 << 20
 
 
 class Place(NamedTuple):
@@ -56,6 +60,17 @@ class Place(NamedTuple):
         return Path(self.where)
 
     @property
+    def reference(self) -> str:
+        """What `locate` makes this place of again: the path as it was given, or the URL with any password."""
+        return self.text if self.is_local else self.where
+
+    @property
+    def path(self) -> str:
+        """The path, decoded; that of a URL without store and parameters."""
+        address = self._address
+        return self.where if address is None else urllib.parse.unquote(address.path)
+
+    @property
     def name(self) -> str:
         """The last piece of the path, decoded."""
         address = self._address
@@ -84,10 +99,9 @@ class Place(NamedTuple):
 
     def within(self, folder: "Place") -> str:
         """Returns the decoded path from a folder to this place, which lies in it."""
-        own, outer = self._address, folder._address
-        if own is None or outer is None:
+        if self.is_local:
             return os.path.relpath(self.where, folder.where)
-        return urllib.parse.unquote(own.path.removeprefix(outer.path).strip("/"))
+        return self.path.removeprefix(folder.path).strip("/")
 
     def joined(self, *names: str) -> "Place":
         """Returns the place that these names lead to from here; a URL keeps its parameters."""
@@ -132,12 +146,25 @@ class Place(NamedTuple):
         """Returns size and time of a file or folder; FileNotFoundError when there is none."""
         if self.is_local:
             with explained("look at", self.text):
-                found = Path(self.where).stat()
+                try:
+                    found = Path(self.where).stat()
+                except OSError as error:
+                    if error.errno not in (errno.ENAMETOOLONG, errno.ENOTDIR):
+                        raise
+                    raise FileNotFoundError(f"{self.text} does not exist") from None
             return Entry(self, Path(self.where).is_dir(), found.st_size, found.st_mtime_ns)
         info = self._info()
         if info.type.name == "NotFound":
             raise FileNotFoundError(f"{self.text} does not exist")
         return _entry(self, info)
+
+    def sizes(self) -> tuple[int, int]:
+        """Returns size and time of change as `stat` does, zeros when there is nothing (a link to nothing)."""
+        try:
+            found = self.stat()
+        except FileNotFoundError:
+            return 0, 0
+        return found.size, found.changed
 
     def size(self) -> int:
         """Returns the size of a file in bytes; FileNotFoundError when there is none."""
@@ -152,10 +179,15 @@ class Place(NamedTuple):
 
         `recursive` lists the folders within it too, behind symbolic links as well.
         """
-        found = self._local_entries(recursive) if self.is_local else self._remote_entries(recursive)
-        return sorted(found, key=lambda entry: entry.place.where.encode("utf-8", "surrogateescape"))
+        found = self._local_entries(recursive, ()) if self.is_local else self._remote_entries(recursive)
+        return sorted(found, key=lambda entry: entry.place.path.encode("utf-8", "surrogateescape"))
 
-    def _local_entries(self, recursive: bool) -> "Iterator[Entry]":
+    def _local_entries(self, recursive: bool, above: tuple[Path, ...]) -> "Iterator[Entry]":
+        if recursive:
+            own = Path(self.where).resolve()
+            if own in above:  # a link back to a folder that it lies in
+                return
+            above = (*above, own)
         with explained("list", self.text):
             try:
                 names = os.listdir(self.where)  # noqa: PTH208 (names, not paths)
@@ -163,13 +195,11 @@ class Place(NamedTuple):
                 return
             for name in names:
                 place = self / name
-                try:
-                    entry = place.stat()
-                except FileNotFoundError:  # a link to nothing, or gone in the meantime: opening it will say so
-                    entry = Entry(place, False, 0, 0)
+                # A link to nothing, or what went in the meantime, is listed: opening it will say so.
+                entry = Entry(place, place.is_dir(), *place.sizes())
                 yield entry
                 if recursive and entry.is_dir:
-                    yield from place._local_entries(recursive)
+                    yield from place._local_entries(recursive, above)
 
     def _remote_entries(self, recursive: bool) -> "Iterator[Entry]":
         from pyarrow.fs import FileSelector
@@ -180,6 +210,19 @@ class Place(NamedTuple):
         prefix = path.rstrip("/") + "/" if path else ""
         for info in found:
             yield _entry(self.joined(info.path.removeprefix(prefix).strip("/")), info)
+
+    def open_stream(self) -> "pa.NativeFile":
+        """Opens a file for reading from its start in small pieces, of an object store held by megabytes."""
+        import pyarrow as pa
+
+        file = self.open_input()
+        return file if self.is_local else pa.BufferedInputStream(file, _BUFFER_BYTES)
+
+    def open_seekable(self) -> BinaryIO:
+        """Opens a file for Python's own readers, which seek and read in small pieces."""
+        if self.is_local:
+            return Path(self.where).open("rb")
+        return io.BufferedReader(cast(Any, self.open_input()), _BUFFER_BYTES)
 
     def open_input(self) -> "pa.NativeFile":
         """Opens a file for reading at any place in it; FileNotFoundError when there is none."""
@@ -259,7 +302,7 @@ class Place(NamedTuple):
                 content = closing.enter_context(mmap.mmap(held.fileno(), 0, access=mmap.ACCESS_READ))
             if address.has_folders:
                 filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-            with filesystem.open_output_stream(path) as file:
+            with filesystem.open_output_stream(path, compression=None) as file:
                 # One call: an interrupt between two would leave, once closed, a part that looks like the whole.
                 file.write(content)
 
@@ -292,7 +335,8 @@ class Entry(NamedTuple):
 
 
 def _entry(place: Place, info: "FileInfo") -> Entry:
-    return Entry(place, info.type.name == "Directory", info.size or 0, info.mtime_ns or 0)
+    # Whole seconds: S3 tells more of a file in a list than of the file alone.
+    return Entry(place, info.type.name == "Directory", info.size or 0, (info.mtime_ns or 0) // 10**9 * 10**9)
 
 
 def _of(address: Address) -> Place:

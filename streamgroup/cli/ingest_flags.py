@@ -1,14 +1,17 @@
 """The flags of every ingest, whatever its source."""
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Literal
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal
 
 import typer
 
 from streamgroup.cli.command import Formatted, utf8_path
 
-__all__ = ["IngestFlags"]
+__all__ = ["IngestFlags", "values_of"]
+
+
+# Flags whose defaults are those of the options: given or not makes a difference to them.
+_SPARK = ("master", "remote", "driver_memory")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,9 +19,14 @@ class IngestFlags(Formatted):
     """The flags of every ingest: options of `CommonOptions`, by name."""
 
     output: Annotated[
-        Path,
+        str,
         typer.Option(
-            "--output", "-o", metavar="TRACE", help="Trace directory to make.", show_default=False, callback=utf8_path
+            "--output",
+            "-o",
+            metavar="TRACE",
+            help="Trace to make: a directory or its URL.",
+            show_default=False,
+            callback=utf8_path,
         ),
     ]
     time_format: Annotated[
@@ -50,12 +58,29 @@ class IngestFlags(Formatted):
     max_rejects: Annotated[
         str, typer.Option("--max-rejects", metavar="N|P%", help="Rows that may be unreadable; past it exit 4.")
     ] = "1%"
-    master: Annotated[str, typer.Option("--master", metavar="URL", help="Spark master.")] = "local[*]"
+    master: Annotated[
+        str | None,
+        typer.Option("--master", metavar="URL", help="Spark master (default: local[*]).", show_default=False),
+    ] = None
+    remote: Annotated[
+        str | None, typer.Option("--remote", metavar="URL", help="Spark Connect server, as sc://HOST:PORT.")
+    ] = None
     spark_conf: Annotated[
         list[str], typer.Option("--spark-conf", metavar="K=V", help="A setting of Spark's; repeatable.")
     ] = ()  # type: ignore[assignment]
-    driver_memory: Annotated[str, typer.Option("--driver-memory", metavar="SIZE", help="Heap of Spark's driver.")] = (
-        "2g"
-    )
+    driver_memory: Annotated[
+        str | None,
+        typer.Option(
+            "--driver-memory", metavar="SIZE", help="Heap of Spark's driver (default: 2g).", show_default=False
+        ),
+    ] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the first rows become; write nothing.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing trace.")] = False
+
+
+def values_of(flags: IngestFlags) -> dict[str, Any]:
+    """Return the options that flags ask for, by name; those of Spark that were not given are left out."""
+    values = {field.name: getattr(flags, field.name) for field in fields(flags)}
+    for name in ("form", "json"):
+        del values[name]
+    return {name: value for name, value in values.items() if value is not None or name not in _SPARK}

@@ -1,6 +1,5 @@
 """`ingest spark`: whatever Spark loads to a trace."""
 
-import dataclasses
 import time
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -9,7 +8,7 @@ import typer
 
 from streamgroup.cli.command import as_command
 from streamgroup.cli.console import Console
-from streamgroup.cli.ingest_flags import IngestFlags
+from streamgroup.cli.ingest_flags import IngestFlags, values_of
 from streamgroup.cli.ingest_output import preview_rows, report_trace
 
 __all__ = ["Options", "make", "run"]
@@ -67,9 +66,7 @@ def run(console: Console, options: Options) -> None:
     """
     from streamgroup.ingest.sources.options import make_source_options
 
-    values = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
-    for name in ("form", "json"):
-        del values[name]
+    values = values_of(options)
     asked = make_source_options(format=values.pop("source_format"), **values)
     begun = time.perf_counter()
     if options.dry_run:

@@ -2,14 +2,12 @@
 
 import codecs
 import lzma
-import os
 import struct
 import zipfile
 import zlib
 from abc import abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
+from streamgroup.base.storage import locate
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reader, Split
 from streamgroup.ingest.times import KNOWN, guess_format, resolve_format
 
@@ -64,7 +63,7 @@ class Block(NamedTuple):
 
 def compression_of(path: str) -> str | None:
     """Tell how a file is compressed, by its first bytes: gzip, bz2, zstd, zip or None."""
-    with Path(path).open("rb") as file:
+    with locate(path).open_input() as file:
         head = file.read(4)
     return next((name for magic, name in _MAGIC if head.startswith(magic)), None)
 
@@ -74,18 +73,22 @@ class _Source:
 
     def __init__(self, path: str, start: int) -> None:
         self.path = path
-        compression = compression_of(path)
-        self._closing = ExitStack()
+        with ExitStack() as closing:
+            self._file = self._opened(closing, start)
+            self._closing = closing.pop_all()
+
+    def _opened(self, closing: ExitStack, start: int) -> Any:
+        compression, place = compression_of(self.path), locate(self.path)
         if compression == "zip":
             with self._told():
-                self._file: Any = _open_zip(path, self._closing)
-            return
-        # By the bytes of its name: as text, a name that is not UTF-8 would be refused.
-        self._file = self._closing.enter_context(pa.OSFile(os.fsencode(path)))
+                return _open_zip(self.path, closing)
         if compression is not None:
-            self._file = self._closing.enter_context(pa.CompressedInputStream(self._file, compression))
-        elif start:
-            self._file.seek(start)
+            packed = closing.enter_context(place.open_stream())
+            return closing.enter_context(pa.CompressedInputStream(packed, compression))
+        file = closing.enter_context(place.open_input())
+        if start:
+            file.seek(start)
+        return file
 
     def read(self, size: int) -> bytes:
         """Read `size` bytes, fewer only at the end."""
@@ -103,6 +106,7 @@ class _Source:
         except NotImplementedError as error:
             raise DataError(f"{self.path}: {_line(error)}", "unpack it") from None
         except (OSError, EOFError, ValueError, struct.error, *_ZIP_ERRORS) as error:
+            locate(self.path).blame(error)
             raise DataError(
                 f"{self.path}: the compressed data are cut off or damaged ({_line(error)})",
                 "get the file again",
@@ -114,7 +118,7 @@ class _Source:
 
 def _open_zip(path: str, closing: ExitStack) -> Any:
     """Open the one file in a zip file; DataError when there is none or several, or it cannot be opened."""
-    archive = closing.enter_context(zipfile.ZipFile(path))
+    archive = closing.enter_context(zipfile.ZipFile(closing.enter_context(locate(path).open_seekable())))
     names = [member.filename for member in archive.infolist() if not member.filename.endswith("/")]
     # The Finder of macOS puts files of its own beside those meant.
     names = [name for name in names if not name.startswith("__MACOSX/")]
@@ -159,7 +163,7 @@ class LineReader(Reader):
 
     def plan(self, path: str) -> list[tuple[int, int | None]]:
         """Cut a file every SPLIT_BYTES; one that is compressed, or whose lines hang together, stays whole."""
-        size = Path(path).stat().st_size
+        size = locate(path).size()
         if not self.splittable or compression_of(path) is not None or size <= SPLIT_BYTES:
             return [(0, None)]
         return [(start, min(start + SPLIT_BYTES, size)) for start in range(0, size, SPLIT_BYTES)]

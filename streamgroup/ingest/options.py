@@ -3,11 +3,12 @@
 import re
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
 from streamgroup.base.errors import UsageError
+from streamgroup.base.storage import locate
 from streamgroup.ingest.function_words import FUNCTION_WORDS
 from streamgroup.spark.options import SparkOptions, checked
 
@@ -41,7 +42,7 @@ class CommonOptions(SparkOptions):
     the rows read. `driver_memory` is in Spark's notation.
     """
 
-    output: Path
+    output: Annotated[str, BeforeValidator(lambda value: locate(value).reference)]
     time_format: str = "auto"
     timezone: str | None = None
     split_words: bool = False

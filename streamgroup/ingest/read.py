@@ -6,6 +6,7 @@ from pathlib import Path
 
 from streamgroup.base.discover import READERS, load
 from streamgroup.base.errors import DataError
+from streamgroup.base.storage import locate
 from streamgroup.ingest.options import ENGLISH, IngestOptions
 from streamgroup.ingest.readers.protocol import Reader
 
@@ -13,6 +14,7 @@ __all__ = ["digest_file", "located", "make_reader", "nothing_left", "shown"]
 
 # What is kept of the text of a rejected row.
 TEXT_BYTES = 1024
+_PIECE_BYTES = 4 << 20
 
 
 def make_reader(options: IngestOptions) -> Reader:
@@ -40,8 +42,11 @@ def shown(text: bytes) -> str:
 
 def digest_file(path: str) -> str:
     """Give the sha256 of a file in hex."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    with locate(path).open_input() as file:
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def nothing_left(rows: int, filtered: Counter[str], rejected: Counter[str]) -> DataError:

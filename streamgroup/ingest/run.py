@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import streamgroup
 from streamgroup.base.errors import DataError, RunError
-from streamgroup.base.outputs import staged_output
+from streamgroup.base.outputs import remove_old, staged_output
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage import Place, locate
 from streamgroup.ingest.contract import NULL_KEY
@@ -21,6 +21,7 @@ from streamgroup.ingest.pipeline.segments import segment_of
 from streamgroup.ingest.read import nothing_left
 from streamgroup.ingest.sources.files import FileSource
 from streamgroup.ingest.sources.protocol import Source
+from streamgroup.spark.package import ensure_package
 from streamgroup.spark.session import Session, check_environment, open_session, terminable
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import iterate_keys
@@ -71,7 +72,9 @@ def ingest(options: IngestOptions, progress: Progress | None = None, session: Se
     progress = progress or Silent()
     with (
         terminable(),
-        staged_output(locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST) as out,
+        staged_output(
+            locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST, keep_old=True
+        ) as out,
         ExitStack() as opened,
     ):
         source = FileSource(options)
@@ -81,6 +84,7 @@ def ingest(options: IngestOptions, progress: Progress | None = None, session: Se
             check_environment(options)
             progress.start(1, "starting Spark")
             session = opened.enter_context(open_session(options))
+            ensure_package(session, progress)
         return make_trace(source, options, out, SparkRunner(session, progress))
 
 
@@ -102,6 +106,7 @@ def _make(source: Source, options: CommonOptions, out: Place, runner: Runner) ->
     filtered = read.total("filtered")
     if not segments:
         raise nothing_left(read.rows, filtered, read.total("rejected"))
+    remove_old(out, marker=schema.MANIFEST)
     made = make_parts(runner, frame, segments, out, _rejects(source, read), ordered=source.ordered, first=options.head)
     filtered[_BEYOND_HEAD] += sum(segment.rows for segment in segments) - made.rows
     trace = locate(options.output)
@@ -118,7 +123,7 @@ def _make(source: Source, options: CommonOptions, out: Place, runner: Runner) ->
         **measured(made.stats, made.keys, made.top, fingerprint(made.stats.block_digests, names)),
     )
     write_manifest(out, manifest)
-    return IngestResult(trace.local if trace.is_local else trace, manifest, _notes(read), _warnings(manifest))
+    return IngestResult(Path(trace.text) if trace.is_local else trace, manifest, _notes(read), _warnings(manifest))
 
 
 def _joined(source: Source, stats: list[SplitStats]) -> _Read:

@@ -29,6 +29,7 @@ from streamgroup.ingest.pipeline.interrupt import check_stopped
 from streamgroup.ingest.pipeline.parts import check_seen, part_stats, written_part
 from streamgroup.spark.java import find_java
 from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.package import ensure_package
 from streamgroup.spark.session import Session, check_environment, open_session, terminable
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import add_counts, arrow, numbers
@@ -112,6 +113,7 @@ def synthesise(
             check_environment(asked)
             progress.start(None, "starting Spark")
             session = opened.enter_context(open_session(asked))
+            ensure_package(session)
         runner = SparkRunner(session, scaled)
         opened.callback(runner.close)
         return _make(_Asked(name, params), output, out, runner, progress)

@@ -30,6 +30,7 @@ from streamgroup.replay.plan import Plan, make_plan, offered_load
 from streamgroup.replay.recorder import Recorder
 from streamgroup.replay.results import Results
 from streamgroup.replay.schedule import deaths, make_arrivals, tuples_before
+from streamgroup.replay.seeds import is_stream_drawn
 from streamgroup.replay.windows import WindowRule
 from streamgroup.traces.trace import Trace
 
@@ -178,8 +179,8 @@ class _Replay:
         costs = options.service, options.key_cost, options.service_distribution
         assignment = options.source_assignment
         sources = None if assignment == "shuffle" else options.sources
-        drawn = "poisson" in plan.arrivals.name or plan.costs.distribution is not None or assignment == "random"
-        key = (*times, capacity, *costs, assignment, sources, options.seed if drawn else None)
+        seed = options.seed if is_stream_drawn(vars(options)) else None
+        key = (*times, capacity, *costs, assignment, sources, seed)
         return self.feed().shared_chunks(feeds, key)
 
     def fast(self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None) -> FastMachine:

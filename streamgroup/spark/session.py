@@ -17,21 +17,23 @@ from streamgroup.base.progress import Progress
 from streamgroup.base.staging import owner_is_alive, owner_tag
 from streamgroup.spark.background import BackgroundCall, complete
 from streamgroup.spark.classic import classic_session
+from streamgroup.spark.connect import check_packages, connect_session
 from streamgroup.spark.errors import cause_in_text, error_in_text, summary_line
+from streamgroup.spark.finished import finished_tasks
 from streamgroup.spark.java import find_java
-from streamgroup.spark.log import FinishedTasks, log_tail, log_text
+from streamgroup.spark.log import log_tail, log_text
 from streamgroup.spark.options import SparkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Session", "check_environment", "open_session", "terminable"]
+__all__ = ["Session", "check_environment", "existing_session", "open_session", "terminable"]
 
 T = TypeVar("T")
 
 _SCRATCH = "streamgroup-spark-"
 # Seconds that an interrupted query is given to end.
-_CANCEL = 1
+_CANCEL = 0.5
 # Seconds between two looks at the progress.
 _POLL = 0.05
 
@@ -54,9 +56,10 @@ def terminable() -> Iterator[None]:
 
 
 class Session(NamedTuple):
-    """An open session: `spark` is the SparkSession, `master` what people see, `log` what its JVM prints, if it is ours.
+    """An open session: `spark` is the SparkSession, of Spark Classic or Spark Connect.
 
-    `scratch` is a local directory for files that may go with the session.
+    `master` says where it runs, as people see it. `log` has what the JVM prints, if that is ours. `scratch` is a
+    directory of this machine that goes with the session.
     """
 
     spark: "SparkSession"
@@ -65,16 +68,21 @@ class Session(NamedTuple):
     scratch: Path
 
     @property
-    def context(self) -> Any:
-        """Return the context of the session, for the steps that are no DataFrames yet."""
-        return self.spark.sparkContext
+    def remote(self) -> bool:
+        """Report whether it is a session of Spark Connect."""
+        return type(self.spark).__module__.startswith("pyspark.sql.connect")
 
     @property
     def parallelism(self) -> int:
-        """Return the number of tasks that run at a time: the partitions that Spark gives to a range of numbers."""
+        """Return the number of tasks that run at a time."""
         local = re.fullmatch(r"local\[(\d+)\]", self.master)
-        if local is not None:
-            return int(local[1])
+        return self.count_cores() if local is None else int(local[1])
+
+    def count_cores(self) -> int:
+        """Ask Spark for the number of tasks that run at a time; an exception of Spark's when it has stopped.
+
+        No job is started: the plan of a range of numbers says into how many partitions it would be cut.
+        """
         plan = self.spark.sql("EXPLAIN SELECT id FROM range(1)").collect()[0][0]
         return int(re.findall(r"splits=(?:Some\()?(\d+)", plan)[-1])
 
@@ -98,23 +106,35 @@ class Session(NamedTuple):
                         self.spark.removeTag(tag)
 
         progress.start(total, text)
-        finished = FinishedTasks(self.log) if self.log is not None else None
+        finished = finished_tasks(self.spark, self.log, remote=self.remote)
         running = BackgroundCall(call)
         shown = 0
         try:
             while not running.done.wait(_POLL):
-                now = min(finished.count() if finished else 0, total)
+                now = min(finished.count(), total)
                 if now > shown:
                     progress.advance(now - shown)
                     shown = now
         except BaseException:
-            complete(lambda: self.spark.interruptTag(tag), _CANCEL)
+            complete(lambda: self.interrupt(tag), _CANCEL)
             running.done.wait(_CANCEL)
             raise
+        finally:
+            finished.close()
         if running.failure is not None:
             raise self.explain(running.failure) from running.failure
         progress.advance(total - shown)
         return running.outcome[0]
+
+    def interrupt(self, tag: str) -> None:
+        """Cancel the queries of the threads that added a tag; with Spark Classic, all queries of the session.
+
+        Spark Classic makes the names of tags unique to a thread: only the thread that added one can interrupt it.
+        """
+        if self.remote:
+            self.spark.interruptTag(tag)
+        else:
+            self.spark.interruptAll()
 
     def explain(self, error: BaseException) -> BaseException:
         """Return the error that people see for one of a query; errors of ours as they were raised in the task."""
@@ -125,23 +145,38 @@ class Session(NamedTuple):
         return known or RunError(f"Spark failed: {summary_line(text)}", log_tail(self.log))
 
 
-def check_environment(options: SparkOptions) -> None:  # noqa: ARG001 (what is needed depends on them)
-    """Raise EnvironmentFault when this machine lacks what a session needs; takes a tenth of a second."""
-    find_java()
+def check_environment(options: SparkOptions) -> None:
+    """Raise EnvironmentFault when this machine lacks what a session needs."""
+    if options.remote is None:
+        find_java()
+    else:
+        check_packages()
 
 
 @contextlib.contextmanager
 def open_session(options: SparkOptions) -> Iterator[Session]:
-    """Open a session, and stop it with its JVM, whatever happens in between.
+    """Open a session, and stop it afterwards, with its JVM if that is ours.
 
-    EnvironmentFault when something is missing or Spark does not start. Everything that it writes on this machine goes
-    to one directory, removed at the end or by the next run.
+    EnvironmentFault when something is missing, when Spark does not start or the server does not answer; UsageError for
+    settings that a remote session cannot change. Everything that it writes on this machine goes to one directory, which
+    is removed at the end, or by the next run.
     """
     check_environment(options)
     with _scratch_directory() as scratch:
-        log = scratch / "spark.log"
-        with classic_session(options, scratch, log) as spark:
-            yield Session(spark, options.master, log, scratch)
+        if options.remote is None:
+            log = scratch / "spark.log"
+            with classic_session(options, scratch, log) as spark:
+                yield Session(spark, options.place, log, scratch)
+        else:
+            with connect_session(options.remote, options.spark_conf, scratch) as spark:
+                yield Session(spark, options.place, None, scratch)
+
+
+@contextlib.contextmanager
+def existing_session(spark: "SparkSession") -> Iterator[Session]:
+    """Use a session that the caller has opened, which stays open."""
+    with _scratch_directory() as scratch:
+        yield Session(spark, spark.conf.get("spark.master", None) or "Spark Connect", None, scratch)
 
 
 @contextlib.contextmanager

@@ -103,8 +103,14 @@ class Place(NamedTuple):
         )
 
 
-def find_place(grouping: str, workers: int, *, hash_seed: int = 0, seed: int = 0, key_type: str = "string") -> Place:
-    """Read what is asked: `grouping` as in `-g`; UsageError for what is wrong or out of range."""
+def find_place(
+    grouping: str, workers: int, *, hash_seed: int | None = None, seed: int = 0, key_type: str = "string"
+) -> Place:
+    """Read what is asked: `grouping` as in `-g`, `hash_seed` as the seed if not given, as in a replay.
+
+    UsageError for what is wrong or out of range.
+    """
+    hash_seed = seed if hash_seed is None else hash_seed
     if not 1 <= workers <= MOST_WORKERS:
         raise UsageError(f"-n {workers} is not between 1 and {MOST_WORKERS}")
     for name, value in (("--seed", seed), ("--hash-seed", hash_seed)):

@@ -1,16 +1,21 @@
 import os
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
+from streamgroup.base.staging import owner_is_alive
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.run import ingest
 from streamgroup.spark import errors as spark_errors
+from streamgroup.spark.finished import finished_tasks
 from streamgroup.spark.java import find_java
+from streamgroup.spark.log import log_text
 
 
 def fake_java(folder: Path, version: str) -> None:
@@ -126,3 +131,118 @@ def test_sessions_one_after_the_other_in_one_process(tmp_path: Path) -> None:
     second = "a Spark session is open in this process already"
     assert told.stdout.splitlines() == ["512m 1 1", second, "640m 1 1", second]
     assert list(tmp_path.iterdir()) == []
+
+
+INTERRUPTED = """
+import sys
+from streamgroup.base.progress import Silent
+from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.session import open_session, terminable
+
+def forever(batches):
+    import time
+    time.sleep(600)
+    yield from batches
+
+try:
+    with terminable():
+        print("starting", flush=True)
+        with open_session(SparkOptions(master=sys.argv[1], driver_memory="1g")) as session:
+            query = session.spark.range(0, 4, 1, 4).mapInArrow(forever, "id long")
+            print("running", flush=True)
+            session.run(query.toArrow, Silent(), 4, "")
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "delay", "number"),
+    [
+        ("starting", 0.0, signal.SIGINT),
+        ("starting", 1.0, signal.SIGTERM),
+        ("running", 0.1, signal.SIGTERM),
+        ("running", 2.0, signal.SIGINT),
+    ],
+)
+def test_an_interrupt_is_silent_and_leaves_nothing(
+    tmp_path: Path, moment: str, delay: float, number: signal.Signals
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", INTERRUPTED, "local[2]"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert any(line.strip() == moment for line in process.stdout)
+    time.sleep(delay)
+    begun = time.monotonic()
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "")
+    # Alone on a machine it takes at most 1.2 s.
+    assert time.monotonic() - begun < 8
+    assert list(tmp_path.iterdir()) == []
+    assert str(tmp_path) not in subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_killed_process_takes_its_jvm_along(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, "local[1]"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert any(line.strip() == "running" for line in process.stdout)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    until = time.monotonic() + 60
+    while str(tmp_path) in subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout:
+        assert time.monotonic() < until
+        time.sleep(0.5)
+    (left,) = tmp_path.iterdir()
+    assert not owner_is_alive(left.name.removeprefix("streamgroup-spark-").partition(".")[0])
+
+
+def test_a_jvm_that_does_not_start(tmp_path: Path) -> None:
+    code = (
+        "from streamgroup.spark.options import SparkOptions\n"
+        "from streamgroup.spark.session import open_session\n"
+        "conf = ('spark.driver.extraJavaOptions=-agentlib:nosuch',)\n"
+        "try:\n"
+        "    with open_session(SparkOptions(master='local[1]', spark_conf=conf)): pass\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+        "    print(error.hint)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stderr == ""
+    assert ran.stdout.startswith("EnvironmentFault Spark does not start: ")
+    assert "the end of Spark's log:" in ran.stdout
+    assert "nosuch" in ran.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_is_read_from_what_the_jvm_prints(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("\r[Stage 0:===> (9 + 2) / 45]")
+    finished = finished_tasks(cast(Any, None), log, remote=False)
+    assert finished.count() == 0
+    with log.open("a") as file:
+        file.write(
+            "\r[Stage 3:>  (0 + 2) / 45]\r[Stage 3:> (2 + 2) / 45][Stage 4:=> (7 + 0) / 9]"
+            "\r      \r12:00:00 WARN x: y\n"
+        )
+    assert finished.count() == 7
+    assert finished.count() == 7
+    assert log_text(log) == "12:00:00 WARN x: y"

@@ -6,8 +6,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from streamgroup.base.errors import StreamgroupError
@@ -24,7 +26,7 @@ ALONE = "the process that ran it was killed or crashed, perhaps for want of memo
 def test_what_has_ended_is_given_at_once_and_failures_leave_the_rest_alone(spark: Session) -> None:
     jobs = ["sleep 3", "raise", "kill", "fault", *["echo"] * 5]
     found = list(run_each(spark, work, jobs))
-    assert found[-1] == (0, "sleep 3", None)
+    assert [each.number for each in found].index(0) > 1
     assert sorted(found) == [
         (0, "sleep 3", None),
         (1, None, "ValueError: two lines"),
@@ -70,53 +72,51 @@ def test_on_a_cluster_lost_tasks_are_tried_again(tmp_path: Path) -> None:
 
 
 class Gone:
-    """A Spark whose JVM has ended."""
+    """A session whose JVM has ended."""
 
-    master, log = "gone", Path("none")
+    master, log = "gone", None
 
     @property
-    def context(self) -> Any:
+    def parallelism(self) -> int:
         raise ConnectionRefusedError("py4j: refused")
 
-    parallelism = 2
-
     def explain(self, error: BaseException) -> BaseException:
-        return StreamgroupError(f"mended: {error}")
+        return StreamgroupError(f"explained: {error}")
 
 
 def test_without_spark_all_ends() -> None:
     session: Any = Gone()
-    with pytest.raises(StreamgroupError, match="mended: py4j: refused"):
+    with pytest.raises(StreamgroupError, match="explained: py4j: refused"):
         list(run_each(session, work, ["echo"] * 3))
 
 
 class Full:
-    """A cluster that has no core free for a second."""
+    """A session on a cluster that has no core free for a second; its DataFrames are of one row."""
 
     def __init__(self, log: Path) -> None:
-        self.log, self.context, self.parallelism = log, self, 1
+        self.log, self.spark, self.parallelism = log, self, 1
 
-    def parallelize(self, jobs: list[str], parts: int) -> "Full":
+    def addTag(self, tag: str) -> None:  # noqa: N802
+        """Take a tag."""
+
+    def range(self, *_: int) -> "Full":
         return self
 
-    def map(self, task: Any) -> "Full":
-        return self
-
-    def collect(self) -> list[tuple[str, None]]:
+    def mapInArrow(self, function: Any, schema: str) -> Any:  # noqa: N802
         self.log.write_text("WARN TaskSchedulerImpl: Initial job has not accepted any resources; check your UI")
         time.sleep(1)
-        return [("done", None)]
-
-    def cancelAllJobs(self) -> None:  # noqa: N802
-        """Nothing runs."""
+        found = pa.Table.from_batches(function(iter([None])))
+        return SimpleNamespace(toArrow=lambda: found)
 
 
-def test_a_cluster_without_executors_is_told_of_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_without_executors_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_pool, "_PATIENCE", 0.2)
-    told: list[str] = []
+    # A result goes in several rows.
+    monkeypatch.setattr(task_pool, "_ROW_BYTES", 3)
+    notes: list[str] = []
     session: Any = Full(tmp_path / "log")
-    assert [found.result for found in run_each(session, work, ["echo"] * 2, told.append)] == ["done"] * 2
-    assert [note.partition(":")[0] for note in told] == ["Spark waits for executors"]
+    assert [found.result for found in run_each(session, work, ["echo"] * 2, notes.append)] == ["echo"] * 2
+    assert [note.partition(":")[0] for note in notes] == ["Spark waits for executors"]
 
 
 HEAD = "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, most recent failure: Lost task 0.3 "

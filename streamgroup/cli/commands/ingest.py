@@ -1,19 +1,19 @@
 """`ingest`: raw data to a trace, on Spark."""
 
-import dataclasses
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from streamgroup.base.discover import READERS
+from streamgroup.base.errors import UsageError
 from streamgroup.cli import ingest_spark, sources
 from streamgroup.cli.command import LateCommand
 from streamgroup.cli.console import Console
 from streamgroup.cli.families import Own, family_group, flags_of
-from streamgroup.cli.ingest_flags import IngestFlags
+from streamgroup.cli.ingest_flags import IngestFlags, values_of
 from streamgroup.cli.ingest_output import preview_rows, report_trace
 
 __all__ = ["Options", "group", "run"]
@@ -25,7 +25,9 @@ class Options(IngestFlags):
 
     inputs: Annotated[
         list[str],
-        typer.Argument(metavar="INPUT...", help="Files or globs; .gz, .bz2, .zst, .zip too.", show_default=False),
+        typer.Argument(
+            metavar="INPUT...", help="Files, globs, directories or URLs; .gz, .bz2, .zst, .zip too.", show_default=False
+        ),
     ]
     time: Annotated[
         str | None, typer.Option("--time", metavar="COLUMN", help="Column of the time: a name, or a number from 1.")
@@ -42,6 +44,14 @@ class Options(IngestFlags):
     ] = None
     encoding: Annotated[str, typer.Option("--encoding", metavar="NAME", help="utf-8, latin-1 or cp1252.")] = "utf-8"
     multiline: Annotated[bool, typer.Option("--multiline", help="Quoted fields may hold line breaks.")] = False
+    engine: Annotated[
+        Literal["spark", "local"],
+        typer.Option(
+            "--engine",
+            help="Where to make it: on Spark, or in this process (local), without Java and in its memory: for small "
+            "inputs. The same bytes.",
+        ),
+    ] = "spark"
     checksum: Annotated[bool, typer.Option("--checksum/--no-checksum", help="Record the sha256 of each input.")] = True
 
 
@@ -62,10 +72,15 @@ def run(reader: str, console: Console, options: Options, own: dict[str, Any]) ->
     """
     from streamgroup.ingest.options import make_options
 
-    values = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
-    for name in ("form", "json"):
-        del values[name]
-    asked = make_options(reader=reader, reader_options=own, **values)
+    for flag, value in (
+        ("--master", options.master),
+        ("--remote", options.remote),
+        ("--spark-conf", options.spark_conf),
+        ("--driver-memory", options.driver_memory),
+    ):
+        if value and options.engine == "local":
+            raise UsageError(f"{flag} is for Spark, and --engine is local", "leave one of the two out")
+    asked = make_options(reader=reader, reader_options=own, **values_of(options))
     if options.dry_run:
         _preview(console, asked)
         return

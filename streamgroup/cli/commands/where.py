@@ -15,7 +15,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.families import complete_grouping
-from streamgroup.cli.simulation import KeyType
+from streamgroup.cli.simulation import SEED_HELP, HashSeed, KeyType
 
 __all__ = ["Options", "run"]
 
@@ -39,8 +39,8 @@ class Options(Formatted):
         ),
     ]  # fmt: skip
     workers: Annotated[int, typer.Option("--workers", "-n", help="Number of workers.", show_default=False)]
-    hash_seed: Annotated[int, typer.Option("--hash-seed", help="Moves the candidates of keys.")] = 0
-    seed: Annotated[int, typer.Option("--seed", help="Seed of all draws.")] = 0
+    hash_seed: HashSeed = None
+    seed: Annotated[int, typer.Option("--seed", help=SEED_HELP)] = 0
     key_type: KeyType = "string"
 
 

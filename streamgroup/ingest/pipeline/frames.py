@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any, Protocol, TypeVar
 
@@ -87,10 +88,11 @@ def _numbered(step: Callable[[int], Iterator[pa.RecordBatch]], batches: Iterable
 class SparkFrame:
     """A DataFrame of blocks."""
 
-    def __init__(self, runner: "SparkRunner", frame: Any) -> None:
-        """Wrap a DataFrame with the columns of `BLOCKS`."""
+    def __init__(self, runner: "SparkRunner", frame: Any, *, of_table: bool = False) -> None:
+        """Wrap a DataFrame with the columns of `BLOCKS`; `of_table`: it is made from the rows of a table."""
         self._runner = runner
         self._frame = frame
+        self._of_table = of_table
 
     def map(self, step: Step) -> "SparkFrame":
         """Run a step on each partition."""
@@ -102,7 +104,8 @@ class SparkFrame:
 
     def of(self, *kinds: str) -> "SparkFrame":
         """Keep the rows of some kinds."""
-        return SparkFrame(self._runner, self._frame.where(self._frame["kind"].isin(*kinds)))
+        kept = self._frame.where(self._frame["kind"].isin(*kinds))
+        return SparkFrame(self._runner, kept, of_table=self._of_table)
 
     def union(self, other: Frame) -> "SparkFrame":
         """Put the partitions of another frame after these."""
@@ -111,11 +114,12 @@ class SparkFrame:
 
     def keep(self) -> "SparkFrame":
         """Keep the partitions on the executors' disks."""
-        return SparkFrame(self._runner, self._runner.persisted(self._frame))
+        return SparkFrame(self._runner, self._runner.persisted(self._frame), of_table=self._of_table)
 
     def stats(self, *kinds: str) -> list[Row]:
         """Collect rows of some kinds."""
-        return list(rows_of([self.of(*kinds)._frame.toArrow()]))
+        with self._runner.batches_of(_TABLE_ROWS if self._of_table else 1):
+            return list(rows_of([self.of(*kinds)._frame.toArrow()]))
 
 
 def _with_errors(step: Step, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -147,16 +151,23 @@ class SparkRunner:
         return SparkFrame(self, numbers.mapInArrow(partial(_with_errors, partial(_numbered, step)), ddl(BLOCKS)))
 
     def source(self, frame: Any, step: Step) -> SparkFrame:
-        """Run a step on a DataFrame of any columns, and keep what comes of it: it is computed here."""
-        conf = self._session.spark.conf
-        # The number of rows in a batch is that of the moment when the query runs, not when it is planned.
-        conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_TABLE_ROWS))
+        """Run a step on a DataFrame of any columns, and keep what comes of it.
+
+        It is computed when rows of it are collected, which must be before anything else is made from it.
+        """
+        read = SparkFrame(self, frame).map(step)
+        return SparkFrame(self, read._frame, of_table=True).keep()
+
+    @contextmanager
+    def batches_of(self, rows: int) -> Iterator[None]:
+        """Let Spark hand over so many rows at a time; it looks at the setting when a query begins."""
+        conf, name = self._session.spark.conf, "spark.sql.execution.arrow.maxRecordsPerBatch"
+        before = conf.get(name)
+        conf.set(name, str(rows))
         try:
-            kept = SparkFrame(self, frame).map(step).keep()
-            self.run(lambda: kept.stats("none"), 1, "reading")
-            return kept
+            yield
         finally:
-            conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
+            conf.set(name, str(before))
 
     def persisted(self, frame: Any) -> Any:
         """Persist a DataFrame until `close`."""

@@ -3,12 +3,12 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from streamgroup.base.errors import DataError
+from streamgroup.base.storage import locate
 from streamgroup.ingest.contract import Contract
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.pipeline.blocks import Row, block
@@ -54,7 +54,7 @@ def read_task(options: IngestOptions, tasks: list[list[Split | str]], number: in
             else:
                 yield from _read_split(options, job)
         except FileNotFoundError:
-            if Path(path).exists():
+            if locate(path).exists():
                 raise
             hint = "keep inputs until the end; on a cluster, where all machines find them"
             raise DataError(f"{path} vanished while it was read", hint) from None

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 from streamgroup.base.errors import DataError
@@ -29,8 +28,8 @@ MOST_BYTES = 64 << 20
 _SMALL = 1 << 20
 # Options that say how to run, not what to read: the same trace comes of any of them.
 _HOW = {
-    "reader", "inputs", "output", "engine", "master", "spark_conf", "driver_memory", "overwrite", "dry_run", "checksum",
-    "max_rejects",
+    "reader", "inputs", "output", "engine", "master", "remote", "spark_conf", "driver_memory", "overwrite", "dry_run",
+    "checksum", "max_rejects",
 }  # fmt: skip
 
 
@@ -51,7 +50,7 @@ class FileSource(Source):
             splits = inputs.limited(reader, splits, options.limit)
             if not splits:
                 raise DataError("--limit 0 leaves no rows", "leave it out")
-        _check_rows(reader, splits)
+        _check_rows(reader, splits, {file.path: file.size for file in self._files})
         self._splits = {split.number: split for split in splits}
         self._jobs: list[list[Split | str]] = []
 
@@ -95,9 +94,9 @@ class FileSource(Source):
         return {"reader": self._options.reader, "reader_options": own}
 
 
-def _check_rows(reader: Reader, splits: list[Split]) -> None:
+def _check_rows(reader: Reader, splits: list[Split], sizes: dict[str, int]) -> None:
     """Refuse inputs that hold no record at all, only a header or blank lines; looked at only where that is cheap."""
-    if sum(Path(split.path).stat().st_size for split in splits) > _SMALL:
+    if sum(sizes[split.path] for split in splits) > _SMALL:
         return
     rows, filtered = 0, Counter[str]()
     for split in splits:

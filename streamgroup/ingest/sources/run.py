@@ -19,6 +19,7 @@ from streamgroup.ingest.sources.preview import TablePreview, preview_table
 from streamgroup.ingest.sources.spark import load, prepare, silent_loggers
 from streamgroup.ingest.sources.tables import TableSource
 from streamgroup.spark.options import checked
+from streamgroup.spark.package import ensure_package
 from streamgroup.spark.session import Session, check_environment, open_session, terminable
 from streamgroup.traces import schema
 
@@ -62,7 +63,7 @@ def preview_spark(options: SparkSourceOptions, progress: Progress | None = None)
 
 
 def from_dataframe(
-    df: "DataFrame", *, time: str, key: str | Sequence[str], output: str | Path, **options: Any
+    df: "DataFrame", *, time: str, key: str | Sequence[str], output: str | Path | Place, **options: Any
 ) -> IngestResult:
     """Make a trace of a DataFrame, in the session that it belongs to, which stays as it was; classic or Connect.
 
@@ -73,7 +74,7 @@ def from_dataframe(
     rejected or none is left. Nothing is left behind but the whole trace, or nothing at all.
     """
     keys = (key,) if isinstance(key, str) else tuple(key)
-    asked = checked(SparkSourceOptions, {**options, "time": time, "key": keys, "output": Path(output)})
+    asked = checked(SparkSourceOptions, {**options, "time": time, "key": keys, "output": output})
     Contract(asked)
     spark = df.sparkSession
     with _staged(asked) as out, tempfile.TemporaryDirectory(prefix="streamgroup-") as scratch:
@@ -84,6 +85,7 @@ def from_dataframe(
 def _make(
     frame: Callable[[Any], "DataFrame"], options: SparkSourceOptions, out: Place, session: Session, progress: Progress
 ) -> IngestResult:
+    ensure_package(session, progress)
     with _row_errors(options):
         prepared = session.run(lambda: prepare(frame(session.spark), options), progress, 1, _LOOKING)
         return make_trace(TableSource(prepared, options), options, out, SparkRunner(session, progress))
@@ -108,7 +110,7 @@ def _row_errors(options: SparkSourceOptions) -> Iterator[None]:
 
 
 def _staged(options: SparkSourceOptions) -> AbstractContextManager[Place]:
-    return staged_output(locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST)
+    return staged_output(locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST, keep_old=True)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from streamgroup.traces.manifest import Input
 __all__ = ["TableSource"]
 
 # Options that say how to run, not what to read: the same trace comes of any of them.
-_HOW = {"paths", "output", "master", "spark_conf", "driver_memory", "overwrite", "dry_run", "max_rejects"}
+_HOW = {"paths", "output", "master", "remote", "spark_conf", "driver_memory", "overwrite", "dry_run", "max_rejects"}
 # Names of options whose values are nobody's business, as in Spark's own spark.redaction.regex.
 _SECRET = re.compile(r"(?i)secret|password|token|credential|access.?key|sasl|jaas")
 
