@@ -200,4 +200,4 @@ def test_opens_grow_with_the_splits_and_no_faster(tmp_path: Path, monkeypatch: p
         prints.add(ingest(options).manifest.fingerprint)
         found.append(opened)
     assert len(prints) == 1
-    assert all(count <= 4 * splits + 8 for splits, count in zip((10, 20, 40, 80), found, strict=True)), found
+    assert all(count <= 4 * splits + 16 for splits, count in zip((10, 20, 40, 80), found, strict=True)), found
