@@ -13,6 +13,7 @@ import pyarrow as pa
 from streamgroup.base.progress import Progress
 from streamgroup.ingest.pipeline.blocks import BLOCKS, Row, Step, ddl, rows_of
 from streamgroup.ingest.pipeline.interrupt import check_stopped, listen
+from streamgroup.spark.background import complete
 from streamgroup.spark.errors import errors_as_text
 from streamgroup.spark.session import Session
 
@@ -24,6 +25,8 @@ _Partition = Callable[[], Iterable[pa.RecordBatch]]
 # Settings of Spark SQL that the steps count on: a row of blocks is megabytes, so each is a batch of its own, and as
 # many partitions as a step asks for are what it gets.
 _SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "1", "spark.sql.adaptive.enabled": "false"}
+# Seconds that Spark is given to let go of what it keeps.
+_CLOSE = 2
 # Rows in a batch where the rows are those of a table.
 _TABLE_ROWS = 1 << 16
 # Each thread holds the blocks of a task, some 150 MB.
@@ -181,14 +184,18 @@ class SparkRunner:
         return self._session.run(function, self._progress, tasks, text)
 
     def close(self) -> None:
-        """Let Spark remove what it keeps, and put its settings back."""
-        for frame in self._kept:
-            frame.unpersist()
+        """Let Spark remove what it keeps, and put its settings back; without effect where Spark is gone."""
+        complete(self._close, _CLOSE)
+
+    def _close(self) -> None:
+        conf = self._session.spark.conf
         for name, value in self._before.items():
             if value is None:
-                self._session.spark.conf.unset(name)
+                conf.unset(name)
             else:
-                self._session.spark.conf.set(name, value)
+                conf.set(name, value)
+        for frame in self._kept:
+            frame.unpersist()
 
 
 class LocalFrame:
