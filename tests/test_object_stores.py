@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.outputs import UNFINISHED, check_output, staged_output
+from streamgroup.base.outputs import UNFINISHED, staged_output
 from streamgroup.base.storage import Place, locate
 from streamgroup.cli.app import app
 from streamgroup.ingest.inputs import check_unchanged, resolve
@@ -144,8 +144,6 @@ def test_no_such_bucket(bucket: Bucket) -> None:
     found = _run("describe", bucket.url("x.trace", bucket="nosuch"))
     assert found.exit_code == 2
     assert "does not exist" in found.stderr
-    with pytest.raises(EnvironmentFault, match="NO_SUCH_BUCKET"):
-        check_output(locate(bucket.url("x", bucket="nosuch")), overwrite=False, marker=MANIFEST)
     with (
         pytest.raises(EnvironmentFault, match="NO_SUCH_BUCKET"),
         staged_output(locate(bucket.url("x", bucket="nosuch")), overwrite=False, marker=MANIFEST),
@@ -239,14 +237,10 @@ def _files(place: Place) -> list[str]:
 @pytest.mark.parametrize("where", [_remote, _local])
 def test_a_written_trace_is_whole(bucket: Bucket, tmp_path: Path, where: Callable[..., Place]) -> None:
     place = where(bucket, tmp_path)
-    check_output(place, overwrite=False, marker=MANIFEST)
-    assert not place.exists()
     _write_whole(place, 5)
     assert _files(place) == TRACE
     assert validate(place) == []
     assert open_trace(place).tuples == 5
-    with pytest.raises(UsageError, match="exists already"):
-        check_output(place, overwrite=False, marker=MANIFEST)
     with pytest.raises(UsageError, match="exists already"):
         _write_whole(place, 6)
     _write_whole(place, 7, overwrite=True)
@@ -298,10 +292,8 @@ def test_what_a_killed_run_left(bucket: Bucket) -> None:
         assert found.exit_code == 4
         assert "what wrote it was interrupted" in found.stdout + found.stderr
     with pytest.raises(UsageError, match="what an interrupted run left") as caught:
-        check_output(place, overwrite=False, marker=MANIFEST)
+        _write_whole(place, 6)
     assert "--overwrite" in str(caught.value.hint)
-    assert _files(place) == left
-    check_output(place, overwrite=True, marker=MANIFEST)
     assert _files(place) == left
     _write_whole(place, 6, overwrite=True)
     assert _files(place) == TRACE

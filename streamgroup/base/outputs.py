@@ -15,10 +15,10 @@ from pathlib import Path
 
 import streamgroup
 from streamgroup.base.errors import EnvironmentFault, StreamgroupError, UsageError
-from streamgroup.base.staging import check_replaceable, staged_directory
+from streamgroup.base.staging import staged_directory
 from streamgroup.base.storage import Place, locate
 
-__all__ = ["UNFINISHED", "check_output", "is_unfinished", "remove_old", "staged_output"]
+__all__ = ["UNFINISHED", "is_unfinished", "remove_old", "staged_output"]
 
 UNFINISHED = "_unfinished"
 
@@ -26,23 +26,6 @@ UNFINISHED = "_unfinished"
 def is_unfinished(folder: Place) -> bool:
     """Tells whether a folder is still written to, or what did so was interrupted."""
     return (folder / UNFINISHED).is_file()
-
-
-def check_output(output: Place | Path, *, overwrite: bool, marker: str) -> None:
-    """Checks, without changing what is there, that `staged_output` may begin: for what takes long before it writes.
-
-    UsageError for a place that may not be taken, EnvironmentFault for one that cannot be written to.
-    """
-    place = locate(output)
-    if place.is_local:
-        check_replaceable(place.local, overwrite=overwrite, marker=marker)
-        there = next(folder for folder in place.local.absolute().parents if folder.exists())
-        if not os.access(there, os.W_OK):
-            raise EnvironmentFault(f"cannot write in {there}: Permission denied", "choose another output")
-        return
-    if not _check_remote(place, overwrite=overwrite, marker=marker):
-        _begin(place)
-        place.remove_tree()
 
 
 @contextlib.contextmanager
@@ -110,17 +93,17 @@ def _begin(place: Place) -> None:
         file.write(json.dumps(said, indent=2).encode() + b"\n")
 
 
-def _check_remote(place: Place, *, overwrite: bool, marker: str) -> bool:
-    """Tells whether there is a folder of ours to replace; UsageError when the place may not be taken."""
+def _check_remote(place: Place, *, overwrite: bool, marker: str) -> None:
+    """Raises a UsageError when the place may not be taken."""
     names = {entry.place.name for entry in place.entries()}
     if not names:
         if place.is_file():
             raise UsageError(f"{place} is a file", "name another output")
-        return False
+        return
     if marker not in names and UNFINISHED not in names:
         raise UsageError(f"{place} holds no {marker}, so it is not ours to replace", "name another output")
     if overwrite:
-        return True
+        return
     if marker in names:
         raise UsageError(f"{place} exists already", "name another output, or add --overwrite")
     raise UsageError(
