@@ -29,8 +29,10 @@ class IngestFlags(Formatted):
             callback=utf8_path,
         ),
     ]
+    cost_unit: Annotated[Literal["s", "ms", "us", "ns"], typer.Option("--cost-unit", help="Unit of the cost.")] = "us"
     time_format: Annotated[
-        str, typer.Option("--time-format", metavar="FORMAT", help="auto, s, ms, us, ns, iso8601, or a pattern.")
+        str,
+        typer.Option("--time-format", metavar="FORMAT", help="auto, s, ms, us, ns, filetime, iso8601, or a pattern."),
     ] = "auto"
     timezone: Annotated[
         str | None, typer.Option("--timezone", metavar="ZONE", help="Zone of times that do not tell theirs; else UTC.")
@@ -48,7 +50,10 @@ class IngestFlags(Formatted):
     ] = ()  # type: ignore[assignment]
     limit: Annotated[int | None, typer.Option("--limit", metavar="ROWS", help="Read no more input rows.")] = None
     since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Keep tuples from this time on (ISO or epoch).")
+        str | None,
+        typer.Option(
+            "--since", metavar="TIME", help="Keep tuples from this time on: ISO, or in the unit of --time-format."
+        ),
     ] = None
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Keep tuples before this time.")] = None
     head: Annotated[int | None, typer.Option("--head", metavar="TUPLES", help="Keep the first tuples only.")] = None

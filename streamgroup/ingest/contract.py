@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest import numbers, times
-from streamgroup.ingest.options import CommonOptions, parse_share
+from streamgroup.ingest.columns import NO_TIME
+from streamgroup.ingest.composite import NOT_UTF8, composite
+from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_share
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, Reject
 from streamgroup.ingest.tuples import Tuples, between, written_out
 from streamgroup.kernels.hashing import sampled
@@ -29,6 +31,8 @@ NULL_KEY = "null key"
 MAX_REPEAT = 1 << 40
 # Tuples looked at together to find the rows with one between --since and --until.
 _LOOKED_AT = 1 << 18
+# Costs are stored in us.
+_COST_UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
 
 class _Flat(NamedTuple):
@@ -65,19 +69,23 @@ class Contract:
         self._nulls = pa.array([value.encode() for value in options.null_values], pa.binary())
         self._stopwords = pa.array(sorted(options.words_to_skip()), pa.binary())
         self._share = parse_share(options.sample_keys) if options.sample_keys else None
+        self._timeless = isinstance(options, IngestOptions) and options.time == NO_TIME
+        if self._timeless and (options.since or options.until):
+            raise UsageError("--since and --until: there are no times with --time none", "use --limit or --head")
         self._since = self._moment(options.since, "--since")
         self._until = self._moment(options.until, "--until")
 
     def _moment(self, text: str | None, option: str) -> int | None:
+        """Read a bound: a number in the unit of --time-format, by its size under auto; else as --time-format or ISO."""
         if text is None:
             return None
         column = pa.array([text.encode()], pa.binary())
-        values, status = times.parse_times(column, times.guess_format(column), self._zone)
-        if status[0]:
-            raise UsageError(
-                f"{option}: {text!r} is not a time", "write 2024-03-01T12:00:00Z or a number since the epoch"
-            )
-        return int(values[0])
+        forms = (times.resolve_format(self._options.time_format), times.guess_format(column))
+        for form in filter(None, forms):
+            values, status = times.parse_times(column, form, self._zone)
+            if not status[0]:
+                return int(values[0])
+        raise UsageError(f"{option}: {text!r} is not a time", "write 2024-03-01T12:00:00Z or a number since the epoch")
 
     def apply(self, parsed: Parsed, layout: Layout) -> Tuples:
         """Check and filter a stretch of parsed rows; a null key is a reject under `--null-keys fail`.
@@ -90,19 +98,26 @@ class Contract:
         zone = self._zone
         if layout.zone is not None and self._options.timezone is None:
             zone = times.find_zone(layout.zone)
-        stamps, status = times.parse_times(parsed.time, layout.time_format or times.KNOWN, zone)
-        for code, reason in times.REASONS.items():
-            checked.reject(status == code, reason)
-        owner, flat = _flatten(parsed.key)
-        cost = self._cost(parsed.cost, owner, checked)
-        value = self._finite(parsed.value, "value", checked)
-        weight = self._finite(parsed.weight, "weight", checked)
-        repeat = self._repeat(parsed.repeat, checked)
+        owner, flat = _flatten(self._key(parsed.key, checked))
         found = _Flat(flat, owner, np.arange(len(owner)))
         if len(self._nulls):
             key = pc.if_else(pc.is_in(flat, value_set=self._nulls), pa.scalar(None, flat.type), flat)
             found = found._replace(key=key)
         null = found.key.is_null().to_numpy(zero_copy_only=False) if found.key.null_count else None
+        if null is not None and self._options.null_keys == "drop" and not _lists(parsed.key):
+            # A record of another kind among those meant, in which time and key are missing, is no broken one.
+            absent = null & parsed.time.is_null().to_numpy(zero_copy_only=False)
+            self._filter(checked.good, ~absent, NULL_KEY, filtered)
+        if self._timeless:
+            stamps = np.zeros(len(parsed.line), np.int64)
+        else:
+            stamps, status = times.parse_times(parsed.time, layout.time_format or times.KNOWN, zone)
+            for code, reason in times.REASONS.items():
+                checked.reject(status == code, reason)
+        cost = self._cost(parsed.cost, owner, checked)
+        value = self._finite(parsed.value, "value", checked)
+        weight = self._finite(parsed.weight, "weight", checked)
+        repeat = self._repeat(parsed.repeat, checked)
         if null is not None and self._options.null_keys == "fail":
             checked.reject(_at(owner[null], len(stamps)), NULL_KEY)
         good = checked.good
@@ -138,6 +153,14 @@ class Contract:
             each=_of_rows(each, rows),
             within=within,
         )
+
+    def _key(self, key: Any, checked: "_Checked") -> Any:
+        """Make composite keys of their parts; a row with a part that is not UTF-8 is rejected."""
+        if not pa.types.is_struct(key.type):
+            return key
+        made = composite(key.flatten(), self._nulls)
+        checked.reject(made.misfit, NOT_UTF8)
+        return made.key
 
     def _timely(self, parsed: Parsed, stamps: I64, good: Mask) -> tuple[Mask, Mask, "_Part | None"]:
         """Tell which rows have a tuple from --since on, and which of them have one of those before --until.
@@ -184,8 +207,7 @@ class Contract:
             filtered[reason] += int(lost.sum())
             good &= condition
 
-    @staticmethod
-    def _cost(column: Any, owner: I64, checked: "_Checked") -> NDArray[np.float64] | None:
+    def _cost(self, column: Any, owner: I64, checked: "_Checked") -> NDArray[np.float64] | None:
         """Read costs, one a row or, of lists, one a key: a row with a wrong one is rejected."""
         if column is None:
             return None
@@ -199,6 +221,7 @@ class Contract:
         else:
             found = numbers.to_float(column)
         with np.errstate(over="ignore", invalid="ignore"):
+            found = found * _COST_UNITS[self._options.cost_unit]
             fine = np.isfinite(found.astype(np.float32)) & (found >= 0)
         checked.reject(_at(owner[~fine], rows) if each else ~fine, "cost is negative or not a number")
         # No negative zero.

@@ -1,5 +1,6 @@
 """Lines of delimited fields: csv, text and most logs differ only in what they declare here."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest import fields
+from streamgroup.ingest.columns import column_names, joined_keys, joined_times
 from streamgroup.ingest.fields import Fields, Lines
 from streamgroup.ingest.lines import Block, LineReader
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, find_columns
@@ -20,6 +22,8 @@ __all__ = ["DelimitedOptions", "DelimitedReader", "header_names"]
 # The delimiter that stands for runs of blanks and tabs.
 BLANKS = b""
 _MOST_COLUMNS = 10_000
+# The first line of a file that tells Excel its delimiter.
+_TOLD = re.compile(rb'"?sep=([^\r\n"])"?', re.IGNORECASE)
 
 
 def header_names(pieces: Sequence[bytes]) -> tuple[str, ...]:
@@ -45,6 +49,7 @@ class DelimitedReader(LineReader):
     Options: ClassVar[type[BaseModel]] = DelimitedOptions
     # A reader with `quoting` has a use for it.
     unused: ClassVar[tuple[str, ...]] = ("multiline",)
+    joins: ClassVar[tuple[str, ...]] = ("time", "key")
     delimiter: ClassVar[bytes | None] = b","
     quoting: ClassVar[bool] = False
     header: ClassVar[bool] = False
@@ -60,6 +65,10 @@ class DelimitedReader(LineReader):
     def _comment(self) -> bytes | None:
         comment = getattr(self.own, "comment", None)
         return comment.encode() if comment else None
+
+    @property
+    def _escape(self) -> bytes:
+        return (getattr(self.own, "escape", None) or "").encode()
 
     def _empty_is_null(self) -> bool:
         return bool(getattr(self.own, "empty_is_null", False))
@@ -77,7 +86,16 @@ class DelimitedReader(LineReader):
         number, line = self._first_line(head, lines)
         if not number:
             raise DataError(f"{path}: no rows in it", "give a file that has some")
-        delimiter = self._delimiter(line)
+        told = _TOLD.fullmatch(line) if self.quoting else None
+        skip = number if told else 0
+        if told:
+            number, line = self._first_line(head, lines, skip)
+        delimiter = told[1] if told and self.options.delimiter is None else self._delimiter(line)
+        if self.options.multiline and self.quoting:
+            records, _ = fields.merge_records(
+                head.data, lines, delimiter, blank_after=False, final=head.final, escape=self._escape
+            )
+            number, line = self._first_line(head, records, skip)
         inferred, fault = [], ""
         if self.delimiter is None and self.options.delimiter is None:
             inferred.append("fields end at tabs" if delimiter == b"\t" else "fields end at runs of blanks")
@@ -87,12 +105,13 @@ class DelimitedReader(LineReader):
         if blank_after:
             inferred.append("a blank follows each delimiter")
         if self.quoting:
-            pieces, fault = fields.parse_quoted(line, delimiter, blank_after=blank_after)
+            pieces, fault = fields.parse_quoted(line, delimiter, blank_after=blank_after, escape=self._escape)
         names = self.names
         has_header = self.header if self.options.header is None else self.options.header
         if has_header:
             if fault == fields.NEVER_CLOSED:
-                raise DataError(f"{path}: line {number}, the header: {fault}", "the text reader knows no quotes")
+                hint = "--multiline lets quoted fields hold line breaks; the text reader knows no quotes"
+                raise DataError(f"{path}: line {number}, the header: {fault}", hint)
             names = header_names(pieces)
         elif not names:
             names = tuple(str(number) for number in range(1, len(pieces) + 1))
@@ -106,6 +125,7 @@ class DelimitedReader(LineReader):
             delimiter=delimiter,
             blank_after=blank_after,
             inferred=tuple(inferred),
+            skip=skip,
         )
 
     def _columns(self, head: Block, names: tuple[str, ...], path: str) -> dict[str, Any]:
@@ -128,17 +148,19 @@ class DelimitedReader(LineReader):
             return names
         opts = self.options
         asked = (opts.time, opts.key, opts.cost, opts.value, opts.weight)
-        numbers = [int(text) for text in asked if text and text.isdecimal() and text not in names]
+        parts = [name for text in asked if text for name in column_names(text) if not name.quoted]
+        numbers = [int(text) for text, _ in parts if text.isdecimal() and text not in names]
         last = max((number for number in numbers if number <= _MOST_COLUMNS), default=0)
         return (*names, *map(str, range(len(names) + 1, last + 1)))
 
     def _key_to_end(self, delimiter: bytes) -> bool:
         return self.key_to_end or (delimiter == BLANKS and self.options.split_words)
 
-    def _first_line(self, head: Block, lines: Lines) -> tuple[int, bytes]:
+    def _first_line(self, head: Block, lines: Lines, after: int = 0) -> tuple[int, bytes]:
+        """Give the number and text of the first line (or record) behind line `after` that is no comment nor blank."""
         comment = self._comment()
         for start, end, number in zip(lines.start.tolist(), lines.end.tolist(), lines.number.tolist(), strict=True):
-            if end > start:
+            if end > start and number > after:
                 line = head.data[start:end].tobytes()
                 if line.strip(b" \t") and not (comment and line.startswith(comment)):
                     return number, line
@@ -151,7 +173,7 @@ class DelimitedReader(LineReader):
         physical, consumed = len(lines.start), len(data)
         if self.options.multiline and self.quoting:
             lines, consumed = fields.merge_records(
-                data, lines, layout.delimiter, blank_after=layout.blank_after, final=block.final
+                data, lines, layout.delimiter, blank_after=layout.blank_after, final=block.final, escape=self._escape
             )
             physical = int(np.count_nonzero(data[:consumed] == 10)) + (consumed == len(data) and not _ended(data))
         if rows is not None and len(lines.start) > rows:
@@ -165,7 +187,8 @@ class DelimitedReader(LineReader):
             )
         rejects: list[Reject] = []
         odd = self._odd(data, lines, cut, used) if self.quoting else {}
-        needed = max(layout.time, layout.key, layout.cost, layout.value, layout.weight) + 1
+        parts = (*layout.time_parts, *layout.key_parts)
+        needed = max(layout.time, layout.key, layout.cost, layout.value, layout.weight, *parts) + 1
         fits = (cut.count == layout.width) if layout.width else (cut.count >= needed)
         good = used & fits
         mended: dict[int, list[bytes | None]] = {}
@@ -173,14 +196,19 @@ class DelimitedReader(LineReader):
             start, end = int(lines.start[row]), int(lines.end[row])
             bare: set[int] = set()
             pieces, fault = fields.parse_quoted(
-                data[start:end].tobytes(), layout.delimiter, blank_after=layout.blank_after, bare=bare
+                data[start:end].tobytes(),
+                layout.delimiter,
+                blank_after=layout.blank_after,
+                bare=bare,
+                escape=self._escape,
             )
             enough = len(pieces) == layout.width if layout.width else len(pieces) >= needed
             good[row] = not fault and enough
             if good[row]:
                 mended[row] = [*pieces]
-                if self._empty_is_null() and not pieces[layout.key] and layout.key in bare:
-                    mended[row][layout.key] = None
+                for place in (layout.key, *layout.key_parts) if self._empty_is_null() else ():
+                    if place in bare and not pieces[place]:
+                        mended[row][place] = None
             elif fault:
                 odd[row] = fault
         for row in np.flatnonzero(used & ~good).tolist():
@@ -194,10 +222,8 @@ class DelimitedReader(LineReader):
             lines=physical,
             consumed=consumed,
             line=lines.number[keep],
-            time=source.column(layout.time),
-            key=source.column(
-                layout.key, to_end=self._key_to_end(layout.delimiter), empty_is_null=self._empty_is_null()
-            ),
+            time=self._time(source, layout, len(keep)),
+            key=self._key(source, layout),
             cost=source.column(layout.cost) if layout.cost >= 0 else None,
             value=source.column(layout.value) if layout.value >= 0 else None,
             text=source.text,
@@ -205,6 +231,18 @@ class DelimitedReader(LineReader):
             filtered=filtered,
             weight=source.column(layout.weight) if layout.weight >= 0 else None,
         )
+
+    @staticmethod
+    def _time(source: "_Columns", layout: Layout, rows: int) -> Any:
+        if layout.time_parts:
+            return joined_times([source.column(number) for number in layout.time_parts])
+        return source.column(layout.time) if layout.time >= 0 else pa.nulls(rows, pa.binary())
+
+    def _key(self, source: "_Columns", layout: Layout) -> Any:
+        null = self._empty_is_null()
+        if layout.key_parts:
+            return joined_keys([source.column(number, empty_is_null=null) for number in layout.key_parts])
+        return source.column(layout.key, to_end=self._key_to_end(layout.delimiter), empty_is_null=null)
 
     def _set_aside(self, block: Block, lines: Lines, layout: Layout) -> tuple[dict[str, int], NDArray[np.bool_]]:
         """Count and mark what is no row of data: blank lines, comments, the header."""
@@ -218,8 +256,8 @@ class DelimitedReader(LineReader):
                 blank[row] = not text.strip(b" \t") and not (layout.delimiter and layout.delimiter in text)
         filtered = {"blank": int(blank.sum())}
         used = ~blank
-        if block.at_start and layout.header:
-            header = lines.number == layout.header
+        if block.at_start and (layout.header or layout.skip):
+            header = (lines.number == layout.header) | (lines.number <= layout.skip)
             filtered["header"] = int((header & used).sum())
             used &= ~header
         comment = self._comment()
@@ -243,7 +281,11 @@ class DelimitedReader(LineReader):
         closes = (data[np.maximum(cut.end - 1, 0)] == ord('"')) & filled
         enclosed = np.concatenate([[0], np.cumsum(opens & closes)])
         simple = 2 * (enclosed[cut.first + cut.count] - enclosed[cut.first])
-        return dict.fromkeys(np.flatnonzero(used & (per_line != simple)).tolist(), "")
+        odd = per_line != simple
+        if self._escape:
+            escapes = np.flatnonzero(data == self._escape[0])
+            odd |= (per_line > 0) & (np.searchsorted(escapes, lines.end) > np.searchsorted(escapes, lines.start))
+        return dict.fromkeys(np.flatnonzero(used & odd).tolist(), "")
 
 
 def _ended(data: NDArray[np.uint8]) -> bool:

@@ -1,6 +1,7 @@
 """Lines and fields as positions in a block of bytes: no line becomes a Python object unless it is odd."""
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 __all__ = [
+    "JUNK",
+    "NEVER_CLOSED",
     "Fields",
     "Lines",
     "column",
@@ -25,6 +28,7 @@ _LF, _CR, _BLANK, _TAB, _QUOTE = 10, 13, 32, 9, 34
 # A record over several lines is given up when it is longer: its quote is taken as never closed.
 MAX_RECORD = 16 << 20
 NEVER_CLOSED = "quote is never closed"
+JUNK = "text after a closing quote"
 
 
 class Lines(NamedTuple):
@@ -56,11 +60,12 @@ def find_lines(data: U8) -> Lines:
 
 
 def split_fields(data: U8, lines: Lines, delimiter: bytes, *, quoting: bool, blank_after: bool) -> Fields:
-    """Cut lines at a delimiter of one byte, not inside of quotes when `quoting`.
+    """Cut lines at a delimiter, not inside of quotes when `quoting`.
 
     With `blank_after` one blank after each delimiter is skipped. Quotes stay part of the fields.
     """
-    at = np.flatnonzero(data == delimiter[0]) if len(lines.start) else np.empty(0, np.int64)
+    width = len(delimiter)
+    at = _find(data, delimiter) if len(lines.start) else np.empty(0, np.int64)
     if quoting:
         quotes = np.flatnonzero(data == _QUOTE)
         if len(quotes):
@@ -82,12 +87,28 @@ def split_fields(data: U8, lines: Lines, delimiter: bytes, *, quoting: bool, bla
     heads[index[:-1]] = True
     tails = np.zeros(int(index[-1]), bool)
     tails[index[1:] - 1] = True
-    starts[heads], starts[~heads] = lines.start, at + 1
+    starts[heads], starts[~heads] = lines.start, at + width
     ends[tails], ends[~tails] = lines.end, at
     if blank_after:
         skip = ~heads & (starts < ends)
         starts += skip & (data[np.minimum(starts, len(data) - 1)] == _BLANK)
     return Fields(starts, ends, index[:-1], count)
+
+
+def _find(data: U8, delimiter: bytes) -> I64:
+    """Find a delimiter; where it overlaps with itself, as :: in :::, the first counts."""
+    at = np.flatnonzero(data == delimiter[0])
+    for offset, byte in enumerate(delimiter[1:], 1):
+        at = at[at < len(data) - offset]
+        at = at[data[at + offset] == byte]
+    if len(delimiter) > 1 and (np.diff(at) < len(delimiter)).any():
+        free, kept = 0, []
+        for place in at.tolist():
+            if place >= free:
+                kept.append(place)
+                free = place + len(delimiter)
+        at = np.array(kept, np.int64)
+    return at
 
 
 def split_blanks(data: U8, lines: Lines) -> Fields:
@@ -119,27 +140,28 @@ def column(data: pa.Buffer, start: I64, end: I64) -> pa.Array:
 
 
 def parse_quoted(
-    line: bytes, delimiter: bytes, *, blank_after: bool, bare: set[int] | None = None
+    line: bytes, delimiter: bytes, *, blank_after: bool, bare: set[int] | None = None, escape: bytes = b""
 ) -> tuple[list[bytes], str]:
     """Take one record apart as RFC 4180 says, strictly; returns its fields and what is wrong ("" if nothing).
 
-    A quote in the middle of an unquoted field is an ordinary character. The numbers of the fields without quotes are
-    added to `bare`.
+    A quote in the middle of an unquoted field is an ordinary character. In quotes, `escape` makes a quote or an escape
+    that follows it a character. The numbers of the fields without quotes are added to `bare`.
     """
     fields: list[bytes] = []
     at, fault = 0, ""
+    closed, escaped = _quoted(escape)
     while True:
         if blank_after and fields and line[at : at + 1] == b" ":
             at += 1
         if line[at : at + 1] == b'"':
-            match = _CLOSED.match(line, at)
+            match = closed.match(line, at)
             if match is None:
                 return fields, NEVER_CLOSED
-            value = match[1].replace(b'""', b'"')
+            value = escaped.sub(rb"\1\2", match[1])
             end = line.find(delimiter, match.end())
             junk = line[match.end() : end if end >= 0 else len(line)]
             if junk.strip(b" "):
-                fault = "text after a closing quote"
+                fault = JUNK
         else:
             end = line.find(delimiter, at)
             value = line[at : end if end >= 0 else len(line)]
@@ -148,18 +170,31 @@ def parse_quoted(
         fields.append(value)
         if end < 0:
             return fields, fault
-        at = end + 1
+        at = end + len(delimiter)
 
 
-_CLOSED = re.compile(rb'"((?:[^"]+|"")*+)"')
+@cache
+def _quoted(escape: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Give what matches a quoted field, and what stands for one character in it (in the one group or the other)."""
+    if not escape:
+        return re.compile(rb'"((?:[^"]+|"")*+)"'), re.compile(rb'"(")()')
+    sign = re.escape(escape)
+    pair = sign + rb'([" ])'.replace(b" ", sign)
+    return re.compile(rb'"((?:[^"%b]+|%b.|"")*+)"' % (sign, sign), re.DOTALL), re.compile(rb'%b|"(")' % pair)
 
 
-def merge_records(data: U8, lines: Lines, delimiter: bytes, *, blank_after: bool, final: bool) -> tuple[Lines, int]:
+def merge_records(
+    data: U8, lines: Lines, delimiter: bytes, *, blank_after: bool, final: bool, escape: bytes = b""
+) -> tuple[Lines, int]:
     """Join lines into records where a quoted field goes on; returns records, and the bytes they take.
 
-    A record that the block cuts off is left for the next block. A quote that is never closed ends with its
-    line.
+    A record that the block cuts off is left for the next block. A quote that is never closed ends with its line, as
+    does one behind a backslash that escapes nothing here, when it would make nonsense of the lines that follow.
     """
+
+    def fault(record: bytes) -> str:
+        return parse_quoted(record, delimiter, blank_after=blank_after, escape=escape)[1]
+
     quotes = np.flatnonzero(data == _QUOTE)
     owners = np.unique(np.searchsorted(lines.start, quotes, "right") - 1).tolist()
     raw = data.tobytes()
@@ -171,11 +206,13 @@ def merge_records(data: U8, lines: Lines, delimiter: bytes, *, blank_after: bool
         line = owners[position]
         position += 1
         start = int(lines.start[line])
-        if not _open(raw[start : int(lines.end[line])], delimiter, blank_after):
+        if fault(raw[start : int(lines.end[line])]) != NEVER_CLOSED:
             continue
-        last = position
-        while last < len(owners) and _open(raw[start : int(lines.end[owners[last]])], delimiter, blank_after):
+        last, found = position, ""
+        while last < len(owners) and (found := fault(raw[start : int(lines.end[owners[last]])])) == NEVER_CLOSED:
             last = last + 1 if int(lines.end[owners[last]]) - start < MAX_RECORD else len(owners)
+        if last < len(owners) and found and not escape and b'\\"' in raw[start : int(lines.end[line])]:
+            continue
         if last < len(owners):
             keep[line + 1 : owners[last] + 1] = False
             end[line] = lines.end[owners[last]]
@@ -185,7 +222,3 @@ def merge_records(data: U8, lines: Lines, delimiter: bytes, *, blank_after: bool
             stop = start
             break
     return Lines(lines.start[keep], end[keep], lines.number[keep]), stop
-
-
-def _open(record: bytes, delimiter: bytes, blank_after: bool) -> bool:
-    return parse_quoted(record, delimiter, blank_after=blank_after)[1] == NEVER_CLOSED

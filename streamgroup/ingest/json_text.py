@@ -1,13 +1,17 @@
 """JSON texts with their numbers as they are written, and fields of them by path."""
 
 import json
+import re
 from typing import Any
 
-__all__ = ["Fault", "Fraction", "decode", "get", "scalar"]
+__all__ = ["Fault", "Fraction", "decode", "decode_all", "get", "scalar"]
+
+# Between and around texts: blanks, zeros that crashed writers leave, and the separator of JSON text sequences.
+_BETWEEN = re.compile("[ \\t\\r\\n\\0\\x1e]*")
 
 
 class Fraction(str):
-    """A number with a fraction or exponent, as it was written."""
+    """A number with a fraction or exponent, as it was written, or NaN or an infinity."""
 
     __slots__ = ()
 
@@ -18,21 +22,41 @@ class Fault(str):
     __slots__ = ()
 
 
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=Fraction, parse_constant=Fraction)
 
 
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=Fraction, parse_constant=_refuse)
+def decode_all(line: bytes) -> list[Any]:
+    """Decode the JSON texts of a line, mostly one; numbers become texts. A line that is no JSON is one `Fault`.
 
-
-def decode(text: bytes) -> Any:
-    """Decode one JSON text; numbers become texts, and what is not JSON a `Fault`."""
+    NaN and infinities, which many programs write, are taken for numbers.
+    """
     try:
-        return _DECODER.decode(text.decode("utf-8"))
+        text = line.decode("utf-8")
+        found = []
+        at = _end(text, 0)
+        while at < len(text):
+            value, at = _DECODER.raw_decode(text, at)
+            found.append(value)
+            at = _end(text, at)
     except UnicodeDecodeError:
-        return Fault("not UTF-8")
+        return [Fault("not UTF-8")]
     except (ValueError, RecursionError):
-        return Fault("not JSON")
+        return [Fault("not JSON")]
+    return found
+
+
+def _end(text: str, at: int) -> int:
+    match = _BETWEEN.match(text, at)
+    assert match is not None
+    return match.end()
+
+
+def decode(line: bytes) -> Any:
+    """Decode the one JSON text of a line; a `Fault` when it is none, or there are several."""
+    found = decode_all(line)
+    if len(found) == 1:
+        return found[0]
+    return Fault("more than one JSON text in the line" if found else "not JSON")
 
 
 def get(record: dict[str, Any], name: str) -> Any:

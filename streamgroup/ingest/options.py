@@ -29,20 +29,31 @@ ENGLISH = "english"
 _ENCODINGS = {
     "utf-8": "utf-8", "utf8": "utf-8", "utf-8-sig": "utf-8", "ascii": "utf-8", "us-ascii": "utf-8",
     "latin-1": "latin-1", "latin1": "latin-1", "iso-8859-1": "latin-1", "iso8859-1": "latin-1",
-    "cp1252": "cp1252", "windows-1252": "cp1252",
+    "cp1252": "cp1252", "windows-1252": "cp1252", "utf-16": "utf-16", "utf16": "utf-16", "utf-16-le": "utf-16-le",
+    "utf-16le": "utf-16-le", "utf-16-be": "utf-16-be", "utf-16be": "utf-16-be", "utf-32": "utf-32",
+    "gb18030": "gb18030", "gbk": "gb18030", "gb2312": "gb18030", "big5": "big5",
+    "shift_jis": "shift_jis", "shift-jis": "shift_jis", "euc-jp": "euc_jp", "euc-kr": "euc_kr",
 }  # fmt: skip
+
+
+_LONGEST_DELIMITER = 16
+
+
+def _character(escape: str) -> str:
+    return "\t" if escape == "t" else chr(int(escape[1:], 16))
 
 
 class CommonOptions(SparkOptions):
     """The options of every ingest, whatever its source.
 
     `timezone` None is that of the format if it has one, else UTC. `limit` counts input rows, `head` tuples. `since` and
-    `until` are ISO times or epoch numbers, [since, until). A text of `null_values` may be several with commas between;
-    they are held one by one. `stopwords` is `english` or a file. `max_rejects` is a number of rows or a percentage of
-    the rows read. `driver_memory` is in Spark's notation.
+    `until` are ISO times, or numbers in the unit of `time_format`, [since, until). A text of `null_values` may be
+    several with commas between; they are held one by one. `stopwords` is `english` or a file. `max_rejects` is a number
+    of rows or a percentage of the rows read. `driver_memory` is in Spark's notation.
     """
 
     output: Annotated[str, BeforeValidator(lambda value: locate(value).reference)]
+    cost_unit: Literal["s", "ms", "us", "ns"] = "us"
     time_format: str = "auto"
     timezone: str | None = None
     split_words: bool = False
@@ -97,8 +108,9 @@ class CommonOptions(SparkOptions):
 class IngestOptions(CommonOptions):
     """All options of an ingest by a reader.
 
-    `time`, `key`, `cost` (us), `value` and `weight` name a column, or number it from 1; None takes the reader's
-    default.
+    `time`, `key`, `cost` (in `cost_unit`), `value` and `weight` name a column, or number it from 1; None takes the
+    reader's default. A time or key may be of several columns with commas between, a column with a comma in its name is
+    in quotes, and the time may be `none`.
     """
 
     reader: str
@@ -118,19 +130,19 @@ class IngestOptions(CommonOptions):
 
     @field_validator("delimiter")
     @classmethod
-    def _one_byte(cls, value: str | None) -> str | None:
+    def _bytes(cls, value: str | None) -> str | None:
         if value is None:
             return None
-        value = {"\\t": "\t", "\\x01": "\x01"}.get(value, value)
-        if len(value) != 1 or not value.isascii() or value in '"\r\n':
-            raise ValueError("one ASCII character, or \\t")
+        value = re.sub(r"\\(t|x[0-9a-fA-F]{2})", lambda found: _character(found[1]), value)
+        if not 1 <= len(value) <= _LONGEST_DELIMITER or set(value) & set('"\r\n'):
+            raise ValueError(f"1 to {_LONGEST_DELIMITER} characters, none of them a quote or a line end; \\t is a tab")
         return value
 
     @field_validator("encoding")
     @classmethod
     def _known(cls, value: str) -> str:
         if value.lower() not in _ENCODINGS:
-            raise ValueError(f"{value!r} is not known here: utf-8, latin-1 or cp1252")
+            raise ValueError(f"{value!r} is not known here: {', '.join(dict.fromkeys(_ENCODINGS.values()))}")
         return _ENCODINGS[value.lower()]
 
 

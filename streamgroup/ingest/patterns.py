@@ -14,35 +14,68 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.numbers import BAD, OK, offsets_of
 
-__all__ = ["ISO", "LocalTimes", "compile_pattern", "read_local"]
+__all__ = ["COMPACT", "ISO", "ZONE", "LocalTimes", "compile_pattern", "read_local"]
 
 I64 = NDArray[np.int64]
 
-ISO = (
-    r"\s*(?P<Y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})"
-    r"(?:[T ]\s?(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,](?P<f>\d+))?)?"
-    r"\s?(?P<z>[Zz]|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?)?\s*"
+# Status of a time whose zone has a name that does not tell its offset.
+ZONE = 5
+
+_OFFSET = r"[+-]\d{2}(?::?\d{2})?"
+_ZONE = rf"(?P<z>[Zz]|UTC|GMT|{_OFFSET})"
+_NAMED = rf"(?P<Z>[A-Za-z]{{1,5}}|{_OFFSET})"
+# Behind an offset: the name of the zone, as Go and java.time write it, and Go's monotonic clock.
+_BEHIND = r"(?: [A-Z]{2,5}(?: m=[+-][\d.]+)?|\[[A-Za-z0-9_+/-]+\])?"
+_AFTER_HOUR = (
+    rf"(?::(?P<M>\d{{2}})(?::(?P<S>\d{{2}})(?:[.,](?P<f>\d+))?)?)?(?:\s?(?P<z>[Zz]|{_OFFSET}){_BEHIND}|\s?{_NAMED})?"
 )
+# The forms that `iso8601` reads, the common one first: calendar dates, the basic form, days of the year. With slashes,
+# too, which is no ISO 8601 but has one meaning only.
+ISO = (
+    rf"\s*(?P<Y>\d{{4}})-(?P<m>\d{{1,2}})-(?P<d>\d{{1,2}})(?:[Tt ]\s?(?P<H>\d{{1,2}}){_AFTER_HOUR})?\s*",
+    rf"\s*(?P<Y>\d{{4}})/(?P<m>\d{{1,2}})/(?P<d>\d{{1,2}})(?:[Tt ]\s?(?P<H>\d{{1,2}}){_AFTER_HOUR})?\s*",
+    r"\s*(?P<Y>\d{4})(?P<m>\d{2})(?P<d>\d{2})[Tt](?P<H>\d{2})(?:(?P<M>\d{2})(?:(?P<S>\d{2})(?:[.,](?P<f>\d+))?)?)?"
+    rf"{_ZONE}?\s*",
+    rf"\s*(?P<Y>\d{{4}})-(?P<j>\d{{3}})(?:[Tt ]\s?(?P<H>\d{{1,2}}){_AFTER_HOUR})?\s*",
+)
+# Dates that are nothing but digits, all of which must be there.
+_COMPACT_DAY = r"(?P<Y>\d{4})(?P<m>\d{2})(?P<d>\d{2})"
+COMPACT = {
+    "%Y%m%d": _COMPACT_DAY,
+    "%Y%m%d%H%M": rf"{_COMPACT_DAY}(?P<H>\d{{2}})(?P<M>\d{{2}})",
+    "%Y%m%d%H%M%S": rf"{_COMPACT_DAY}(?P<H>\d{{2}})(?P<M>\d{{2}})(?P<S>\d{{2}})",
+    "%Y%m%d%H%M%S%f": rf"{_COMPACT_DAY}(?P<H>\d{{2}})(?P<M>\d{{2}})(?P<S>\d{{2}})(?P<f>\d{{3}})",
+}
+# Names of zones that mean one offset, in hours: those of RFC 5322 and of the tz database, but for those that are in use
+# for several (AST, BST, CDT, CST, GST, IST, MSK, SST).
+_ZONES = {
+    "z": 0, "ut": 0, "utc": 0, "gmt": 0, "wet": 0, "west": 1, "cet": 1, "met": 1, "cest": 2, "mest": 2, "eet": 2,
+    "eest": 3, "sast": 2, "eat": 3, "hst": -10, "akst": -9, "akdt": -8, "pst": -8, "pdt": -7, "mst": -7, "mdt": -6,
+    "est": -5, "edt": -4, "adt": -3, "nst": -3.5, "ndt": -2.5, "pkt": 5, "wib": 7, "wita": 8, "hkt": 8, "awst": 8,
+    "wit": 9, "jst": 9, "acst": 9.5, "acdt": 10.5, "aest": 10, "aedt": 11, "nzst": 12, "nzdt": 13,
+}  # fmt: skip
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = r"(?P<b>[A-Za-z]{3,9})\.?"
-_ZONE = r"(?P<z>[Zz]|UTC|GMT|[+-]\d{2}(?::?\d{2})?)"
 _STRPTIME = {
     "Y": r"(?P<Y>\d{4})", "y": r"(?P<y>\d{2})", "m": r"(?P<m>\d{1,2})", "d": r"\s?(?P<d>\d{1,2})",
     "e": r"\s?(?P<d>\d{1,2})", "H": r"(?P<H>\d{1,2})", "I": r"(?P<I>\d{1,2})", "M": r"(?P<M>\d{1,2})",
     "S": r"(?P<S>\d{1,2})", "f": r"(?P<f>\d+)", "L": r"(?P<L>\d{1,3})", "j": r"(?P<j>\d{1,3})",
     "p": r"(?P<p>[AaPp]\.?[Mm]\.?)",
-    "b": _MONTH, "B": _MONTH, "h": _MONTH, "a": r"[A-Za-z]{3,9}", "A": r"[A-Za-z]{3,9}", "z": _ZONE,
-    "F": r"(?P<Y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})", "T": r"(?P<H>\d{1,2}):(?P<M>\d{1,2}):(?P<S>\d{1,2})",
+    "b": _MONTH, "B": _MONTH, "h": _MONTH, "a": r"[A-Za-z]{3,9}", "A": r"[A-Za-z]{3,9}", "z": _ZONE, "Z": _NAMED,
+    "s": r"(?P<s>\d{1,11})", "F": r"(?P<Y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})",
+    "T": r"(?P<H>\d{1,2}):(?P<M>\d{1,2}):(?P<S>\d{1,2})",
     "%": "%",
 }  # fmt: skip
 _JAVA = {
     "y": r"(?P<Y>\d{4})", "u": r"(?P<Y>\d{4})", "M": r"(?P<m>\d{1,2})", "d": r"(?P<d>\d{1,2})",
     "H": r"(?P<H>\d{1,2})", "h": r"(?P<I>\d{1,2})", "m": r"(?P<M>\d{1,2})", "s": r"(?P<S>\d{1,2})",
     "S": r"(?P<f>\d+)", "n": r"(?P<f>\d+)", "a": r"(?P<p>[AaPp]\.?[Mm]\.?)", "D": r"(?P<j>\d{1,3})",
-    "E": r"[A-Za-z]{3,9}", "X": _ZONE, "x": _ZONE, "Z": _ZONE, "z": _ZONE,
+    "E": r"[A-Za-z]{3,9}", "X": _ZONE, "x": _ZONE, "Z": _ZONE, "z": _NAMED,
 }  # fmt: skip
 # Behind seconds, a fraction: a program that writes them may leave it out where it is zero.
-_FRACTION = re.compile(r"(?<=\(\?P<S>\\d\{1,2\}\))(\\\.|,)\(\?P<f>\\d\+\)")
+_FRACTION = re.compile(r"(\(\?P<[Ss]>\\d\{1,\d+\}\))(\\\.|,)\(\?P<f>\\d\+\)")
+# The milliseconds right behind seconds since 1970 are the last three digits.
+_EPOCH_MILLIS = (r"(?P<s>\d{1,11})(?P<L>\d{1,3})", r"(?P<s>\d{1,11})(?P<L>\d{3})")
 _DIGITS_ONLY = re.compile(r"(\(\?P<[YymdHIMSj]>\\d\{(\d,)?\d\}\))+")
 
 
@@ -97,15 +130,16 @@ def compile_pattern(pattern: str) -> str:
     """Turn `%Y-%m-%d %H:%M` (strptime) or `yyyy-MM-dd HH:mm` (Java, Spark) into a regular expression.
 
     Fields that a pattern lacks are those of 1970-01-01 00:00. A fraction may have any number of digits, and be missing
-    together with the point or comma between it and the seconds. `%L` is a number of milliseconds, not a fraction.
-    UsageError for a directive that is not known or comes twice.
+    together with the point or comma between it and the seconds. `%L` is a number of milliseconds, not a fraction. `%s`
+    is seconds since 1970, `%s%L` milliseconds. UsageError for a directive that is not known or comes twice.
     """
-    text = _FRACTION.sub(r"(?:\1(?P<f>\\d+))?", _strptime(pattern) if "%" in pattern else _java(pattern))
+    text = _strptime(pattern).replace(*_EPOCH_MILLIS) if "%" in pattern else _java(pattern)
+    text = _FRACTION.sub(r"\1(?:\2(?P<f>\\d+))?", text)
     try:
         fields = set(re.compile(text).groupindex)
     except re.error as error:
         raise UsageError(f"--time-format {pattern!r}: {error}", "use each field once") from None
-    if not fields & {"Y", "y", "H", "I", "j", "d", "S"}:
+    if not fields & {"Y", "y", "H", "I", "j", "d", "S", "s"}:
         raise UsageError(
             f"--time-format {pattern!r} holds no field of a time",
             "use auto, s, ms, us, ns, iso8601, or a pattern such as '%Y-%m-%d %H:%M' or 'yyyy-MM-dd HH:mm'",
@@ -140,11 +174,12 @@ def _padded(data: NDArray[np.uint8], start: I64, length: int, width: int) -> tup
     return table.ravel(), np.arange(len(start), dtype=np.int64) * width
 
 
-def read_local(texts: pa.Array, regex: str) -> LocalTimes:
-    """Read a binary column of written times by a regular expression with the fields of `compile_pattern`.
+def read_local(texts: pa.Array, regex: str, *others: str) -> LocalTimes:
+    """Read a binary column of written times by regular expressions with the fields of `compile_pattern`.
 
-    Where that is nothing but digits, as of `%H%M`, a number that is too short lacks zeros in front: 517 is 0517. Not
-    where a year of four digits comes first: 970916 is no `%Y%m%d`.
+    `others` are tried in turn where `regex` does not match. Where that is nothing but digits, as of `%H%M`, a number
+    that is too short lacks zeros in front: 517 is 0517. Not where a year of four digits comes first: 970916 is no
+    `%Y%m%d`.
     """
     rows = len(texts)
     result = LocalTimes(
@@ -158,7 +193,7 @@ def read_local(texts: pa.Array, regex: str) -> LocalTimes:
         pa.large_binary(), rows, [None, pa.py_buffer(np.ascontiguousarray(bounds)), pa.py_buffer(shaped)]
     ).dictionary_encode()
     which = shapes.indices.to_numpy()
-    compiled = re.compile(regex)
+    compiled = [re.compile(text) for text in (regex, *others)]
     width = _digits_wide(regex)
     pads = not regex.startswith("(?P<Y>")
     order = np.argsort(which, kind="stable")
@@ -172,9 +207,10 @@ def read_local(texts: pa.Array, regex: str) -> LocalTimes:
             source, begin = _padded(data, begin, len(shape), width)
             shape = b"0" * width
         try:
-            match = compiled.fullmatch(shape.decode("ascii"))
+            text = shape.decode("ascii")
         except UnicodeDecodeError:
             continue
+        match = next(filter(None, (form.fullmatch(text) for form in compiled)), None)
         if match is not None:
             _read_shape(result, members, begin, source, match)
     return result
@@ -198,7 +234,16 @@ def _read_shape(out: LocalTimes, rows: I64, start: I64, data: NDArray[np.uint8],
             return
         month = np.full(len(rows), _MONTHS.index(name) + 1, np.int64)
     hour, minute, second = number("H", 0), number("M", 0), number("S", 0)
-    good = (minute <= 59) & (second <= 59) & (hour <= 23) & (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
+    # A leap second is the first of the next minute; it ends an hour, or half of one in some zones.
+    good = (
+        (minute <= 59)
+        & ((second <= 59) | ((second == 60) & (minute % 30 == 29)))
+        & (hour <= 23)
+        & (year >= 1)
+        & (month >= 1)
+        & (month <= 12)
+        & (day >= 1)
+    )
     if "I" in spans:
         twelve = number("I", 12)
         good &= (twelve >= 1) & (twelve <= 12)
@@ -222,23 +267,27 @@ def _read_shape(out: LocalTimes, rows: I64, start: I64, data: NDArray[np.uint8],
     if "L" in spans:
         micros = number("L", 0) * 1000
     out.local[rows] = ((days * 24 + hour) * 60 + minute) * 60_000_000 + second * 1_000_000 + micros
-    if "z" in spans:
-        offset, fits = _offset(start, data, match)
+    out.status[rows] = np.where(good, OK, BAD)
+    if "s" in spans:
+        out.local[rows] = number("s", 0) * 1_000_000 + micros
+        out.zoned[rows] = True
+    elif "z" in spans or "Z" in spans:
+        offset, fits = _offset(start, data, match, "z" if "z" in spans else "Z")
         out.offset[rows] = offset
         out.zoned[rows] = True
-        good &= fits
-    out.status[rows] = np.where(good, OK, BAD)
+        out.status[rows[good & ~fits]] = ZONE if (match.groupdict().get("Z") or "").isalpha() else BAD
 
 
-def _offset(start: I64, data: NDArray[np.uint8], match: re.Match[str]) -> tuple[I64, NDArray[np.bool_]]:
-    begin, end = match.span("z")
-    text = match.group("z")
+def _offset(start: I64, data: NDArray[np.uint8], match: re.Match[str], name: str) -> tuple[I64, NDArray[np.bool_]]:
+    begin, end = match.span(name)
+    text = match.group(name)
     if text[0] not in "+-":
-        return np.zeros(len(start), np.int64), np.ones(len(start), bool)
-    hours = _digits(start, data, begin + 1, begin + 3)
+        hours = _ZONES.get(text.lower())
+        return np.full(len(start), int((hours or 0) * 3_600_000_000)), np.full(len(start), hours is not None)
+    whole = _digits(start, data, begin + 1, begin + 3)
     minutes = _digits(start, data, end - 2, end) if end - begin > 3 else np.zeros(len(start), np.int64)
-    offset = (hours * 60 + minutes) * 60_000_000
-    return (-offset if text[0] == "-" else offset), (hours <= 23) & (minutes <= 59)
+    offset = (whole * 60 + minutes) * 60_000_000
+    return (-offset if text[0] == "-" else offset), (whole <= 23) & (minutes <= 59)
 
 
 def _digits(start: I64, data: NDArray[np.uint8], begin: int, end: int) -> I64:

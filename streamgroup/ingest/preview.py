@@ -10,13 +10,15 @@ import numpy as np
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest import inputs
+from streamgroup.ingest.columns import NO_TIME
 from streamgroup.ingest.contract import Contract
 from streamgroup.ingest.delimited import BLANKS, DelimitedReader
-from streamgroup.ingest.lines import compression_of
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.read import make_reader, shown
 from streamgroup.ingest.readers.protocol import Layout, Reader
+from streamgroup.ingest.times import iso
 from streamgroup.ingest.tuples import Tuples, pieces
+from streamgroup.ingest.unpack import compression_of
 
 __all__ = ["ROWS", "Preview", "PreviewReject", "PreviewRow", "head_rows", "iso", "preview"]
 
@@ -76,12 +78,6 @@ class Preview(NamedTuple):
     filtered: dict[str, int]
 
 
-def iso(timestamp: int) -> str:
-    """Write us since 1970 as ISO 8601 in UTC, any year; a fraction only where there is one."""
-    text = str(np.datetime64(timestamp, "us"))
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}Z"
-
-
 def preview(options: IngestOptions) -> Preview:
     """Read the head of the inputs as an ingest would; the same errors as there, but for those of Spark.
 
@@ -121,6 +117,8 @@ def preview(options: IngestOptions) -> Preview:
                     for reject in found.rejects[: ROWS - len(rejects)]
                 ]
                 tuples += head_rows(found, ROWS - len(tuples))
+                if options.time == NO_TIME:
+                    tuples = [row._replace(timestamp=place) for place, row in enumerate(tuples)]
                 lines += parsed.lines
                 looked += parsed.consumed
                 if enough():
@@ -158,8 +156,8 @@ def head_rows(found: Tuples, wanted: int) -> Iterator[PreviewRow]:
 
 
 def _made(reader: Reader, layout: Layout, source: tuple[str, str | None], **found: Any) -> Preview:
-    def name(number: int) -> str | None:
-        return layout.names[number] if number >= 0 else None
+    def name(number: int, parts: tuple[int, ...] = ()) -> str | None:
+        return ",".join(layout.names[at] for at in parts or (number,)) if number >= 0 else None
 
     delimiter = None
     if isinstance(reader, DelimitedReader):
@@ -170,8 +168,8 @@ def _made(reader: Reader, layout: Layout, source: tuple[str, str | None], **foun
         columns=list(layout.names),
         delimiter=delimiter,
         header=layout.header,
-        time=name(layout.time),
-        key=name(layout.key),
+        time=name(layout.time, layout.time_parts),
+        key=name(layout.key, layout.key_parts),
         cost=name(layout.cost),
         value=name(layout.value),
         weight=name(layout.weight),

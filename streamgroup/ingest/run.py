@@ -14,10 +14,11 @@ from streamgroup.base.storage import Place, locate
 from streamgroup.ingest.contract import NULL_KEY
 from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
-from streamgroup.ingest.pipeline.make import Rejects, make_parts
+from streamgroup.ingest.pipeline.make import Asked, Rejects, make_parts
 from streamgroup.ingest.pipeline.parts import RejectsOf
 from streamgroup.ingest.pipeline.read import SplitStats, split_of
-from streamgroup.ingest.pipeline.segments import segment_of
+from streamgroup.ingest.pipeline.segments import SPLIT_BITS, Segment, segment_of
+from streamgroup.ingest.plausible import TimedFile, check_units, span_note, warnings_of
 from streamgroup.ingest.read import nothing_left
 from streamgroup.ingest.sources.files import FileSource
 from streamgroup.ingest.sources.protocol import Source
@@ -59,6 +60,11 @@ class _Read(NamedTuple):
     def rows(self) -> int:
         """Give the number of rows read."""
         return sum(stats.rows for stats in self.stats)
+
+    @property
+    def examples(self) -> dict[str, str]:
+        """Give the text of a rejected row for each reason."""
+        return {reason: text for stats in self.stats for reason, (_, text) in stats.examples.items()}
 
 
 def ingest(options: IngestOptions, progress: Progress | None = None, session: Session | None = None) -> IngestResult:
@@ -103,11 +109,14 @@ def _make(source: Source, options: CommonOptions, out: Place, runner: Runner) ->
     read = _joined(source, sorted(split_of(row) for row in rows if row.kind == "split"))
     _judge(options, source, read)
     segments = sorted(segment_of(row) for row in rows if row.kind == "segment")
+    if options.time_format == "auto":
+        check_units(_timed(source, read, segments))
     filtered = read.total("filtered")
     if not segments:
-        raise nothing_left(read.rows, filtered, read.total("rejected"))
+        raise _nothing_left(source, read)
     remove_old(out, marker=schema.MANIFEST)
-    made = make_parts(runner, frame, segments, out, _rejects(source, read), ordered=source.ordered, first=options.head)
+    asked = Asked(ordered=source.ordered, timed=source.timed, first=options.head)
+    made = make_parts(runner, frame, segments, out, _rejects(source, read), asked)
     filtered[_BEYOND_HEAD] += sum(segment.rows for segment in segments) - made.rows
     trace = locate(options.output)
     names = iterate_keys([open_part(path) for path in list_parts(out, schema.KEYS)])
@@ -123,7 +132,12 @@ def _make(source: Source, options: CommonOptions, out: Place, runner: Runner) ->
         **measured(made.stats, made.keys, made.top, fingerprint(made.stats.block_digests, names)),
     )
     write_manifest(out, manifest)
-    return IngestResult(Path(trace.text) if trace.is_local else trace, manifest, _notes(read), _warnings(manifest))
+    return IngestResult(
+        Path(trace.text) if trace.is_local else trace,
+        manifest,
+        [*_notes(read), span_note(manifest)],
+        _warnings(manifest, read),
+    )
 
 
 def _joined(source: Source, stats: list[SplitStats]) -> _Read:
@@ -135,6 +149,29 @@ def _joined(source: Source, stats: list[SplitStats]) -> _Read:
         before.append(line)
         line += split.lines
     return _Read(stats, before)
+
+
+def _timed(source: Source, read: _Read, segments: list[Segment]) -> list[TimedFile]:
+    """Give the times kept of each input that has some."""
+    forms = {stats.split: stats.time_format for stats in read.stats}
+    found: dict[int, TimedFile] = {}
+    for segment in segments:
+        split = segment.number >> SPLIT_BITS
+        number, name = source.origin(split)
+        known = found.get(number, TimedFile(name, forms[split], segment.lowest, segment.highest))
+        low, high = min(known.first, segment.lowest), max(known.last, segment.highest)
+        found[number] = known._replace(first=low, last=high)
+    return list(found.values())
+
+
+def _nothing_left(source: Source, read: _Read) -> DataError:
+    filtered, rejected = read.total("filtered"), read.total("rejected")
+    error = nothing_left(read.rows, filtered, rejected)
+    if not filtered:
+        error.hint = source.advise(rejected, read.examples, error.hint or "")
+    elif filtered.most_common(1)[0][0] == NULL_KEY:
+        error.hint = "is --key the right column? --null-keys keep makes null a key"
+    return error
 
 
 def _rejects(source: Source, read: _Read) -> Rejects:
@@ -171,7 +208,7 @@ def _judge(options: CommonOptions, source: Source, read: _Read) -> None:
     common = "; ".join(f"{count} x {reason} ({example(reason)})" for reason, count in rejected.most_common(3))
     raise DataError(
         f"{lost} of {read.rows} rows cannot be read, more than --max-rejects {options.max_rejects}: {common}",
-        "check the options with --dry-run, or allow more with --max-rejects",
+        source.advise(rejected, read.examples, "check the options with --dry-run, or allow more with --max-rejects"),
     )
 
 
@@ -196,7 +233,7 @@ def _notes(read: _Read) -> list[str]:
     return [f"inferred: {', '.join(notes)}"] if notes else []
 
 
-def _warnings(manifest: Manifest) -> list[str]:
+def _warnings(manifest: Manifest, read: _Read) -> list[str]:
     told = []
     if manifest.rows_rejected:
         reasons = ", ".join(f"{count} {reason}" for reason, count in (manifest.rejected or {}).items())
@@ -206,4 +243,4 @@ def _warnings(manifest: Manifest) -> list[str]:
         told.append(f"{dropped} rows with a null key dropped (--null-keys keep makes them a key)")
     if manifest.out_of_order:
         told.append(f"the input was not in time order ({manifest.out_of_order} rows late); the trace is")
-    return told
+    return [*told, *warnings_of(manifest, [stats.time_format for stats in read.stats])]

@@ -94,6 +94,10 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     if trace.tuples == 0:
         raise DataError(f"{trace.path}: the trace is empty, there is nothing to replay")
     kind = clock.parse_arrivals(options.arrivals)
+    if kind.name == "trace" and trace.manifest.times == "none":
+        raise UsageError(
+            f"{trace.path}: its tuples have no times to arrive at", "use --arrivals rate=R or utilization=0.8"
+        )
     speedup = parse_number(options.speedup, "--speedup")
     if not Fraction(1, 10**9) <= speedup <= 10**9:
         raise UsageError(f"--speedup {options.speedup} is not between 1e-9 and 1e9")

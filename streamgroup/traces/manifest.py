@@ -47,8 +47,9 @@ class Manifest(BaseModel):
     """All of `trace.json`; a hand-made trace needs only `format_version`. Unknown fields are left alone.
 
     Timestamps are us since 1970 (UTC). `tuples`, `keys` and the rest of the first block describe the content,
-    `rows_*` the input: rows read = kept + rejected + filtered. `key_parts` is there for composite keys. `in_order`
-    tells whether the input came in time order, `out_of_order` how many rows came with a time before the latest seen
+    `rows_*` the input: rows read = kept + rejected + filtered. `key_parts` is there for composite keys. `times` is
+    "none" where the input has none, and timestamps are places in the stream. `in_order` tells whether the input came in
+    time order, `out_of_order` how many rows came with a time before the latest seen
     until then.
     """
 
@@ -81,6 +82,7 @@ class Manifest(BaseModel):
     rejected: dict[str, int] | None = None
     rows_filtered: int | None = Field(default=None, ge=0)
     filtered: dict[str, int] | None = None
+    times: Literal["none"] | None = None
     in_order: bool | None = None
     out_of_order: int | None = Field(default=None, ge=0)
 

@@ -21,7 +21,7 @@ GIVEN: list[tuple[str, bytes | None, int, str]] = [
     ("cut.csv.gz", gzip.compress(ROWS)[:9], 4, "the compressed data are cut off or damaged"),
     ("cut.zip", b"PK\x03\x04 and no more", 4, "the compressed data are cut off or damaged"),
     ("other.csv", b"a;b\n1;2\n", 2, "which column is the time?"),
-    ("zeros.csv", bytes(5000), 2, "which column is the time?"),
+    ("zeros.csv", bytes(5000), 4, "not a text, 100% of its first bytes are zeros"),
     ("cut.parquet", b"PAR1", 4, "cut.parquet"),
 ]
 

@@ -99,7 +99,8 @@ def test_shares() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("delimiter", "ab"), ("delimiter", '"'), ("driver_memory", "lots"), ("spark_conf", ("x=1",)), ("limit", -1),
+    [("delimiter", "a\nb"), ("delimiter", ""), ("delimiter", '"'),
+     ("driver_memory", "lots"), ("spark_conf", ("x=1",)), ("limit", -1),
      ("null_keys", "maybe"), ("nonsense", 1)],
 )  # fmt: skip
 def test_wrong_options_name_themselves(name: str, value: object) -> None:

@@ -112,11 +112,10 @@ def test_a_zip_file_is_read_as_the_file_in_it(parse: Callable[..., Any], method:
 
 def test_zip_files_that_do_not_serve(parse: Callable[..., Any]) -> None:
     content = b"time,key\n1,a\n"
-    with pytest.raises(DataError, match=r"2 files in it \(a\.csv, b\.csv\)") as caught:
-        parse(zipped(("a.csv", content), ("b.csv", content)), "csv")
-    assert caught.value.hint == "unpack it, and name its files"
-    with pytest.raises(DataError, match=r"6 files in it \(0, 1, 2, 3, 4, \.\.\.\)"):
+    with pytest.raises(DataError, match="no rows in it"):
         parse(zipped(*((str(number), b"") for number in range(6))), "csv")
+    with pytest.raises(DataError, match="office program"):
+        parse(zipped(("[Content_Types].xml", b"<?xml"), ("xl/workbook.xml", b"<?xml")), "csv")
     with pytest.raises(DataError, match="no file in it"):
         parse(zipped(), "csv")
     packed = bytearray(zipped(("a.csv", content)))
@@ -151,13 +150,13 @@ def test_a_head_of_blank_lines_takes_no_larger_head(tmp_path: Path, monkeypatch:
     path = tmp_path / "in.csv"
     path.write_text("time,key\n" + "\n" * 1500 + "".join(f"{1_600_000_000_000 + i},a\n" for i in range(200_000)))
     asked: list[int] = []
-    blocks = lines._blocks
+    head = lines._head
 
-    def watched(path: str, start: int, end: int | None, encoding: str, size: int) -> Any:
+    def watched(source: Any, size: int, encoding: str) -> Any:
         asked.append(size)
-        return blocks(path, start, end, encoding, size)
+        return head(source, size, encoding)
 
-    monkeypatch.setattr(lines, "_blocks", watched)
+    monkeypatch.setattr(lines, "_head", watched)
     layout = make_reader(make_options(reader="csv", inputs=(str(path),), output=tmp_path / "x")).layout(str(path))
     assert layout.time_format is not None
     assert layout.time_format.name == "ms"
@@ -180,7 +179,7 @@ def test_inputs_that_change_or_vanish_while_they_are_read(tmp_path: Path) -> Non
 
 def test_an_error_shows_no_control_characters_of_a_header(tmp_path: Path) -> None:
     path = tmp_path / "in.csv"
-    path.write_bytes(b"\x1b[31mtime\x07" + b"\0" * 100_000 + b"\n1\n")
+    path.write_bytes(b"\x1b[31mtime\x07" + b"\x01" * 100_000 + b"\n1\n")
     with pytest.raises(UsageError, match="Found: 1") as caught:
         make_reader(make_options(reader="csv", inputs=(str(path),), output=tmp_path / "x")).layout(str(path))
     assert caught.value.message.isprintable()

@@ -52,10 +52,12 @@ COUNTS = LINES | {"time_format"}
 UNUSED: dict[str, set[str]] = {
     "access_log": LINES,
     "amazon_reviews": LINES,
+    "azure_functions": COUNTS | {"cost", "value", "weight"},
     "cache_trace": {"multiline"},
     "csv": set(),
     "jsonl": LINES,
     "memetracker": LINES | COLUMNS | {"time"},
+    "oracle_general": LINES | {"encoding"},
     "parquet": LINES | {"encoding"},
     "posg_tweets": COLUMNS | {"multiline"},
     "slb": {"multiline"},
@@ -128,7 +130,7 @@ def test_jsonl_rejects_what_it_cannot_use(parse: Parse) -> None:
         (6, "key, time, cost, value or weight is of a type that cannot serve"),
         (7, "key, time, cost, value or weight is of a type that cannot serve"),
         (8, "time cannot be read"),
-        (9, "not JSON"),
+        (9, "time cannot be read"),
         (10, "not UTF-8"),
     ]
     assert rows.filtered == {"blank": 1}
@@ -138,8 +140,11 @@ def test_jsonl_reaches_into_objects(parse: Parse) -> None:
     content = json.dumps({"at": "2020-11-20T04:32:46.000Z", "user": {"name": "x", "cost": 3}}).encode()
     rows = parse(content, "jsonl", time="at", key="user.name", cost="user.cost")
     assert (rows.tuples, rows.cost) == ([(1605846766_000000, b"x")], [3.0])
-    with pytest.raises(UsageError, match=r"no column 'user.nme'.*at.*user"):
-        parse(content, "jsonl", time="at", key="user.nme")
+    missing = parse(content, "jsonl", time="at", key="user.nme")
+    assert (missing.tuples, missing.filtered) == ([], {"null key": 1})
+    assert missing.inferred[0] == "no field 'user.nme' in the first rows, which have at, user"
+    with pytest.raises(UsageError, match=r"no column '7'.*at.*user"):
+        parse(content, "jsonl", time="at", key="7")
 
 
 def write(path: Path, **columns: Any) -> Path:

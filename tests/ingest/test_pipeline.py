@@ -19,7 +19,7 @@ from streamgroup.ingest import lines
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.pipeline import dictionary, order, parts, segments, tuples
 from streamgroup.ingest.pipeline.frames import LocalRunner
-from streamgroup.ingest.pipeline.make import Made, Rejects, make_parts
+from streamgroup.ingest.pipeline.make import Asked, Made, Rejects, make_parts
 from streamgroup.ingest.pipeline.segments import SegmentWriter, segment_of
 from streamgroup.ingest.run import ingest
 from streamgroup.ingest.tuples import Tuples
@@ -95,7 +95,7 @@ def run(folder: Path, splits: list[list[Given]], *, ordered: bool, head: int | N
     runner = LocalRunner(Silent())
     frame = runner.tasks(len(splits), lambda number: blocks(splits, number)).keep()
     found = sorted(segment_of(row) for row in frame.stats("segment"))
-    return make_parts(runner, frame, found, locate(folder), Rejects({}, 0), ordered=ordered, first=head)
+    return make_parts(runner, frame, found, locate(folder), Rejects({}, 0), Asked(ordered=ordered, first=head))
 
 
 @settings(max_examples=150, deadline=None)
@@ -171,7 +171,7 @@ def test_rejects_are_cut_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     frame = runner.tasks(2, with_rejects).keep()
     found = sorted(segment_of(row) for row in frame.stats("segment"))
     rejects = Rejects({0: parts.RejectsOf("x", 0, 0), 1: parts.RejectsOf("x", 10, 6)}, 12)
-    make_parts(runner, frame, found, locate(tmp_path), rejects, ordered=True, first=None)
+    make_parts(runner, frame, found, locate(tmp_path), rejects, Asked())
     tables = [pq.read_table(path) for path in sorted((tmp_path / "rejects").iterdir())]
     assert [len(table) for table in tables] == [4, 4, 4]
     assert pa.concat_tables(tables).column("line").to_pylist() == [*range(6), *range(10, 16)]

@@ -26,23 +26,33 @@ class Options(IngestFlags):
     inputs: Annotated[
         list[str],
         typer.Argument(
-            metavar="INPUT...", help="Files, globs, directories or URLs; .gz, .bz2, .zst, .zip too.", show_default=False
+            metavar="INPUT...",
+            help="Files, globs, directories or URLs; .gz, .bz2, .xz, .zst, .lz4, .zip, .tar too.",
+            show_default=False,
         ),
     ]
     time: Annotated[
-        str | None, typer.Option("--time", metavar="COLUMN", help="Column of the time: a name, or a number from 1.")
+        str | None,
+        typer.Option("--time", metavar="COLUMN,...", help="Column of the time: a name, or a number from 1; or none."),
     ] = None
-    key: Annotated[str | None, typer.Option("--key", metavar="COLUMN", help="Column of the key.")] = None
-    cost: Annotated[str | None, typer.Option("--cost", metavar="COLUMN", help="Column of the cost, in us.")] = None
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="COLUMN,...", help="Column of the key; several: a composite key.")
+    ] = None
+    cost: Annotated[str | None, typer.Option("--cost", metavar="COLUMN", help="Column of the cost.")] = None
     value: Annotated[str | None, typer.Option("--value", metavar="COLUMN", help="Column of the value.")] = None
     weight: Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="Column of the weight.")] = None
     delimiter: Annotated[
-        str | None, typer.Option("--delimiter", metavar="CHARACTER", help="One character, or \\t.")
+        str | None,
+        typer.Option(
+            "--delimiter", metavar="TEXT", help="What separates fields: one character or several; \\t, \\x01."
+        ),
     ] = None
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
     ] = None
-    encoding: Annotated[str, typer.Option("--encoding", metavar="NAME", help="utf-8, latin-1 or cp1252.")] = "utf-8"
+    encoding: Annotated[str, typer.Option("--encoding", metavar="NAME", help="utf-8, latin-1, cp1252, utf-16, ...")] = (
+        "utf-8"
+    )
     multiline: Annotated[bool, typer.Option("--multiline", help="Quoted fields may hold line breaks.")] = False
     engine: Annotated[
         Literal["spark", "local"],
@@ -104,7 +114,7 @@ def _preview(console: Console, options: Any) -> None:
         console.note(f"delimiter: {found.delimiter!r}")
     used = {name: getattr(found, name) for name in ("key", "cost", "value", "weight")}
     named = [f"{name}: {column}" for name, column in used.items() if column is not None]
-    console.note(", ".join([f"time: {found.time} ({found.time_format})", *named]))
+    console.note(", ".join([f"time: {found.time or 'none'} ({found.time_format})", *named]))
     for text in found.inferred:
         console.note(f"inferred: {text}")
     console.note(

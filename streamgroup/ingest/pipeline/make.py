@@ -11,7 +11,7 @@ from streamgroup.ingest.pipeline.segments import Segment
 from streamgroup.traces import schema
 from streamgroup.traces.writer import PartStats, join_stats
 
-__all__ = ["Made", "Rejects", "make_parts"]
+__all__ = ["Asked", "Made", "Rejects", "make_parts"]
 
 
 class Made(NamedTuple):
@@ -34,20 +34,21 @@ class Rejects(NamedTuple):
     number: int
 
 
-def make_parts(
-    runner: Runner,
-    frame: Frame,
-    segments: list[Segment],
-    folder: Place,
-    rejects: Rejects,
-    *,
-    ordered: bool,
-    first: int | None,
-) -> Made:
-    """Write the parts of a trace from a kept frame of segments; the `first` tuples in stream order, or all (None).
-
-    `ordered` says that the input has an order, which decides among tuples of one time.
+class Asked(NamedTuple):
+    """What the trace is to be: of an input that is `ordered` (which decides among tuples of one time) or has no order;
+    with its times or, if it is not `timed`, with places in the stream for times; of its `first` tuples, or all (None).
     """
+
+    ordered: bool = True
+    timed: bool = True
+    first: int | None = None
+
+
+def make_parts(
+    runner: Runner, frame: Frame, segments: list[Segment], folder: Place, rejects: Rejects, asked: Asked
+) -> Made:
+    """Write the parts of a trace from a kept frame of segments."""
+    ordered, first = asked.ordered, asked.first
     in_order, late, read = None, None, frame
     if ordered:
         in_order, late = order.in_order(segments), 0
@@ -75,7 +76,7 @@ def make_parts(
         whole = [(span.skip, span.tuples) for span in spans]
         cut = order.cut_parts(in_segments, spans)
     keys = -(-found.keys // schema.KEY_PART_ROWS)
-    output = parts.Output(folder, whole, keys, found.odd)
+    output = parts.Output(folder, whole, keys, found.odd, asked.timed)
     every = cut.union(parts.key_parts(ranks, found.ids, len(whole)))
     number = len(whole) + keys
     if rejects.number:

@@ -36,14 +36,15 @@ class RejectsOf(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Where parts go: the folder of the trace, how many parts of tuples and of keys it has, whether a key is not
-    UTF-8, and for each part of tuples how many of what comes first to skip, and how many to take.
+    """Where parts go: the folder of the trace, for each part of tuples how many of what comes first to skip, and how
+    many to take; how many parts of keys there are, whether a key is not UTF-8, and whether tuples have times.
     """
 
     folder: Place
     tuples: list[tuple[int, int]]
     keys: int
     odd: bool
+    timed: bool
 
 
 def key_parts(ranks: Frame, ids: list[Ids], first: int) -> Frame:
@@ -100,7 +101,10 @@ def _write(output: Output, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 def _write_part(output: Output, number: int, rows: list[Row]) -> pa.RecordBatch:
     if rows[0].kind == "part":
         path = output.folder / schema.TUPLES / schema.part_name(number)
-        return written_part(number, write_part(path, _tuples(rows, *output.tuples[number])))
+        chunks = _tuples(rows, *output.tuples[number])
+        if not output.timed:
+            chunks = _with_places(chunks, number * schema.PART_ROWS)
+        return written_part(number, write_part(path, chunks))
     if rows[0].kind == "key":
         own = number - len(output.tuples)
         path = output.folder / schema.KEYS / schema.part_name(own)
@@ -146,6 +150,13 @@ def _tuples(rows: list[Row], skip: int, tuples: int) -> Iterator[Columns]:
         check_stopped()
         own = places[start : start + schema.ROW_GROUP_ROWS]
         yield Columns(**{name: columns[name][own] for name in names})
+
+
+def _with_places(chunks: Iterator[Columns], first: int) -> Iterator[Columns]:
+    """Give each tuple its place in the stream, from `first` on, for its time in us: there is no other."""
+    for chunk in chunks:
+        yield chunk._replace(timestamp=np.arange(first, first + len(chunk.timestamp)))
+        first += len(chunk.timestamp)
 
 
 def _keys(rows: list[Row]) -> KeyColumns:

@@ -26,7 +26,8 @@ _REJECTS = 1 << 15
 class SplitStats(NamedTuple):
     """What came of one split: rows read, kept, rejected and filtered (by reason), lines, and what was inferred.
 
-    `examples` holds the first reject of each reason: its line in the split, and its text.
+    `examples` holds the first reject of each reason: its line in the split, and its text. `time_format` names the
+    format of the times.
     """
 
     split: int
@@ -37,6 +38,7 @@ class SplitStats(NamedTuple):
     filtered: dict[str, int]
     examples: dict[str, tuple[int, str]]
     inferred: tuple[str, ...]
+    time_format: str = ""
 
 
 def split_of(row: Row) -> SplitStats:
@@ -81,8 +83,9 @@ def blocks_of(parsed: Iterable[Parsed], contract: Contract, layout: Layout, spli
         kept += tuples.rows
     yield from writer.close()
     yield from rejects.close()
+    form = layout.time_format.name if layout.time_format else ""
     stats = SplitStats(
-        split, rows, lines, kept, dict(rejects.counts), dict(filtered), rejects.examples, layout.inferred
+        split, rows, lines, kept, dict(rejects.counts), dict(filtered), rejects.examples, layout.inferred, form
     )
     yield block("split", segment=split, stats=json.dumps(stats))
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streamgroup.ingest.pipeline.blocks import Row, block
 from streamgroup.ingest.tuples import Tuples, pieces
 
-__all__ = ["CARRIED", "LateRows", "Marked", "Segment", "SegmentWriter", "row_numbers", "segment_of"]
+__all__ = ["CARRIED", "SPLIT_BITS", "LateRows", "Marked", "Segment", "SegmentWriter", "row_numbers", "segment_of"]
 
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
@@ -20,6 +20,8 @@ U32 = NDArray[np.uint32]
 # What tuples may carry beside time and key.
 CARRIED = ("cost", "value", "weight")
 
+# A segment's number is that of its split, and behind it in so many bits the number within the split.
+SPLIT_BITS = 20
 # Tuples of a block, however many a batch of rows makes.
 BLOCK_TUPLES = 1 << 20
 # A segment ends with the block that takes it past any of these, so that its dictionary fits into memory anywhere.
@@ -41,7 +43,7 @@ class Marked(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A segment as the driver sees it: number (split x 2^20 + count), tuples, rows, keys, times in us.
+    """A segment as the driver sees it: number (split x 2^SPLIT_BITS + count), tuples, rows, keys, times in us.
 
     `late` counts rows with a time before the latest one seen until then in the segment; `samples` are beginnings of
     some of its keys, in order; `key_bytes` is what its keys take in memory. A row counts in the segment in which it
@@ -117,7 +119,7 @@ class SegmentWriter:
 
     def __init__(self, split: int) -> None:
         """Start with the first segment of a split."""
-        self._next = split << 20
+        self._next = split << SPLIT_BITS
         self._reset()
 
     def _reset(self) -> None:

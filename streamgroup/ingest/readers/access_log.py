@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest import fields
+from streamgroup.ingest.columns import joined_keys
 from streamgroup.ingest.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
@@ -65,6 +66,7 @@ class Reader(LineReader):
     """Access logs: a `-` for user, referer or agent is a null key, as is the path of what is no HTTP request."""
 
     Options: ClassVar[type[BaseModel]] = Options
+    joins: ClassVar[tuple[str, ...]] = ("key",)
     about = "access logs of web servers (Common and Combined Log Format)"
     defaults: ClassVar = Defaults(time=("time",), key=("path",))
 
@@ -119,7 +121,7 @@ class Reader(LineReader):
             consumed=len(block.data),
             line=number[keep],
             time=self._column(found, _NAMES[layout.time]),
-            key=self._column(found, _NAMES[layout.key]),
+            key=self._key(found, layout),
             cost=self._number(found, layout.cost),
             value=self._number(found, layout.value),
             weight=self._number(found, layout.weight),
@@ -127,6 +129,11 @@ class Reader(LineReader):
             rejects=rejects,
             filtered={"blank": blank} if blank else {},
         )
+
+    def _key(self, found: pa.StructArray, layout: Layout) -> Any:
+        if layout.key_parts:
+            return joined_keys([self._column(found, _NAMES[number]) for number in layout.key_parts])
+        return self._column(found, _NAMES[layout.key])
 
     def _column(self, found: pa.StructArray, name: str) -> Any:
         """Give a column as it is written; what a server writes as `-` for want of anything better is null."""

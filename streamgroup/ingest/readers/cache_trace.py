@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest import fields
+from streamgroup.ingest.columns import joined_keys, joined_times
 from streamgroup.ingest.delimited import header_names
 from streamgroup.ingest.lines import Block, LineReader
 from streamgroup.ingest.numbers import to_float
@@ -63,6 +64,7 @@ class Reader(LineReader):
     """Cache traces: which of the three layouts a file has is told by its first line."""
 
     Options: ClassVar[type[BaseModel]] = Options
+    joins: ClassVar[tuple[str, ...]] = ("time", "key")
     unused = ("multiline",)
     about = "cache and block traces: Twitter (no header), libCacheSim CSV, CloudPhysics"
     defaults: ClassVar = Defaults(
@@ -146,8 +148,10 @@ class Reader(LineReader):
             lines=physical,
             consumed=len(block.data),
             line=lines.number[keep],
-            time=column(layout.time),
-            key=column(layout.key),
+            time=self._time(table, layout, keep),
+            key=joined_keys([column(number) for number in layout.key_parts])
+            if layout.key_parts
+            else column(layout.key),
             cost=column(layout.cost),
             value=column(layout.value),
             weight=column(layout.weight),
@@ -155,6 +159,12 @@ class Reader(LineReader):
             rejects=rejects,
             filtered={name: count for name, count in filtered.items() if count},
         )
+
+    @staticmethod
+    def _time(table: _Table, layout: Layout, keep: I64) -> Any:
+        if layout.time_parts:
+            return joined_times([table.column(number, keep) for number in layout.time_parts])
+        return table.column(layout.time, keep) if layout.time >= 0 else pa.nulls(len(keep), pa.binary())
 
     @staticmethod
     def _text(block: Block, lines: fields.Lines, row: int) -> bytes:

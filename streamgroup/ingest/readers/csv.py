@@ -1,4 +1,4 @@
-"""Comma-separated values (RFC 4180) with a header: any delimiter of one character, quoted fields."""
+"""Comma-separated values (RFC 4180) with a header: any delimiter, quoted fields."""
 
 from typing import ClassVar
 
@@ -13,6 +13,9 @@ __all__ = ["Reader"]
 class Options(DelimitedOptions):
     """Options of the csv reader."""
 
+    escape: str | None = Field(
+        default=None, pattern=r"^[!-~]$", description="in quotes, this makes a quote that follows a character: \\\\"
+    )
     empty_is_null: bool = Field(default=False, description='an empty key is null, unless it is written ""')
 
 

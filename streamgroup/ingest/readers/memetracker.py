@@ -39,7 +39,7 @@ class Reader(LineReader):
     Options: ClassVar[type[BaseModel]] = Options
     about = "MemeTracker: P (page), T (time), Q (phrase) and L (link) lines; words of the phrases as keys"
     defaults: ClassVar = Defaults(time=("time",), key=("words",))
-    unused = ("time", "key", "cost", "value", "weight", "delimiter", "header", "multiline")
+    unused = ("time", "key", "cost", "cost_unit", "value", "weight", "delimiter", "header", "multiline")
     instead = "choose what the keys are with --keys"
 
     def __init__(self, options: IngestOptions) -> None:

@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage import locate
+from streamgroup.ingest.columns import joined_keys, joined_times
 from streamgroup.ingest.numbers import to_float
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Split, find_columns
 from streamgroup.ingest.readers.protocol import Reader as Base
-from streamgroup.ingest.times import KNOWN, guess_format, resolve_format
+from streamgroup.ingest.times import KNOWN, TimeFormat, guess_format, resolve_format
 
 __all__ = ["Reader"]
 
@@ -33,12 +34,44 @@ def _open(path: str) -> pq.ParquetFile:
 
 
 def _plain(column: Any) -> Any:
+    """Give a column as one array of a plain type: no dictionary, no view, no extension; an UUID as its 36 letters."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    if isinstance(array.type, pa.BaseExtensionType):
+        uuid = getattr(array.type, "extension_name", "") == "arrow.uuid"
+        return _uuids(array.storage) if uuid else _plain(array.storage)
+    array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    if pa.types.is_null(array.type):
+        return array.cast(pa.binary())
+    return array.cast(_value_type(array)) if _value_type(array) != array.type else array
 
 
-def _value_type(field: pa.Field) -> pa.DataType:
-    return field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+def _value_type(column: Any) -> pa.DataType:
+    """Give the type of a column's (or field's) values as `_plain` makes them."""
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind) else kind
+
+
+_HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint8).reshape(256, 2)
+# Where the digits of a UUID stand among its 36 letters.
+_DIGITS = np.array([place for place in range(36) if place not in (8, 13, 18, 23)])
+
+
+def _uuids(array: Any) -> Any:
+    filled = pc.fill_null(array.cast(pa.binary()), bytes(16))
+    raw = np.frombuffer(b"".join(filled.to_pylist()), np.uint8).reshape(len(array), 16)
+    letters = np.full((len(array), 36), ord("-"), np.uint8)
+    letters[:, _DIGITS] = _HEX[raw].reshape(len(array), 32)
+    bounds = np.arange(len(array) + 1, dtype=np.int32) * 36
+    texts = pa.Array.from_buffers(
+        pa.binary(), len(array), [None, pa.py_buffer(bounds), pa.py_buffer(letters.tobytes())]
+    )
+    return pc.if_else(array.is_valid(), texts, pa.scalar(None, pa.binary())) if array.null_count else texts
 
 
 def _texts(array: Any) -> Any:
@@ -51,6 +84,26 @@ def _texts(array: Any) -> Any:
     if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_string(kind)):
         array = array.cast(pa.string())
     return array.cast(pa.binary())
+
+
+def _cost(array: Any) -> Any:
+    """Give numbers as float64; a duration has a unit of its own and becomes microseconds."""
+    if pa.types.is_duration(array.type):
+        per_micro = {"s": 1e-6, "ms": 1e-3, "us": 1.0, "ns": 1e3}[array.type.unit]
+        return pa.array(to_float(array.cast(pa.int64())) / per_micro)
+    return pa.array(to_float(array))
+
+
+def _part_type(kind: pa.DataType) -> str:
+    if pa.types.is_integer(kind):
+        return "int" if kind.bit_width <= 32 and kind != pa.uint32() else "long"
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    return "bytes" if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else "string"
+
+
+def _time(parts: list[Any]) -> Any:
+    return joined_times(parts) if len(parts) > 1 else _texts(parts[0])
 
 
 @contextlib.contextmanager
@@ -67,6 +120,7 @@ class Reader(Base):
     """Parquet: `line` is the row, from 1. Timestamps of any unit are read, ns too (floored to us)."""
 
     unused = ("delimiter", "header", "encoding", "multiline")
+    joins: ClassVar[tuple[str, ...]] = ("time", "key")
     about = "Parquet files; integer, boolean, string and binary keys"
     defaults: ClassVar = Defaults(time=("timestamp", "time", "ts"), key=("key",))
 
@@ -86,46 +140,53 @@ class Reader(Base):
                 **find_columns(opts, self.defaults, names, path),
             )
             self._check(shape, layout, path)
+            timed = layout.cost >= 0 and pa.types.is_duration(shape.field(layout.cost).type)
+            if timed and opts.cost_unit != "us":
+                raise UsageError(f"{path}: a duration has a unit of its own", "leave --cost-unit out")
             form = resolve_format(opts.time_format)
-            if form is None:
-                with _legible(path):
-                    head = next(file.iter_batches(_HEAD_ROWS, columns=[names[layout.time]]), None)
-                column = _texts(_plain(head.column(0))) if head is not None else pa.array([], pa.binary())
-                kind = _value_type(shape.field(layout.time))
-                numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-                form = guess_format(column, numeric=numeric) if pa.types.is_binary(column.type) else KNOWN
-        return layout._replace(time_format=form)
+            if form is None and layout.time >= 0:
+                form = self._guess(file, layout, path)
+        types = tuple(_part_type(_value_type(shape.field(number))) for number in layout.key_parts)
+        return layout._replace(time_format=form or KNOWN, key_types=types)
+
+    @staticmethod
+    def _guess(file: pq.ParquetFile, layout: Layout, path: str) -> TimeFormat:
+        columns = layout.time_parts or (layout.time,)
+        with _legible(path):
+            head = next(file.iter_batches(_HEAD_ROWS, columns=[layout.names[number] for number in columns]), None)
+        if head is None:
+            column = pa.array([], pa.binary())
+        else:
+            column = _time([_plain(head.column(layout.names[number])) for number in columns])
+        kind = _value_type(file.schema_arrow.field(layout.time))
+        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        numeric = numeric and len(columns) == 1
+        return guess_format(column, numeric=numeric) if pa.types.is_binary(column.type) else KNOWN
 
     @staticmethod
     def _check(shape: pa.Schema, layout: Layout, path: str) -> None:
         types = pa.types
+        number = (types.is_integer, types.is_floating, types.is_decimal)
         text = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-        allowed = {
-            "key": (*text, types.is_integer, types.is_boolean),
-            "time": (
-                *text,
-                types.is_integer,
-                types.is_floating,
-                types.is_decimal,
-                types.is_timestamp,
-                types.is_date,
-            ),
-            "cost": (types.is_integer, types.is_floating, types.is_decimal),
-            "value": (types.is_integer, types.is_floating, types.is_decimal),
-            "weight": (types.is_integer, types.is_floating, types.is_decimal),
+        time = (*text, *number, types.is_timestamp, types.is_date, types.is_null)
+        allowed: dict[str, tuple[tuple[int, ...], Any]] = {
+            "key": (layout.key_parts or (layout.key,), (*text, types.is_integer, types.is_boolean, types.is_null)),
+            "time": (layout.time_parts or (layout.time,), (*time, types.is_time) if layout.time_parts else time),
+            "cost": ((layout.cost,), (*number, types.is_duration)),
+            "value": ((layout.value,), number),
+            "weight": ((layout.weight,), number),
         }
-        for what, checks in allowed.items():
-            number = getattr(layout, what)
-            if number < 0:
-                continue
-            field = shape.field(number)
-            kind = _value_type(field)
-            if not any(check(kind) for check in checks):
-                raise UsageError(f"{path}: column {field.name!r} is {kind}: no {what} can be made of it", "cast it")
+        for what, (places, checks) in allowed.items():
+            for place in places:
+                field = shape.field(place) if place >= 0 else None
+                if field is not None and not any(check(_value_type(field)) for check in checks):
+                    told = f"{path}: column {field.name!r} is {field.type}: no {what} can be made of it"
+                    raise UsageError(told, "cast it")
 
     def batches(self, split: Split, layout: Layout) -> Iterator[Parsed]:
         """Read one row group in batches."""
         wanted = [layout.time, layout.key, layout.cost, layout.value, layout.weight]
+        wanted += [*layout.time_parts, *layout.key_parts]
         names = sorted({layout.names[number] for number in wanted if number >= 0})
         at, left = 0, split.rows
         with _open(split.path) as file:
@@ -144,17 +205,20 @@ class Reader(Base):
         def get(number: int) -> Any:
             return _plain(batch.column(layout.names[number]))
 
-        key = get(layout.key)
-        if pa.types.is_boolean(key.type):
-            key = pc.if_else(key, "true", "false")
+        keys = [get(number) for number in layout.key_parts or (layout.key,)]
+        if layout.key_parts:
+            key = joined_keys(keys)
+        else:
+            key = _texts(pc.if_else(keys[0], "true", "false") if pa.types.is_boolean(keys[0].type) else keys[0])
+        times = [get(number) for number in layout.time_parts or (layout.time,) if number >= 0]
         return Parsed(
             rows=batch.num_rows,
             lines=batch.num_rows,
             consumed=batch.nbytes,
             line=np.arange(at + 1, at + batch.num_rows + 1),
-            time=_texts(get(layout.time)),
-            key=_texts(key),
-            cost=pa.array(to_float(get(layout.cost))) if layout.cost >= 0 else None,
+            time=_time(times) if times else pa.nulls(batch.num_rows, pa.binary()),
+            key=key,
+            cost=_cost(get(layout.cost)) if layout.cost >= 0 else None,
             value=pa.array(to_float(get(layout.value))) if layout.value >= 0 else None,
             text=lambda row: ",".join(str(batch.column(name)[row].as_py()) for name in batch.schema.names).encode(),
             rejects=[],

@@ -154,7 +154,7 @@ class Reader(LineReader):
     about = "mentions in tweets (JSON lines, or `time entity` lines) with a cost by class of entity"
     defaults: ClassVar = Defaults(time=("created_at", "time"), key=("mention", "entity"), cost=("class",))
     files: ClassVar = ("classes",)
-    unused = ("key", "cost", "value", "weight", "multiline")
+    unused = ("key", "cost", "cost_unit", "value", "weight", "multiline")
     instead = "keys are entities, costs are said by --class-costs"
 
     def __init__(self, options: IngestOptions) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from streamgroup.base.errors import UsageError
+from streamgroup.ingest.columns import NO_TIME, column_names
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.times import TimeFormat
 
@@ -47,10 +48,12 @@ class Split(NamedTuple):
 class Layout(NamedTuple):
     """What was found at the start of one input: its columns and how its times are written.
 
-    `time`, `key`, `cost`, `value`, `weight` are 0-based column numbers (-1: none). `width` is the number of
-    fields of a row (0: any). `header` is the physical line of the header (0: none). `inferred` tells people what
-    was not asked for. `extra` is what the reader found in the path or the head and wants to see again. `zone` is that
-    of times without an offset, where the format has one and `--timezone` does not tell.
+    `time`, `key`, `cost`, `value`, `weight` are 0-based column numbers (-1: none). `time_parts`, `key_parts` are those
+    of a time or key of several columns, of which `time`, `key` is the first; `key_types` are the types of the parts
+    where they are no strings. `width` is the number of fields of a row (0: any). `header` is the physical line of the
+    header (0: none), and lines up to `skip` are no rows. `inferred` tells people what was not asked for. `extra` is
+    what the reader found in the path or the head and wants to see again. `zone` is that of times without an offset,
+    where the format has one and `--timezone` does not tell.
     """
 
     names: tuple[str, ...]
@@ -67,6 +70,10 @@ class Layout(NamedTuple):
     inferred: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
     zone: str | None = None
+    time_parts: tuple[int, ...] = ()
+    key_parts: tuple[int, ...] = ()
+    key_types: tuple[str, ...] = ()
+    skip: int = 0
 
 
 class Reject(NamedTuple):
@@ -89,12 +96,12 @@ class Parsed(NamedTuple):
 
     `rows` counts all records of the stretch (rejected and filtered ones too), `lines` its physical lines,
     `consumed` its bytes. `line` holds the physical line of each entry, counted from 1 at the start of the
-    stretch. `time` is binary texts or an arrow timestamp; `key` binary with nulls, or lists of them: a tuple for
-    each; the others texts or numbers, `cost` lists of them where each key of a list has its own. `repeat`
-    int64[entries] says how many tuples each row makes, one if None; `each(i, j)` what tuple j (from 0) of row i has
-    of its own, the same whenever it is asked. `ascending` says that times of a row never fall from one j to the next,
-    `span` that all times of `each` lie in [first, last); where they can, readers tell, as --since and --until then need
-    not look at every tuple. `text(i)` gives entry i as it was written.
+    stretch. `time` is binary texts or an arrow timestamp; `key` binary with nulls, or lists of them: a tuple for each,
+    or structs of the parts of a composite key; the others texts or numbers, `cost` lists of them where each key of a
+    list has its own. `repeat` int64[entries] says how many tuples each row makes, one if None; `each(i, j)` what tuple
+    j (from 0) of row i has of its own, the same whenever it is asked. `ascending` says that times of a row never fall
+    from one j to the next, `span` that all times of `each` lie in [first, last); where they can, readers tell, as
+    --since and --until then need not look at every tuple. `text(i)` gives entry i as it was written.
     """
 
     rows: int
@@ -134,13 +141,15 @@ class NoOptions(BaseModel):
 class Reader(ABC):
     """A raw format. Made from the options once per process; holds no state of a run.
 
-    `files` names those of its own options that are paths of files. `unused` names the options of all readers (fields
+    `joins` tells which of time and key can be several columns, and whether the time can be none. `files` names those of
+    its own options that are paths of files. `unused` names the options of all readers (fields
     of IngestOptions) that mean nothing to this one: they are refused when given, with the advice `instead`.
     """
 
     about: ClassVar[str]
     defaults: ClassVar[Defaults]
     Options: ClassVar[type[BaseModel]] = NoOptions
+    joins: ClassVar[tuple[str, ...]] = ()
     files: ClassVar[tuple[str, ...]] = ()
     # Plain tuples of texts: the command line reads them from the source, to leave these options out of the help.
     unused: ClassVar[tuple[str, ...]] = ()
@@ -157,6 +166,13 @@ class Reader(ABC):
             name = first["loc"][0] if first["loc"] else "options"
             raise UsageError(f"reader {options.reader}: {name}: {first['msg']}", f"its options: {known}") from None
         refuse(options, *self.unused, hint=self.instead)
+        for what in ("time", "key"):
+            text = getattr(options, what)
+            several = text is not None and len(column_names(text)) > 1
+            if (several or (what == "time" and text == NO_TIME)) and what not in self.joins:
+                raise UsageError(f"reader {options.reader}: --{what} is one column", "a name with a comma is quoted")
+            if several and what == "key" and options.split_words:
+                raise UsageError("--split-words: a key of several columns has no words", "name one column with --key")
 
     @abstractmethod
     def plan(self, path: str) -> list[tuple[int, int | None]]:
@@ -174,16 +190,31 @@ class Reader(ABC):
 def find_column(wanted: str | None, defaults: tuple[str, ...], names: tuple[str, ...], what: str, path: str) -> int:
     """Find a column by name or 1-based number; UsageError lists the columns found.
 
-    -1 when none is wanted: nothing is asked for, and there is no default, or none of the defaults is there and `what`
-    is cost, value or weight, which tuples may lack.
+    A number that is also the name of another column is refused, unless it is in quotes: then it is a name. -1 when none
+    is wanted: nothing is asked for, and there is no default, or none of the defaults is there and `what` is cost, value
+    or weight, which tuples may lack.
     """
+    quoted = False
+    if wanted is not None:
+        asked = column_names(wanted)
+        if len(asked) > 1:
+            raise UsageError(f"--{what} {wanted} is {len(asked)} columns", "name one; a name with a comma is quoted")
+        wanted, quoted = asked[0]
     for text in (wanted,) if wanted is not None else defaults:
-        if names.count(text) == 1:
-            return names.index(text)
+        number = int(text) if text.isdecimal() and not quoted else 0
         if names.count(text) > 1:
             raise UsageError(f"{path}: two columns are named {text!r}", f"name --{what} by its number, from 1")
-        if text.isdecimal() and 1 <= int(text) <= len(names):
-            return int(text) - 1
+        if names.count(text) == 1:
+            at = names.index(text)
+            if wanted is not None and 1 <= number <= len(names) and number != at + 1:
+                other = names[number - 1]
+                raise UsageError(
+                    f"{path}: --{what} {text} is column {number}, {_shown(other)!r}, and the name of column {at + 1}",
+                    f"""name it in quotes, as in --{what} '"{text}"' or '"{_shown(other)}"'""",
+                )
+            return at
+        if 1 <= number <= len(names):
+            return number - 1
     if wanted is None and (not defaults or what in ("cost", "value", "weight")):
         return -1
     found = ", ".join(
@@ -204,14 +235,28 @@ def _shown(name: str) -> str:
 def find_columns(
     options: IngestOptions, defaults: Defaults, names: tuple[str, ...], path: str, **among: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Find all columns that a layout tells, by their names there: time, key, cost, value, weight.
+    """Find all columns that a layout tells, by their names there: time, key, cost, value, weight, and parts of keys.
 
     `among` names the columns that can serve as one of these, where they are others than `names`.
     """
-    return {
-        what: find_column(getattr(options, what), wanted, among.get(what, names), what, path)
-        for what, wanted in defaults._asdict().items()
-    }
+    found: dict[str, Any] = {}
+    for what, wanted in defaults._asdict().items():
+        text, there = getattr(options, what), among.get(what, names)
+        if what == "time" and text == NO_TIME:
+            found[what] = -1
+            continue
+        parts = column_names(text) if text is not None and what in ("time", "key") else ()
+        if len(parts) > 1:
+            numbers = tuple(find_column(_quoted(*part), wanted, there, what, path) for part in parts)
+            found |= {what: numbers[0], f"{what}_parts": numbers}
+        else:
+            found[what] = find_column(text, wanted, there, what, path)
+    return found
+
+
+def _quoted(text: str, quoted: bool) -> str:
+    escaped = text.replace('"', '""')
+    return f'"{escaped}"' if quoted else text
 
 
 def refuse(options: IngestOptions, *names: str, hint: str) -> None:

@@ -15,6 +15,7 @@ class Reader(DelimitedReader):
     rejected.
     """
 
+    joins: ClassVar[tuple[str, ...]] = ()
     about = "`<seconds> TAB <key>` lines, or `<seconds> TAB <words>` with --split-words"
     defaults: ClassVar = Defaults(time=("time",), key=("key",))
     delimiter = b"\t"

@@ -45,6 +45,7 @@ class Reader(DelimitedReader):
     """Trades: the symbol is the key, the price the value, the size the weight. Lines that are alike are trades, too."""
 
     Options: ClassVar[type[BaseModel]] = Options
+    joins: ClassVar[tuple[str, ...]] = ()
     about = "trades: CSV with a header, `time,price,amount`, or zips of Lean; price as value, size as weight"
     defaults: ClassVar = Defaults(
         time=("timestamp", "time", "unixtime", "unix_time", "datetime", "date"),

@@ -27,6 +27,7 @@ class Reader(DelimitedReader):
     """Tweets in CSV: quoted fields hold line breaks, so a file is read by one task."""
 
     Options: ClassVar[type[BaseModel]] = Options
+    joins: ClassVar[tuple[str, ...]] = ("time",)
     about = "tweets in CSV with a header: words, hashtags, cashtags or mentions of the text as keys"
     defaults: ClassVar = Defaults(
         time=("created_at", "date", "timestamp", "time"), key=("text", "full_text", "tweet", "content")

@@ -31,7 +31,16 @@ class TweetLines(LineReader):
     """Lines of tweets; a subclass takes its keys out of each, and `label` says what they are."""
 
     defaults: ClassVar = Defaults(time=("created_at",), key=("words",))
-    unused: ClassVar[tuple[str, ...]] = ("key", "cost", "value", "weight", "delimiter", "header", "multiline")
+    unused: ClassVar[tuple[str, ...]] = (
+        "key",
+        "cost",
+        "cost_unit",
+        "value",
+        "weight",
+        "delimiter",
+        "header",
+        "multiline",
+    )
     instead = "what a tuple is made of is said by its own options"
     label: str
 

@@ -2,11 +2,13 @@
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest import inputs
+from streamgroup.ingest import advice, inputs
+from streamgroup.ingest.columns import NO_TIME
 from streamgroup.ingest.contract import Contract
 from streamgroup.ingest.inputs import InputFile
 from streamgroup.ingest.options import IngestOptions
@@ -41,7 +43,8 @@ class FileSource(Source):
     def __init__(self, options: IngestOptions) -> None:
         """Check all that can be checked before anything is read: options, columns, that there are rows."""
         self._options = options
-        reader = make_reader(options)
+        self.timed = options.time != NO_TIME
+        reader = self._reader = make_reader(options)
         Contract(options)
         self._files: list[InputFile] = inputs.resolve(options.inputs)
         splits = inputs.plan_splits(reader, self._files)
@@ -52,6 +55,7 @@ class FileSource(Source):
                 raise DataError("--limit 0 leaves no rows", "leave it out")
         _check_rows(reader, splits, {file.path: file.size for file in self._files})
         self._splits = {split.number: split for split in splits}
+        self._first = splits[0]
         self._jobs: list[list[Split | str]] = []
 
     @property
@@ -91,7 +95,20 @@ class FileSource(Source):
     def describe(self) -> dict[str, Any]:
         """Give the reader and the options that say what it read."""
         own = self._options.model_dump(mode="json", exclude=_HOW, exclude_defaults=True)
-        return {"reader": self._options.reader, "reader_options": own}
+        layout = self._reader.layout(self._first.path)
+        types = layout.key_types or ("string",) * len(layout.key_parts)
+        parts = [{"name": layout.names[at], "type": kind} for at, kind in zip(layout.key_parts, types, strict=True)]
+        return {
+            "reader": self._options.reader,
+            "reader_options": own,
+            "key_parts": parts or None,
+            "times": None if self.timed else NO_TIME,
+        }
+
+    def advise(self, rejected: Counter[str], examples: Mapping[str, str], otherwise: str) -> str:
+        """Say which option reads rows like those that were rejected."""
+        shown = advice.first_time(self._reader, self._first)
+        return advice.hint_of(self._reader, rejected, examples, shown, otherwise)
 
 
 def _check_rows(reader: Reader, splits: list[Split], sizes: dict[str, int]) -> None:

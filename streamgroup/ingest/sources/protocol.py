@@ -1,6 +1,8 @@
 """What a source of an ingest is."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from streamgroup.ingest.pipeline.blocks import Row
@@ -11,9 +13,12 @@ __all__ = ["Source"]
 
 
 class Source(ABC):
-    """Rows that become tuples. `ordered` says that they have an order, which decides among tuples of one time."""
+    """Rows that become tuples. `ordered` says that they have an order, which decides among tuples of one time; `timed`
+    that they have times: else the times of tuples are their places in the stream.
+    """
 
     ordered: ClassVar[bool]
+    timed: bool = True
 
     @property
     @abstractmethod
@@ -40,4 +45,9 @@ class Source(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Give the fields of the manifest that say how the source was read: reader and reader_options."""
+        """Give the fields of the manifest on how the source was read: reader, reader_options, key_parts, times."""
+
+    def advise(self, rejected: Counter[str], examples: Mapping[str, str], otherwise: str) -> str:
+        """Say what to do about rows that were rejected, counted by reason, each with the text of a row as example."""
+        del rejected, examples
+        return otherwise

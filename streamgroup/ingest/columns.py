@@ -1,0 +1,46 @@
+"""Columns as they are named on the command line: one, or several with commas between."""
+
+import re
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["NO_TIME", "Name", "column_names", "joined_keys", "joined_times"]
+
+# Stands for "no time at all" in the place of a column.
+NO_TIME = "none"
+
+_PART = re.compile(r'"((?:[^"]|"")*)"(?=,|$)|([^,]*)(?=,|$)')
+
+
+class Name(NamedTuple):
+    """A column by its name, or by its number from 1 if it is all digits and not `quoted`."""
+
+    text: str
+    quoted: bool
+
+
+def column_names(text: str) -> tuple[Name, ...]:
+    """Take the names of columns apart: commas are between them, a name with a comma is in quotes, `""` is a quote."""
+    found: list[Name] = []
+    at = 0
+    while True:
+        match = _PART.match(text, at)
+        assert match is not None
+        quoted = match[1] is not None
+        found.append(Name(match[1].replace('""', '"') if quoted else match[2], quoted))
+        if match.end() == len(text):
+            return tuple(found)
+        at = match.end() + 1
+
+
+def joined_times(parts: list[pa.Array]) -> pa.Array:
+    """Write times of several columns (texts, dates, times of day) with a blank between; null where one is null."""
+    texts = [part if pa.types.is_binary(part.type) else part.cast(pa.string()).cast(pa.binary()) for part in parts]
+    return pc.binary_join_element_wise(*texts, b" ")
+
+
+def joined_keys(parts: list[pa.Array]) -> pa.StructArray:
+    """Put the parts of composite keys side by side, for the contract to make keys of."""
+    return pa.StructArray.from_arrays(parts, names=[str(number) for number in range(len(parts))])
