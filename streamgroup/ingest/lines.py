@@ -58,9 +58,11 @@ class Block(NamedTuple):
 
 def _text(data: bytes, encoding: str) -> bytes:
     """Give whole lines as UTF-8, without the byte order marks at the start of files, and within joined ones."""
+    if data.isascii():
+        return data
     if _BOM in data:
         data = data.removeprefix(_BOM).replace(b"\n" + _BOM, b"\n")
-    if encoding not in ("latin-1", "cp1252") or data.isascii():
+    if encoding not in ("latin-1", "cp1252"):
         return data
     return data.decode(encoding, errors="streamgroup-c1").encode()
 
