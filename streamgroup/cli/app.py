@@ -8,12 +8,14 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from streamgroup.base import discover
-from streamgroup.cli.command import ENVIRONMENT, FoundGroup, LateCommand, as_command
+from streamgroup.base.errors import UsageError
+from streamgroup.cli.command import ENVIRONMENT, Format, FoundGroup, LateCommand, as_command
 from streamgroup.cli.failures import report
 
 __all__ = ["PACKAGE", "app", "main"]
@@ -91,15 +93,21 @@ def _version(wanted: bool) -> None:
 
 def _program(
     context: typer.Context,
+    config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="TOML file with options.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Results and errors only.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Tell timings too.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback on errors.")] = False,
+    form: Annotated[Format | None, typer.Option("--format", help="How to print the result.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     version: Annotated[  # noqa: ARG001 (the callback has done all)
         bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_version)
     ] = False,
 ) -> None:
     """Replay recorded streams through any stream grouping: imbalance, latency and state cost, before you build it."""
-    context.obj = {"quiet": quiet, "verbose": verbose, "debug": debug}
+    if json and form not in (None, "json"):
+        raise UsageError(f"--json and --format {form} exclude each other", "give one of them")
+    form = "json" if json else form
+    context.obj = {"config": config, "quiet": quiet, "verbose": verbose, "debug": debug, "form": form}
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)

@@ -10,6 +10,7 @@ import dataclasses
 import errno
 import inspect
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from streamgroup.cli.failures import report
 __all__ = [
     "ENVIRONMENT",
     "Common",
+    "Format",
     "Formatted",
     "FoundGroup",
     "LateCommand",
@@ -43,11 +45,19 @@ ENVIRONMENT = "STREAMGROUP_"
 
 Parameter = inspect.Parameter
 
+# A path of pathlib has lost one of two slashes.
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?")
+
 # Where a value came from, strongest first.
 _SOURCES = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP", "DEFAULT")
 
 
+# How a table is printed.
+Format = Literal["table", "json", "jsonl", "csv", "markdown"]
+
+
 def _use_file(context: typer.Context, value: Path | None) -> Path | None:
+    value = (context.obj or {}).get("config") if value is None else value
     if value is not None and not context.resilient_parsing:
         context.default_map = read_defaults(value, context)
         context.meta["config"] = str(value)
@@ -55,9 +65,14 @@ def _use_file(context: typer.Context, value: Path | None) -> Path | None:
 
 
 def utf8_path(value: Any) -> Any:
-    """Refuse paths (the callback of an option) that are not UTF-8: Parquet libraries cannot open them by name."""
+    """Refuse paths (the callback of an option) that are not UTF-8: Parquet libraries cannot open them by name.
+
+    Refuses URLs, too, where the option takes paths.
+    """
     for path in value if isinstance(value, list) else [value]:
-        if path is not None:
+        if isinstance(path, Path) and _URL.match(str(path)):
+            raise UsageError(f"{str(path).replace(':/', '://', 1)} is a URL, and this is written to a local path")
+        if path is not None and not _URL.match(str(path)):
             full = os.path.abspath(path)  # noqa: PTH100 (resolve() would follow a symbolic link)
             try:
                 full.encode()
@@ -83,10 +98,7 @@ class Common:
 class Formatted:
     """Flags of every command that prints a table."""
 
-    form: Annotated[
-        Literal["table", "json", "jsonl", "csv", "markdown"],
-        typer.Option("--format", help="How to print the result."),
-    ] = "table"
+    form: Annotated[Format, typer.Option("--format", help="How to print the result.")] = "table"
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False
 
 
@@ -106,7 +118,7 @@ def _with_variable(name: str, annotation: Any, *, hidden: bool) -> Any:
     if hidden:
         info.hidden = True
     else:
-        info.envvar = variable(next((flag for flag in flags if flag.startswith("--")), name))
+        info.envvar = info.envvar or variable(next((flag for flag in flags if flag.startswith("--")), name))
     info.show_envvar = False
     return Annotated[kind, info]
 
@@ -212,7 +224,7 @@ def as_command(
         told = {flag.name: values.pop(flag.name) or outer.get(flag.name) for flag in common}
         extra = {parameter.name: values.pop(parameter.name) for parameter in more}
         with _errors(debug=bool(told["debug"])):
-            form = _form(context, values)
+            form = _form(context, values, outer.get("form"))
             asked = frozenset(name for name in values if _source(context, name) != "DEFAULT")
             console = Console(form, bool(told["quiet"]), bool(told["verbose"]), asked)
             given = {name: value for name, value in extra.items() if value is not None}
@@ -226,12 +238,19 @@ def as_command(
     return call
 
 
-def _form(context: typer.Context, values: Mapping[str, Any]) -> Any:
-    """Choose the format: of --json and --format, what came from the stronger source."""
+def _form(context: typer.Context, values: Mapping[str, Any], before: str | None) -> Any:
+    """Choose the format: of --json and --format, what came from the stronger source.
+
+    `before` is the format that was given before the command. One behind it wins, and it wins over all else.
+    """
     form = values.get("form", "table")
+    by_json, by_form = (_SOURCES.index(_source(context, name)) for name in ("json", "form"))
+    if before is not None and min(by_json, by_form) > 0:
+        if "form" not in values:
+            raise UsageError(f"--format {before}: {context.info_name} prints no table", "leave it out")
+        return before
     if not values.get("json") or form == "json":
         return form
-    by_json, by_form = (_SOURCES.index(_source(context, name)) for name in ("json", "form"))
     if by_json == by_form:
         raise UsageError(f"--json and --format {form} exclude each other", "give one of them")
     return "json" if by_json < by_form else form

@@ -1,10 +1,10 @@
 """Readers, generators and groupings as the command line sees them: by file name, imported only when one is used."""
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from functools import partial
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
@@ -65,16 +65,19 @@ def _bound(limit: Any) -> str:
 
 
 class _Family(FoundGroup):
-    """A group with a command for each member of a family, found by file name."""
+    """A group with a command for each member of a family, found by file name, and those of `more`."""
 
     package: str
     make: Callable[[str], Callable[..., None]]
+    more: Mapping[str, Callable[[], LateCommand]]
 
     def list_commands(self, ctx: Any) -> list[str]:
         del ctx
-        return [name.replace("_", "-") for name in discover.names(self.package)]
+        return [*(name.replace("_", "-") for name in discover.names(self.package)), *self.more]
 
     def find(self, name: str) -> Any:
+        if name in self.more:
+            return self.more[name]()
         text = sources.summary(f"{self.package}.{name.replace('-', '_')}")
         return LateCommand.of(name, text, partial(type(self).make, name))
 
@@ -87,11 +90,12 @@ def family_group(
     options: type[Any],
     own: Callable[[str], Own],
     unused: Callable[[str], Collection[str]] = lambda _: (),
+    more: Mapping[str, Callable[[], LateCommand]] = MappingProxyType({}),
 ) -> typer.Typer:
     """Make a command that takes a member of a family first: `run(member, console, options, own values)`.
 
     `own` and `unused` tell, for a member's module, the flags that it has besides, and which of `options` are not shown
-    as they mean nothing to it.
+    as they mean nothing to it. `more` makes further commands of the group, by name.
     """
 
     def make(member: str) -> Callable[..., None]:
@@ -103,7 +107,7 @@ def family_group(
             typer.echo(context.get_help())
             raise typer.Exit(2)
 
-    members = type("Family", (_Family,), {"package": package, "kind": kind, "make": staticmethod(make)})
+    members = type("Family", (_Family,), {"package": package, "kind": kind, "make": staticmethod(make), "more": more})
     return typer.Typer(
         name=name,
         cls=members,

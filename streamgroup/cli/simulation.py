@@ -7,12 +7,21 @@ import typer
 
 from streamgroup.cli.command import Formatted
 
-__all__ = ["REPEATED", "Conditions", "KeyType", "Simulation"]
+__all__ = ["REPEATED", "SEED_HELP", "Conditions", "HashSeed", "KeyType", "Simulation"]
 
 KeyType = Annotated[
     str,
-    typer.Option("--key-type", metavar="string|int|long|bytes", help="What keys are to the rules of real engines."),
+    typer.Option(
+        "--key-type", metavar="string|int|long|bytes",
+        help="What keys are to the rules of real engines; string,long and so on for composite keys.",
+    ),
+]  # fmt: skip
+
+HashSeed = Annotated[
+    int | None, typer.Option("--hash-seed", metavar="S", help="Moves the candidates of keys (default: as --seed).")
 ]
+
+SEED_HELP = "Replicate: seeds all draws, and is the hash seed unless that is given."
 
 # Those that can be repeated.
 REPEATED = ("slowdown_at", "join", "leave", "crash")
@@ -65,7 +74,7 @@ class Conditions(Formatted):
         str | None,
         typer.Option("--control-delay", metavar="TIME", help="Time of a control message (default: the network's)."),
     ] = None
-    hash_seed: Annotated[int, typer.Option("--hash-seed", help="Moves the candidates of keys.")] = 0
+    hash_seed: HashSeed = None
     key_type: KeyType = "string"
 
 

@@ -105,6 +105,8 @@ def keyby_subtask(key: Value | Sequence[Value], n: int, max_parallelism: int | N
 def keyby_subtasks_all(keys: Keys, n: int, max_parallelism: int | None = None) -> NDArray[np.uint16]:
     """Give `keyby_subtask` of every key: uint16[K]."""
     most = resolved_max_parallelism(n, max_parallelism)
+    if keys.parts:
+        return keys.each(lambda key: keyby_subtask(key, n, most))
     keys.refuse_null("Flink's keyBy")
     keys.refuse_kinds("Flink's keyBy", ["bytes"], _NO_ARRAYS)
     return _subtasks(hash_codes(keys), n, most)
@@ -156,6 +158,8 @@ def sql_subtask(key: Value | Sequence[Value], n: int, max_parallelism: int | Non
 def sql_subtasks_all(keys: Keys, n: int, max_parallelism: int | None = None) -> NDArray[np.uint16]:
     """Give `sql_subtask` of every key, each one column: uint16[K]."""
     most = resolved_max_parallelism(n, max_parallelism)
+    if keys.parts:
+        return keys.each(lambda key: sql_subtask(key, n, most))
     keys.refuse_kinds("Flink SQL", ["bytes"], _NO_BINARY)
     found = np.empty(keys.count, dtype=np.int32)
     if keys.kind == "string":

@@ -55,6 +55,7 @@ def hazelcast_processor(key: Value, n: int, partition_count: int = DEFAULT_PARTI
 def hazelcast_partition_all(keys: Keys, partition_count: int = DEFAULT_PARTITIONS) -> NDArray[np.uint16]:
     """Give `hazelcast_partition` of all keys: uint16[K]."""
     check_workers(partition_count, "partition_count")
+    keys.refuse_composite("hazelcast")
     keys.refuse_null("hazelcast")
     keys.refuse_kinds("hazelcast", ["bytes"], _BYTES)
     packed = big_endian(keys)

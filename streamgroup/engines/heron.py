@@ -135,6 +135,8 @@ def fields_tasks_all(keys: Keys, n: int, serializer: Serializer = "java") -> NDA
     """Give `fields_task` of every key, each one field: uint16[K]."""
     check_workers(n)
     _check(serializer)
+    if keys.parts:
+        return keys.each(lambda key: fields_task(key, n, serializer))
     keys.refuse_null("Heron's fields grouping")
     keys.refuse_kinds("Heron's fields grouping", ["bytes"], _NO_BYTES)
     found = np.empty(keys.count, dtype=np.uint16)

@@ -55,6 +55,7 @@ def java_hashes(keys: Keys) -> NDArray[np.int32]:
 def kafka_partition_all(keys: Keys, n: int) -> NDArray[np.uint16]:
     """Give `kafka_partition` of all keys: uint16[K]."""
     check_workers(n)
+    keys.refuse_composite("Kafka's producer")
     if keys.null >= 0:
         raise _no_partition()
     return ((java_hashes(keys) & 0x7FFF_FFFF) % n).astype(np.uint16)

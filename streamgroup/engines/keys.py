@@ -1,6 +1,7 @@
 """The distinct keys of a stream, packed, under one declared type: what the vectorised rules run over."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.compiled import compiled
-from streamgroup.engines.values import KINDS, Int, Long, Value, check_kind
+from streamgroup.engines.values import KINDS, Int, Long, Value, check_kind, parts_of
 
 __all__ = ["Keys", "make_keys", "pack"]
 
@@ -20,7 +21,9 @@ class Keys(NamedTuple):
 
     `kind` is string, int, long or bytes. The bytes of key i are `data[start[i]:start[i + 1]]`: `data` uint8[...],
     `start` int64[K + 1]; those of a string are valid UTF-8, those of a number its decimal text. `number` is int64[K]
-    for int and long, and empty else. `null` is the id of the null key, which has no bytes, or -1.
+    for int and long, and empty else. `null` is the id of the null key, which has no bytes, or -1. Composite keys have
+    the types of their parts as their `kind`, as in `string,long`, and the bytes of a JSON array; they are read one by
+    one when a rule asks for them. `source` says where keys are from.
     """
 
     kind: str
@@ -28,6 +31,12 @@ class Keys(NamedTuple):
     start: NDArray[np.int64]
     number: NDArray[np.int64]
     null: int
+    source: str = ""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The types of the parts of composite keys; empty for keys of one value."""
+        return parts_of(self.kind)
 
     @property
     def count(self) -> int:  # type: ignore[override]
@@ -38,8 +47,13 @@ class Keys(NamedTuple):
         """Give the bytes of a key."""
         return self.data[self.start[key] : self.start[key + 1]].tobytes()
 
-    def value(self, key: int) -> Value:
-        """Give a key as the value that the scalar rules take."""
+    def value(self, key: int) -> Value | tuple[Value, ...]:
+        """Give a key as the value that the scalar rules take, a composite one as a tuple of its parts.
+
+        DataError for a key that is not composed of its parts.
+        """
+        if self.parts:
+            return (None,) * len(self.parts) if key == self.null else self._composite(self.raw(key))
         if key == self.null:
             return None
         if self.kind == "string":
@@ -47,6 +61,30 @@ class Keys(NamedTuple):
         if self.kind == "bytes":
             return self.raw(key)
         return (Int if self.kind == "int" else Long)(int(self.number[key]))
+
+    def _composite(self, raw: bytes) -> tuple[Value, ...]:
+        try:
+            parts = json.loads(raw)
+            assert isinstance(parts, list)
+            return tuple(_READ[kind](part) for kind, part in zip(self.parts, parts, strict=True))
+        except (ValueError, AssertionError, RecursionError, UsageError):
+            raise DataError(
+                f"{f'{self.source}: ' if self.source else ''}key {_shown(raw)} is not composed of {self.kind}",
+                'such a key is a JSON array of its parts, as ["de",42]',
+            ) from None
+
+    def each(self, rule: Callable[[Any], Any]) -> NDArray[np.uint16]:
+        """Apply a scalar rule to every key, one by one: uint16[K], or [K, d] where it gives d places."""
+        found = [rule(self.value(key)) for key in range(self.count)]
+        return np.array(found, dtype=np.uint16)
+
+    def refuse_composite(self, engine: str) -> None:
+        """Raise UsageError if the keys are composite, for an engine whose rule takes one value."""
+        if self.parts:
+            raise UsageError(
+                f"{engine} looks at one value, and the keys are composite: {self.kind}",
+                "make the trace with one --key: the text that the engine has",
+            )
 
     def refuse_null(self, engine: str) -> None:
         """Raise DataError if there is a null key, for an engine that throws on it."""
@@ -70,7 +108,7 @@ def make_keys(
     """Check and parse packed keys: `data` uint8[...], `start` int64[K + 1] from 0, `null` the id of the null key or -1.
 
     UsageError for a kind that there is not; DataError, naming the key, where a string is not UTF-8, or a number is not
-    decimal (a sign and digits) or does not fit its width; `source` says where keys are from.
+    decimal (a sign and digits) or does not fit its width; composite keys are looked at later, by `Keys.value`.
     """
     check_kind(kind)
     # Read-only arrays are another type to the compiler: all are.
@@ -86,7 +124,7 @@ def make_keys(
     elif kind == "string":
         wrong = int(_first_not_utf8(data, start))
     number.flags.writeable = False
-    keys = Keys(kind, data, start, number, null)
+    keys = Keys(kind, data, start, number, null, source)
     if wrong >= 0:
         at = f"{source}: " if source else ""
         raise DataError(f"{at}key {_shown(keys.raw(wrong))} {_fault(kind)}", _MEND[kind])
@@ -101,6 +139,32 @@ def pack(values: Iterable[bytes | None]) -> tuple[NDArray[np.uint8], NDArray[np.
     null = max((at for at, value in enumerate(listed) if value is None), default=-1)
     return np.frombuffer(b"".join(value or b"" for value in listed), dtype=np.uint8), start, null
 
+
+def _text(part: Any) -> str | None:
+    if part is not None and not isinstance(part, str):
+        raise ValueError
+    return part
+
+
+def _boolean(part: Any) -> Any:
+    if part is not None and not isinstance(part, bool):
+        raise ValueError
+    return part
+
+
+def _bytes(part: Any) -> bytes | None:
+    text = _text(part)
+    return None if text is None else text.encode()
+
+
+# How the parts of a composite key, out of JSON, become values of their types; a boolean is none that a rule takes.
+_READ: dict[str, Callable[[Any], Any]] = {
+    "string": _text,
+    "bytes": _bytes,
+    "boolean": _boolean,
+    "int": lambda part: None if part is None else Int(part),
+    "long": lambda part: None if part is None else Long(part),
+}
 
 _MEND = {
     "string": "for keys that are not text: --key-type bytes",

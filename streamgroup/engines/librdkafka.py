@@ -56,6 +56,7 @@ def librdkafka_partition_all(keys: Keys, n: int, partitioner: Partitioner = "con
     """Give `librdkafka_partition` of all keys: uint16[K]."""
     rule = _rule(partitioner)
     check_workers(n)
+    keys.refuse_composite("librdkafka's partitioner")
     packed = big_endian(keys)
     if partitioner.endswith("_random"):
         if keys.null >= 0:

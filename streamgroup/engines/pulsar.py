@@ -209,6 +209,7 @@ def _known(hashing: str) -> str:
 
 
 def _refuse(keys: Keys) -> None:
+    keys.refuse_composite("pulsar")
     keys.refuse_null("pulsar")
     keys.refuse_kinds("pulsar", ["int", "long", "bytes"], _TEXT)
 

@@ -77,6 +77,8 @@ def pyspark_rdd_partition_all(keys: Keys, n: int, python: Python = "3.11", seed:
     """Give `pyspark_rdd_partition` of all keys: uint16[K]."""
     check_workers(n)
     each, last = _rounds(python)
+    if keys.parts:
+        return keys.each(lambda key: pyspark_rdd_partition(key, n, python, seed))
     found = np.empty(keys.count, dtype=np.int64)
     if keys.kind in ("int", "long"):
         _hash_numbers(keys.number, found)

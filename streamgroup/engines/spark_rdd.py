@@ -63,5 +63,7 @@ def spark_rdd_partition(key: Value | Sequence[Value], n: int) -> int:
 def spark_rdd_partition_all(keys: Keys, n: int) -> NDArray[np.uint16]:
     """Give `spark_rdd_partition` of all keys: uint16[K]."""
     check_workers(n)
+    if keys.parts:
+        return keys.each(lambda key: spark_rdd_partition(key, n))
     keys.refuse_kinds("spark_rdd", ["bytes"], _ARRAYS)
     return (hash_codes(keys) % np.int32(n)).astype(np.uint16)

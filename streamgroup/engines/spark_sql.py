@@ -60,6 +60,8 @@ def spark_sql_partition(key: Value | Sequence[Value], n: int) -> int:
 def spark_sql_partition_all(keys: Keys, n: int) -> NDArray[np.uint16]:
     """Give `spark_sql_partition` of all keys, each one column: uint16[K]."""
     check_workers(n)
+    if keys.parts:
+        return keys.each(lambda key: spark_sql_partition(key, n))
     found = np.empty(keys.count, dtype=np.int32)
     if keys.kind in ("int", "long"):
         _hash_numbers(keys.number, keys.kind == "long", found)

@@ -58,6 +58,8 @@ def fields_task(key: Value | Sequence[Value], n: int) -> int:
 
 def fields_tasks_all(keys: Keys, n: int) -> NDArray[np.uint16]:
     """Give `fields_task` of every key: uint16[K]."""
+    if keys.parts:
+        return keys.each(lambda key: fields_task(key, n))
     return ((hash_codes(keys) + np.int32(31)) % np.int32(check_workers(n))).astype(np.uint16)
 
 
@@ -76,6 +78,7 @@ def trident_task(key: Value, n: int) -> int:
 
 def trident_tasks_all(keys: Keys, n: int) -> NDArray[np.uint16]:
     """Give `trident_task` of every key: uint16[K]."""
+    keys.refuse_composite("Trident's IndexHashGrouping")
     return ((hash_codes(keys) & np.int32(0x7FFF_FFFF)) % np.int32(check_workers(n))).astype(np.uint16)
 
 
@@ -137,6 +140,8 @@ def pkg_tasks_all(keys: Keys, n: int, version: Version = "2", mode: Mode = "fiel
     """Give `pkg_tasks` of every key: uint16[K, 2]."""
     check_workers(n)
     _check(version, mode)
+    if keys.parts:
+        return keys.each(lambda key: pkg_tasks(key, n, version, mode)).reshape(keys.count, 2)
     found = np.empty((keys.count, 2), dtype=np.uint16)
     if mode == "fields":
         data = hash_codes(keys).astype(">i4").view(np.uint8)

@@ -6,11 +6,14 @@ from typing import Any
 from streamgroup.base.errors import UsageError
 
 __all__ = [
-    "KINDS", "Int", "Long", "Value", "check_kind", "check_value", "check_workers", "fields_of", "java_utf8", "kind_of",
+    "KINDS", "PART_KINDS", "Int", "Long", "Value", "check_kind", "check_value", "check_workers", "fields_of",
+    "java_utf8", "kind_of", "parts_of",
 ]  # fmt: skip
 
 # The types that the keys of a trace may be declared to have.
 KINDS = ("string", "int", "long", "bytes")
+# Those of the parts of a composite key, whose type is theirs with commas between.
+PART_KINDS = (*KINDS, "boolean")
 
 
 class _Sized(int):
@@ -59,10 +62,17 @@ def check_value(value: Any) -> Value:
 
 
 def check_kind(kind: str) -> str:
-    """Give the name of a type of keys back if it is one; UsageError else."""
-    if kind not in KINDS:
-        raise UsageError(f"--key-type {kind!r}: there is no such type of keys", f"known: {', '.join(KINDS)}")
+    """Give the name of a type of keys back if it is one, `string,long` for a composite key; UsageError else."""
+    parts = parts_of(kind)
+    if kind not in KINDS and not (parts and all(part in PART_KINDS for part in parts)):
+        known = f"known: {', '.join(KINDS)}; of a composite key those of its parts, as string,long"
+        raise UsageError(f"--key-type {kind!r}: there is no such type of keys", known)
     return kind
+
+
+def parts_of(kind: str) -> tuple[str, ...]:
+    """Give the types of the parts of a composite key from their names with commas; empty for a key of one value."""
+    return tuple(kind.split(",")) if "," in kind else ()
 
 
 def kind_of(value: Value) -> str:

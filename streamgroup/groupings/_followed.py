@@ -23,6 +23,10 @@ class FollowedRule(GroupingParams):
     # All of them are the same compiled code.
     compiled_as: ClassVar[str | None] = "followed"
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """The engine's own hash takes no seed."""
+        return ()
+
     def choices_per_key(self, workers: int) -> int:
         """A key has one worker."""
         return 1

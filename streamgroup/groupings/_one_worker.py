@@ -18,6 +18,10 @@ class EngineRule(GroupingParams):
     # All of them are the same compiled code.
     compiled_as: ClassVar[str | None] = "one_worker"
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """The engine's own hash takes no seed."""
+        return ()
+
     def choices_per_key(self, workers: int) -> int:
         """A key has one worker."""
         return 1

@@ -37,6 +37,10 @@ class Params(GroupingParams):
     idle: float = Field(default=0.1, ge=0, le=1, description="a worker is idle that did nothing for more of its window")
     signal_delay: Delay = Field(default=None, description="delay of signals, as in 5ms; default: the control delay")
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """Candidates move with the hash seed."""
+        return ("hash_seed",)
+
     def needs_every_delivery(self) -> bool:
         """A worker knows what it still has to do by counting the tuples that were sent and those executed."""
         return True

@@ -53,6 +53,10 @@ class Params(GroupingParams):
         description="fill: free places of the next space first, then swaps; literal: swaps alone, equals too (alg. 3)",
     )
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """Candidates move with the hash seed."""
+        return ("hash_seed",)
+
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """The Old space is small if there are many more keys than expected."""
         del workers, sources

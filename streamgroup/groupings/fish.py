@@ -82,6 +82,10 @@ class Params(GroupingParams):
         """With `pw=oracle` the cost of the tuple and the speeds of the workers."""
         return ("cost", "slowdown") if self.hwa and self.pw == "oracle" else ()
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """Candidates move with the hash seed, and the ring does not."""
+        return () if self.ring else ("hash_seed",)
+
     def hot_share(self, workers: int) -> Fraction:
         """Hot is above theta."""
         return share_of(self.theta, workers)

@@ -22,6 +22,10 @@ class Params(GroupingParams):
         """Of the tuple its cost, of the workers their speed; with `backlog` when they are done, and nothing else."""
         return ("free",) if self.backlog else ("cost", "slowdown")
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """The least work decides, and ties go to the lowest id."""
+        return ()
+
     def choices_per_key(self, workers: int) -> int:
         """Any key may go to any worker."""
         return workers

@@ -21,6 +21,10 @@ class Params(GroupingParams):
     )
     vnodes: int = Field(default=100, ge=1, le=10_000, description="virtual nodes of a worker on the ring (V in 000)")
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """Candidates move with the hash seed, and the ring does not."""
+        return () if self.ring else ("hash_seed",)
+
     def choices_per_key(self, workers: int) -> int:
         """A key has one worker."""
         return 1

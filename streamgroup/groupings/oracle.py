@@ -15,6 +15,10 @@ class Params(GroupingParams):
         """When each worker is done."""
         return _BACKLOG.sees()
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """As in Full Knowledge."""
+        return _BACKLOG.seeds_used()
+
     def choices_per_key(self, workers: int) -> int:
         """Any key may go to any worker."""
         return _BACKLOG.choices_per_key(workers)

@@ -19,6 +19,10 @@ class Params(GroupingParams):
 
     d: int = Field(default=2, ge=1, le=4096, description="candidates of each key (d in 001); 1 is key grouping")
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """Candidates move with the hash seed."""
+        return ("hash_seed",)
+
     def choices_per_key(self, workers: int) -> int:
         """A key may go to d workers, and never to more than there are."""
         return min(self.d, workers)

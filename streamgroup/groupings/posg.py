@@ -92,6 +92,10 @@ class Params(GroupingParams):
         description="estimate of an item that no tuple was sketched of (F = 0): mean (of all), or zero (authors' code)",
     )
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """The columns of sketches take no seed."""
+        return ()
+
     def choices_per_key(self, workers: int) -> int:
         """Any key may go to any worker."""
         return workers

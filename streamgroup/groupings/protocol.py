@@ -122,6 +122,10 @@ class GroupingParams(BaseModel):
         """Tell whether the grouping counts on every tuple that it sends being served, so that none may be dropped."""
         return False
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """Name what choices depend on, of `seed` (draws) and `hash_seed` (candidates); a sweep runs no copies."""
+        return ("seed", "hash_seed")
+
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """Say in one line each what makes these parameters questionable for so many workers and keys."""
         del workers, sources, keys

@@ -52,6 +52,10 @@ class Params(GroupingParams):
         default=0, ge=0, le=1 << 40, description="tuples after which a plan begins to be replaced; 0: it stays for ever"
     )
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """Candidates move with the hash seed."""
+        return ("hash_seed",)
+
     def hot_share(self, workers: int) -> Fraction:
         """Heavy keys are those from theta on."""
         return share_of(self.theta, workers)

@@ -13,6 +13,10 @@ __all__ = ["Params", "RoundRobin", "start"]
 class Params(GroupingParams):
     """Shuffle grouping has no parameters."""
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """Round robin draws nothing."""
+        return ()
+
     def choices_per_key(self, workers: int) -> int:
         """Any key may go to any worker."""
         return workers

@@ -14,6 +14,10 @@ __all__ = ["Params", "RandomShuffle", "start"]
 class Params(GroupingParams):
     """Random shuffle grouping has no parameters."""
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """Every worker is drawn."""
+        return ("seed",)
+
     def choices_per_key(self, workers: int) -> int:
         """Any key may go to any worker."""
         return workers

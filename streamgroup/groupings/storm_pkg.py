@@ -33,6 +33,10 @@ class Params(GroupingParams):
         description="fields: partialKeyGrouping(component, Fields); first: new PartialKeyGrouping(), by the key's text",
     )
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """The engine's own hash takes no seed."""
+        return ()
+
     def choices_per_key(self, workers: int) -> int:
         """A key has two tasks, where there are as many."""
         return min(2, workers)

@@ -15,7 +15,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.ingest import numbers, times
 from streamgroup.ingest.columns import NO_TIME
 from streamgroup.ingest.composite import NOT_UTF8, composite
-from streamgroup.ingest.options import IngestOptions, parse_share
+from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_share
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, Reject
 from streamgroup.ingest.tuples import Tuples, between, written_out
 from streamgroup.kernels.hashing import sampled
@@ -62,14 +62,15 @@ class _Part(NamedTuple):
 class Contract:
     """What an ingest promises about each tuple, made from its options once per process."""
 
-    def __init__(self, options: IngestOptions) -> None:
+    def __init__(self, options: CommonOptions) -> None:
         """Look up zone, stopwords and bounds; UsageError when one of them is wrong."""
         self._options = options
         self._zone = times.find_zone(options.timezone or "UTC")
         self._nulls = pa.array([value.encode() for value in options.null_values], pa.binary())
         self._stopwords = pa.array(sorted(options.words_to_skip()), pa.binary())
         self._share = parse_share(options.sample_keys) if options.sample_keys else None
-        if options.time == NO_TIME and (options.since or options.until):
+        self._timeless = isinstance(options, IngestOptions) and options.time == NO_TIME
+        if self._timeless and (options.since or options.until):
             raise UsageError("--since and --until: there are no times with --time none", "use --limit or --head")
         self._since = self._moment(options.since, "--since")
         self._until = self._moment(options.until, "--until")
@@ -107,7 +108,7 @@ class Contract:
             # A record of another kind among those meant, in which time and key are missing, is no broken one.
             absent = null & parsed.time.is_null().to_numpy(zero_copy_only=False)
             self._filter(checked.good, ~absent, NULL_KEY, filtered)
-        if self._options.time == NO_TIME:
+        if self._timeless:
             stamps = np.zeros(len(parsed.line), np.int64)
         else:
             stamps, status = times.parse_times(parsed.time, layout.time_format or times.KNOWN, zone)

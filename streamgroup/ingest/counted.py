@@ -3,7 +3,6 @@
 import datetime as dt
 import re
 from collections import Counter
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
+from streamgroup.base.storage import locate
 from streamgroup.ingest import fields
 from streamgroup.ingest.lines import Block
 from streamgroup.ingest.readers.protocol import Reject
@@ -89,7 +89,7 @@ def period_of(path: str, kinds: tuple[str, ...], given: dict[str, str | None]) -
         if found is None:
             raise UsageError(f"--{kind}: {text!r} is none", f"write --{kind} {example} (UTC)")
         return found
-    name = Path(path).name
+    name = locate(path).name
     for kind in kinds:
         for match in _NAMES[kind].finditer(name):
             if (found := _period(kind, match)) is not None:

@@ -1,18 +1,28 @@
 """Inputs as given on the command line to splits that tasks read."""
 
-import errno
-import glob
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
+from streamgroup.base.filesystems import cause
+from streamgroup.base.matching import has_magic, matching
+from streamgroup.base.storage import Entry, Place, locate
 from streamgroup.ingest.readers.protocol import Reader, Split
 
 __all__ = ["InputFile", "check_unchanged", "limited", "plan_splits", "resolve"]
 
+_T = TypeVar("_T")
+
+# Files of an object store that are looked at together.
+_AT_ONCE = 16
+
 
 class InputFile(NamedTuple):
-    """An input: its path as given (or as a glob found it), absolute, its size in bytes, when it was changed last."""
+    """An input: as given (or as a glob or a folder had it), what `locate` finds it by, its size in bytes, and when it
+    was changed last.
+    """
 
     given: str
     path: str
@@ -21,67 +31,94 @@ class InputFile(NamedTuple):
 
 
 def resolve(inputs: tuple[str, ...]) -> list[InputFile]:
-    """Find the inputs in the order given, those of a glob sorted by the bytes of their paths.
+    """Finds the inputs in the order given, those of a glob or a folder sorted by the bytes of their paths.
 
-    UsageError when one does not exist, is no file, or a glob finds nothing; EnvironmentFault when it cannot be opened.
+    Of a folder all files are read, those of the folders in it too, but for names that begin with `.` or `_` (those of
+    partitions, `key=value`, are read). A glob leaves folders out, unless it matches nothing else. UsageError when an
+    input does not exist, is no file, or nothing is found; EnvironmentFault when it cannot be read.
     """
-    files = []
-    for given in inputs:
-        if _exists(given):
-            found = [given]
-        else:
-            found = sorted(
-                glob.glob(given, recursive=True),  # noqa: PTH207 (the pattern may be absolute)
-                key=lambda path: path.encode("utf-8", "surrogateescape"),
-            )
-            found = [path for path in found if not Path(path).is_dir()]
-            if not found:
-                what = "nothing matches" if glob.has_magic(given) else "there is no file"
-                raise UsageError(f"{what} {given}", "check the path")
-        for path in found:
-            if Path(path).is_dir():
-                raise UsageError(f"{path} is a directory", f"name its files, for example {path.rstrip('/')}/*")
-            if not Path(path).is_file():
-                raise UsageError(f"{path} is not a file", "inputs are read more than once: save it to a file")
-            try:
-                with Path(path).open("rb"):
-                    found_as = Path(path).stat()
-                    files.append(InputFile(path, str(Path(path).absolute()), found_as.st_size, found_as.st_mtime_ns))
-            except OSError as error:
-                raise EnvironmentFault(f"{path}: {error.strerror}", "check its permissions") from None
+    return [_checked(entry) for given in inputs for entry in _found(given)]
+
+
+def _found(given: str) -> list[Entry]:
+    place = locate(given)
+    try:
+        entry = place.stat()
+    except FileNotFoundError:
+        return _matches(given, place)
+    if not entry.is_dir:
+        return [entry]
+    found = _data_files(place)
+    if not found:
+        what = f"{place} is a directory without data files"
+        raise UsageError(what, "names that begin with . or _ are left out; check the path")
+    return found
+
+
+def _matches(given: str, place: Place) -> list[Entry]:
+    if not has_magic(place):
+        raise UsageError(f"there is no file {given}", "check the path")
+    found = matching(place)
+    files = [entry for entry in found if not entry.is_dir]
+    files = files or [file for entry in found for file in _data_files(entry.place)]
+    if not files:
+        raise UsageError(f"nothing matches {given}", "check the path")
     return files
 
 
-def check_unchanged(files: list[InputFile]) -> None:
-    """Raise a DataError if a file is no longer what it was when it was found: what was read of it may be of both."""
-    for file in files:
+def _data_files(folder: Place) -> list[Entry]:
+    entries = folder.entries(recursive=True)
+    return [entry for entry in entries if not entry.is_dir and not _is_hidden(entry.place.within(folder))]
+
+
+def _is_hidden(path: str) -> bool:
+    """Tells whether Spark and others keep a file for themselves, by its name or that of a folder above."""
+    return any(name[0] == "." or (name[0] == "_" and "=" not in name) for name in path.split("/"))
+
+
+def _checked(entry: Entry) -> InputFile:
+    place = entry.place
+    if place.is_local:
+        if not place.is_file():
+            raise UsageError(f"{place} is not a file", "inputs are read more than once: save it to a file")
         try:
-            now = Path(file.path).stat()
-        except OSError:
-            raise DataError(f"{file.given} vanished while it was read", "keep inputs until the end") from None
-        if (now.st_size, now.st_mtime_ns) != (file.size, file.changed):
+            with Path(place.where).open("rb"):
+                pass
+        except OSError as error:
+            raise EnvironmentFault(f"{place}: {cause(error)}", "check its permissions") from None
+    return InputFile(place.text, place.where, entry.size, entry.changed)
+
+
+def check_unchanged(files: list[InputFile]) -> None:
+    """Raises a DataError if a file is no longer what it was when it was found: what was read of it may be of both."""
+    for file, now in zip(files, _each(_now, files), strict=True):
+        if now is None:
+            raise DataError(f"{file.given} vanished while it was read", "keep inputs until the end")
+        if (now.size, now.changed) != (file.size, file.changed):
             raise DataError(f"{file.given} changed while it was read", "copy a file that grows, and read the copy")
 
 
-def _exists(path: str) -> bool:
+def _now(file: InputFile) -> Entry | None:
     try:
-        return Path(path).exists()
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            return False
-        raise
+        return locate(file.path).stat()
+    except FileNotFoundError:
+        return None
+
+
+def _each(function: Callable[[InputFile], _T], files: list[InputFile]) -> Iterable[_T]:
+    """Calls a function for each file, for those of an object store several at once."""
+    if len(files) < 2 or all(locate(file.path).is_local for file in files):
+        return map(function, files)
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="inputs") as pool:
+        return list(pool.map(function, files))
 
 
 def plan_splits(reader: Reader, files: list[InputFile]) -> list[Split]:
     """Cut all inputs into splits, numbered in stream order. Empty files have none."""
     splits: list[Split] = []
-    for number, file in enumerate(files):
-        if not file.size:
-            continue
-        splits += [
-            Split(len(splits) + offset, number, file.path, start, end)
-            for offset, (start, end) in enumerate(reader.plan(file.path))
-        ]
+    for number, plan in enumerate(_each(lambda file: reader.plan(file.path) if file.size else [], files)):
+        path = files[number].path
+        splits += [Split(len(splits) + offset, number, path, start, end) for offset, (start, end) in enumerate(plan)]
     if not splits:
         raise DataError(f"{files[0].given}: no rows in it", "give a file that has some")
     return splits

@@ -4,7 +4,6 @@ import codecs
 from abc import abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
+from streamgroup.base.storage import locate
 from streamgroup.ingest.columns import NO_TIME
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reader, Split
 from streamgroup.ingest.times import KNOWN, guess_format, resolve_format
@@ -58,11 +58,13 @@ class Block(NamedTuple):
 
 def _text(data: bytes, encoding: str, *, doubled: bool) -> bytes:
     """Give whole lines as UTF-8, without the byte order marks at the start of files, and within joined ones."""
-    if _BOM in data:
-        data = data.removeprefix(_BOM).replace(b"\n" + _BOM, b"\n")
     if doubled:
         data = data.replace(b"\r\r\n", b"\r\n")
-    if encoding not in ("latin-1", "cp1252") or data.isascii():
+    if data.isascii():
+        return data
+    if _BOM in data:
+        data = data.removeprefix(_BOM).replace(b"\n" + _BOM, b"\n")
+    if encoding not in ("latin-1", "cp1252"):
         return data
     return data.decode(encoding, errors="streamgroup-c1").encode()
 
@@ -110,7 +112,7 @@ class LineReader(Reader):
 
     def plan(self, path: str) -> list[tuple[int, int | None]]:
         """Cut a file every SPLIT_BYTES; one that is compressed, or whose lines hang together, stays whole."""
-        size = Path(path).stat().st_size
+        size = locate(path).size()
         whole = not self.splittable or self.options.encoding not in ANY_PLACE
         if whole or size <= SPLIT_BYTES or compression_of(path) is not None:
             return [(0, None)]

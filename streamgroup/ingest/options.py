@@ -3,15 +3,24 @@
 import re
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
 from streamgroup.base.errors import UsageError
+from streamgroup.base.storage import locate
 from streamgroup.ingest.function_words import FUNCTION_WORDS
-from streamgroup.ingest.spark_options import SparkOptions, checked
+from streamgroup.spark.options import SparkOptions, checked
 
-__all__ = ["DEFAULT_MAX_REJECTS", "ENGLISH", "IngestOptions", "make_options", "parse_max_rejects", "parse_share"]
+__all__ = [
+    "DEFAULT_MAX_REJECTS",
+    "ENGLISH",
+    "CommonOptions",
+    "IngestOptions",
+    "make_options",
+    "parse_max_rejects",
+    "parse_share",
+]
 
 DEFAULT_MAX_REJECTS = "1%"
 # Stands for our own stopwords in the place of a file.
@@ -34,38 +43,23 @@ def _character(escape: str) -> str:
     return "\t" if escape == "t" else chr(int(escape[1:], 16))
 
 
-class IngestOptions(SparkOptions):
-    """All options of an ingest.
+class CommonOptions(SparkOptions):
+    """The options of every ingest, whatever its source.
 
-    `time`, `key`, `cost` (in `cost_unit`), `value` and `weight` name a column, or number it from 1; None takes the
-    reader's default. A time or key may be of several columns with commas between, a column with a comma in its name is
-    in quotes, and the time may be `none`. `timezone` None is that of the format if it has one, else UTC. `limit` counts
-    input rows, `head` tuples. `since` and `until` are ISO times, or numbers in the unit of `time_format`, [since,
-    until). A text of `null_values` may be several with commas between; they are held one by one. `stopwords` is
-    `english` or a file. `max_rejects` is a number of rows or a percentage of the rows read. `driver_memory` is in
-    Spark's notation.
+    `timezone` None is that of the format if it has one, else UTC. `limit` counts input rows, `head` tuples. `since` and
+    `until` are ISO times, or numbers in the unit of `time_format`, [since, until). A text of `null_values` may be
+    several with commas between; they are held one by one. `stopwords` is `english` or a file. `max_rejects` is a number
+    of rows or a percentage of the rows read. `driver_memory` is in Spark's notation.
     """
 
-    reader: str
-    inputs: tuple[str, ...] = Field(min_length=1)
-    output: Path
-    time: str | None = None
-    key: str | None = None
-    cost: str | None = None
-    value: str | None = None
-    weight: str | None = None
+    output: Annotated[str, BeforeValidator(lambda value: locate(value).reference)]
     cost_unit: Literal["s", "ms", "us", "ns"] = "us"
     time_format: str = "auto"
     timezone: str | None = None
-    delimiter: str | None = None
-    header: bool | None = None
     split_words: bool = False
     stopwords: str | None = None
     null_keys: Literal["drop", "keep", "fail"] = "drop"
     null_values: tuple[str, ...] = ()
-    encoding: str = "utf-8"
-    multiline: bool = False
-    checksum: bool = True
     limit: int | None = Field(default=None, ge=0)
     since: str | None = None
     until: str | None = None
@@ -74,29 +68,11 @@ class IngestOptions(SparkOptions):
     max_rejects: str = DEFAULT_MAX_REJECTS
     overwrite: bool = False
     dry_run: bool = False
-    reader_options: dict[str, JsonValue] = Field(default_factory=dict)
-
-    @field_validator("delimiter")
-    @classmethod
-    def _bytes(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        value = re.sub(r"\\(t|x[0-9a-fA-F]{2})", lambda found: _character(found[1]), value)
-        if not 1 <= len(value) <= _LONGEST_DELIMITER or set(value) & set('"\r\n'):
-            raise ValueError(f"1 to {_LONGEST_DELIMITER} characters, none of them a quote or a line end; \\t is a tab")
-        return value
 
     @field_validator("stopwords", mode="before")
     @classmethod
     def _file(cls, value: Any) -> Any:
         return str(value) if isinstance(value, Path) else value
-
-    @field_validator("encoding")
-    @classmethod
-    def _known(cls, value: str) -> str:
-        if value.lower() not in _ENCODINGS:
-            raise ValueError(f"{value!r} is not known here: {', '.join(dict.fromkeys(_ENCODINGS.values()))}")
-        return _ENCODINGS[value.lower()]
 
     @field_validator("null_values")
     @classmethod
@@ -127,6 +103,47 @@ class IngestOptions(SparkOptions):
             return frozenset(line.strip() for line in Path(self.stopwords).read_bytes().splitlines()) - {b""}
         except OSError as error:
             raise UsageError(f"--stopwords {self.stopwords}: {error.strerror}") from None
+
+
+class IngestOptions(CommonOptions):
+    """All options of an ingest by a reader.
+
+    `time`, `key`, `cost` (in `cost_unit`), `value` and `weight` name a column, or number it from 1; None takes the
+    reader's default. A time or key may be of several columns with commas between, a column with a comma in its name is
+    in quotes, and the time may be `none`.
+    """
+
+    reader: str
+    inputs: tuple[str, ...] = Field(min_length=1)
+    time: str | None = None
+    key: str | None = None
+    cost: str | None = None
+    value: str | None = None
+    weight: str | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+    encoding: str = "utf-8"
+    multiline: bool = False
+    checksum: bool = True
+    engine: Literal["spark", "local"] = "spark"
+    reader_options: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @field_validator("delimiter")
+    @classmethod
+    def _bytes(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        value = re.sub(r"\\(t|x[0-9a-fA-F]{2})", lambda found: _character(found[1]), value)
+        if not 1 <= len(value) <= _LONGEST_DELIMITER or set(value) & set('"\r\n'):
+            raise ValueError(f"1 to {_LONGEST_DELIMITER} characters, none of them a quote or a line end; \\t is a tab")
+        return value
+
+    @field_validator("encoding")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value.lower() not in _ENCODINGS:
+            raise ValueError(f"{value!r} is not known here: {', '.join(dict.fromkeys(_ENCODINGS.values()))}")
+        return _ENCODINGS[value.lower()]
 
 
 def make_options(**values: Any) -> IngestOptions:

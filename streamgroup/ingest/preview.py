@@ -20,8 +20,9 @@ from streamgroup.ingest.times import iso
 from streamgroup.ingest.tuples import Tuples, pieces
 from streamgroup.ingest.unpack import compression_of
 
-__all__ = ["Preview", "PreviewReject", "PreviewRow", "iso", "preview"]
+__all__ = ["ROWS", "Preview", "PreviewReject", "PreviewRow", "head_rows", "iso", "preview"]
 
+# Tuples, and rejects, of a preview.
 ROWS = 10
 # What is looked at for so many tuples and so many rejects: bytes, and seconds once there are the tuples.
 _BYTES = 64 << 20
@@ -115,7 +116,7 @@ def preview(options: IngestOptions) -> Preview:
                     PreviewReject(files[file].given, line + reject.line, reject.reason, shown(reject.text))
                     for reject in found.rejects[: ROWS - len(rejects)]
                 ]
-                tuples += _rows(found, ROWS - len(tuples))
+                tuples += head_rows(found, ROWS - len(tuples))
                 if options.time == NO_TIME:
                     tuples = [row._replace(timestamp=place) for place, row in enumerate(tuples)]
                 lines += parsed.lines
@@ -138,7 +139,8 @@ def preview(options: IngestOptions) -> Preview:
     )
 
 
-def _rows(found: Tuples, wanted: int) -> Iterator[PreviewRow]:
+def head_rows(found: Tuples, wanted: int) -> Iterator[PreviewRow]:
+    """Give the first tuples of a stretch, at most so many."""
     for piece in pieces(found, _AT_ONCE):
         if wanted <= 0:
             return

@@ -1,47 +1,38 @@
-"""The ingest: read -> contract -> order -> encode -> write, once, for every reader."""
+"""The ingest: read, count keys, give ids, order, write; the same for every source."""
 
-import shutil
 from collections import Counter
+from contextlib import ExitStack
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import streamgroup
 from streamgroup.base.errors import DataError, RunError
-from streamgroup.base.staging import staged_directory
-from streamgroup.ingest import advice, assemble, dictionary, inputs, order, plausible
-from streamgroup.ingest.assemble import RejectFile
-from streamgroup.ingest.columns import NO_TIME
-from streamgroup.ingest.contract import NULL_KEY, Contract
-from streamgroup.ingest.inputs import InputFile
-from streamgroup.ingest.java import find_java
-from streamgroup.ingest.options import IngestOptions, parse_max_rejects
-from streamgroup.ingest.plausible import TimedFile
-from streamgroup.ingest.progress import Progress, Silent
-from streamgroup.ingest.read import SplitStats, digest_file, located, make_reader, read_split
-from streamgroup.ingest.readers.protocol import Reader, Split
-from streamgroup.ingest.segments import Scratch
-from streamgroup.ingest.session import Session, open_session, terminable
-from streamgroup.ingest.tasks import groups, run_all
+from streamgroup.base.outputs import remove_old, staged_output
+from streamgroup.base.progress import Progress, Silent
+from streamgroup.base.storage import Place, locate
+from streamgroup.ingest.contract import NULL_KEY
+from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects
+from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
+from streamgroup.ingest.pipeline.make import Asked, Rejects, make_parts
+from streamgroup.ingest.pipeline.parts import RejectsOf
+from streamgroup.ingest.pipeline.read import SplitStats, split_of
+from streamgroup.ingest.pipeline.segments import SPLIT_BITS, Segment, segment_of
+from streamgroup.ingest.plausible import TimedFile, check_units, span_note, warnings_of
+from streamgroup.ingest.read import nothing_left
+from streamgroup.ingest.sources.files import FileSource
+from streamgroup.ingest.sources.protocol import Source
+from streamgroup.spark.package import ensure_package
+from streamgroup.spark.session import Session, check_environment, open_session, terminable
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import iterate_keys
-from streamgroup.traces.manifest import Input, Manifest, measured, write_manifest
+from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.parts import list_parts, open_part
 from streamgroup.traces.writer import fingerprint
 
-__all__ = ["IngestResult", "ingest"]
+__all__ = ["IngestResult", "ingest", "make_trace"]
 
 _BEYOND_HEAD = "beyond --head"
-# Bytes below which inputs share a task; little, as they may be compressed or words to be split.
-TASK_BYTES = 1 << 20
-# Bytes of all inputs up to which they are searched for a first record before Spark starts.
-_SMALL = 1 << 20
-# Options that say how to run, not what to read: the same trace comes of any of them.
-_HOW = {
-    "reader", "inputs", "output", "master", "spark_conf", "driver_memory", "overwrite", "dry_run", "checksum",
-    "max_rejects",
-}  # fmt: skip
 
 
 class IngestResult(NamedTuple):
@@ -49,28 +40,35 @@ class IngestResult(NamedTuple):
     inferred, `warnings` of what was not as it should be.
     """
 
-    trace: Path
+    trace: Path | Place
     manifest: Manifest
     notes: list[str]
     warnings: list[str]
 
 
-class _Plan(NamedTuple):
-    options: IngestOptions
-    files: list[InputFile]
-    splits: list[Split]
-
-
-class _Lines(NamedTuple):
-    """What the read tasks returned, with the lines of the input that come before each split."""
+class _Read(NamedTuple):
+    """What was read of all splits: statistics, with the lines of the input that come before each."""
 
     stats: list[SplitStats]
-    digests: list[str | None]
     before: list[int]
+
+    def total(self, name: str) -> Counter[str]:
+        """Add up `rejected` or `filtered` by reason."""
+        return sum((Counter(getattr(stats, name)) for stats in self.stats), Counter[str]())
+
+    @property
+    def rows(self) -> int:
+        """Give the number of rows read."""
+        return sum(stats.rows for stats in self.stats)
+
+    @property
+    def examples(self) -> dict[str, str]:
+        """Give the text of a rejected row for each reason."""
+        return {reason: text for stats in self.stats for reason, (_, text) in stats.examples.items()}
 
 
 def ingest(options: IngestOptions, progress: Progress | None = None, session: Session | None = None) -> IngestResult:
-    """Make a trace of raw inputs on Spark.
+    """Make a trace of raw inputs.
 
     `session` is used if given (its master and settings count then), else one is opened and closed. UsageError
     for wrong options, columns or inputs, EnvironmentFault without Java, DataError when the data are damaged,
@@ -80,203 +78,124 @@ def ingest(options: IngestOptions, progress: Progress | None = None, session: Se
     progress = progress or Silent()
     with (
         terminable(),
-        staged_directory(options.output, overwrite=options.overwrite, marker=schema.MANIFEST) as out,
+        staged_output(
+            locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST, keep_old=True
+        ) as out,
+        ExitStack() as opened,
     ):
-        plan = _plan(options)
-        if session is not None:
-            return _run(plan, out, progress, session)
-        find_java()
-        progress.start(1, "starting Spark")
-        with open_session(options.master, memory=options.driver_memory, conf=options.spark_conf) as opened:
-            return _run(plan, out, progress, opened)
+        source = FileSource(options)
+        if options.engine == "local":
+            return make_trace(source, options, out, LocalRunner(progress))
+        if session is None:
+            check_environment(options)
+            progress.start(1, "starting Spark")
+            session = opened.enter_context(open_session(options))
+            ensure_package(session, progress)
+        return make_trace(source, options, out, SparkRunner(session, progress))
 
 
-def _plan(options: IngestOptions) -> _Plan:
-    """Check all that can be checked before Spark starts."""
-    reader = make_reader(options)
-    Contract(options)
-    files = inputs.resolve(options.inputs)
-    splits = inputs.plan_splits(reader, files)
-    reader.layout(splits[0].path)
-    if options.limit is not None:
-        splits = inputs.limited(reader, splits, options.limit)
-        if not splits:
-            raise DataError("--limit 0 leaves no rows", "leave it out")
-    _check_rows(reader, splits)
-    return _Plan(options, files, splits)
-
-
-def _read_job(options: IngestOptions, scratch: Scratch, job: Split | str) -> SplitStats | str:
-    path = job if isinstance(job, str) else job.path
+def make_trace(source: Source, options: CommonOptions, out: Place, runner: Runner) -> IngestResult:
+    """Make a trace in a folder that is there and empty; the runner is closed."""
     try:
-        return digest_file(path) if isinstance(job, str) else read_split(options, scratch, job)
-    except FileNotFoundError:
-        if Path(path).exists():
-            raise
-        hint = "keep inputs until the end; on a cluster, where all machines find them"
-        raise DataError(f"{path} vanished while it was read", hint) from None
+        return _make(source, options, out, runner)
+    finally:
+        runner.close()
 
 
-def _run(plan: _Plan, out: Path, progress: Progress, session: Session) -> IngestResult:
-    options, context = plan.options, session.context
-    scratch = Scratch(str(out / "scratch"))
-    lines = _read(plan, scratch, progress, session)
-    inputs.check_unchanged(plan.files)
-    rejects = _reject_files(plan, scratch, lines)
-    _judge(plan, lines, rejects)
+def _make(source: Source, options: CommonOptions, out: Place, runner: Runner) -> IngestResult:
+    frame = source.read(runner)
+    rows = runner.run(lambda: frame.stats("split", "segment", "digest"), source.tasks, "reading")
+    inputs = source.inputs(rows)
+    read = _joined(source, sorted(split_of(row) for row in rows if row.kind == "split"))
+    _judge(options, source, read)
+    segments = sorted(segment_of(row) for row in rows if row.kind == "segment")
     if options.time_format == "auto":
-        plausible.check_units(_timed(plan, lines))
-    segments = [segment for stats in lines.stats for segment in stats.segments]
-    filtered = sum((Counter(stats.filtered) for stats in lines.stats), Counter[str]())
+        check_units(_timed(source, read, segments))
+    filtered = read.total("filtered")
     if not segments:
-        rejected = sum((Counter(stats.rejected) for stats in lines.stats), Counter[str]())
-        error = _nothing_left(sum(stats.rows for stats in lines.stats), filtered, rejected)
-        if not filtered:
-            error.hint = _hint(plan, rejected, lines, error.hint or "")
-        elif filtered.most_common(1)[0][0] == NULL_KEY:
-            error.hint = "is --key the right column? --null-keys keep makes null a key"
-        raise error
-    ordered = order.in_order(segments)
-    late = 0
-    if not ordered:
-        late = session.run(lambda: order.count_late(context, scratch, segments), progress, 1, "checking the order")
-    if options.head is not None:
-        whole = segments
-        segments = session.run(
-            lambda: order.cut_head(context, scratch, whole, options.head or 0),
-            progress,
-            1,
-            "cutting to the head",
-        )
-        filtered[_BEYOND_HEAD] += sum(s.rows for s in whole) - sum(s.rows for s in segments)
-        if not segments:
-            raise DataError("--head 0 leaves no tuples", "leave it out")
-    tasks = session.parallelism
-    keys = session.run(
-        lambda: dictionary.count_keys(context, scratch, segments, tasks), progress, tasks, "ranking keys"
-    )
-    session.run(
-        lambda: dictionary.map_segments(context, scratch, segments, keys), progress, len(segments), "giving ids"
-    )
-    session.run(lambda: assemble.assemble_keys(context, scratch, out / schema.KEYS, keys), progress, 1, "writing keys")
-    pieces = order.ordered_pieces(segments)
-    if not ordered:
-        pieces = session.run(
-            lambda: order.sort_pieces(context, scratch, segments, tasks), progress, len(segments), "sorting"
-        )
-    parts = -(-sum(piece.tuples for piece in pieces) // schema.PART_ROWS)
-    written = session.run(
-        lambda: assemble.assemble_tuples(context, scratch, out / schema.TUPLES, pieces, number=options.time == NO_TIME),
-        progress,
-        parts,
-        "writing tuples",
-    )
-    if rejects:
-        session.run(
-            lambda: assemble.assemble_rejects(context, out / schema.REJECTS, rejects),
-            progress,
-            1,
-            "writing rejects",
-        )
+        raise _nothing_left(source, read)
+    remove_old(out, marker=schema.MANIFEST)
+    asked = Asked(ordered=source.ordered, timed=source.timed, first=options.head)
+    made = make_parts(runner, frame, segments, out, _rejects(source, read), asked)
+    filtered[_BEYOND_HEAD] += sum(segment.rows for segment in segments) - made.rows
+    trace = locate(options.output)
     key_files = [open_part(path) for path in list_parts(out, schema.KEYS)]
-    name = fingerprint(written.block_digests, iterate_keys(key_files))
-    null_only = keys.keys == 1 and next(iter(iterate_keys(key_files))) is None
-    counts = _row_counts(lines, filtered)
+    null_only = made.keys == 1 and next(iter(iterate_keys(key_files))) is None
     manifest = Manifest(
         format_version=schema.FORMAT_VERSION,
-        name=options.output.name.removesuffix(".trace"),
+        name=trace.name.removesuffix(".trace"),
         program_version=streamgroup.__version__,
-        reader=options.reader,
-        reader_options=options.model_dump(mode="json", exclude=_HOW, exclude_defaults=True),
-        inputs=[
-            Input(path=file.given, bytes=file.size, sha256=digest)
-            for file, digest in zip(plan.files, lines.digests, strict=True)
-        ],
-        in_order=ordered,
-        out_of_order=late,
-        **_columns(plan),
-        **counts,
-        **measured(written, keys.keys, keys.top, name),
+        inputs=inputs,
+        in_order=made.in_order,
+        out_of_order=made.late,
+        **source.describe(),
+        **_row_counts(read, +filtered),
+        **measured(made.stats, made.keys, made.top, fingerprint(made.stats.block_digests, iterate_keys(key_files))),
     )
-    shutil.rmtree(scratch.root)
     write_manifest(out, manifest)
-    forms = [stats.time_format for stats in lines.stats]
     return IngestResult(
-        options.output,
+        Path(trace.text) if trace.is_local else trace,
         manifest,
-        [*_notes(lines), plausible.span_note(manifest)],
-        [*_warnings(manifest), *plausible.warnings_of(manifest, forms, null_only=null_only)],
+        [*_notes(read), span_note(manifest)],
+        _warnings(manifest, read, null_only=null_only),
     )
 
 
-def _read(plan: _Plan, scratch: Scratch, progress: Progress, session: Session) -> _Lines:
-    context = session.context
-    files = [file.path for file in plan.files] if plan.options.checksum else []
-    jobs: list[Split | str] = [*files, *plan.splits]
-    work = partial(_read_job, located(plan.options), scratch)
-    sizes = {file.path: file.size for file in plan.files}
-    shares = Counter(split.path for split in plan.splits)
-    weights = [sizes[job] if isinstance(job, str) else sizes[job.path] // shares[job.path] for job in jobs]
-    together = len(groups(jobs, weights, TASK_BYTES))
-    found: list[Any] = session.run(
-        lambda: run_all(context, work, jobs, weights, TASK_BYTES), progress, together, "reading"
-    )
-    stats: list[SplitStats] = found[len(files) :]
+def _joined(source: Source, stats: list[SplitStats]) -> _Read:
     before, line, current = [], 0, -1
-    for split, stat in zip(plan.splits, stats, strict=True):
-        line = line if split.file == current else 0
-        current = split.file
+    for split in stats:
+        number, _ = source.origin(split.split)
+        line = line if number == current else 0
+        current = number
         before.append(line)
-        line += stat.lines
-    digests: list[str | None] = found[: len(files)] if files else [None] * len(plan.files)
-    return _Lines(stats, digests, before)
+        line += split.lines
+    return _Read(stats, before)
 
 
-def _reject_files(plan: _Plan, scratch: Scratch, lines: _Lines) -> list[RejectFile]:
-    return [
-        RejectFile(
-            str(scratch.rejects(split.number)),
-            plan.files[split.file].given,
-            before,
-            sum(stats.rejected.values()),
-        )
-        for split, stats, before in zip(plan.splits, lines.stats, lines.before, strict=True)
-        if stats.rejected
-    ]
-
-
-def _timed(plan: _Plan, lines: _Lines) -> list[TimedFile]:
-    """Give the times kept of each file that has some."""
+def _timed(source: Source, read: _Read, segments: list[Segment]) -> list[TimedFile]:
+    """Give the times kept of each input that has some."""
+    forms = {stats.split: stats.time_format for stats in read.stats}
     found: dict[int, TimedFile] = {}
-    for split, stats in zip(plan.splits, lines.stats, strict=True):
-        for segment in stats.segments:
-            low, high = segment.lowest, segment.highest
-            if split.file in found:
-                low, high = min(low, found[split.file].first), max(high, found[split.file].last)
-            found[split.file] = TimedFile(plan.files[split.file].given, stats.time_format, low, high)
+    for segment in segments:
+        split = segment.number >> SPLIT_BITS
+        number, name = source.origin(split)
+        known = found.get(number, TimedFile(name, forms[split], segment.lowest, segment.highest))
+        low, high = min(known.first, segment.lowest), max(known.last, segment.highest)
+        found[number] = known._replace(first=low, last=high)
     return list(found.values())
 
 
-def _hint(plan: _Plan, rejected: Counter[str], lines: _Lines, otherwise: str) -> str:
-    reader = make_reader(plan.options)
-    examples = {reason: text for stats in lines.stats for reason, (_, text) in stats.examples.items()}
-    return advice.hint_of(reader, rejected, examples, advice.first_time(reader, plan.splits[0]), otherwise)
+def _nothing_left(source: Source, read: _Read) -> DataError:
+    filtered, rejected = read.total("filtered"), read.total("rejected")
+    error = nothing_left(read.rows, filtered, rejected)
+    if not filtered:
+        error.hint = source.advise(rejected, read.examples, error.hint or "")
+    elif filtered.most_common(1)[0][0] == NULL_KEY:
+        error.hint = "is --key the right column? --null-keys keep makes null a key"
+    return error
 
 
-def _judge(plan: _Plan, lines: _Lines, files: list[RejectFile]) -> None:
-    """Refuse the input when too many rows were rejected; the message tells the commonest reasons."""
-    options = plan.options
-    rejected = sum((Counter(stats.rejected) for stats in lines.stats), Counter[str]())
-    rows, lost = sum(stats.rows for stats in lines.stats), rejected.total()
-    by_split = {stats.split: (stats, before) for stats, before in zip(lines.stats, lines.before, strict=True)}
-    names = {int(Path(file.path).stem): file.file for file in files}
+def _rejects(source: Source, read: _Read) -> Rejects:
+    of_split: dict[int, RejectsOf] = {}
+    first = 0
+    for stats, before in zip(read.stats, read.before, strict=True):
+        if stats.rejected:
+            shown = source.origin(stats.split)[1].encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            of_split[stats.split] = RejectsOf(shown, before, first)
+            first += sum(stats.rejected.values())
+    return Rejects(of_split, first)
+
+
+def _judge(options: CommonOptions, source: Source, read: _Read) -> None:
+    """Refuse the input when too many rows were rejected; the message names the commonest reasons."""
+    rejected = read.total("rejected")
+    lost = rejected.total()
 
     def example(reason: str) -> str:
-        for split, name in sorted(names.items()):
-            stats, before = by_split[split]
+        for stats, before in zip(read.stats, read.before, strict=True):
             if reason in stats.examples:
                 line, text = stats.examples[reason]
-                return f"{name}:{before + line}: {text[:80]!r}"
+                return f"{source.origin(stats.split)[1]}:{before + line}: {text[:80]!r}"
         return ""
 
     if options.null_keys == "fail" and rejected[NULL_KEY]:
@@ -285,50 +204,18 @@ def _judge(plan: _Plan, lines: _Lines, files: list[RejectFile]) -> None:
             "use --null-keys drop or keep",
         )
     number, share = parse_max_rejects(options.max_rejects)
-    if lost <= (number if number is not None else Fraction(rows) * share):
+    if lost <= (number if number is not None else Fraction(read.rows) * share):
         return
     common = "; ".join(f"{count} x {reason} ({example(reason)})" for reason, count in rejected.most_common(3))
     raise DataError(
-        f"{lost} of {rows} rows cannot be read, more than --max-rejects {options.max_rejects}: {common}",
-        _hint(plan, rejected, lines, "check the options with --dry-run, or allow more with --max-rejects"),
+        f"{lost} of {read.rows} rows cannot be read, more than --max-rejects {options.max_rejects}: {common}",
+        source.advise(rejected, read.examples, "check the options with --dry-run, or allow more with --max-rejects"),
     )
 
 
-def _nothing_left(rows: int, filtered: Counter[str], rejected: Counter[str]) -> DataError:
-    why = [f"{count} {reason}" for reason, count in filtered.most_common(4)]
-    why += [f"{count} rejected ({reason})" for reason, count in rejected.most_common(4)]
-    what = "1 row" if rows == 1 else f"{rows} rows"
-    message = f"no tuple is left of {what}" + (f": {', '.join(why)}" if why else "")
-    return DataError(message, "look at a few rows with --dry-run")
-
-
-def _check_rows(reader: Reader, splits: list[Split]) -> None:
-    """Refuse inputs that hold no record at all, only a header or blank lines; looked at only where that is cheap."""
-    if sum(Path(split.path).stat().st_size for split in splits) > _SMALL:
-        return
-    rows, filtered = 0, Counter[str]()
-    for split in splits:
-        for parsed in reader.batches(split, reader.layout(split.path)):
-            if len(parsed.line) or parsed.rejects:
-                return
-            rows += parsed.rows
-            filtered.update(parsed.filtered)
-    raise _nothing_left(rows, filtered, Counter())
-
-
-def _columns(plan: _Plan) -> dict[str, Any]:
-    """Give what a manifest says of times that are none, and of keys of several columns."""
-    layout = make_reader(plan.options).layout(plan.splits[0].path)
-    types = layout.key_types or ("string",) * len(layout.key_parts)
-    parts = [{"name": layout.names[at], "type": kind} for at, kind in zip(layout.key_parts, types, strict=True)]
-    return {"key_parts": parts or None, "times": NO_TIME if plan.options.time == NO_TIME else None}
-
-
-def _row_counts(lines: _Lines, filtered: Counter[str]) -> dict[str, Any]:
-    rejected = sum((Counter(stats.rejected) for stats in lines.stats), Counter[str]())
-    filtered = +filtered
-    rows, kept = (sum(getattr(stats, name) for stats in lines.stats) for name in ("rows", "kept"))
-    kept -= filtered[_BEYOND_HEAD]
+def _row_counts(read: _Read, filtered: Counter[str]) -> dict[str, Any]:
+    rejected = read.total("rejected")
+    rows, kept = read.rows, sum(stats.kept for stats in read.stats) - filtered[_BEYOND_HEAD]
     if rows != kept + rejected.total() + filtered.total():
         what = f"{rows} rows read are not {kept} kept, {rejected.total()} rejected and {filtered.total()} filtered"
         raise RunError(what, "this is a fault of the program, or of the reader")
@@ -342,12 +229,12 @@ def _row_counts(lines: _Lines, filtered: Counter[str]) -> dict[str, Any]:
     }
 
 
-def _notes(lines: _Lines) -> list[str]:
-    notes = list(dict.fromkeys(note for stats in lines.stats for note in stats.inferred))
+def _notes(read: _Read) -> list[str]:
+    notes = list(dict.fromkeys(note for stats in read.stats for note in stats.inferred))
     return [f"inferred: {', '.join(notes)}"] if notes else []
 
 
-def _warnings(manifest: Manifest) -> list[str]:
+def _warnings(manifest: Manifest, read: _Read, *, null_only: bool) -> list[str]:
     told = []
     if manifest.rows_rejected:
         reasons = ", ".join(f"{count} {reason}" for reason, count in (manifest.rejected or {}).items())
@@ -357,4 +244,4 @@ def _warnings(manifest: Manifest) -> list[str]:
         told.append(f"{dropped} rows with a null key dropped (--null-keys keep makes them a key)")
     if manifest.out_of_order:
         told.append(f"the input was not in time order ({manifest.out_of_order} rows late); the trace is")
-    return told
+    return [*told, *warnings_of(manifest, [stats.time_format for stats in read.stats], null_only=null_only)]

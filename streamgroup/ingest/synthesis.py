@@ -1,13 +1,12 @@
 """From a generator to a trace: one pass counts the keys, a second writes their ids.
 
 The draws are made twice rather than held. Whoever does the work, threads or Spark tasks, does the same pieces of it:
-counts over stretches of the stream, parts of `tuples/` and `keys/`; so the bytes are the same. What one step leaves for
-the next lies in files beside the parts, O(keys) of them.
+counts over stretches of the stream, parts of `tuples/`; so the bytes are the same. The driver needs O(keys) memory.
 """
 
-import shutil
 from collections.abc import Iterator, Mapping
-from functools import partial
+from contextlib import ExitStack
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
@@ -20,29 +19,23 @@ from pydantic import BaseModel, ValidationError
 import streamgroup
 from streamgroup.base.discover import GENERATORS, load, suggest
 from streamgroup.base.errors import EnvironmentFault, UsageError
-from streamgroup.base.staging import staged_directory
-from streamgroup.ingest.engines import Engine, OnSpark, OnThreads
+from streamgroup.base.outputs import staged_output
+from streamgroup.base.progress import Progress, Silent
+from streamgroup.base.storage import Place, locate
 from streamgroup.ingest.generators.protocol import Chunk, Generator, Stream
-from streamgroup.ingest.java import find_java
-from streamgroup.ingest.progress import Progress, Silent
-from streamgroup.ingest.segments import map_array, map_table, whole_file, write_array, write_table
-from streamgroup.ingest.session import Session, open_session, terminable
-from streamgroup.ingest.spark_options import SparkOptions
+from streamgroup.ingest.pipeline.blocks import block, rows_of
+from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
+from streamgroup.ingest.pipeline.interrupt import check_stopped
+from streamgroup.ingest.pipeline.parts import check_seen, part_stats, written_part
+from streamgroup.spark.java import find_java
+from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.package import ensure_package
+from streamgroup.spark.session import Session, check_environment, open_session, terminable
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import add_counts, arrow, numbers
-from streamgroup.traces.dictionary import key_chunks
 from streamgroup.traces.keys import hash_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
-from streamgroup.traces.parts import list_parts, open_part
-from streamgroup.traces.writer import (
-    Columns,
-    KeyColumns,
-    PartStats,
-    fingerprint,
-    join_stats,
-    write_keys_part,
-    write_part,
-)
+from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, join_stats, write_keys, write_part
 
 __all__ = ["SPARK_TUPLES", "EngineName", "chosen_engine", "parameters", "synthesise"]
 
@@ -52,6 +45,8 @@ EngineName = Literal["auto", "local", "spark"]
 SPARK_TUPLES = 50_000_000
 # Stretches for each job that is done at a time, so that the last ones do not keep most of the processors waiting.
 _SHARES = 4
+# Labels whose counts one task adds up.
+RANGE_LABELS = 1 << 20
 # Keys that are Python objects at a time.
 _AT_ONCE = 1 << 16
 
@@ -87,7 +82,7 @@ def chosen_engine(engine: EngineName, tuples: int) -> Literal["local", "spark"]:
 def synthesise(
     name: str,
     given: Mapping[str, Any],
-    output: Path,
+    output: Place | Path,
     *,
     engine: EngineName = "auto",
     spark: SparkOptions | None = None,
@@ -105,38 +100,47 @@ def synthesise(
     progress = progress or Silent()
     stream = cast(Generator, load(GENERATORS, name, "generator")).generate(params)
     chosen = "spark" if session is not None else chosen_engine(engine, stream.tuples)
-    with terminable(), staged_directory(output, overwrite=overwrite, marker=schema.MANIFEST) as out:
-        make = partial(_make, name, params, output, out, stream)
-        if session is not None:
-            return make(OnSpark(name, params, session, progress), progress)
+    with (
+        terminable(),
+        staged_output(output, overwrite=overwrite, marker=schema.MANIFEST) as out,
+        ExitStack() as opened,
+    ):
+        scaled = _Scaled(progress, stream.tuples)
         if chosen == "local":
-            return make(OnThreads(stream, progress), progress)
-        find_java()
-        asked = spark or SparkOptions()
-        progress.start(None, "starting Spark")
-        with open_session(asked.master, memory=asked.driver_memory, conf=asked.spark_conf) as opened:
-            return make(OnSpark(name, params, opened, progress), progress)
+            return _make(_Asked(name, params), output, out, LocalRunner(scaled), progress)
+        if session is None:
+            asked = spark or SparkOptions()
+            check_environment(asked)
+            progress.start(None, "starting Spark")
+            session = opened.enter_context(open_session(asked))
+            ensure_package(session)
+        runner = SparkRunner(session, scaled)
+        opened.callback(runner.close)
+        return _make(_Asked(name, params), output, out, runner, progress)
 
 
-class _Folder(NamedTuple):
-    """The trace as it is made, and where its steps leave files for each other; all machines must see it."""
+class _Scaled:
+    """Reports tuples where a runner reports tasks."""
 
-    root: str
+    def __init__(self, progress: Progress, tuples: int) -> None:
+        self._progress = progress
+        self._tuples = tuples
+        self._tasks = self._done = 0
 
-    def path(self, *names: str) -> Path:
-        return Path(self.root, *names)
+    def start(self, total: int | None, text: str) -> None:
+        self._tasks, self._done = total or 1, 0
+        self._progress.start(self._tuples, text)
 
-    def counts(self, first: int) -> Path:
-        return self.path("scratch", f"count-{first:015d}.npy")
+    def advance(self, done: int) -> None:
+        before, self._done = self._done, min(self._done + done, self._tasks)
+        self._progress.advance(self._tuples * self._done // self._tasks - self._tuples * before // self._tasks)
 
-    @property
-    def ids(self) -> Path:
-        """The file of the key id of each label."""
-        return self.path("scratch", "ids.npy")
 
-    def keys(self, part: int) -> Path:
-        """The file of keys and counts, in id order, of a part of the dictionary."""
-        return self.path("scratch", f"keys-{part:05d}.arrow")
+class _Asked(NamedTuple):
+    """A generator and its parameters, which a task makes the stream from."""
+
+    name: str
+    params: BaseModel
 
 
 class _Stretch(NamedTuple):
@@ -144,27 +148,30 @@ class _Stretch(NamedTuple):
     tuples: int
 
 
-def _make(
-    name: str, params: BaseModel, output: Path, out: Path, stream: Stream, engine: Engine, progress: Progress
-) -> Manifest:
-    folder = _Folder(str(out))
-    for made in ("scratch", schema.TUPLES, schema.KEYS):
-        folder.path(made).mkdir()
-    stretches = _stretches(stream, engine.parallelism)
-    engine.run(partial(_count, folder), stretches, stream.tuples, "counting keys")
+def _make(asked: _Asked, output: Place | Path, out: Place, runner: Runner, progress: Progress) -> Manifest:
+    stream = _stream(asked)
+    stretches = _stretches(stream, runner.parallelism)
+    ranges = -(-stream.labels // RANGE_LABELS)
+    counts = runner.tasks(len(stretches), partial(_count, asked, stretches)).exchange(ranges).map(_add)
+    rows = runner.run(lambda: counts.stats("sum"), len(stretches) + ranges, "counting keys")
+    count = np.concatenate([row.columns().column("tuples").to_numpy() for row in sorted(rows, key=lambda row: row.to)])
     progress.start(None, "ordering keys")
-    keys, top = _number(folder, stream, [_counted(folder, stretch) for stretch in stretches])
-    engine.run(partial(_write_keys, folder), range(-(-keys // schema.KEY_PART_ROWS)), None, "writing keys")
-    parts = range(-(-stream.tuples // schema.PART_ROWS))
-    stats = join_stats(engine.run(partial(_write_tuples, folder), parts, stream.tuples, "writing tuples"))
-    dictionary = (chunk for _, chunk in key_chunks([open_part(path) for path in list_parts(out, schema.KEYS)]))
-    options = params.model_dump(mode="json")
+    ids, keys = _number(stream, count)
+    progress.start(None, "writing keys")
+    dictionary = keys.column("key").combine_chunks()
+    write_keys(out / schema.KEYS, _key_columns(keys))
+    number = -(-stream.tuples // schema.PART_ROWS)
+    made = runner.tasks(number, partial(_write_tuples, asked, out, ids))
+    written = runner.run(lambda: made.stats("written"), number, "writing tuples")
+    check_seen(out)
+    stats = join_stats(part_stats(row) for row in sorted(written, key=lambda row: row.place))
+    options = asked.params.model_dump(mode="json")
     seed = options.pop("seed", None)
     manifest = Manifest(
         format_version=schema.FORMAT_VERSION,
-        name=output.name.removesuffix(".trace"),
+        name=locate(output).name.removesuffix(".trace"),
         program_version=streamgroup.__version__,
-        generator=name,
+        generator=asked.name,
         generator_parameters=options,
         seed=seed,
         inputs=[],
@@ -176,11 +183,16 @@ def _make(
         filtered={},
         in_order=True,
         out_of_order=0,
-        **measured(stats, keys, top, fingerprint(stats.block_digests, dictionary)),
+        **measured(stats, len(dictionary), int(count.max()), fingerprint(stats.block_digests, [dictionary])),
     )
-    shutil.rmtree(folder.path("scratch"))
     write_manifest(out, manifest)
     return manifest
+
+
+@lru_cache(maxsize=1)
+def _stream(asked: _Asked) -> Stream:
+    """Make a stream once in each process: the tables of a large one take seconds."""
+    return cast(Generator, load(GENERATORS, asked.name, "generator")).generate(asked.params)
 
 
 def _stretches(stream: Stream, parallelism: int) -> list[_Stretch]:
@@ -194,44 +206,38 @@ def _stretches(stream: Stream, parallelism: int) -> list[_Stretch]:
 def _chunks(stream: Stream, stretch: _Stretch) -> Iterator[Chunk]:
     stop = stretch.first + stretch.tuples
     for first in range(stretch.first, stop, schema.BLOCK_ROWS):
+        check_stopped()
         yield stream.chunk(first, min(schema.BLOCK_ROWS, stop - first))
 
 
-def _count(folder: _Folder, stream: Stream, stretch: _Stretch) -> None:
-    """Count the labels of a stretch into a file."""
+def _count(asked: _Asked, stretches: list[_Stretch], number: int) -> Iterator[pa.RecordBatch]:
+    """Count the labels of a stretch, and send the counts of each range of labels to the task that adds them up."""
+    stream = _stream(asked)
     count = np.zeros(stream.labels, np.int64)
-    for chunk in _chunks(stream, stretch):
+    for chunk in _chunks(stream, stretches[number]):
         add_counts(count, chunk.label)
-    write_array(folder.counts(stretch.first), count.astype(np.min_scalar_type(count.max())))
+    count = count.astype(np.min_scalar_type(count.max()))
+    for label_range, first in enumerate(range(0, stream.labels, RANGE_LABELS)):
+        yield block("count", {"tuples": count[first : first + RANGE_LABELS]}, to=label_range)
 
 
-def _counted(folder: _Folder, stretch: _Stretch) -> NDArray[Any]:
-    try:
-        return map_array(folder.counts(stretch.first))
-    except FileNotFoundError:
-        raise EnvironmentFault(
-            "what Spark's tasks wrote is not to be seen here",
-            "name an output in a directory that all machines of the cluster share",
-        ) from None
+def _add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    sums: dict[int, NDArray[np.int64]] = {}
+    for row in rows_of(batches):
+        own = row.columns().column("tuples").to_numpy().astype(np.int64)
+        sums[row.to] = sums[row.to] + own if row.to in sums else own
+    for label_range, total in sums.items():
+        yield block("sum", {"tuples": total}, to=label_range)
 
 
-def _number(folder: _Folder, stream: Stream, counts: list[NDArray[Any]]) -> tuple[int, int]:
-    """Give ids to the keys that come, by count and then bytes, and leave them in files; tells keys, highest count."""
-    total = np.zeros(stream.labels, np.int64)
-    for own in counts:
-        total += own
+def _number(stream: Stream, total: NDArray[np.int64]) -> tuple[NDArray[np.uint32], pa.Table]:
+    """Give the key id of each label, and keys and counts in the order of ids: by count, then bytes."""
     label = np.flatnonzero(total)
-    count = total[label]
-    del total
-    both = pa.Table.from_arrays([_names(stream, label), arrow(count)], ["key", "count"])
+    both = pa.Table.from_arrays([_names(stream, label), arrow(total[label])], ["key", "count"])
     order = pc.sort_indices(both, sort_keys=[("count", "descending"), ("key", "ascending")])
-    for part, first in enumerate(range(0, len(order), schema.KEY_PART_ROWS)):
-        held = both.take(order.slice(first, schema.KEY_PART_ROWS)).combine_chunks()
-        write_table(folder.keys(part), {name: held.column(name).chunk(0) for name in held.column_names})
     ids = np.zeros(stream.labels, np.uint32)
     ids[label[numbers(order)]] = np.arange(len(label), dtype=np.uint32)
-    write_array(folder.ids, ids)
-    return len(label), int(count.max())
+    return ids, both.take(order)
 
 
 def _names(stream: Stream, label: NDArray[np.int64]) -> pa.LargeBinaryArray:
@@ -245,24 +251,19 @@ def _names(stream: Stream, label: NDArray[np.int64]) -> pa.LargeBinaryArray:
     return pa.Array.from_buffers(pa.large_binary(), len(label), buffers)
 
 
-def _write_keys(folder: _Folder, stream: Stream, part: int) -> None:
-    del stream
-    table = map_table(folder.keys(part))
-    keys = table.column("key")
-    first = part * schema.KEY_PART_ROWS
-    columns = KeyColumns(keys, numbers(table.column("count")), *hash_keys(keys))
-    whole_file(folder.path(schema.KEYS, schema.part_name(part)), lambda to: write_keys_part(to, first, columns))
+def _key_columns(keys: pa.Table) -> Iterator[KeyColumns]:
+    for first in range(0, len(keys), schema.KEY_PART_ROWS):
+        part = keys.slice(first, schema.KEY_PART_ROWS).combine_chunks()
+        names = part.column("key").combine_chunks()
+        yield KeyColumns(names, part.column("count").to_numpy(), *hash_keys(names))
 
 
-def _write_tuples(folder: _Folder, stream: Stream, part: int) -> PartStats:
+def _write_tuples(asked: _Asked, out: Place, ids: NDArray[np.uint32], part: int) -> Iterator[pa.RecordBatch]:
+    stream = _stream(asked)
     first = part * schema.PART_ROWS
     stretch = _Stretch(first, min(schema.PART_ROWS, stream.tuples - first))
-    id_of: NDArray[np.uint32] = np.asarray(map_array(folder.ids))
     columns = (
-        Columns(chunk.timestamp, id_of[chunk.label], chunk.cost, chunk.value, chunk.weight)
+        Columns(chunk.timestamp, ids[chunk.label], chunk.cost, chunk.value, chunk.weight)
         for chunk in _chunks(stream, stretch)
     )
-    stats: list[PartStats] = []
-    path = folder.path(schema.TUPLES, schema.part_name(part))
-    whole_file(path, lambda to: stats.append(write_part(to, columns)))
-    return stats[0]
+    yield written_part(part, write_part(out / schema.TUPLES / schema.part_name(part), columns))

@@ -16,6 +16,7 @@ import pyarrow as pa
 import zstandard
 
 from streamgroup.base.errors import DataError
+from streamgroup.base.storage import locate
 
 __all__ = ["ANY_PLACE", "Source", "compression_of", "open_raw", "sources"]
 
@@ -51,9 +52,9 @@ _DAMAGE = (
 
 
 def open_raw(path: str) -> Any:
-    """Open the bytes of a file as they are."""
-    # By the bytes of its name: as text, a name that is not UTF-8 would be refused.
-    return pa.OSFile(os.fsencode(path))
+    """Open the bytes of a file (a path or URL) as they are; what an object store sends is held by megabytes."""
+    place = locate(path)
+    return place.open_input() if place.is_local else place.open_seekable()
 
 
 def _packed_as(head: bytes) -> str | None:
@@ -242,6 +243,7 @@ def told(path: str) -> Iterator[None]:
     except NotImplementedError as error:
         raise DataError(f"{path}: {_line(error)}", "unpack it") from None
     except _DAMAGE as error:
+        locate(path).blame(error)
         raise DataError(
             f"{path}: the compressed data are cut off or damaged ({_line(error)})", "get the file again"
         ) from None

@@ -14,8 +14,9 @@ class ReplayOptions:
     trace's times, `spread_ties` places equal times evenly before the next one; `max_pending` tuples of a source may be
     unfinished under saturate. `network_delay` and `control_delay` are durations (the latter defaults to the former).
     `window` and `warmup` are a time, a count or a share of the tuples, `aggregate_every` too (None: once, at the end).
-    `seed` and `hash_seed` 0..2^63-1 are for draws and for the candidates of keys; `top_keys` is how many of the most
-    frequent keys are reported. `key_type` string, int, long or bytes is what the rules of real engines take keys for.
+    `seed` 0..2^63-1 names a replicate: it seeds all draws, and `hash_seed`, which moves the candidates of keys, is the
+    same unless it is given. `top_keys` is how many of the most frequent keys are reported. `key_type` string, int, long
+    or bytes is what the rules of real engines take keys for.
 
     The capacity model (None or empty: not given; `capacity` names a TOML file that fills in what is not given):
     `service` (a duration) or `key_cost` (a file) replaces the trace's cost; `service_distribution` deterministic,
@@ -52,6 +53,11 @@ class ReplayOptions:
     window: str = "1%"
     warmup: str = "0"
     seed: int = 0
-    hash_seed: int = 0
+    hash_seed: int = None  # type: ignore[assignment]  # as the seed
     top_keys: int = 20
     key_type: str = "string"
+
+    def __post_init__(self) -> None:
+        """Take the seed for the hash seed where none is given."""
+        if vars(self)["hash_seed"] is None:
+            object.__setattr__(self, "hash_seed", self.seed)

@@ -30,6 +30,7 @@ from streamgroup.replay.plan import Plan, make_plan, offered_load
 from streamgroup.replay.recorder import Recorder
 from streamgroup.replay.results import Results
 from streamgroup.replay.schedule import deaths, make_arrivals, tuples_before
+from streamgroup.replay.seeds import is_stream_drawn
 from streamgroup.replay.windows import WindowRule
 from streamgroup.traces.trace import Trace
 
@@ -39,7 +40,12 @@ I64 = NDArray[np.int64]
 
 
 def typed_keys(trace: Trace, kind: str) -> Keys:
-    """Read the keys of a trace under a type; DataError, naming the trace and the key, where one is not of it."""
+    """Read the keys of a trace under a type; DataError, naming the trace and the key, where one is not of it.
+
+    Composite keys, of which the manifest says so, are not taken for strings but for tuples of their parts.
+    """
+    if kind == "string" and trace.manifest.key_parts:
+        kind = ",".join(part.type for part in trace.manifest.key_parts)
     return make_keys(kind, *trace.packed_keys(), source=f"trace {trace.path}")
 
 
@@ -173,8 +179,8 @@ class _Replay:
         costs = options.service, options.key_cost, options.service_distribution
         assignment = options.source_assignment
         sources = None if assignment == "shuffle" else options.sources
-        drawn = "poisson" in plan.arrivals.name or plan.costs.distribution is not None or assignment == "random"
-        key = (*times, capacity, *costs, assignment, sources, options.seed if drawn else None)
+        seed = options.seed if is_stream_drawn(vars(options)) else None
+        key = (*times, capacity, *costs, assignment, sources, seed)
         return self.feed().shared_chunks(feeds, key)
 
     def fast(self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None) -> FastMachine:

@@ -121,6 +121,9 @@ def spread_in_words(frame: pl.DataFrame, what: str, unit: str = "") -> str:
             else "Points are means over seeds, bars"
         )
         sentences.append(f"{marks} reach from the least to the largest of them.")
+        alone = frame.group_by("grouping").agg(pl.col("runs").max() == 1).filter("runs")["grouping"].sort().to_list()
+        if alone:
+            sentences.append(f"One run only, so without a spread: {', '.join(alone)}.")
     return " ".join(sentences)
 
 

@@ -17,6 +17,7 @@ from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.replay.capacity_file import with_capacity
 from streamgroup.replay.feeds import Feeds
 from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.seeds import SEEDS, seeds_used
 from streamgroup.replay.selection import select
 from streamgroup.study.run import checked, make_run, without_changes
 from streamgroup.traces.trace import Trace
@@ -28,7 +29,7 @@ _DIGITS = 16
 
 @dataclass(frozen=True)
 class Cell:
-    """A run: `trace` is the path as given, `options` are as given too, `baseline` asks for `remapped_replicas`.
+    """A run: `trace` is the path or URL as given, `options` are as given too, `baseline` asks for `remapped_replicas`.
 
     `id` is a digest (16 hex digits) of all that the tables depend on, see `make_cell`.
     """
@@ -63,7 +64,7 @@ def make_cell(trace: Trace, options: ReplayOptions, *, baseline: bool = False) -
     UsageError for a grouping or a capacity file that is wrong in itself.
     """
     path = {"capacity": options.capacity, "trace": trace.name, "baseline": baseline}
-    return Cell(str(trace.path), options, baseline, _digest(path, _simulation(trace, options)))
+    return Cell(trace.path.reference, options, baseline, _digest(path, _simulation(trace, options)))
 
 
 def simulation_of(trace: Trace, options: ReplayOptions) -> str:
@@ -118,6 +119,8 @@ def _simulation(trace: Trace, options: ReplayOptions) -> dict[str, Any]:
     selection = select(full.grouping)
     named = {**dataclasses.asdict(full), "grouping": selection.text}
     del named["capacity"]
+    # A seed that is not used changes nothing.
+    named |= dict.fromkeys(set(SEEDS) - seeds_used(named), 0)
     return {
         "options": named,
         "code": selection.outside_digest,

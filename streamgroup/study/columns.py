@@ -30,7 +30,10 @@ def readable(value: Any) -> Any:
 KINDS: dict[str, type] = {
     name: _PLAIN.get(_FIELDS[name].type, str) if name in _FIELDS else str for name in OPTION_COLUMNS
 }
+_PLAINEST = ReplayOptions("", 1)
 # What an option is where it is not given; those without an entry always are.
 DEFAULTS: dict[str, Any] = {
-    name: readable(field.default) for name, field in _FIELDS.items() if field.default is not dataclasses.MISSING
+    name: readable(getattr(_PLAINEST, name))
+    for name, field in _FIELDS.items()
+    if field.default is not dataclasses.MISSING
 }

@@ -22,7 +22,8 @@ def averaged(frame: pl.DataFrame, by: Sequence[str], metrics: Sequence[str]) -> 
 
     Each of the `metrics` becomes its mean over the runs that have it, `<metric>_min` and `<metric>_max`, and
     `<metric>_ci95`: half the width of Student's 95 % interval of the mean, t s / sqrt(k) with the deviation s of the k
-    values and t for k - 1 degrees of freedom; null for fewer than two. With a column `status` only those that are ok
+    values and t for k - 1 degrees of freedom; null for fewer than two, and where all are equal: copies of one run, and
+    what the seed does not change, say nothing of the error. With a column `status` only those that are ok
     are `runs`; `failed` counts the others, and `error` tells what the first of them said.
     """
     keys = list(dict.fromkeys(by))
@@ -59,7 +60,7 @@ def _of(values: Sequence[Number]) -> tuple[float | None, Number | None, Number |
     least, largest = min(values), max(values)
     # Rounding must not bring a mean outside of what it is the mean of.
     mean = min(max(fsum(values) / len(values), float(least)), float(largest))
-    if len(values) < 2:
+    if least == largest:
         return mean, least, largest, None
     deviation = sqrt(fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
     return mean, least, largest, t_quantile(len(values) - 1) * deviation / sqrt(len(values))

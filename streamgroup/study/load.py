@@ -10,6 +10,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.metrics.names import METRICS
 from streamgroup.study.columns import DEFAULTS, KINDS, OPTION_COLUMNS
+from streamgroup.study.pairs import with_partner
 
 __all__ = ["FATE", "load_runs", "run_directories"]
 
@@ -192,13 +193,9 @@ def _with_remapped(frame: pl.DataFrame) -> pl.DataFrame:
     # What a capacity file says is among the options themselves.
     aside = {*_CHANGES, "redeliver", "capacity"}
     names = [name for name in OPTION_COLUMNS if name in frame.columns and name not in aside]
-    same = pl.struct(names).struct.json_encode().alias("_same")
-    bases = (
-        frame.filter(stays)
-        .select(same, pl.col("replicas").alias("_base"))
-        .unique("_same", keep="first", maintain_order=True)
-    )
-    joined = frame.with_columns(same).join(bases, on="_same", how="left", maintain_order="left")
     missing = pl.col("remapped_replicas").is_null() & ~stays
+    if frame.filter(missing).is_empty():
+        return frame
+    joined = with_partner(frame, frame.filter(stays), names, {"replicas": "_base"})
     filled = pl.when(missing).then(pl.col("replicas") - pl.col("_base")).otherwise("remapped_replicas")
-    return joined.with_columns(filled.alias("remapped_replicas")).drop("_same", "_base")
+    return joined.with_columns(filled.alias("remapped_replicas")).drop("_base")

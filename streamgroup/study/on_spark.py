@@ -14,10 +14,11 @@ import pyarrow as pa
 
 import streamgroup
 from streamgroup.base.errors import EnvironmentFault
-from streamgroup.ingest.farm import run_each
-from streamgroup.ingest.java import find_java
-from streamgroup.ingest.session import open_session
-from streamgroup.ingest.spark_options import SparkOptions
+from streamgroup.base.storage import locate
+from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.package import ensure_package
+from streamgroup.spark.session import check_environment, open_session
+from streamgroup.spark.task_pool import run_each
 from streamgroup.study.cell import Cell, CellOutcome, failed, make_cell, run_cell
 from streamgroup.traces.trace import Trace, open_trace
 
@@ -46,22 +47,22 @@ def run_on_spark(
 ) -> Generator[CellOutcome]:
     """Start Spark and run each cell in a task of its own, begun in their order; what has ended is given at once.
 
-    Traces, and the files that options name, must lie at the same paths on the executors, where the same version of the
-    program is installed: a cell whose executor sees something else fails and says so. Failures are outcomes, as
-    `run_cell` gives them, a lost executor among them; EnvironmentFault where there is no Java or Spark does not start,
-    RunError when Spark ends before the cells have. `note` is told when Spark waits for executors. Whoever stops before
-    the end closes the iterator.
+    Traces are read by the executors: from a URL, or from a path that is the same on all machines, as are the files that
+    options name. A cell whose executor sees something else fails and says so. Executors that lack this package are sent
+    it; tables come back as rows of Spark, so no disk is shared. Failures are outcomes, as `run_cell` gives them, a lost
+    executor among them. EnvironmentFault when something is missing or Spark does not start, RunError when Spark ends
+    before the cells have. `note` is called when Spark waits for executors. A caller that stops before the end closes
+    the iterator.
     """
     if not cells:
         return
-    find_java()
+    check_environment(spark)
     here = _Here(str(Path.cwd()), streamgroup.__version__)
-    with (
-        open_session(spark.master, memory=spark.driver_memory, conf=spark.spark_conf) as session,
-        contextlib.closing(run_each(session, partial(_in_task, here), cells, note)) as finished,
-    ):
-        for number, packed, error in finished:
-            yield CellOutcome(cells[number], error) if packed is None else _outcome(packed)
+    with open_session(spark) as session:
+        ensure_package(session)
+        with contextlib.closing(run_each(session, partial(_in_task, here), cells, note)) as finished:
+            for number, packed, error in finished:
+                yield CellOutcome(cells[number], error) if packed is None else _outcome(packed)
 
 
 def _in_task(here: _Here, cell: Cell) -> _Packed:
@@ -85,10 +86,10 @@ def _seen(here: _Here, cell: Cell) -> Trace:
         raise EnvironmentFault(
             f"executor {host} has version {streamgroup.__version__} of streamgroup, not {here.version}"
         )
-    if not Path(cell.trace).is_dir():
+    if not locate(cell.trace).is_dir():
         raise EnvironmentFault(
             f"executor {host} does not see {cell.trace}",
-            "a trace must lie at the same path on all machines of the cluster",
+            "name a trace by its URL, or put it at the same path on all machines of the cluster",
         )
     trace = _opened(cell.trace)
     if make_cell(trace, cell.options, baseline=cell.baseline).id != cell.id:

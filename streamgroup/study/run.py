@@ -1,6 +1,7 @@
 """One run: a trace replayed with some options, its tables, and the directory that holds them."""
 
 import dataclasses
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -32,8 +33,8 @@ from streamgroup.traces.arrays import column
 from streamgroup.traces.trace import Trace, open_trace
 
 __all__ = [
-    "MARKER", "TABLES", "RunResult", "check_top_keys", "checked", "make_run", "named_options", "run_to_directory",
-    "without_changes", "write_run",
+    "MARKER", "TABLES", "RunResult", "check_top_keys", "checked", "file_digest", "make_run", "named_options",
+    "run_to_directory", "without_changes", "write_run",
 ]  # fmt: skip
 
 MARKER = "run.json"
@@ -118,15 +119,23 @@ def make_run(
 
 
 def write_run(directory: Path, tables: Mapping[str, pa.Table], record: Mapping[str, Any]) -> None:
-    """Write the tables of a run, and last its record, the file that makes a directory a run."""
+    """Write the tables of a run, and last its record with their digests, the file that makes a directory a run."""
+    digests = {}
     for name, table in tables.items():
-        pq.write_table(
-            table, directory / f"{name}.parquet", compression="zstd", compression_level=3, row_group_size=1 << 20
-        )
+        path = directory / f"{name}.parquet"
+        pq.write_table(table, path, compression="zstd", compression_level=3, row_group_size=1 << 20)
+        digests[name] = file_digest(path)
+    record = {**record, "table_digests": digests}
     with (directory / MARKER).open("w", encoding="utf-8") as file:
         file.write(json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n")
         file.flush()
         os.fsync(file.fileno())
+
+
+def file_digest(path: Path) -> str:
+    """Return the sha256 of a file's bytes, in hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def named_options(trace: Trace, options: ReplayOptions, grouping: str) -> dict[str, Any]:

@@ -13,16 +13,19 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
+from streamgroup.base.filesystems import split_url
+from streamgroup.base.storage import locate
 from streamgroup.replay.capacity_file import with_capacity
 from streamgroup.replay.clock import parse_arrivals
 from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.seeds import seeds_used
 from streamgroup.replay.selection import select, split_text
 from streamgroup.study.cell import Cell, make_cell
 from streamgroup.study.grid import arrivals_of, as_text, groupings_of, whole_numbers
 from streamgroup.study.run import check_top_keys
 from streamgroup.traces.trace import Trace
 
-__all__ = ["Spec", "cells_of", "make_spec", "read_file"]
+__all__ = ["Spec", "cells_of", "make_spec", "read_file", "seeds_left_out"]
 
 # Options of a replay that a sweep takes several values of, under names of its own or as lists.
 _SWEPT = ("grouping", "workers", "sources", "arrivals", "capacity", "seed")
@@ -108,9 +111,10 @@ def read_file(path: Path) -> dict[str, Any]:
         if found.get(name) == ():
             raise UsageError(f"{path}: {name}: the list is empty", "give a value, or leave the key out")
     beside = path.parent
-    for name in ("traces", "capacity"):
-        if name in found:
-            found[name] = tuple(str(beside / text) for text in found[name])
+    if "traces" in found:
+        found["traces"] = tuple(_trace_beside(text, beside) for text in found["traces"])
+    if "capacity" in found:
+        found["capacity"] = tuple(str(beside / text) for text in found["capacity"])
     for name in _FILES:
         if name in found:
             found[name] = str(beside / found[name])
@@ -121,6 +125,10 @@ def read_file(path: Path) -> dict[str, Any]:
         )
         found["groupings"] = tuple(_beside(text, beside) for text in texts)
     return found
+
+
+def _trace_beside(text: str, directory: Path) -> str:
+    return str(directory / text) if split_url(text) is None else locate(text).reference
 
 
 def _beside(text: str, directory: Path) -> str:
@@ -176,8 +184,9 @@ def make_spec(given: Mapping[str, Any]) -> Spec:
 def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
     """Give the cells, each once, traces first and seeds last, and how many more combinations are the same as those.
 
-    `traces` are the open ones by path. A baseline is for cells whose workers change. UsageError where there are none of
-    these, for a capacity file that is wrong, and for more than 100,000 cells.
+    A cell whose results do not depend on the seed has the first seed only; the others do not count as the same, see
+    `seeds_left_out`. `traces` are the open ones by path. A baseline is for cells whose workers change. UsageError where
+    there are none of these, for a capacity file that is wrong, and for more than 100,000 cells.
     """
     combinations: Sequence[Sequence[Any]] = (
         spec.traces, spec.arrivals, spec.capacity, spec.sources, spec.groupings, spec.workers, spec.seeds,
@@ -188,15 +197,33 @@ def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
     if count > _MOST_CELLS:
         raise UsageError(f"the sweep has {count} cells, and at most {_MOST_CELLS} are taken", "list less")
     found: dict[str, Cell] = {}
+    left_out = 0
     for trace, arrivals, capacity, sources, grouping, workers, seed in itertools.product(*combinations):
         options = ReplayOptions(
             grouping=grouping, workers=workers, sources=sources, arrivals=arrivals, capacity=capacity, seed=seed,
             **spec.options,
         )  # fmt: skip
         full = with_capacity(options)
+        if seed != spec.seeds[0] and _is_fixed(spec, full):
+            left_out += 1
+            continue
         changes = bool(full.join or full.leave or full.crash)
         cell = make_cell(traces[trace], options, baseline=spec.baseline and changes)
         found.setdefault(cell.id, cell)
     if spec.baseline and not any(cell.baseline for cell in found.values()):
         raise UsageError("--baseline runs cells without a change of workers, too, and none has one", _CHANGE)
-    return list(found.values()), count - len(found)
+    return list(found.values()), count - left_out - len(found)
+
+
+def seeds_left_out(spec: Spec, cells: Sequence[Cell]) -> list[str]:
+    """Name the groupings, each once, with cells that run under the first of several seeds only: nothing is drawn."""
+    if len(set(spec.seeds)) < 2:
+        return []
+    fixed = (cell.options for cell in cells if _is_fixed(spec, with_capacity(cell.options)))
+    return list(dict.fromkeys(select(options.grouping).text for options in fixed))
+
+
+def _is_fixed(spec: Spec, full: ReplayOptions) -> bool:
+    """Return whether a cell is the same under every seed of a sweep."""
+    used = seeds_used(vars(full))
+    return "seed" not in used and ("hash_seed" not in used or "hash_seed" in spec.options)

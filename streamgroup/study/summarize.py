@@ -11,6 +11,7 @@ from streamgroup.metrics.names import METRICS
 from streamgroup.study.conditions import grouping_is, matches, parse_conditions
 from streamgroup.study.groups import averaged
 from streamgroup.study.load import FATE, load_runs, run_directories
+from streamgroup.study.pairs import with_partner
 
 __all__ = ["check_gate", "load_runs", "run_directories", "summarize"]
 
@@ -31,9 +32,9 @@ def summarize(
     `metrics`). With `by`: one row for each combination of those columns, in order, with the number of `runs` and each
     metric's mean, least, largest and interval over the runs that have it (see `averaged`). `where` keeps the runs that
     meet all its conditions. `relative_to` names a grouping: each metric gets a column `<metric>_vs_<grouping>`, its
-    ratio to the run of that grouping with all other options equal, null where there is none or its metric is 0;
-    baselines need not meet `where`. With `by` these are averaged, too: the mean of the ratios of pairs, not a ratio of
-    means. UsageError for names that do not exist.
+    ratio to the run of that grouping with all other options equal (the seeds only if its results depend on them), null
+    where there is none or its metric is 0; baselines need not meet `where`. With `by` these are averaged, too: the mean
+    of the ratios of pairs, not a ratio of means. UsageError for names that do not exist.
     """
     known = [name for name in METRICS if name in frame.columns]
     chosen = list(dict.fromkeys(metrics)) or known
@@ -66,19 +67,15 @@ def _with_ratios(frame: pl.DataFrame, metrics: Sequence[str], options: Sequence[
         )
     if len(variants) > 1:
         raise UsageError(f"--relative-to: {relative_to!r} is several: {', '.join(variants)}", "name one in full")
-    # Null options are equal to null options, which a join on the columns themselves would not say.
-    same = pl.struct([name for name in options if name != "grouping"]).struct.json_encode().alias("_same")
-    bases = baseline.select(same, *(pl.col(name).alias(f"_base_{name}") for name in metrics))
-    joined = frame.with_columns(same).join(
-        bases.unique("_same", keep="first", maintain_order=True), on="_same", how="left", maintain_order="left"
-    )
+    names = [name for name in options if name != "grouping"]
+    joined = with_partner(frame, baseline, names, {name: f"_base_{name}" for name in metrics})
     ratios = [
         pl.when(pl.col(f"_base_{name}") != 0)
         .then(pl.col(name).cast(pl.Float64) / pl.col(f"_base_{name}"))
         .alias(f"{name}_vs_{relative_to}")
         for name in metrics
     ]
-    return joined.with_columns(ratios).drop("_same", *(f"_base_{name}" for name in metrics))
+    return joined.with_columns(ratios).drop(*(f"_base_{name}" for name in metrics))
 
 
 def check_gate(frame: pl.DataFrame, text: str) -> list[str]:

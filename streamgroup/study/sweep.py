@@ -22,11 +22,12 @@ from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.base.staging import reclaim, staged_directory
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.capacity_file import with_capacity
+from streamgroup.replay.seeds import seeds_used
 from streamgroup.replay.selection import select
 from streamgroup.study.cell import Cell, CellOutcome, simulation_of
 from streamgroup.study.columns import readable
 from streamgroup.study.rows import as_table, row_of
-from streamgroup.study.run import MARKER, TABLES, named_options, without_changes, write_run
+from streamgroup.study.run import MARKER, TABLES, file_digest, named_options, without_changes, write_run
 from streamgroup.study.tasks import open_traces, plan_tasks
 from streamgroup.study.threads import Progress, run_tasks
 from streamgroup.traces.trace import Trace
@@ -76,14 +77,21 @@ def run_sweep(
     traces: Mapping[str, Trace],
     run: Runner,
     note: Callable[[str], None] | None = None,
+    *,
+    overwrite: bool = False,
 ) -> SweepResult:
     """Run those of `cells` that `output` does not hold yet, and write each as a run directory as soon as it ends.
 
-    `traces` are the open ones by path. `note` is told what is reused. The directory says in `sweep.json` what was asked
-    for; cells of earlier sweeps stay in it. `summary.parquet` comes last, a row a cell. What was begun and not ended
+    `traces` are the open ones by path. `note` is told what is reused. With `overwrite` the cells and the summary of a
+    sweep that is there are removed first, and nothing is reused. The directory says in `sweep.json` what was asked for;
+    cells of earlier sweeps stay in it. `summary.parquet` comes last, a row a cell. What was begun and not ended
     leaves nothing. UsageError where `output` is something else, RunError while another process writes to it.
     """
     with _opened(output):
+        if overwrite:
+            for name in (SUMMARY, CELLS):
+                if (output / name).exists() or (output / name).is_symlink():
+                    _remove(output / name)
         found = look(output, cells)
         for name in found.damaged:
             _remove(output / CELLS / name)
@@ -137,24 +145,27 @@ def look(output: Path, cells: Sequence[Cell]) -> Found:
 
 
 def _row_in(directory: Path) -> dict[str, Any] | None:
-    """Read the row of a cell's directory; None unless all of its tables can be read."""
+    """Read the row of a cell's directory; None unless all of its tables have the bytes that were written."""
     try:
         record = json.loads((directory / MARKER).read_bytes())
         if record["schema_version"] != SCHEMA_VERSION or not isinstance(record["trace"]["fingerprint"], str):
             return None
-        tables = {name: pq.read_table(directory / f"{name}.parquet", partitioning=None) for name in TABLES}
+        digests = {name: file_digest(directory / f"{name}.parquet") for name in TABLES}
+        if record["table_digests"] != digests:
+            return None
+        rows: list[dict[str, Any]] = pq.read_table(directory / f"{TABLES[0]}.parquet", partitioning=None).to_pylist()
     except (OSError, ValueError, KeyError, TypeError, RecursionError, pa.ArrowException):
         return None
-    rows: list[dict[str, Any]] = tables["summary"].to_pylist()
     return rows[0] if len(rows) == 1 and METRICS.keys() <= rows[0].keys() else None
 
 
 def _is_of(cell: Cell, row: Mapping[str, Any]) -> bool:
     """Tell whether a row is of a run with a cell's options, and not one that came to its place by mistake."""
     options = with_capacity(cell.options)
-    asked = (select(options.grouping).text, options.workers, options.sources, options.seed, options.arrivals)
-    found = tuple(row.get(name) for name in ("grouping", "workers", "sources", "seed", "arrivals"))
-    return found == tuple(map(readable, asked))
+    asked = (select(options.grouping).text, options.workers, options.sources, options.arrivals)
+    found = tuple(row.get(name) for name in ("grouping", "workers", "sources", "arrivals"))
+    same_seed = row.get("seed") == options.seed or "seed" not in seeds_used(vars(options))
+    return same_seed and found == tuple(map(readable, asked))
 
 
 def _resumed(found: Found, missing: int) -> str:
@@ -246,7 +257,7 @@ def _record(cells: Iterable[Cell], traces: Mapping[str, Trace]) -> dict[str, Any
         trace, options = traces[cell.trace], with_capacity(cell.options)
         named = named_options(trace, options, select(options.grouping).text)
         place = {
-            "path": os.fsencode(cell.trace).decode("utf-8", "backslashreplace"),
+            "path": os.fsencode(trace.path.text).decode("utf-8", "backslashreplace"),
             "fingerprint": trace.fingerprint(),
         }
         listed.append({"id": cell.id, "trace": place, "baseline": cell.baseline, "options": named})

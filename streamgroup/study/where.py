@@ -1,6 +1,7 @@
 """Where keys go, without a trace: by the hashes and the rule by which a replay sends them."""
 
 import contextlib
+import json
 import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.budget import MOST_WORKERS
-from streamgroup.base.errors import RunError, StreamgroupError, UsageError
+from streamgroup.base.errors import DataError, RunError, StreamgroupError, UsageError
 from streamgroup.engines.keys import make_keys, pack
-from streamgroup.engines.values import check_kind
+from streamgroup.engines.values import check_kind, parts_of
 from streamgroup.groupings.protocol import Context, Destinations
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay.selection import Selection, select
 from streamgroup.traces.keys import hash_keys
 
-__all__ = ["Keys", "Place", "find_place", "hashed", "keys_at_once"]
+__all__ = ["Keys", "Place", "composed", "find_place", "hashed", "keys_at_once"]
 
 # Cells of a table with a row a key and a column a worker.
 _CELLS = 1 << 24
@@ -102,8 +103,14 @@ class Place(NamedTuple):
         )
 
 
-def find_place(grouping: str, workers: int, *, hash_seed: int = 0, seed: int = 0, key_type: str = "string") -> Place:
-    """Read what is asked: `grouping` as in `-g`; UsageError for what is wrong or out of range."""
+def find_place(
+    grouping: str, workers: int, *, hash_seed: int | None = None, seed: int = 0, key_type: str = "string"
+) -> Place:
+    """Read what is asked: `grouping` as in `-g`, `hash_seed` as the seed if not given, as in a replay.
+
+    UsageError for what is wrong or out of range.
+    """
+    hash_seed = seed if hash_seed is None else hash_seed
     if not 1 <= workers <= MOST_WORKERS:
         raise UsageError(f"-n {workers} is not between 1 and {MOST_WORKERS}")
     for name, value in (("--seed", seed), ("--hash-seed", hash_seed)):
@@ -115,6 +122,28 @@ def find_place(grouping: str, workers: int, *, hash_seed: int = 0, seed: int = 0
 def hashed(values: Sequence[bytes]) -> Keys:
     """Hash the bytes of keys as a trace's dictionary does."""
     return Keys(values, *hash_keys(values))
+
+
+def composed(values: Sequence[bytes], key_type: str) -> Sequence[bytes]:
+    """Write composite keys as a trace holds them, whatever blanks and escapes they came with; others stay as they are.
+
+    DataError for a key that is no JSON array of as many parts as the type has.
+    """
+    parts = parts_of(key_type)
+    return [_composed(value, len(parts)) for value in values] if parts else values
+
+
+def _composed(value: bytes, parts: int) -> bytes:
+    try:
+        found = json.loads(value)
+        if isinstance(found, list) and len(found) == parts:
+            return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
+    except (ValueError, RecursionError):
+        pass
+    raise DataError(
+        f"key {value.decode(errors='replace')!r} is no JSON array of {parts} parts",
+        'such a key is written as ["de",42]',
+    )
 
 
 def keys_at_once(workers: int) -> int:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.base.staging import owner_tag
+from streamgroup.base.storage import Place, locate
 from streamgroup.traces.keys import key_text, not_utf8
 from streamgroup.traces.parts import TUPLE_COLUMNS
 from streamgroup.traces.stream import Batch
@@ -45,7 +46,7 @@ class _Lines(NamedTuple):
     utf8: bool = False
 
 
-def export(trace: Trace, to: str, output: Path | BinaryIO, *, overwrite: bool = False) -> int:
+def export(trace: Trace, to: str, output: Place | Path | BinaryIO, *, overwrite: bool = False) -> int:
     """Write all tuples of a trace as csv, jsonl, slb or parquet; return their number.
 
     csv has a header, timestamps in us, `key` and what else the tuples carry (cost, value, weight); the null
@@ -56,13 +57,23 @@ def export(trace: Trace, to: str, output: Path | BinaryIO, *, overwrite: bool = 
     if to not in FORMATS:
         raise UsageError(f"there is no export format {to!r}", suggest(to, FORMATS))
     write = FORMATS[to]
-    if not isinstance(output, Path):
+    if not isinstance(output, Place | Path):
         return write(trace, output)
-    if output.is_dir():
-        raise UsageError(f"{output} is a directory", "name a file")
-    root = trace.path.resolve()
-    if root in (output.parent.resolve() / output.name).parents or root in output.resolve().parents:
-        raise UsageError(f"{output} is inside the trace itself", "name a file outside of it")
+    place = locate(output)
+    if place.is_dir():
+        raise UsageError(f"{place} is a directory", "name a file")
+    root = trace.path.resolved()
+    if (place.parent.resolved() / place.name).lies_in(root) or place.resolved().lies_in(root):
+        raise UsageError(f"{place} is inside the trace itself", "name a file outside of it")
+    if place.is_local:
+        return _export_local(trace, write, Path(place.text), overwrite=overwrite)
+    if place.exists() and not overwrite:
+        raise _exists(place)
+    with place.writing() as file:
+        return write(trace, file)
+
+
+def _export_local(trace: Trace, write: Callable[[Trace, Any], int], output: Path, *, overwrite: bool) -> int:
     if output.exists() and not overwrite:
         raise _exists(output)
     if output.exists() and not output.is_file():
@@ -85,7 +96,7 @@ def export(trace: Trace, to: str, output: Path | BinaryIO, *, overwrite: bool = 
     return rows
 
 
-def _exists(output: Path) -> UsageError:
+def _exists(output: Path | Place) -> UsageError:
     return UsageError(f"{output} exists already", "name another output, or add --overwrite")
 
 

@@ -8,6 +8,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 
 from streamgroup.base.errors import DataError
+from streamgroup.base.outputs import is_unfinished
+from streamgroup.base.storage import Place, locate
 from streamgroup.traces.schema import FORMAT_VERSION, MANIFEST
 from streamgroup.traces.writer import PartStats
 
@@ -103,29 +105,33 @@ def measured(stats: PartStats, keys: int, top_count: int, fingerprint: str) -> d
     }
 
 
-def write_manifest(trace: Path, manifest: Manifest) -> None:
+def write_manifest(trace: Place | Path, manifest: Manifest) -> None:
     """Write `trace.json`, the last file of a trace: sorted names, absent fields left out, synced."""
     text = json.dumps(manifest.model_dump(exclude_none=True), indent=2, sort_keys=True, ensure_ascii=False)
-    with (trace / MANIFEST).open("w", encoding="utf-8") as file:
-        file.write(text + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    place = locate(trace) / MANIFEST
+    with place.writing() as file:
+        file.write(f"{text}\n".encode())
+        if place.is_local:
+            file.flush()
+            os.fsync(file.fileno())
 
 
-def read_manifest(trace: Path) -> Manifest:
+def read_manifest(trace: Place | Path | str) -> Manifest:
     """Read `trace.json` of a trace directory; DataError when it is missing, broken or of another version."""
-    path = trace / MANIFEST
+    root = locate(trace)
+    path = root / MANIFEST
     try:
         content = json.loads(path.read_bytes())
     except (FileNotFoundError, IsADirectoryError):
+        if is_unfinished(root):
+            what = f"{root} is not a trace: what wrote it was interrupted, or still writes (it has no {MANIFEST})"
+            raise DataError(what, "make it again with --overwrite") from None
         raise DataError(
-            f"{trace} is not a trace: it has no {MANIFEST}",
+            f"{root} is not a trace: it has no {MANIFEST}",
             'a trace made by hand needs one with {"format_version": 1}',
         ) from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not JSON: {error}", "mend it, or make the trace again") from None
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror}", "check the file's permissions") from None
     if not isinstance(content, dict) or "format_version" not in content:
         raise DataError(f"{path}: no format_version", 'write at least {"format_version": 1}')
     version = content["format_version"]

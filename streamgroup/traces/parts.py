@@ -1,8 +1,8 @@
 """The Parquet files of a trace: finding them, checking their columns, decoding them to arrays of one form."""
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
+from streamgroup.base.filesystems import cause
+from streamgroup.base.storage import Place, locate
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import numbers
 from streamgroup.traces.instants import to_micros
@@ -25,18 +27,22 @@ __all__ = [
     "key_faults",
     "list_parts",
     "open_part",
+    "open_parts",
     "read_part",
     "tuple_faults",
     "units",
 ]
 
+# Footers that are fetched from an object store at once.
+_AT_ONCE = 16
+
 TUPLE_COLUMNS = ("timestamp", "key_id", "cost", "value", "weight")
 
 
 class Part(NamedTuple):
-    """An open Parquet file: its path, how to name it to people, its footer, its columns, its rows."""
+    """An open Parquet file: its place, how to name it to people, its footer, its columns, its rows."""
 
-    path: Path
+    path: Place
     label: str
     metadata: pq.FileMetaData
     schema: pa.Schema
@@ -51,33 +57,41 @@ class Unit(NamedTuple):
     rows: int
 
 
-def list_parts(trace: Path, folder: str) -> list[Path]:
-    """List the Parquet files of a folder of a trace by name; hidden ones (`.`, `_`) are not part of it."""
-    if not (trace / folder).is_dir():
-        return []
-    found = (trace / folder).glob("*.parquet")
-    return sorted((path for path in found if path.name[0] not in "._"), key=lambda path: path.name.encode())
+def list_parts(trace: Place | Path, folder: str) -> list[Place]:
+    """Lists the Parquet files of a folder of a trace by name; hidden ones (`.`, `_`) are not part of it."""
+    places = (entry.place for entry in (locate(trace) / folder).entries())
+    return [place for place in places if place.name.endswith(".parquet") and place.name[0] not in "._"]
 
 
-def open_part(path: Path) -> Part:
-    """Read a file's footer; DataError when it is not (all of) a Parquet file."""
-    label = f"{path.parent.name}/{path.name}"
-    try:
-        with _opened(path) as file:
-            return Part(path, label, file.metadata, file.schema_arrow, file.metadata.num_rows)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{label}: not a whole Parquet file ({_line(error)})", "make the trace again") from None
+def open_part(path: Place | Path) -> Part:
+    """Reads a file's footer; DataError when it is not (all of) a Parquet file."""
+    place = locate(path)
+    label = f"{place.parent.name}/{place.name}"
+    with _opened(place, f"{label}: not a whole Parquet file") as file:
+        return Part(place, label, file.metadata, file.schema_arrow, file.metadata.num_rows)
+
+
+def open_parts(places: Sequence[Place]) -> list[Part]:
+    """Reads the footers of files, of an object store several at once; DataError for the first that is damaged."""
+    if len(places) < 2 or places[0].is_local:
+        return [open_part(place) for place in places]
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="footers") as pool:
+        return list(pool.map(open_part, places))
 
 
 @contextlib.contextmanager
-def _opened(path: Path, metadata: pq.FileMetaData | None = None) -> Iterator[pq.ParquetFile]:
-    # By the bytes of its name: as text, a name that is not UTF-8 would be refused.
-    with pa.OSFile(os.fsencode(path)) as source, pq.ParquetFile(source, metadata=metadata) as file:
-        yield file
-
-
-def _line(error: BaseException) -> str:
-    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+def _opened(place: Place, fault: str, metadata: pq.FileMetaData | None = None) -> Iterator[pq.ParquetFile]:
+    """Opens a file; `fault` is what is said of it when it cannot be read, unless it is the store that fails."""
+    try:
+        # Of an object store the columns of a row group are fetched together, ahead of decoding.
+        with (
+            place.open_input() as source,
+            pq.ParquetFile(source, metadata=metadata, pre_buffer=not place.is_local) as file,
+        ):
+            yield file
+    except (pa.ArrowException, OSError) as error:
+        place.blame(error)
+        raise DataError(f"{fault} ({cause(error)})", "make the trace again") from None
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -178,12 +192,9 @@ def units(part: Part) -> Iterator[Unit]:
 def read_part(part: Part, groups: list[int] | None, columns: Sequence[str]) -> pa.Table:
     """Read columns of some row groups of a part (all for None); DataError when the file is damaged."""
     chosen = list(range(part.metadata.num_row_groups)) if groups is None else groups
-    try:
-        with _opened(part.path, part.metadata) as file:
-            table: pa.Table = file.read_row_groups(chosen, columns=list(columns), use_threads=False)
-            return table
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{part.label}: cannot be read ({_line(error)})", "make the trace again") from None
+    with _opened(part.path, f"{part.label}: cannot be read", part.metadata) as file:
+        table: pa.Table = file.read_row_groups(chosen, columns=list(columns), use_threads=False)
+        return table
 
 
 def _array(column: pa.ChunkedArray) -> pa.Array:

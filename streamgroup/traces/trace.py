@@ -1,6 +1,5 @@
 """Opening a trace: checks what the format asks of everyone, computes what a trace made by hand leaves out."""
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.storage import Place, locate
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import (
     Dictionary,
@@ -28,7 +28,7 @@ from streamgroup.traces.parts import (
     columns_of,
     key_faults,
     list_parts,
-    open_part,
+    open_parts,
     tuple_faults,
 )
 from streamgroup.traces.scan import Scan, block_digests, scan
@@ -45,7 +45,7 @@ class Trace:
     `manifest` is what `trace.json` says; the attributes hold also for traces whose manifest says nothing.
     """
 
-    path: Path
+    path: Place
     name: str
     manifest: Manifest
     tuples: int
@@ -118,14 +118,14 @@ class Trace:
         return made
 
 
-def open_trace(path: str | Path) -> Trace:
-    """Open a trace directory.
+def open_trace(path: str | Path | Place) -> Trace:
+    """Open a trace by the path or the URL of its directory.
 
     A trace with a full manifest and a fingerprint is believed if the footers of its files agree; any other is
     read once and checked: non-decreasing timestamps, ids 0..K-1, true counts, costs that are service times.
     UsageError when there is no such directory, DataError (with the file and the row) when it is not sound.
     """
-    root = Path(path)
+    root = locate(path)
     if not root.is_dir():
         what = "is not a directory" if root.exists() else "does not exist"
         raise UsageError(f"trace {root} {what}", "name a trace directory, as ingest and synth make them")
@@ -161,7 +161,9 @@ def open_trace(path: str | Path) -> Trace:
             },
         )
         cache["table"] = table
-    name = manifest.name or str(key_text(os.fsencode(root.resolve().name))).removesuffix(".trace")
+    name = manifest.name or str(key_text(root.resolved().name.encode("utf-8", "surrogateescape"))).removesuffix(
+        ".trace"
+    )
     return Trace(
         root,
         name,
@@ -180,12 +182,12 @@ def open_trace(path: str | Path) -> Trace:
     )
 
 
-def _open(root: Path, folder: str) -> list[Part]:
-    paths = list_parts(root, folder)
-    if not paths:
+def _open(root: Place, folder: str) -> list[Part]:
+    places = list_parts(root, folder)
+    if not places:
         raise DataError(f"{root}: no {folder}/*.parquet", "a trace holds its tuples and its keys as Parquet files")
     try:
-        return [open_part(path) for path in paths]
+        return open_parts(places)
     except DataError as error:
         raise DataError(f"{root}: {error.message}", error.hint) from None
 
@@ -198,21 +200,21 @@ def _is_ours(manifest: Manifest) -> bool:
     return all(fact is not None for fact in needed)
 
 
-def _agree(root: Path, manifest: Manifest, found: dict[str, int | None]) -> None:
+def _agree(root: Place, manifest: Manifest, found: dict[str, int | None]) -> None:
     for name, value in found.items():
         said = getattr(manifest, name)
         if said is not None and said != value:
             raise _disagreement(root, name, said, value)
 
 
-def _disagreement(root: Path, name: str, said: object, found: object) -> DataError:
+def _disagreement(root: Place, name: str, said: object, found: object) -> DataError:
     return DataError(
         f"{root}: trace.json says {name} {said}, the files hold {found}",
         f"streamgroup validate {root} lists all faults",
     )
 
 
-def _measure(root: Path, tuple_parts: Sequence[Part], key_parts: Sequence[Part], keys: int) -> tuple[KeyTable, Scan]:
+def _measure(root: Place, tuple_parts: Sequence[Part], key_parts: Sequence[Part], keys: int) -> tuple[KeyTable, Scan]:
     hint = f"streamgroup validate {root} lists all faults"
     try:
         table = load_table(key_parts)

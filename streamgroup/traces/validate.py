@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.storage import Place, locate
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import (
     KeyTable,
@@ -50,12 +51,12 @@ class Finding(NamedTuple):
     message: str
 
 
-def validate(trace: str | Path) -> list[Finding]:
+def validate(trace: str | Path | Place) -> list[Finding]:
     """Check a trace directory against every promise of the trace format; an empty list means that all hold.
 
     Reads everything; memory is O(keys). UsageError when there is no such directory.
     """
-    root = Path(trace)
+    root = locate(trace)
     if not root.is_dir():
         raise UsageError(f"trace {root} is not a directory", "name a trace directory")
     found: list[Finding] = []
@@ -93,7 +94,7 @@ def _try(found: list[Finding], check: str, action: Callable[[], _T]) -> _T | Non
         return None
 
 
-def _open(found: list[Finding], root: Path, folder: str, faults: Callable[[Part], list[str]]) -> list[Part] | None:
+def _open(found: list[Finding], root: Place, folder: str, faults: Callable[[Part], list[str]]) -> list[Part] | None:
     """Open the files of a folder; None, with the reasons found, when their rows cannot be read."""
     paths = list_parts(root, folder)
     if not paths and folder != schema.REJECTS:
@@ -107,9 +108,12 @@ def _open(found: list[Finding], root: Path, folder: str, faults: Callable[[Part]
     return parts if len(found) == before else None
 
 
-def _ignored(root: Path, folder: str) -> Iterator[Finding]:
-    for path in sorted((root / folder).glob("*/**/*.parquet")):
-        yield Finding("note", "names", f"{path.relative_to(root)} is ignored: no sub-directory is part of a trace")
+def _ignored(root: Place, folder: str) -> Iterator[Finding]:
+    whole = root / folder
+    for entry in whole.entries(recursive=True):
+        inner = entry.place.within(whole)
+        if "/" in inner and inner.endswith(".parquet"):
+            yield Finding("note", "names", f"{folder}/{inner} is ignored: no sub-directory is part of a trace")
 
 
 def _reject_faults(part: Part) -> list[str]:

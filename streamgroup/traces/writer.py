@@ -9,7 +9,7 @@ import hashlib
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
+from streamgroup.base.storage import Place, locate
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import arrow
 from streamgroup.traces.keys import as_binary, split_texts
@@ -206,12 +207,18 @@ def _join(pieces: list[Columns]) -> Columns:
     return Columns(**arrays)
 
 
-def write_part(path: Path, chunks: Iterable[Columns]) -> PartStats:
+def write_part(path: Place | Path, chunks: Iterable[Columns]) -> PartStats:
     """Write one part of `tuples/` from its rows in stream order: at most PART_ROWS, in chunks of any size.
 
     A part begins at a multiple of PART_ROWS, so its blocks are the trace's blocks. The bytes depend on the
     rows alone. Raises DataError for a timestamp that goes back or a cost that is negative, NaN or infinite.
     """
+    place = locate(path)
+    with place.writing() as sink:
+        return _write_part(place.name, sink, chunks)
+
+
+def _write_part(name: str, sink: BinaryIO, chunks: Iterable[Columns]) -> PartStats:
     writer: pq.ParquetWriter | None = None
     digests: list[bytes] = []
     rows, total = 0, 0
@@ -226,11 +233,11 @@ def write_part(path: Path, chunks: Iterable[Columns]) -> PartStats:
                 shape = schema.tuples_schema(
                     cost=has_cost, value=block.value is not None, weight=block.weight is not None
                 )
-                writer = pq.ParquetWriter(path, shape, column_encoding=_encoding(shape), **_PARQUET)
+                writer = pq.ParquetWriter(sink, shape, column_encoding=_encoding(shape), **_PARQUET)
             if not size:
                 continue
             if rows + size > schema.PART_ROWS:
-                raise ValueError(f"{path.name}: more than {schema.PART_ROWS} rows")
+                raise ValueError(f"{name}: more than {schema.PART_ROWS} rows")
             _check(block, rows, last)
             first = int(block.timestamp[0]) if first is None else first
             last = int(block.timestamp[-1])
@@ -250,15 +257,15 @@ def _encoding(shape: pa.Schema) -> dict[str, str]:
     return {name: _TUPLE_ENCODING.get(name, "PLAIN") for name in shape.names}
 
 
-def write_tuples(directory: Path, chunks: Iterable[Columns]) -> PartStats:
+def write_tuples(directory: Place | Path, chunks: Iterable[Columns]) -> PartStats:
     """Write all of `tuples/` (made if missing) from a whole stream, in parts of exactly PART_ROWS rows."""
-    directory.mkdir(parents=True, exist_ok=True)
+    folder = locate(directory)
     parts: list[PartStats] = []
     stream = blocks(chunks, schema.ROW_GROUP_ROWS)
     per_part = schema.PART_ROWS // schema.ROW_GROUP_ROWS
     for ahead in stream:
         of_part = itertools.chain([ahead], itertools.islice(stream, per_part - 1))
-        parts.append(write_part(directory / schema.part_name(len(parts)), of_part))
+        parts.append(write_part(folder / schema.part_name(len(parts)), of_part))
     return join_stats(parts)
 
 
@@ -281,7 +288,7 @@ def join_stats(parts: Iterable[PartStats]) -> PartStats:
     return PartStats(rows, digests, first, last, total if has_cost else None)
 
 
-def write_keys_part(path: Path, first_id: int, columns: KeyColumns, *, key_bytes: bool = False) -> None:
+def write_keys_part(path: Place | Path, first_id: int, columns: KeyColumns, *, key_bytes: bool = False) -> None:
     """Write one part of `keys/`: the keys with ids first_id, first_id + 1, ...
 
     `key_bytes` says whether the dictionary has that column, on which all its parts must agree: true when any
@@ -302,15 +309,16 @@ def write_keys_part(path: Path, first_id: int, columns: KeyColumns, *, key_bytes
     }
     table = pa.Table.from_arrays([arrays[name] for name in shape.names], schema=shape)
     encoding = {name: _KEY_ENCODING.get(name, "PLAIN") for name in shape.names}
-    pq.write_table(table, path, row_group_size=schema.KEY_PART_ROWS, column_encoding=encoding, **_PARQUET)
+    with locate(path).writing() as sink:
+        pq.write_table(table, sink, row_group_size=schema.KEY_PART_ROWS, column_encoding=encoding, **_PARQUET)
 
 
-def write_keys(directory: Path, chunks: Iterable[KeyColumns], *, key_bytes: bool = False) -> int:
+def write_keys(directory: Place | Path, chunks: Iterable[KeyColumns], *, key_bytes: bool = False) -> int:
     """Write all of `keys/` (made if missing) from the dictionary in id order; return the number of keys."""
-    directory.mkdir(parents=True, exist_ok=True)
+    folder = locate(directory)
     written = 0
     for part, columns in enumerate(_key_parts(chunks)):
-        write_keys_part(directory / schema.part_name(part), written, columns, key_bytes=key_bytes)
+        write_keys_part(folder / schema.part_name(part), written, columns, key_bytes=key_bytes)
         written += len(columns.key)
     return written
 
@@ -347,6 +355,7 @@ def _join_keys(pieces: list[KeyColumns]) -> KeyColumns:
     )
 
 
-def write_rejects(path: Path, rejects: pa.Table) -> None:
+def write_rejects(path: Place | Path, rejects: pa.Table) -> None:
     """Write one part of `rejects/`: rows that could not be read, with file, line, reason and text."""
-    pq.write_table(rejects.select(schema.REJECTS_SCHEMA.names).cast(schema.REJECTS_SCHEMA), path, **_PARQUET)
+    with locate(path).writing() as sink:
+        pq.write_table(rejects.select(schema.REJECTS_SCHEMA.names).cast(schema.REJECTS_SCHEMA), sink, **_PARQUET)

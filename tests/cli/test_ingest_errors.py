@@ -73,7 +73,10 @@ def test_a_header_alone(ingest: Callable[..., Any], tmp_path: Path) -> None:
 
 def test_what_is_no_file(ingest: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = ingest(tmp_path)
-    assert (directory.exit_code, directory.stderr.splitlines()[0]) == (2, f"error: {tmp_path} is a directory")
+    assert (directory.exit_code, directory.stderr.splitlines()[0]) == (
+        2,
+        f"error: {tmp_path} is a directory without data files",
+    )
     os.mkfifo(tmp_path / "pipe")
     pipe = ingest(tmp_path / "pipe")
     assert (pipe.exit_code, pipe.stderr.splitlines()[0]) == (2, f"error: {tmp_path / 'pipe'} is not a file")

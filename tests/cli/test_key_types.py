@@ -1,10 +1,14 @@
 """Keys that a rule of a real engine does not take: the same words from a run and from a dry run, and the trace."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from streamgroup.engines.storm import fields_task
+from streamgroup.engines.values import Long
 from streamgroup.traces.trace import Trace
 from tests.traces_by_hand import write_trace
 
@@ -33,6 +37,28 @@ def test_refused(
     assert (told.exit_code, told.stdout) == (code, ""), told.stderr
     assert said in told.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["bad"]
+
+
+def test_composite_keys_go_as_the_tuples_that_they_are(invoke: Any, tmp_path: Path) -> None:
+    keys = [b'["de",42]', b'["fr",7]', b'["de",7]', None]
+    trace = write_trace(tmp_path / "composite", [(at, key, None) for at, key in enumerate(keys)])
+    parts = [{"name": "country", "type": "string"}, {"name": "id", "type": "long"}]
+    (trace / "trace.json").write_text(json.dumps({"format_version": 1, "key_parts": parts}))
+    places = [fields_task(key, 50) for key in (("de", Long(42)), ("fr", Long(7)), ("de", Long(7)), (None, None))]
+    for kind in ((), ("--key-type", "string,long")):
+        run = tmp_path / f"run{len(kind)}"
+        told = invoke("replay", trace, "-g", "storm_fields", "-n", 50, "--log", "-o", run, *kind)
+        assert told.exit_code == 0, told.stderr
+        assert pq.read_table(run / "assignments", columns=["worker"])["worker"].to_pylist() == places
+    as_bytes = invoke(
+        "replay", trace, "-g", "storm_fields", "-n", 50, "--log", "-o", tmp_path / "bytes", "--key-type", "bytes"
+    )
+    assert as_bytes.exit_code == 0
+    found = pq.read_table(tmp_path / "bytes" / "assignments", columns=["worker"])["worker"].to_pylist()
+    assert found == [fields_task(key, 50) for key in keys]
+    one = invoke("replay", trace, "-g", "kafka", "-n", 50)
+    assert (one.exit_code, one.stdout) == (2, "")
+    assert "looks at one value, and the keys are composite: string,long" in one.stderr
 
 
 def test_who_looks_at_no_key_takes_any_type(invoke: Any, tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -146,3 +148,29 @@ def test_completion_can_be_shown(spawn) -> None:
     shown = spawn("--show-completion", "bash")
     assert shown.returncode == 0
     assert "_STREAMGROUP_COMPLETE" in shown.stdout
+
+
+def test_common_flags_are_taken_before_and_after_the_command(
+    invoke: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after = invoke("groupings", "kg", "--json").stdout
+    assert after.startswith("{")
+    assert invoke("--json", "groupings", "kg").stdout == after
+    assert invoke("--format", "json", "groupings", "kg").stdout == after
+    # The one behind the command wins, and both over the environment and a file.
+    assert invoke("--format", "csv", "groupings", "kg", "--json").stdout == after
+    monkeypatch.setenv("STREAMGROUP_FORMAT", "csv")
+    assert invoke("--json", "groupings", "kg").stdout == after
+    monkeypatch.delenv("STREAMGROUP_FORMAT")
+    file = tmp_path / "options.toml"
+    file.write_text("format = 'json'\n")
+    assert invoke("--config", file, "groupings", "kg").stdout == after
+    assert invoke("--config", file, "--format", "csv", "groupings", "kg").stdout.startswith("grouping,")
+    assert "no such" in invoke("--config", tmp_path / "none", "groupings").stderr.lower()
+    asked = ("where", "a", "-g", "sg", "-n", "4")
+    assert (invoke("--quiet", *asked).stderr, invoke(*asked, "--quiet").stderr) == ("", "")
+    assert invoke(*asked).stderr
+    for wrong in (["--json", "--format", "csv", "groupings"], ["--json", "report", "x", "-o", "y"]):
+        done = invoke(*wrong)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "--format" in done.stderr

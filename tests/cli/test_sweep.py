@@ -170,10 +170,61 @@ def test_a_warning_is_told_once_with_its_cells(trace: Path, tmp_path: Path, invo
     assert told[-1] == f"wrote {tmp_path / 'out'}"
 
 
+def test_a_seed_is_a_replicate_and_no_copy(trace: Path, tmp_path: Path, invoke: Invoke) -> None:
+    """What nothing is drawn for runs once, is noted, has no interval, and is what all seeds are compared with."""
+    asked = ("sweep", trace, "-g", "kafka", "-g", "kg", "-n", "8", "-o", tmp_path / "out", "--json")
+    done = invoke(*asked, "--seeds", "3")
+    rows = [(row["grouping"], row["seed"], row["hash_seed"]) for row in json.loads(done.stdout)]
+    assert rows == [("kafka", 0, 0), ("kg", 0, 0), ("kg", 1, 1), ("kg", 2, 2)]
+    assert "note: nothing is drawn for kafka: one run, not one for each seed\n" in done.stderr
+    assert len({row["imbalance"] for row in json.loads(done.stdout)}) == 4
+    by = ("summarize", tmp_path / "out", "--by", "grouping", "--json", "--relative-to", "kafka")
+    kafka, kg = json.loads(invoke(*by).stdout)
+    assert (kafka["runs"], kafka["imbalance_ci95"], kg["runs"]) == (1, None, 3)
+    assert kg["imbalance_ci95"] > 0
+    assert kg["imbalance_vs_kafka"] == pytest.approx(kg["imbalance"] / kafka["imbalance"])
+    # Copies of older sweeps are no replicates either.
+    for seed in (1, 2):
+        copy = ("-o", tmp_path / "out" / "cells" / f"{seed}")
+        assert invoke("replay", trace, "-g", "kafka", "-n", "8", "--seed", seed, *copy).exit_code == 0
+    kafka, _ = json.loads(invoke(*by).stdout)
+    assert (kafka["runs"], kafka["imbalance_ci95"]) == (3, None)
+    again = invoke(*asked, "--seed", "2,9")
+    assert "2 reused, 1 to run" in again.stderr
+    assert [(row["grouping"], row["seed"]) for row in json.loads(again.stdout)] == [("kafka", 2), ("kg", 2), ("kg", 9)]
+    fixed = invoke(*asked[:-3], "-o", tmp_path / "fixed", "--json", "--seeds", "2", "--hash-seed", "0")
+    assert [row["seed"] for row in json.loads(fixed.stdout)] == [0, 0]
+    assert "nothing is drawn for kafka, kg: " in fixed.stderr
+
+
+def test_a_sweep_is_replaced_only_if_asked(trace: Path, tmp_path: Path, invoke: Invoke) -> None:
+    out = tmp_path / "out"
+    asked = ("sweep", trace, "-g", "kg", "-o", out, "--json")
+    assert invoke(*asked, "-n", "2,3").exit_code == 0
+    assert "1 reused, 0 to run" in invoke(*asked, "-n", "2").stderr
+    assert len(list((out / "cells").iterdir())) == 2
+    before = (out / "summary.parquet").read_bytes()
+    assert invoke(*asked, "-n", "0", "--overwrite").exit_code == 2
+    assert invoke(*asked, "-n", "2", "--overwrite", "--dry-run").exit_code == 0
+    assert (out / "summary.parquet").read_bytes() == before
+    done = invoke(*asked, "-n", "2", "--overwrite")
+    assert "reused" not in done.stderr
+    assert [row["workers"] for row in json.loads(done.stdout)] == [2]
+    assert len(list((out / "cells").iterdir())) == 1
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "cells").mkdir()
+    (mine / "summary.parquet").write_text("mine")
+    refused = invoke("sweep", trace, "-g", "kg", "-n", "2", "-o", mine, "--overwrite")
+    assert refused.exit_code == 2
+    assert "no sweep.json" in refused.stderr
+    assert (mine / "summary.parquet").read_text() == "mine"
+
+
 def test_flags_win_over_the_file(trace: Path, tmp_path: Path, invoke: Invoke) -> None:
     spec = tmp_path / "spec.toml"
     spec.write_text(
-        f'traces = ["{trace}"]\ngroupings = ["kg", "sg"]\nworkers = [4, 8]\nseeds = 3\nwindow = "10%"\nsources = 2\n'
+        f'traces = ["{trace}"]\ngroupings = ["kg", "pkg"]\nworkers = [4, 8]\nseeds = 3\nwindow = "10%"\nsources = 2\n'
     )
     listed = ("-o", tmp_path / "out", "--dry-run", "--json")
     plain = json.loads(invoke("sweep", spec, *listed).stdout)

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.tables import render
-from streamgroup.engines.flink import keyby_subtask
+from streamgroup.engines.flink import keyby_subtask, sql_subtask
 from streamgroup.engines.kafka import kafka_partition
-from streamgroup.engines.storm import pkg_tasks
+from streamgroup.engines.spark_sql import spark_sql_partition
+from streamgroup.engines.storm import fields_task, pkg_tasks
 from streamgroup.engines.values import Int, Long
 from streamgroup.traces.keys import hash_key
 from streamgroup.traces.trace import open_trace
@@ -115,9 +116,33 @@ def test_keys_of_a_type_go_where_the_scalar_rule_says(invoke: Any) -> None:
     assert "'4x' is no int" in wrong.stderr
 
 
+def test_composite_keys_are_written_as_a_trace_holds_them(invoke: Any) -> None:
+    rules = {"storm_fields": fields_task, "spark_sql": spark_sql_partition, "flink_sql": sql_subtask}
+    for name, rule in rules.items():
+        told = invoke(
+            "where", '[ "de", 42 ]', '["\\u00e9",null]', "-g", name, "-n", 50, "--key-type", "string,long", "--json"
+        )
+        assert json.loads(told.stdout) == [
+            {"key": '["de",42]', "workers": [rule(("de", Long(42)), 50)]},
+            {"key": '["é",null]', "workers": [rule(("é", None), 50)]},
+        ], told.stderr
+    hashed = [invoke("where", key, "-g", "pkg", "-n", 999, *kind, "--json").stdout
+              for key, kind in (('["de",42]', ()), ('["de", 42]', ("--key-type", "string,int")))]  # fmt: skip
+    assert hashed[0] == hashed[1]
+    for key, kind, said, code in (
+        ("de", "string,long", "no JSON array of 2 parts", 4), ('["de"]', "string,long", "no JSON array of 2", 4),
+        ('["de","x"]', "string,long", "not composed of string,long", 4),
+        ('["de",1]', "string,float", "no such type", 2),
+    ):  # fmt: skip
+        wrong = invoke("where", key, "-g", "storm_fields", "-n", 3, "--key-type", kind)
+        assert (wrong.exit_code, wrong.stdout) == (code, "")
+        assert said in wrong.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (['["a",1]', "-g", "kafka", "-n", 3, "--key-type", "string,int"], "looks at one value"),
         (["a", "-g", "kg", "-n", 0], "-n 0"),
         (["a", "-g", "kg", "-n", 3, "--key-type", "float"], "--key-type 'float'"),
         (["1", "-g", "pulsar", "-n", 3, "--key-type", "int"], "no rule for keys of type int"),

@@ -19,7 +19,7 @@ def test_keys_or_key_groups(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("page", "commands"),
-    [("advice.md", 3), ("cluster.md", 2), ("sweeps.md", 6), ("what-happens-when.md", 13), ("where.md", 6)],
+    [("advice.md", 3), ("cluster.md", 2), ("sweeps.md", 6), ("what-happens-when.md", 13), ("where.md", 8)],
 )
 def test_page(page: str, commands: int, tmp_path: Path) -> None:
     assert follow(DOCS / page, tmp_path) == commands

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,8 +9,8 @@ from streamgroup.ingest.inputs import limited, plan_splits, resolve
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.read import make_reader
 from streamgroup.ingest.run import IngestResult, ingest
-from streamgroup.ingest.session import Session, open_session
 from streamgroup.ingest.tuples import pieces
+from streamgroup.spark.session import Session
 
 RAW = Path(__file__).parents[2] / "traces" / "raw"
 
@@ -78,12 +78,6 @@ def parse(tmp_path: Path) -> Callable[..., Rows]:
 @pytest.fixture(scope="session")
 def raw() -> Path:
     return RAW
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[Session]:
-    with open_session("local[2]", memory="1g") as session:
-        yield session
 
 
 @pytest.fixture

@@ -7,36 +7,21 @@ there are.
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.progress import Progress
 from streamgroup.ingest.run import ingest
-from tests.ingest.twin import Here
 
 _CHANGES = {"open", "os.rename", "os.mkdir", "os.rmdir", "os.remove", "shutil.rmtree", "os.link", "os.chmod"}
-
-
-class Session:
-    """An open session as far as an ingest needs it."""
-
-    context = Here()
-    master = "here"
-    parallelism = 2
-
-    def run(self, function: Callable[[], Any], progress: Progress, total: int, text: str) -> Any:
-        progress.start(total, text)
-        return function()
 
 
 def ingest_here(raw: Path, out: Path, *, overwrite: bool) -> str:
     """Ingest; give the fingerprint."""
     options = make_options(
-        reader="csv", inputs=(str(raw),), output=out, max_rejects="50%", overwrite=overwrite, checksum=True
+        reader="csv", inputs=(str(raw),), output=out, max_rejects="50%", overwrite=overwrite, engine="local"
     )
-    return str(ingest(options, session=Session()).manifest.fingerprint)  # type: ignore[arg-type]
+    return str(ingest(options).manifest.fingerprint)
 
 
 def main(raw: str, out: str, moment: str) -> None:

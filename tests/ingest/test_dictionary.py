@@ -1,30 +1,40 @@
+"""The key dictionary, in ranges of keys: cut, counted and numbered."""
+
 from collections import Counter
-from pathlib import Path
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgroup.ingest import dictionary
-from streamgroup.ingest.segments import Scratch, SegmentWriter
+from streamgroup.base.progress import Silent
+from streamgroup.ingest.pipeline import dictionary
+from streamgroup.ingest.pipeline.frames import LocalRunner
+from streamgroup.ingest.pipeline.segments import SegmentWriter, segment_of
 from streamgroup.ingest.tuples import Tuples
-from tests.ingest.twin import Here
 
 
-@pytest.mark.parametrize(("bound", "buckets"), [(256 << 20, 1), (100_000, 4)])
-def test_long_keys_are_shared_by_their_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: int, buckets: int
-) -> None:
-    monkeypatch.setattr(dictionary, "BUCKET_BYTES", bound)
+@pytest.mark.parametrize(("bound", "ranges"), [(256 << 20, 1), (100_000, 4)])
+def test_long_keys_are_shared_by_their_bytes(monkeypatch: pytest.MonkeyPatch, bound: int, ranges: int) -> None:
+    monkeypatch.setattr(dictionary, "RANGE_BYTES", bound)
     keys = [b"%03d" % (number % 40) * 4000 for number in range(60)]
-    rows, scratch = np.arange(len(keys)), Scratch(str(tmp_path))
-    writer = SegmentWriter(scratch, 0)
-    writer.add(Tuples(rows, pa.array(keys, pa.binary()), None, None, rows, len(rows), [], Counter()))
-    writer.close()
-    assert 40 * 12_000 <= writer.segments[0].key_bytes < 40 * 12_100
-    found = dictionary.count_keys(Here(), scratch, writer.segments, 1)
-    assert (len(found.buckets), found.keys, found.top) == (buckets, 40, 2)
-    whole = dictionary.keys_between(scratch, found, 0, 40)
-    names = whole.key.to_pylist()
-    assert names == sorted(set(keys))
-    assert np.asarray(whole.count).tolist() == [2] * 20 + [1] * 20
+
+    def blocks(number: int) -> Iterator[pa.RecordBatch]:
+        rows, writer = np.arange(len(keys)), SegmentWriter(number)
+        yield from writer.add(Tuples(rows, pa.array(keys, pa.binary()), None, None, rows, len(rows), [], Counter()))
+        yield from writer.close()
+
+    frame = LocalRunner(Silent()).tasks(1, blocks).keep()
+    segments = [segment_of(row) for row in frame.stats("segment")]
+    assert 40 * 12_000 <= segments[0].key_bytes < 40 * 12_100
+    borders = dictionary.key_ranges(segments, 1)
+    ranks = dictionary.count_keys(dictionary.cut_keys(frame, borders), by_bytes=False).keep()
+    found = dictionary.number_keys(ranks)
+    assert (len(found.ids), found.keys, found.top, found.odd) == (ranges, 40, 2, False)
+    by_id: dict[int, tuple[bytes, int]] = {}
+    for row in ranks.stats("table"):
+        columns = row.columns()
+        ids = found.ids[row.to].of(np.arange(row.place, row.place + len(columns)))
+        pairs = zip(columns.column("key").to_pylist(), columns.column("count").to_pylist(), strict=True)
+        by_id |= dict(zip(ids.tolist(), pairs, strict=True))
+    assert [by_id[number] for number in range(40)] == list(zip(sorted(set(keys)), [2] * 20 + [1] * 20, strict=True))

@@ -12,7 +12,6 @@ from streamgroup.ingest.delimited import DelimitedReader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.readers.protocol import Parsed
 from streamgroup.ingest.run import IngestResult, ingest
-from tests.ingest.twin import Here
 
 
 @pytest.mark.parametrize(
@@ -42,23 +41,17 @@ def test_rejected_rows_are_told(make: Callable[..., IngestResult], tmp_path: Pat
     assert caught.value.message == "no tuple is left of 3 rows: 1 header, 2 rejected (time cannot be read)"
 
 
-class InProcess:
-    """A session whose tasks run here."""
-
-    context = Here()
-    parallelism = 1
-
-    def run(self, function: Callable[[], Any], *_: Any) -> Any:
-        return function()
-
-
 def test_a_reader_that_loses_a_row_makes_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in.csv").write_bytes(b"time,key\n1,a\n2,b\nx,c\n")
     options = make_options(
-        reader="csv", inputs=(str(tmp_path / "in.csv"),), output=tmp_path / "out.trace", max_rejects="1", head=1
+        reader="csv",
+        inputs=(str(tmp_path / "in.csv"),),
+        output=tmp_path / "out.trace",
+        max_rejects="1",
+        head=1,
+        engine="local",
     )
-    session: Any = InProcess()
-    manifest = ingest(options, session=session).manifest
+    manifest = ingest(options).manifest
     assert (manifest.rows_read, manifest.rows_kept, manifest.rows_rejected, manifest.rows_filtered) == (4, 1, 1, 2)
     plain = DelimitedReader.parse
 
@@ -68,4 +61,6 @@ def test_a_reader_that_loses_a_row_makes_no_trace(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(DelimitedReader, "parse", careless)
     with pytest.raises(RunError, match="5 rows read are not 1 kept, 1 rejected and 2 filtered"):
-        ingest(options.model_copy(update={"overwrite": True}), session=session)
+        ingest(
+            options.model_copy(update={"overwrite": True}),
+        )

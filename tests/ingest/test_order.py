@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgroup.ingest import lines, order
+from streamgroup.ingest import lines
 from streamgroup.ingest.run import IngestResult
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
@@ -85,7 +85,6 @@ def test_a_hundred_thousand_tuples_at_fifty_times(
         path.write_text("time,key\n" + "".join(f"{draw.randrange(50)},k{row + n}\n" for n in range(rows)))
         row += rows
     monkeypatch.setattr(lines, "SPLIT_BYTES", 20_000)
-    monkeypatch.setattr(order, "RUN_TUPLES", 7_000)
     result = make("csv", *files)
     twin, found = Twin(files), tuples_of(result.trace)
     assert found == twin.tuples

@@ -1,71 +1,34 @@
-"""What a read task leaves behind: bounded in memory, whole or not at all."""
+"""What a read task gives, bounded in memory, and what its options need on other machines."""
 
 import gzip
-import os
-import socket
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest import assemble, lines, read, segments
+from streamgroup.ingest import lines, read
 from streamgroup.ingest.options import make_options
+from streamgroup.ingest.pipeline import read as pipeline_read
+from streamgroup.ingest.pipeline.blocks import rows_of
 from streamgroup.ingest.readers.protocol import Split
-from streamgroup.traces import schema
 
 
-def test_rejects_are_written_while_the_split_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A split holds no more rejects than `_FLUSH`, however many it has, and a part reads what it takes."""
-    monkeypatch.setattr(read, "_FLUSH", 100)
+def test_rejects_leave_while_the_split_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task holds no more rejects than a block has, however many the split has."""
+    monkeypatch.setattr(pipeline_read, "_REJECTS", 100)
     monkeypatch.setattr(lines, "BLOCK_BYTES", 500)
     source = tmp_path / "x.csv.gz"
     source.write_bytes(gzip.compress(b"time,key\n" + b"".join(b"x%d,%s\n" % (n, b"k" * 2000) for n in range(1050))))
-    scratch = segments.Scratch(str(tmp_path / "scratch"))
-    sizes: list[int] = []
-    write_table = pq.ParquetWriter.write_table
-
-    def watched(writer: Any, table: Any) -> None:
-        sizes.append(len(table))
-        assert not scratch.rejects(3).exists()
-        write_table(writer, table)
-
     options = make_options(reader="csv", inputs=(str(source),), output="unused")
-    with monkeypatch.context() as patch:
-        patch.setattr(pq.ParquetWriter, "write_table", watched)
-        stats = read.read_split(options, scratch, Split(3, 0, str(source), 0, None))
-    assert sizes == [100] * 10 + [50]
-    assert stats.rejected == {"time cannot be read": 1050}
-    assert [path.name for path in scratch.rejects(3).parent.iterdir()] == ["00000003.parquet"]
-    found = pq.read_table(scratch.rejects(3)).to_pylist()
-    assert [row["line"] for row in found] == list(range(2, 1052))
-    assert {len(row["text"]) for row in found} == {read.TEXT_BYTES}
-    files = [assemble.RejectFile(str(scratch.rejects(3)), "x", 10, 1050)]
-    for number, (start, stop) in enumerate([(0, 1050), (150, 151), (99, 101), (1049, 1050)]):
-        rows = assemble._write_rejects(str(tmp_path), files, assemble.Cut(number, [(0, start, stop)]))
-        table = pq.read_table(tmp_path / schema.part_name(number))
-        assert (rows, table.column("line").to_pylist()) == (stop - start, list(range(12 + start, 12 + stop)))
-
-
-def test_two_machines_do_not_write_to_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "getpid", lambda: 17)
-    path = tmp_path / "x"
-    assert len({segments.temporary_name(path) for _ in range(100)}) == 100
-    monkeypatch.setattr(socket, "gethostname", lambda: "worker-3")
-    name = segments.temporary_name(path)
-    assert name.parent == tmp_path
-    assert name.name.startswith(".x.worker-3.17.")
-
-
-def test_a_file_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    def fail(path: Path) -> None:
-        path.write_text("half")
-        raise OSError("full")
-
-    with pytest.raises(OSError, match="full"):
-        segments.whole_file(tmp_path / "x", fail)
-    assert list(tmp_path.iterdir()) == []
+    rows = list(rows_of(pipeline_read.read_task(options, [[Split(3, 0, str(source), 0, None)]], 0)))
+    assert [row.kind for row in rows] == ["rejects"] * 11 + ["split"]
+    assert [(row.segment, row.place) for row in rows[:-1]] == [(3, start) for start in range(0, 1050, 100)]
+    stats = pipeline_read.split_of(rows[-1])
+    assert (stats.split, stats.rejected, stats.filtered) == (3, {"time cannot be read": 1050}, {"header": 1})
+    found = [row.columns() for row in rows[:-1]]
+    assert [number for block in found for number in block.column("line").to_pylist()] == list(range(2, 1052))
+    assert {len(text) for block in found for text in block.column("text").to_pylist()} == {read.TEXT_BYTES}
+    assert stats.examples["time cannot be read"][0] == 2
 
 
 def test_files_that_options_name_are_found_from_other_directories(

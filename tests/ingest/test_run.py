@@ -18,10 +18,17 @@ import pyspark
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.ingest import dictionary, lines, order, segments
+from streamgroup.ingest import lines
 from streamgroup.ingest.options import make_options
+from streamgroup.ingest.pipeline import dictionary, segments, tuples
+from streamgroup.ingest.pipeline.blocks import rows_of
+from streamgroup.ingest.pipeline.read import read_task
+from streamgroup.ingest.pipeline.segments import segment_of
+from streamgroup.ingest.read import make_reader
+from streamgroup.ingest.readers.protocol import Split
 from streamgroup.ingest.run import IngestResult, ingest
-from streamgroup.ingest.session import Session
+from streamgroup.ingest.sources import files
+from streamgroup.spark.session import Session
 from streamgroup.traces.keys import hash_key
 from streamgroup.traces.manifest import read_manifest
 from tests.ingest.twin import Twin, tuples_of
@@ -144,11 +151,12 @@ def test_total_order_against_the_twin(make: Ingest, tied_files: list[Path]) -> N
 def test_small_limits_change_nothing(
     make: Ingest, tied_files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Splits, segments, buckets and runs of any size give the same bytes (they are set in the driver's plan)."""
+    """Splits, ranges of keys and tasks of any size give the same bytes (they are set in the driver's plan)."""
     whole = make("csv", *tied_files)
     monkeypatch.setattr(lines, "SPLIT_BYTES", 1000)
-    monkeypatch.setattr(dictionary, "BUCKET_KEYS", 200)
-    monkeypatch.setattr(order, "RUN_TUPLES", 1000)
+    monkeypatch.setattr(files, "MOST_BYTES", 3000)
+    monkeypatch.setattr(dictionary, "RANGE_KEYS", 200)
+    monkeypatch.setattr(tuples, "LEAST_TUPLES", 500)
     pieces = make("csv", *tied_files, output="pieces.trace")
     assert {name: content for name, content in tree(pieces.trace).items() if name != "trace.json"} == {
         name: content for name, content in tree(whole.trace).items() if name != "trace.json"
@@ -285,21 +293,18 @@ def test_an_existing_trace_is_replaced_only_when_asked(make: Ingest, tmp_path: P
 
 
 def test_segments_of_one_input_are_bounded(
-    make: Ingest, tied_files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: Ingest, tied_files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = make("csv", *tied_files)
-    scratch = segments.Scratch(str(tmp_path / "scratch"))
     monkeypatch.setattr(segments, "MAX_KEYS", 20)
     monkeypatch.setattr(lines, "BLOCK_BYTES", 500)
-    from streamgroup.ingest.read import make_reader, read_split
-    from streamgroup.ingest.readers.protocol import Split
-
     options = make_options(reader="csv", inputs=(str(tied_files[0]),), output="unused")
     assert make_reader(options).plan(str(tied_files[0])) == [(0, None)]
-    stats = read_split(options, scratch, Split(3, 0, str(tied_files[0]), 0, None))
-    assert len(stats.segments) > 3
-    assert [segment.number for segment in stats.segments] == list(range(3 << 20, (3 << 20) + len(stats.segments)))
-    assert sum(segment.tuples for segment in stats.segments) == 700
+    rows = list(rows_of(read_task(options, [[Split(3, 0, str(tied_files[0]), 0, None)]], 0)))
+    found = [segment_of(row) for row in rows if row.kind == "segment"]
+    assert len(found) > 3
+    assert [segment.number for segment in found] == list(range(3 << 20, (3 << 20) + len(found)))
+    assert sum(segment.tuples for segment in found) == 700
     assert whole.manifest.tuples == 12 * 700
 
 
@@ -342,25 +347,3 @@ def test_interrupt_leaves_nothing(tmp_path: Path) -> None:
         assert not place.exists()
         assert list(temporary.iterdir()) == []
     assert str(temporary) not in subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout
-
-
-def test_a_session_with_settings_of_its_own() -> None:
-    """One after the other in one process, each with the memory it was given."""
-    code = (
-        "from streamgroup.ingest.session import open_session\n"
-        "for memory in ('512m', '640m'):\n"
-        "    with open_session('local[1]', memory=memory, conf=('spark.test.x=1',)) as session:\n"
-        "        conf = session.context.getConf()\n"
-        "        print(conf.get('spark.driver.memory'), conf.get('spark.test.x'), session.parallelism)\n"
-        "        heap = session.context._jvm.java.lang.Runtime.getRuntime().maxMemory() >> 20\n"
-        "        assert 400 < heap <= int(memory[:-1]), heap\n"
-    )
-    told = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout.splitlines() == ["512m 1 1", "640m 1 1"]

@@ -1,10 +1,9 @@
 """Rows that make several tuples: lists of keys, repeats, words; and the weight that a tuple may carry."""
 
 import itertools
-import shutil
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest import order, segments
+from streamgroup.base.progress import Silent
 from streamgroup.ingest.contract import MAX_REPEAT, Contract
 from streamgroup.ingest.options import make_options
+from streamgroup.ingest.pipeline import head, order, segments
+from streamgroup.ingest.pipeline.frames import LocalFrame, LocalRunner
+from streamgroup.ingest.pipeline.segments import SegmentWriter, segment_of
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed
-from streamgroup.ingest.segments import Scratch, Segment, SegmentWriter, iterate, map_array, map_table
 from streamgroup.ingest.times import KNOWN, TimeFormat
 from streamgroup.ingest.tuples import Tuples, pieces
-from tests.ingest.twin import Here, Outcome, Row, contract_of
+from tests.ingest.twin import Outcome, Row, contract_of
 
 LAYOUT = Layout(("time", "key"), 0, 1, time_format=TimeFormat("s", 6, ""))
 
@@ -155,11 +156,11 @@ def test_a_billion_of_a_long_key_take_little_memory() -> None:
     tracemalloc.start()
     before = pa.total_allocated_bytes()
     some: list[tuple[int, int, bool]] = []
-    for piece in itertools.islice(pieces(found, segments.PIECE_TUPLES), 3):
+    for piece in itertools.islice(pieces(found, segments.BLOCK_TUPLES), 3):
         some.append((len(piece.timestamp), piece.rows, piece.continued))
         held = pa.total_allocated_bytes() - before + tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    size = segments.PIECE_TUPLES
+    size = segments.BLOCK_TUPLES
     assert some == [(size, 1, False), (size, 0, True), (size, 0, True)]
     assert held < 200 << 20
 
@@ -200,42 +201,43 @@ times = st.lists(st.integers(-3, 9), min_size=1, max_size=9) | st.integers(0, 9)
     ),
     st.integers(1, 5), st.integers(1, 9), st.data(),
 )  # fmt: skip
-def test_rows_that_segments_cut_count_once(
-    tmp_path_factory: pytest.TempPathFactory, batches: list[Any], size: int, bound: int, data: Any
-) -> None:
-    scratch = Scratch(str(tmp_path_factory.mktemp("scratch")))
+def test_rows_that_segments_cut_count_once(batches: list[Any], size: int, bound: int, data: Any) -> None:
+    runner = LocalRunner(Silent())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segments, "PIECE_TUPLES", size)
+        patch.setattr(segments, "BLOCK_TUPLES", size)
         patch.setattr(segments, "MAX_TUPLES", bound)
-        writer = SegmentWriter(scratch, 0)
-        for rows in batches:
-            writer.add(batch(*rows))
-        writer.close()
-    found = writer.segments
+        frame = runner.tasks(1, lambda _: blocks([batch(*rows) for rows in batches])).keep()
+        found = sorted(segment_of(row) for row in frame.stats("segment"))
     every = [row for rows in batches for row in rows]
     expected = [(stamp, key, number) for number, (key, moments) in enumerate(every) for stamp in moments]
     assert all(segment.tuples < bound + size for segment in found)
-    assert read(scratch, found) == [(stamp, key) for stamp, key, _ in expected]
+    assert read(frame) == [(stamp, key) for stamp, key, _ in expected]
     rows, late = slow([(stamp, number) for stamp, _, number in expected])
     assert sum(segment.rows for segment in found) == rows
-    assert order.count_late(Here(), scratch, found) == late
+    assert order.count_late(frame, found) == late
     assert order.in_order(found) == (late == 0)
-    head = data.draw(st.integers(1, len(expected)))
-    cut = order.cut_head(Here(), scratch, found, head)
-    first = sorted(range(len(expected)), key=lambda place: (expected[place][0], place))[:head]
-    assert read(scratch, cut) == [expected[place][:2] for place in sorted(first)]
-    assert sum(segment.rows for segment in cut) == len({expected[place][2] for place in first})
-    shutil.rmtree(scratch.root)
+    first_tuples = data.draw(st.integers(1, len(expected)))
+    cut, left = head.cut_head(frame, found, first_tuples, ordered=True)
+    first = sorted(range(len(expected)), key=lambda place: (expected[place][0], place))[:first_tuples]
+    assert read(cut) == [expected[place][:2] for place in sorted(first)]
+    assert sum(segment.rows for segment in left) == len({expected[place][2] for place in first})
 
 
-def read(scratch: Scratch, found: list[Segment]) -> list[tuple[int, bytes]]:
-    tuples = []
-    for segment in found:
-        keys = map_table(scratch.dictionary(segment.number)).column("key").to_pylist()
-        names = [keys[place] for place in map_array(scratch.places(segment.number)).tolist()]
-        for some in iterate(scratch, segment.number):
-            stamps, local = some.column("timestamp").to_pylist(), some.column("local").to_pylist()
-            tuples += [(stamp, names[number]) for stamp, number in zip(stamps, local, strict=True)]
+def blocks(batches: list[Tuples]) -> Iterator[pa.RecordBatch]:
+    writer = SegmentWriter(0)
+    for tuples in batches:
+        yield from writer.add(tuples)
+    yield from writer.close()
+
+
+def read(frame: LocalFrame) -> list[tuple[int, bytes]]:
+    found = {(row.segment, row.kind): row.columns() for row in frame.stats("dictionary", "places")}
+    tuples: list[tuple[int, bytes]] = []
+    for row in frame.stats("tuples"):
+        keys = found[row.segment, "dictionary"].column("key").to_pylist()
+        names = [keys[place] for place in found[row.segment, "places"].column("place").to_pylist()]
+        stamps, local = (row.columns().column(name).to_pylist() for name in ("timestamp", "local"))
+        tuples += [(stamp, names[number]) for stamp, number in zip(stamps, local, strict=True)]
     return tuples
 
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,13 +17,17 @@ from pydantic import BaseModel
 
 from streamgroup.base import discover
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
+from streamgroup.base.progress import Silent
+from streamgroup.base.storage import locate
 from streamgroup.ingest import synthesis
-from streamgroup.ingest.engines import OnThreads
 from streamgroup.ingest.generators.protocol import Chunk, Stream
-from streamgroup.ingest.progress import Silent
-from streamgroup.ingest.session import Session
-from streamgroup.ingest.spark_options import SparkOptions, checked
+from streamgroup.ingest.pipeline.blocks import block
+from streamgroup.ingest.pipeline.frames import LocalRunner
+from streamgroup.ingest.pipeline.interrupt import check_stopped
+from streamgroup.ingest.pipeline.parts import check_seen
 from streamgroup.ingest.synthesis import SPARK_TUPLES, chosen_engine, synthesise
+from streamgroup.spark.options import SparkOptions, checked
+from streamgroup.spark.session import Session
 from streamgroup.traces.trace import open_trace
 from streamgroup.traces.validate import validate
 
@@ -77,7 +82,7 @@ def test_a_trace_of_two_parts_is_sound(local: Path) -> None:
 def test_the_number_of_threads_changes_nothing(
     local: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    monkeypatch.setattr(OnThreads, "parallelism", threads)
+    monkeypatch.setattr(LocalRunner, "parallelism", threads)
     synthesise("zipf", GIVEN, tmp_path / "z.trace", engine="local")
     assert tree(tmp_path / "z.trace") == tree(local)
 
@@ -125,7 +130,7 @@ def test_the_same_bytes_from_every_master(local: Path, tmp_path: Path, master: s
 CODE = """
 import sys
 from pathlib import Path
-from streamgroup.ingest.spark_options import SparkOptions
+from streamgroup.spark.options import SparkOptions
 from streamgroup.ingest.synthesis import synthesise
 
 class Tell:
@@ -195,17 +200,20 @@ def test_a_failure_in_a_thread_ends_all_of_them(tmp_path: Path) -> None:
         none = np.zeros(rows, np.int64)
         return Chunk(none, none)
 
-    engine = OnThreads(Stream(10**12, 1, chunk, lambda label: b"k"), Silent())
+    stream = Stream(10**12, 1, chunk, lambda label: b"k")
 
-    def work(stream: Stream, job: int) -> None:
+    def work(job: int) -> Iterator[pa.RecordBatch]:
         for first in range(job << 20, 10**12, 1 << 20):
+            check_stopped()
             stream.chunk(first, 1 << 20)
+        yield block("never")
 
+    runner = LocalRunner(Silent())
     with pytest.raises(RunError, match="no more"):
-        engine.run(work, [0, 0, 2], None, "x")
+        runner.run(lambda: runner.tasks(3, work).stats("never"), 3, "x")
 
 
-class _None(BaseModel):
+class _None(BaseModel, frozen=True):
     """No parameters."""
 
 
@@ -277,7 +285,7 @@ def test_no_java_is_told_at_once_and_leaves_nothing(tmp_path: Path, monkeypatch:
 
 def test_files_of_tasks_that_are_not_seen_here(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFault, match="not to be seen here"):
-        synthesis._counted(synthesis._Folder(str(tmp_path)), synthesis._Stretch(0, 1))
+        check_seen(locate(tmp_path))
 
 
 @pytest.mark.parametrize(

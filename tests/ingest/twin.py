@@ -1,14 +1,12 @@
 """A trace as plain lists, and the slow twin of an ingest."""
 
 import csv
-import functools
 import io
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
@@ -112,22 +110,3 @@ def contract_of(
             tuples += [told] * row.repeat
         kept += 1
     return Outcome(tuples, rejects, filtered, kept)
-
-
-class Here:
-    """Spark's context as far as an ingest needs it, in this process."""
-
-    def __init__(self, items: Iterable[Any] = ()) -> None:
-        self._items = list(items)
-
-    def parallelize(self, items: Iterable[Any], slices: int) -> "Here":
-        return Here(items)
-
-    def map(self, function: Callable[[Any], Any]) -> "Here":
-        return Here(map(function, self._items))
-
-    def collect(self) -> list[Any]:
-        return self._items
-
-    def treeReduce(self, function: Callable[[Any, Any], Any]) -> Any:  # noqa: N802 (Spark's name)
-        return functools.reduce(function, self._items)

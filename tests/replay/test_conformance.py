@@ -99,6 +99,7 @@ def test_the_seed_alone_decides(trace: Trace, tmp_path: Path, name: str) -> None
         assert other["arrival_ns"] == first["arrival_ns"]
         assert other["source"] == first["source"]
         assert (other["worker"] != first["worker"]) is changes
+    assert set(select(name).params.seeds_used()) == {*["seed"] * draws, *["hash_seed"] * hashes}
 
 
 @pytest.mark.parametrize("name", family())

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from streamgroup.groupings import kg
-from streamgroup.ingest.spark_options import SparkOptions
 from streamgroup.replay.options import ReplayOptions
+from streamgroup.spark.options import SparkOptions
 from streamgroup.study.cell import Cell, CellOutcome, make_cell, run_cell
 from streamgroup.study.on_spark import run_on_spark
 from streamgroup.study.run import write_run

@@ -73,7 +73,7 @@ def test_an_executor_that_sees_something_else_says_so(trace: Path, tmp_path: Pat
     shutil.rmtree(trace)
     on_spark._opened.cache_clear()
     told = str(crossed(cell).error)
-    assert f"does not see {trace} (a trace must lie at the same path on all machines" in told
+    assert f"does not see {trace} (name a trace by its URL, or put it at the same path on all machines" in told
 
 
 def test_relative_paths_are_those_of_the_command(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

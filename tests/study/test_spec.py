@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
-from streamgroup.study.spec import cells_of, make_spec, read_file
+from streamgroup.study.spec import cells_of, make_spec, read_file, seeds_left_out
 from streamgroup.study.tasks import open_traces
 from tests.study.traces import write_trace
 
@@ -48,7 +48,8 @@ def test_a_whole_file(trace: str, tmp_path: Path) -> None:
     assert (spec.workers, spec.sources, spec.seeds, spec.baseline) == ((4, 8, 12, 16), (2,), (0, 1), True)
     assert spec.options == {"speedup": "2", "window": "10%", "spread_ties": True, "leave": ("50%",)}
     cells, again = cells_of(spec, open_traces(spec.traces))
-    assert (len(cells), again) == (2 * 6 * 4 * 2, 0)
+    assert (len(cells), again) == (2 * (4 * 2 + 2) * 4, 0)
+    assert seeds_left_out(spec, cells) == ["fish:alpha=0.1", "fish"]
     assert {(cell.options.leave, cell.options.window, cell.baseline) for cell in cells} == {(("50%",), "10%", True)}
 
 
@@ -137,9 +138,37 @@ def test_cells_are_all_combinations_each_once(
         "sources": [str(n) for n in sources],
         "seeds": seeds,
     }
-    cells, again = cells_of(make_spec(given), open_traces([trace]))
-    lists = (groupings, workers, sources)
-    assert len(cells) == seeds * math.prod(len(set(values)) for values in lists)
-    assert len(cells) + again == seeds * math.prod(map(len, lists))
+    spec = make_spec(given)
+    cells, again = cells_of(spec, open_traces([trace]))
+    lists = (workers, sources)
+    # Round robin is the same under every seed.
+    drawn = {name: 1 if name == "sg" else seeds for name in groupings}
+    assert len(cells) == sum(drawn.values()) * math.prod(len(set(values)) for values in lists)
+    assert len(cells) + again == sum(drawn[name] for name in groupings) * math.prod(map(len, lists))
     assert len({cell.id for cell in cells}) == len(cells)
+    assert seeds_left_out(spec, cells) == (["sg"] if "sg" in groupings and seeds > 1 else [])
     assert cells == cells_of(make_spec(given), open_traces([trace]))[0]
+
+
+def test_what_nothing_is_drawn_for_has_the_first_seed_alone(trace: str, tmp_path: Path) -> None:
+    drawn = tmp_path / "drawn.toml"
+    drawn.write_text("service_distribution = 'exponential'\n")
+    mine = tmp_path / "mine.py"
+    mine.write_text("from streamgroup.groupings.sg import Params, start\n")
+    given = {**GOOD, "traces": [trace], "groupings": ["kafka", "fish", str(mine)], "workers": ["4"], "seed": ["3,5"]}
+
+    def found(**more: Any) -> tuple[list[tuple[str, int, int]], list[str], int]:
+        spec = make_spec({**given, **more})
+        cells, again = cells_of(spec, open_traces([trace]))
+        seeds = [(cell.options.grouping, cell.options.seed, cell.options.hash_seed) for cell in cells]
+        return seeds, seeds_left_out(spec, cells), again
+
+    own = [(str(mine), 3, 3), (str(mine), 5, 5)]
+    assert found() == ([("kafka", 3, 3), ("fish", 3, 3), *own], ["kafka", "fish"], 0)
+    seeds, fixed, again = found(arrivals=["rate=9,poisson=9"], groupings=["kafka"], hash_seed=2)
+    assert (seeds, fixed, again) == ([("kafka", 3, 2), ("kafka", 3, 2), ("kafka", 5, 2)], ["kafka"], 0)
+    assert found(groupings=["kg", "sg_random"], hash_seed=2) == (
+        [("kg", 3, 2), ("sg_random", 3, 2), ("sg_random", 5, 2)], ["kg"], 0,
+    )  # fmt: skip
+    assert found(capacity=[str(drawn)], groupings=["kafka"]) == ([("kafka", 3, 3), ("kafka", 5, 5)], [], 0)
+    assert found(seed=["3,3"], groupings=["kafka", "kg"]) == ([("kafka", 3, 3), ("kg", 3, 3)], [], 2)

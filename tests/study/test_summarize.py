@@ -172,10 +172,22 @@ def test_ratios_stand_only_where_all_else_is_equal(runs: Path) -> None:
     frame = load_runs([runs])
     found = summarize(frame, metrics=["replicas", "imbalance"], relative_to="sg").sort("grouping", "workers", "seed")
     assert found.columns == [*OPTION_COLUMNS, "replicas", "replicas_vs_sg", "imbalance", "imbalance_vs_sg"]
-    assert found["replicas_vs_sg"].to_list() == [500 / 1000, 500 / 1001, 500 / 1000, None, 1.0, 1.0, 1.0]
+    assert found["replicas_vs_sg"].to_list() == [500 / 1000, 500 / 1001, 500 / 1000, 500 / 1000, 1.0, 1.0, 1.0]
     assert found["imbalance_vs_sg"].null_count() == 7
     chosen = summarize(frame, metrics=["replicas"], relative_to="sg", where="grouping=pkg,replicas_vs_sg<0.5")
     assert chosen["seed"].to_list() == [1]
+
+
+def test_a_partner_that_draws_is_of_the_same_seed(tmp_path: Path) -> None:
+    for arrivals, seed, name, replicas in (
+        ("trace", 0, "sg", 100), ("trace", 7, "pkg", 50), ("poisson=9", 0, "sg", 200), ("poisson=9", 7, "pkg", 20),
+        ("poisson=9", 0, "pkg", 10),
+    ):  # fmt: skip
+        path = tmp_path / f"{arrivals}-{seed}-{name}"
+        write_run(path, grouping=name, replicas=replicas, arrivals=arrivals, seed=seed, hash_seed=seed)
+    found = summarize(load_runs([tmp_path]), metrics=["replicas"], relative_to="sg", where="grouping=pkg")
+    rows = found.sort("arrivals", "seed").select("arrivals", "seed", "replicas_vs_sg").rows()
+    assert rows == [("poisson=9", 0, 0.05), ("poisson=9", 7, None), ("trace", 7, 0.5)]
 
 
 def test_a_baseline_that_is_not_there_or_is_several(runs: Path, tmp_path: Path) -> None:
@@ -195,9 +207,9 @@ def test_by_counts_and_averages_in_order(runs: Path) -> None:
     spread = ["imbalance", "imbalance_min", "imbalance_max", "imbalance_ci95"]
     assert found.columns[:7] == ["grouping", "workers", "runs", *spread]
     assert found.with_columns(pl.selectors.float().round(6)).rows() == [
-        ("pkg", 16, 2, 0.03, 0.02, 0.04, round(half, 6), 500.0, 500, 500, 0.0),
-        ("pkg", 64, 2, 0.03, 0.02, 0.04, round(half, 6), 500.0, 500, 500, 0.0),
-        ("sg", 16, 2, 0.0, 0.0, 0.0, 0.0, 1000.5, 1000, 1001, round(50 * half, 6)),
+        ("pkg", 16, 2, 0.03, 0.02, 0.04, round(half, 6), 500.0, 500, 500, None),
+        ("pkg", 64, 2, 0.03, 0.02, 0.04, round(half, 6), 500.0, 500, 500, None),
+        ("sg", 16, 2, 0.0, 0.0, 0.0, None, 1000.5, 1000, 1001, round(50 * half, 6)),
         ("sg", 64, 1, 0.0, 0.0, 0.0, None, 1000.0, 1000, 1000, None),
     ]
 

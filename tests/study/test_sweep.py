@@ -23,7 +23,7 @@ from streamgroup.study import tasks, threads
 from streamgroup.study.cell import Cell, CellOutcome, make_cell
 from streamgroup.study.columns import OPTION_COLUMNS
 from streamgroup.study.load import load_runs
-from streamgroup.study.run import run_to_directory
+from streamgroup.study.run import TABLES, run_to_directory
 from streamgroup.study.sweep import look, run_cells, run_sweep
 from streamgroup.study.tasks import by_length, makespan, open_traces, plan_tasks
 from streamgroup.study.threads import at_once, run_tasks
@@ -122,7 +122,7 @@ def test_a_sweep_goes_on_where_it_was_left(trace: str, tmp_path: Path) -> None:
     assert content(out) == content(tmp_path / "at once")
 
 
-@pytest.mark.parametrize("harm", ["cut", "gone", "record", "version", "metric", "overwritten", "file"])
+@pytest.mark.parametrize("harm", ["cut", "gone", "record", "version", "metric", "overwritten", "file", *TABLES])
 def test_a_damaged_cell_is_run_again_and_said_so(trace: str, tmp_path: Path, harm: str) -> None:
     one, told = cell(trace), list[str]()
     out = tmp_path / "out"
@@ -140,6 +140,11 @@ def test_a_damaged_cell_is_run_again_and_said_so(trace: str, tmp_path: Path, har
     elif harm == "metric":
         summary = pq.read_table(place / "summary.parquet", partitioning=None)
         pq.write_table(summary.drop_columns(["imbalance"]), place / "summary.parquet")
+    elif harm in TABLES:
+        # One bit, where the values are.
+        flipped = bytearray((place / f"{harm}.parquet").read_bytes())
+        flipped[12] ^= 1
+        (place / f"{harm}.parquet").write_bytes(flipped)
     elif harm == "overwritten":
         bytes_there = (place / "windows.parquet").read_bytes()
         (place / "windows.parquet").write_bytes(bytes_there[:40] + b"\xff" * 200 + bytes_there[240:])

@@ -117,7 +117,7 @@ def test_fingerprint_of_a_trace_is_the_definition(by_writer: Callable[..., Path]
     columns = Columns(np.array([-7, -7, 0, 5, 5]), ids, np.array([1.5, 0, 2.25, 3, 1e-3], np.float32))
     expected = _naive_fingerprint(columns, [b"x", None, b"", b"\xfe"])
     assert trace.manifest.fingerprint == expected
-    (trace.path / "trace.json").write_text('{"format_version": 1}')
+    (trace.path.local / "trace.json").write_text('{"format_version": 1}')
     assert open_trace(trace.path).fingerprint() == expected
 
 

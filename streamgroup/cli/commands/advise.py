@@ -4,7 +4,6 @@ import dataclasses
 import textwrap
 import typing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,7 +32,7 @@ def _as_replay(name: str) -> Any:
 class Options(Conditions):
     """The flags of `advise`."""
 
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A trace directory.", show_default=False)]
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory or its URL.", show_default=False)]
     workers: Annotated[int, typer.Option("--workers", "-n", help="Number of workers.", show_default=False)]
     max_p99: Annotated[
         float | None,

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,7 +16,7 @@ __all__ = ["Options", "run"]
 class Options(Formatted):
     """The flags of `describe`."""
 
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A trace directory.", show_default=False)]
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory or its URL.", show_default=False)]
     top: Annotated[int, typer.Option("--top-keys", min=0, help="Keys to list.")] = 10
 
 

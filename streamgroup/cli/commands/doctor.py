@@ -38,6 +38,7 @@ def run(console: Console, options: Options) -> None:
         ("temporary files", _temporary),
         ("compiled code", _cache),
         *((name, lambda name=name: _library(name)) for name in _LIBRARIES),
+        ("spark connect (optional)", _connect),
     ]
     rows = [_check(name, check) for name, check in checks]
     console.rows(rows, ("check", "state", "found", "how"))
@@ -63,10 +64,20 @@ def _python() -> str:
 
 
 def _java() -> str:
-    from streamgroup.ingest.java import find_java
+    from streamgroup.spark.java import find_java
 
     path, version = find_java()
     return f"{version} ({path})"
+
+
+def _connect() -> str:
+    from streamgroup.spark.connect import check_packages
+
+    try:
+        check_packages()
+    except EnvironmentFault as fault:
+        return f"not installed; --remote needs it: {fault.hint}"
+    return "installed"
 
 
 def _memory() -> str:

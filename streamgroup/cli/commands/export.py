@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -17,13 +16,14 @@ __all__ = ["Options", "run"]
 class Options:
     """The flags of `export`."""
 
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A trace directory.", show_default=False)]
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory or its URL.", show_default=False)]
     to: Annotated[
         Literal["csv", "jsonl", "slb", "parquet"],
         typer.Option("--to", help="The format; slb is `<seconds> TAB <key>` lines.", show_default=False),
     ]
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write (default, or -: stdout).")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="File or URL to write (default, or -: stdout)."),
     ] = None
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False
 
@@ -32,16 +32,18 @@ def run(console: Console, options: Options) -> None:
     """Write the tuples of a trace as one file for other tools. Only csv holds every key; it comes back the same with
     `ingest csv --time timestamp --key key --time-format us --multiline --null-keys keep --empty-is-null`.
     """
+    from streamgroup.base.storage import locate
     from streamgroup.traces.export import export
     from streamgroup.traces.trace import open_trace
 
-    to_file = options.output is not None and str(options.output) != "-"
+    to_file = options.output is not None and options.output != "-"
     if not to_file and options.to == "parquet":
         raise UsageError("Parquet does not go to stdout", "name a file with -o")
     trace = open_trace(options.trace)
     if to_file and options.output is not None:
-        rows = export(trace, options.to, options.output, overwrite=options.overwrite)
-        console.note(f"wrote {rows} tuples to {options.output}")
+        place = locate(options.output)
+        rows = export(trace, options.to, place, overwrite=options.overwrite)
+        console.note(f"wrote {rows} tuples to {place}")
     else:
         export(trace, options.to, sys.stdout.buffer)
         sys.stdout.buffer.flush()

@@ -1,36 +1,34 @@
 """`ingest`: raw data to a trace, on Spark."""
 
-import dataclasses
 import time
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import typer
 
 from streamgroup.base.discover import READERS
-from streamgroup.cli import sources
-from streamgroup.cli.command import Formatted, utf8_path
+from streamgroup.base.errors import UsageError
+from streamgroup.cli import ingest_spark, sources
+from streamgroup.cli.command import LateCommand
 from streamgroup.cli.console import Console
 from streamgroup.cli.families import Own, family_group, flags_of
+from streamgroup.cli.ingest_flags import IngestFlags, values_of
+from streamgroup.cli.ingest_output import preview_rows, report_trace
 
 __all__ = ["Options", "group", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Formatted):
+class Options(IngestFlags):
     """The flags of every reader."""
 
     inputs: Annotated[
         list[str],
         typer.Argument(
-            metavar="INPUT...", help="Files or globs; .gz, .bz2, .xz, .zst, .lz4, .zip, .tar too.", show_default=False
-        ),
-    ]
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="TRACE", help="Trace directory to make.", show_default=False, callback=utf8_path
+            metavar="INPUT...",
+            help="Files, globs, directories or URLs; .gz, .bz2, .xz, .zst, .lz4, .zip, .tar too.",
+            show_default=False,
         ),
     ]
     time: Annotated[
@@ -41,16 +39,8 @@ class Options(Formatted):
         str | None, typer.Option("--key", metavar="COLUMN,...", help="Column of the key; several: a composite key.")
     ] = None
     cost: Annotated[str | None, typer.Option("--cost", metavar="COLUMN", help="Column of the cost.")] = None
-    cost_unit: Annotated[Literal["s", "ms", "us", "ns"], typer.Option("--cost-unit", help="Unit of the cost.")] = "us"
     value: Annotated[str | None, typer.Option("--value", metavar="COLUMN", help="Column of the value.")] = None
     weight: Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="Column of the weight.")] = None
-    time_format: Annotated[
-        str,
-        typer.Option("--time-format", metavar="FORMAT", help="auto, s, ms, us, ns, filetime, iso8601, or a pattern."),
-    ] = "auto"
-    timezone: Annotated[
-        str | None, typer.Option("--timezone", metavar="ZONE", help="Zone of times that do not tell theirs; else UTC.")
-    ] = None
     delimiter: Annotated[
         str | None,
         typer.Option(
@@ -60,53 +50,25 @@ class Options(Formatted):
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
     ] = None
-    split_words: Annotated[bool, typer.Option("--split-words", help="Make a tuple of each word of the key.")] = False
-    stopwords: Annotated[
-        str | None,
-        typer.Option("--stopwords", metavar="FILE|english", help="Words to leave out: a file, one a line, or ours."),
-    ] = None
-    null_keys: Annotated[
-        Literal["drop", "keep", "fail"], typer.Option("--null-keys", help="What to do with rows without a key.")
-    ] = "drop"
-    null_values: Annotated[
-        list[str], typer.Option("--null-values", metavar="TEXT,...", help="Texts that mean null, as NA,-; repeatable.")
-    ] = ()  # type: ignore[assignment]
     encoding: Annotated[str, typer.Option("--encoding", metavar="NAME", help="utf-8, latin-1, cp1252, utf-16, ...")] = (
         "utf-8"
     )
     multiline: Annotated[bool, typer.Option("--multiline", help="Quoted fields may hold line breaks.")] = False
-    checksum: Annotated[bool, typer.Option("--checksum/--no-checksum", help="Record the sha256 of each input.")] = True
-    limit: Annotated[int | None, typer.Option("--limit", metavar="ROWS", help="Read no more input rows.")] = None
-    since: Annotated[
-        str | None,
+    engine: Annotated[
+        Literal["spark", "local"],
         typer.Option(
-            "--since", metavar="TIME", help="Keep tuples from this time on: ISO, or in the unit of --time-format."
+            "--engine",
+            help="Where to make it: on Spark, or in this process (local), without Java and in its memory: for small "
+            "inputs. The same bytes.",
         ),
-    ] = None
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Keep tuples before this time.")] = None
-    head: Annotated[int | None, typer.Option("--head", metavar="TUPLES", help="Keep the first tuples only.")] = None
-    sample_keys: Annotated[
-        str | None, typer.Option("--sample-keys", metavar="P", help="Keep this share of the keys, as in 0.1 or 10%.")
-    ] = None
-    max_rejects: Annotated[
-        str, typer.Option("--max-rejects", metavar="N|P%", help="Rows that may be unreadable; past it exit 4.")
-    ] = "1%"
-    master: Annotated[str, typer.Option("--master", metavar="URL", help="Spark master.")] = "local[*]"
-    spark_conf: Annotated[
-        list[str], typer.Option("--spark-conf", metavar="K=V", help="A setting of Spark's; repeatable.")
-    ] = ()  # type: ignore[assignment]
-    driver_memory: Annotated[str, typer.Option("--driver-memory", metavar="SIZE", help="Heap of Spark's driver.")] = (
-        "2g"
-    )
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what the first rows become, without Spark; write nothing.")
-    ] = False
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing trace.")] = False
+    ] = "spark"
+    checksum: Annotated[bool, typer.Option("--checksum/--no-checksum", help="Record the sha256 of each input.")] = True
 
 
 def group(name: str) -> typer.Typer:
-    """Make the command, with a command below it for each reader."""
-    return family_group(name, READERS, "reader", run, Options, _own, sources.reader_unused)
+    """Make the command, with a command below it for each reader, and `spark` for what has none."""
+    more = {"spark": partial(LateCommand.of, "spark", ingest_spark.run, ingest_spark.make)}
+    return family_group(name, READERS, "reader", run, Options, _own, sources.reader_unused, more)
 
 
 def _own(module: str) -> Own:
@@ -114,13 +76,21 @@ def _own(module: str) -> Own:
 
 
 def run(reader: str, console: Console, options: Options, own: dict[str, Any]) -> None:
-    """Make a trace of raw data, on Spark. `ingest READER --help` tells the options of a reader."""
+    """Make a trace of raw data, on Spark. `ingest READER --help` tells the options of a reader.
+
+    `ingest spark` takes whatever Spark loads.
+    """
     from streamgroup.ingest.options import make_options
 
-    values = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
-    for name in ("form", "json"):
-        del values[name]
-    asked = make_options(reader=reader, reader_options=own, **values)
+    for flag, value in (
+        ("--master", options.master),
+        ("--remote", options.remote),
+        ("--spark-conf", options.spark_conf),
+        ("--driver-memory", options.driver_memory),
+    ):
+        if value and options.engine == "local":
+            raise UsageError(f"{flag} is for Spark, and --engine is local", "leave one of the two out")
+    asked = make_options(reader=reader, reader_options=own, **values_of(options))
     if options.dry_run:
         _preview(console, asked)
         return
@@ -129,18 +99,11 @@ def run(reader: str, console: Console, options: Options, own: dict[str, Any]) ->
     begun = time.perf_counter()
     with console.bar("tasks") as bar:
         result = ingest(asked, bar)
-    manifest, seconds = result.manifest, time.perf_counter() - begun
-    console.detail(f"{manifest.rows_read} rows in {seconds:.1f} s, the start of Spark included")
-    for note in result.notes:
-        console.note(f"note: {note}")
-    for warning in result.warnings:
-        console.warn(warning)
-    names = ("tuples", "keys", "p1", "rows_read", "rows_kept", "rows_rejected", "rows_filtered", "fingerprint")
-    console.record({"trace": str(result.trace), **{name: getattr(manifest, name) for name in names}})
+    report_trace(console, result, begun)
 
 
 def _preview(console: Console, options: Any) -> None:
-    from streamgroup.ingest.preview import iso, preview
+    from streamgroup.ingest.preview import preview
 
     found = preview(options)
     console.note(f"{found.path}: columns {', '.join(found.columns)}")
@@ -161,15 +124,7 @@ def _preview(console: Console, options: Any) -> None:
         console.note(f"filtered: {count} {reason}")
     for reject in found.rejects:
         console.note(f"rejected: {reject.file}:{reject.line}: {reject.reason}: {reject.text!r}")
-    carried = [
-        name for name in ("cost", "value", "weight") if any(getattr(row, name) is not None for row in found.tuples)
-    ]
-    shown = ["timestamp", "key", *carried]
-    rows = [{name: value for name, value in row._asdict().items() if name in shown} for row in found.tuples]
-    rows = [{**row, "timestamp": iso(row["timestamp"])} for row in rows]
-    if console.form in ("table", "markdown"):
-        # People see a null key as such, not as one of the text `-`, and every digit of what was read.
-        rows = [{**row, "key": "(null)" if row["key"] is None else row["key"]} for row in rows]
+    rows, shown = preview_rows(console, found.tuples)
     if console.form != "json":
         console.rows(rows, shown, exact=True)
         return

@@ -11,7 +11,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Bar, Console, listed
 from streamgroup.cli.families import complete_grouping
-from streamgroup.cli.simulation import REPEATED, Simulation
+from streamgroup.cli.simulation import REPEATED, SEED_HELP, Simulation
 
 if TYPE_CHECKING:
     from streamgroup.replay.options import ReplayOptions
@@ -37,7 +37,7 @@ _SHOWN_IF_ANY = ("dropped", "lost", "redelivered")
 class Options(Simulation):
     """The flags of `replay`."""
 
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A trace directory.", show_default=False)]
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory or its URL.", show_default=False)]
     grouping: Annotated[
         list[str],
         typer.Option(
@@ -66,7 +66,7 @@ class Options(Simulation):
             "speed_jitter, queue_capacity, when_full, join, leave, crash, redeliver. A flag wins.",
         ),
     ] = None  # fmt: skip
-    seed: Annotated[int, typer.Option("--seed", help="Seed of all draws.")] = 0
+    seed: Annotated[int, typer.Option("--seed", help=SEED_HELP)] = 0
     log: Annotated[bool, typer.Option("--log/--no-log", help="Write the assignment log too (needs -o).")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")] = False
     baseline: Annotated[
@@ -146,7 +146,7 @@ def _names(kind: type) -> list[str]:
     return [field.name for field in dataclasses.fields(kind)]
 
 
-def _tuples(trace: Path, bar: Bar) -> int | None:
+def _tuples(trace: str, bar: Bar) -> int | None:
     """Tell how long the bar is; only asked for when it is seen."""
     if not bar.shown:
         return None

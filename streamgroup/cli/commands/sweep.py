@@ -16,7 +16,7 @@ from streamgroup.cli.families import complete_grouping
 from streamgroup.cli.simulation import REPEATED, Simulation
 
 if TYPE_CHECKING:
-    from streamgroup.ingest.spark_options import SparkOptions
+    from streamgroup.spark.options import SparkOptions
     from streamgroup.study.cell import Cell, CellOutcome
     from streamgroup.study.sweep import SweepResult
     from streamgroup.study.tasks import Task
@@ -38,10 +38,10 @@ class Options(Simulation):
     """The flags of `sweep`."""
 
     inputs: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
-            metavar="SPEC.toml|TRACE...", help="A file that says what to run, or traces.", show_default=False,
-            callback=utf8_path,
+            metavar="SPEC.toml|TRACE...", help="A file that says what to run, or traces (URLs, too).",
+            show_default=False, callback=utf8_path,
         ),
     ]  # fmt: skip
     output: Annotated[
@@ -76,15 +76,18 @@ class Options(Simulation):
     capacity: Annotated[
         list[str], typer.Option("--capacity", metavar="FILE", help="A capacity model (TOML). Can be repeated.")
     ] = ()  # type: ignore[assignment]
-    seed: Annotated[list[str], typer.Option("--seed", metavar="S,...", help="Seeds of all draws: 1,2 or 0..9.")] = (
-        "0",
-    )  # type: ignore[assignment]
+    seed: Annotated[
+        list[str], typer.Option("--seed", metavar="S,...", help="Replicates, as in replay: 1,2 or 0..9.")
+    ] = ("0",)  # type: ignore[assignment]
     seeds: Annotated[
-        int | None, typer.Option("--seeds", metavar="K", help="So many seeds, from 0 on, instead of --seed.")
+        int | None, typer.Option("--seeds", metavar="K", help="So many replicates: seeds from 0 on, instead of --seed.")
     ] = None
     baseline: Annotated[
         bool,
         typer.Option("--baseline", help="Also run each without workers that join, leave or crash: remapped_replicas."),
+    ] = False
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing sweep, instead of going on with it.")
     ] = False
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Cells at once (default: as many as there are cores).")
@@ -92,12 +95,23 @@ class Options(Simulation):
     master: Annotated[
         str | None, typer.Option("--master", metavar="URL", help="Run the cells as tasks of this Spark cluster.")
     ] = None
+    remote: Annotated[
+        str | None,
+        typer.Option("--remote", metavar="URL", help="Run the cells on this Spark Connect server: sc://HOST:PORT."),
+    ] = None
     spark_conf: Annotated[
-        list[str], typer.Option("--spark-conf", metavar="K=V", help="A setting of Spark's (with --master); repeatable.")
+        list[str],
+        typer.Option(
+            "--spark-conf", metavar="K=V", help="A setting of Spark's (with --master or --remote); repeatable."
+        ),
     ] = ()  # type: ignore[assignment]
     driver_memory: Annotated[
-        str, typer.Option("--driver-memory", metavar="SIZE", help="Heap of Spark's driver (with --master).")
-    ] = "2g"
+        str | None,
+        typer.Option(
+            "--driver-memory", metavar="SIZE", show_default=False,
+            help="Heap of Spark's driver (with --master; default: 2g).",
+        ),
+    ] = None  # fmt: skip
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, list the cells with estimates, and stop.")
     ] = False
@@ -109,7 +123,7 @@ def run(console: Console, options: Options) -> None:
     A cell that fails is a row with its error; the others go on, and the exit code is 1. Run again, it goes on where it
     was stopped.
     """
-    from streamgroup.study.spec import cells_of, make_spec
+    from streamgroup.study.spec import cells_of, make_spec, seeds_left_out
     from streamgroup.study.sweep import look, run_sweep
     from streamgroup.study.tasks import open_traces, plan_tasks, with_keys_checked
     from streamgroup.study.threads import default_jobs
@@ -120,7 +134,9 @@ def run(console: Console, options: Options) -> None:
     cells, again = cells_of(spec, traces)
     if again:
         console.note(f"note: {again} of {len(cells) + again} combinations are the same as others, and count once")
-    found = look(options.output, cells)
+    if fixed := seeds_left_out(spec, cells):
+        console.note(f"note: nothing is drawn for {', '.join(fixed)}: one run, not one for each seed")
+    found = look(options.output, [] if options.overwrite else cells)
     tasks = plan_tasks([cell for cell in cells if cell.id not in found.rows], traces)
     if not found.rows:
         _check(tasks)
@@ -131,7 +147,7 @@ def run(console: Console, options: Options) -> None:
     try:
         with console.bar("tuples") as bar:
             runner = _on_spark(console, spark, bar, traces) if spark else _in_threads(console, jobs, bar, traces)
-            result = run_sweep(cells, options.output, traces, runner, console.note)
+            result = run_sweep(cells, options.output, traces, runner, console.note, overwrite=options.overwrite)
             seconds = bar.seconds
     except KeyboardInterrupt:
         if options.output.is_dir():
@@ -147,22 +163,28 @@ def run(console: Console, options: Options) -> None:
 
 def _spark(options: Options) -> "SparkOptions | None":
     """Check how Spark is to be started, if it is; UsageError for flags that mean nothing then."""
-    if options.master is None:
+    if options.master is None and options.remote is None:
         if options.spark_conf:
             raise UsageError("--spark-conf is for Spark, and there is no --master", "add --master, or leave it out")
         return None
     if options.jobs is not None:
+        flag = "--remote" if options.master is None else "--master"
         raise UsageError(
-            "--jobs is for threads, and --master runs the cells on Spark", "its executors' cores say how many at once"
+            f"--jobs is for threads, and {flag} runs the cells on Spark", "its executors' cores say how many at once"
         )
-    from streamgroup.ingest.spark_options import SparkOptions, checked
+    from streamgroup.spark.options import SparkOptions, checked
 
-    return checked(SparkOptions, {name: getattr(options, name) for name in SparkOptions.model_fields})
+    asked = {name: getattr(options, name) for name in SparkOptions.model_fields}
+    return checked(SparkOptions, {name: value for name, value in asked.items() if value is not None})
 
 
 def _given(console: Console, options: Options) -> dict[str, Any]:
     """Put flags over what the file says, and that over defaults."""
+    from streamgroup.base.storage import locate
     from streamgroup.study.spec import read_file
+
+    def is_spec(text: str) -> bool:
+        return text.endswith(".toml") and locate(text).is_local and not Path(text).is_dir()
 
     flags = {
         name: value
@@ -174,8 +196,8 @@ def _given(console: Console, options: Options) -> dict[str, Any]:
             flags[name] = tuple(flags[name])
     if "grouping" in flags:
         flags["groupings"] = flags.pop("grouping")
-    files = [path for path in options.inputs if path.suffix == ".toml" and not path.is_dir()]
-    traces = [str(path) for path in options.inputs if path not in files]
+    files = [Path(text) for text in options.inputs if is_spec(text)]
+    traces = [locate(text).reference for text in options.inputs if not is_spec(text)]
     if len(files) > 1:
         raise UsageError(f"{len(files)} files say what to run", "name one of them")
     said = read_file(files[0]) if files else {}

@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -21,9 +20,14 @@ class Options(Formatted):
     """The flags of every generator."""
 
     output: Annotated[
-        Path,
+        str,
         typer.Option(
-            "--output", "-o", metavar="TRACE", help="Trace directory to make.", show_default=False, callback=utf8_path
+            "--output",
+            "-o",
+            metavar="TRACE",
+            help="Trace to make: a directory or its URL.",
+            show_default=False,
+            callback=utf8_path,
         ),
     ]
     engine: Annotated[
@@ -38,12 +42,19 @@ class Options(Formatted):
         str | None,
         typer.Option("--master", metavar="URL", help="Spark master, local[*] unless told; makes it on Spark."),
     ] = None
+    remote: Annotated[
+        str | None,
+        typer.Option("--remote", metavar="URL", help="Spark Connect server, as sc://HOST:PORT; makes it on Spark."),
+    ] = None
     spark_conf: Annotated[
         list[str], typer.Option("--spark-conf", metavar="K=V", help="A setting of Spark's; repeatable.")
     ] = ()  # type: ignore[assignment]
-    driver_memory: Annotated[str, typer.Option("--driver-memory", metavar="SIZE", help="Heap of Spark's driver.")] = (
-        "2g"
-    )
+    driver_memory: Annotated[
+        str | None,
+        typer.Option(
+            "--driver-memory", metavar="SIZE", help="Heap of Spark's driver (default: 2g).", show_default=False
+        ),
+    ] = None
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing trace.")] = False
 
 
@@ -59,21 +70,27 @@ def _own(module: str) -> Own:
 def run(generator: str, console: Console, options: Options, own: dict[str, Any]) -> None:
     """Make a synthetic trace. `synth GENERATOR --help` tells its parameters."""
     from streamgroup.base.errors import UsageError
-    from streamgroup.ingest.spark_options import SparkOptions, checked
+    from streamgroup.base.storage import locate
     from streamgroup.ingest.synthesis import synthesise
+    from streamgroup.spark.options import SparkOptions, checked
 
-    for flag, value in (("--master", options.master), ("--spark-conf", options.spark_conf)):
+    for flag, value in (
+        ("--master", options.master),
+        ("--remote", options.remote),
+        ("--spark-conf", options.spark_conf),
+    ):
         if value and options.engine == "local":
             raise UsageError(f"{flag} is for Spark, and --engine is local", "leave one of the two out")
-    engine = options.engine if options.master is None else "spark"
-    asked = {"master": options.master, "spark_conf": options.spark_conf, "driver_memory": options.driver_memory}
+    engine = options.engine if options.master is None and options.remote is None else "spark"
+    asked = {name: getattr(options, name) for name in SparkOptions.model_fields}
     spark = checked(SparkOptions, {name: value for name, value in asked.items() if value is not None})
+    place = locate(options.output)
     begun = time.perf_counter()
     with console.bar("tuples") as bar:
         manifest = synthesise(
-            generator, own, options.output, engine=engine, spark=spark, overwrite=options.overwrite, progress=bar
+            generator, own, place, engine=engine, spark=spark, overwrite=options.overwrite, progress=bar
         )
     seconds, tuples = time.perf_counter() - begun, manifest.tuples or 0
     console.detail(f"made in {seconds:.2f} s, {tuples / seconds:,.0f} tuples/s")
-    made = {"trace": str(options.output), "tuples": manifest.tuples, "keys": manifest.keys}
+    made = {"trace": str(place), "tuples": manifest.tuples, "keys": manifest.keys}
     console.record(made | {"p1": manifest.p1, "fingerprint": manifest.fingerprint})

@@ -1,7 +1,6 @@
 """`validate`: a trace held to the format."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,7 +16,7 @@ __all__ = ["Options", "run"]
 class Options(Formatted):
     """The flags of `validate`."""
 
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A trace directory.", show_default=False)]
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory or its URL.", show_default=False)]
 
 
 def run(console: Console, options: Options) -> None:

@@ -15,7 +15,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.families import complete_grouping
-from streamgroup.cli.simulation import KeyType
+from streamgroup.cli.simulation import SEED_HELP, HashSeed, KeyType
 
 __all__ = ["Options", "run"]
 
@@ -39,8 +39,8 @@ class Options(Formatted):
         ),
     ]  # fmt: skip
     workers: Annotated[int, typer.Option("--workers", "-n", help="Number of workers.", show_default=False)]
-    hash_seed: Annotated[int, typer.Option("--hash-seed", help="Moves the candidates of keys.")] = 0
-    seed: Annotated[int, typer.Option("--seed", help="Seed of all draws.")] = 0
+    hash_seed: HashSeed = None
+    seed: Annotated[int, typer.Option("--seed", help=SEED_HELP)] = 0
     key_type: KeyType = "string"
 
 
@@ -53,7 +53,7 @@ def run(console: Console, options: Options) -> None:
         raise UsageError("where takes one -g", "run it once for each grouping")
     if options.keys.count(_STDIN) > 1:
         raise UsageError("stdin can be read once: - is there twice")
-    from streamgroup.study.where import find_place, hashed, keys_at_once
+    from streamgroup.study.where import composed, find_place, hashed, keys_at_once
     from streamgroup.traces.keys import key_text
 
     place = find_place(
@@ -65,7 +65,8 @@ def run(console: Console, options: Options) -> None:
 
     def answers() -> Iterator[list[tuple[str, list[int]]]]:
         keys, said = _keys(options.keys), False
-        while values := list(islice(keys, keys_at_once(options.workers))):
+        while asked := list(islice(keys, keys_at_once(options.workers))):
+            values = composed(asked, options.key_type)
             told = place.destinations(hashed(values))
             if told.remark and not said:
                 console.note(f"{place.selection.text}: {told.remark}")

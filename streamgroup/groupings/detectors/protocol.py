@@ -63,6 +63,10 @@ class HeadParams(GroupingParams):
 
     detector: DetectorName = Field(default="space_saving", description="what tells hot keys from cold ones")
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """Candidates move with the hash seed, and the detector may draw."""
+        return ("hash_seed", *super().seeds_used())
+
     def cold_choices(self, workers: int) -> int:
         """A key that is not hot has two candidates."""
         return min(2, workers)

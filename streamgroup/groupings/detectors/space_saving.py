@@ -48,6 +48,10 @@ class Params(GroupingParams):
         default=True, description="a new key takes the place of the rarest in a full table; else it is not counted"
     )
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """Counting draws nothing."""
+        return ()
+
     def hot_share(self, workers: int) -> Fraction:
         """A key ought to be hot from theta on."""
         return share_of(self.theta, workers)

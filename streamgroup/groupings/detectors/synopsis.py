@@ -55,6 +55,10 @@ class Params(GroupingParams):
         description="once: a key's coming and leaving; code: each report of a hot key, and all keys that leave",
     )
 
+    def seeds_used(self) -> tuple[str, ...]:
+        """Coins are tossed."""
+        return ("seed",)
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.r + self.l > 64:

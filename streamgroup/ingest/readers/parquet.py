@@ -1,7 +1,6 @@
 """Parquet files, as pandas, Spark or any other tool wrote them: one split a row group."""
 
 import contextlib
-import os
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.storage import locate
 from streamgroup.ingest.columns import joined_keys, joined_times
 from streamgroup.ingest.numbers import to_float
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Split, find_columns
@@ -24,11 +24,12 @@ _HEAD_ROWS = 1000
 
 
 def _open(path: str) -> pq.ParquetFile:
+    place = locate(path)
     try:
-        # By the bytes of its name: as text, a name that is not UTF-8 would be refused.
-        source = pa.OSFile(os.fsencode(path))
-        return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+        source = place.open_input()
+        return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=not place.is_local)
     except (pa.ArrowException, OSError) as error:
+        place.blame(error)
         raise DataError(f"{path}: not a whole Parquet file ({str(error).splitlines()[0]})", "get it again") from None
 
 
@@ -111,6 +112,7 @@ def _legible(path: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
+        locate(path).blame(error)
         raise DataError(f"{path}: cannot be read ({str(error).splitlines()[0]})", "get it again") from None
 
 

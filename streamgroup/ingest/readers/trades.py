@@ -2,7 +2,6 @@
 
 import datetime as dt
 import re
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +9,7 @@ import pyarrow as pa
 from pydantic import BaseModel, Field
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.storage import locate
 from streamgroup.ingest import fields
 from streamgroup.ingest.delimited import DelimitedOptions, DelimitedReader, header_names
 from streamgroup.ingest.lines import Block
@@ -142,7 +142,7 @@ def _default(defaults: tuple[str, ...], names: tuple[str, ...]) -> int:
 def _lean_day(pieces: list[bytes], path: str) -> dt.date | None:
     """Tell the day of a file of Lean: six fields, and eight digits in the name; None for other files."""
     numbers = [pieces[0], *pieces[1:3], pieces[-1]]
-    found = _DATE.search(Path(path).name)
+    found = _DATE.search(locate(path).name)
     if found is None or len(pieces) != len(_LEAN) or not all(map(_WHOLE.fullmatch, numbers)):
         return None
     try:
@@ -161,8 +161,8 @@ def _of_day(texts: Any, day: dt.date) -> Any:
 
 def _symbol_of(path: str) -> str:
     """Take the symbol from a file's name, without dates and the word trades, or if nothing is left, from its folder."""
-    stem = _ENDINGS.sub("", Path(path).name)
-    symbol = _WORDS.sub("", _DATES.sub("", stem)).strip("-_. ") or Path(path).absolute().parent.name
+    stem = _ENDINGS.sub("", locate(path).name)
+    symbol = _WORDS.sub("", _DATES.sub("", stem)).strip("-_. ") or locate(path).parent.name
     if not symbol:
         raise UsageError(f"{path}: neither the file nor its path has a symbol", "name it with --symbol")
     return symbol

@@ -1,0 +1,35 @@
+"""What every ingest prints: the trace that it made, or the tuples of a dry run."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from streamgroup.cli.console import Console
+
+__all__ = ["preview_rows", "report_trace"]
+
+
+def report_trace(console: Console, result: Any, begun: float) -> None:
+    """Print the accounts of a finished ingest (an `IngestResult`) that began at `begun` (`time.perf_counter`)."""
+    manifest, seconds = result.manifest, time.perf_counter() - begun
+    console.detail(f"{manifest.rows_read} rows in {seconds:.1f} s, the start of Spark included")
+    for note in result.notes:
+        console.note(f"note: {note}")
+    for warning in result.warnings:
+        console.warn(warning)
+    names = ("tuples", "keys", "p1", "rows_read", "rows_kept", "rows_rejected", "rows_filtered", "fingerprint")
+    console.record({"trace": str(result.trace), **{name: getattr(manifest, name) for name in names}})
+
+
+def preview_rows(console: Console, tuples: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the tuples of a dry run (each a `PreviewRow`) as rows of a table, and its columns."""
+    from streamgroup.ingest.preview import iso
+
+    carried = [name for name in ("cost", "value", "weight") if any(getattr(row, name) is not None for row in tuples)]
+    shown = ["timestamp", "key", *carried]
+    rows = [{name: value for name, value in row._asdict().items() if name in shown} for row in tuples]
+    rows = [{**row, "timestamp": iso(row["timestamp"])} for row in rows]
+    if console.form in ("table", "markdown"):
+        # People see a null key as such, not as one of the text `-`, and every digit of what was read.
+        rows = [{**row, "key": "(null)" if row["key"] is None else row["key"]} for row in rows]
+    return rows, shown

@@ -1,0 +1,108 @@
+"""`ingest spark`: whatever Spark loads to a trace."""
+
+import time
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import typer
+
+from streamgroup.cli.command import as_command
+from streamgroup.cli.console import Console
+from streamgroup.cli.ingest_flags import IngestFlags, values_of
+from streamgroup.cli.ingest_output import preview_rows, report_trace
+
+__all__ = ["Options", "make", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(IngestFlags):
+    """The flags of `ingest spark`."""
+
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Paths or URLs that Spark opens.", show_default=False)
+    ] = ()  # type: ignore[assignment]
+    # Named otherwise first: the variable and the key in a file of `--format` are those of the printed result.
+    source_format: Annotated[
+        str | None,
+        typer.Option("--source-format", "--format", metavar="NAME", help="Format of the paths; else Spark's own."),
+    ] = None
+    option: Annotated[
+        list[str], typer.Option("--option", metavar="K=V", help="An option of the format; repeatable.")
+    ] = ()  # type: ignore[assignment]
+    table: Annotated[str | None, typer.Option("--table", metavar="NAME", help="A table or view of the catalog.")] = None
+    sql: Annotated[str | None, typer.Option("--sql", metavar="QUERY", help="A query of Spark SQL.")] = None
+    where: Annotated[
+        str | None, typer.Option("--where", metavar="CONDITION", help="Rows to take: a condition in Spark SQL.")
+    ] = None
+    time: Annotated[
+        str, typer.Option("--time", metavar="EXPR", help="Time: a column or an expression.", show_default=False)
+    ]
+    key: Annotated[
+        list[str],
+        typer.Option(
+            "--key", metavar="EXPR", help="Key: a column or an expression; several make a composite key.",
+            show_default=False,
+        ),
+    ]  # fmt: skip
+    cost: Annotated[str | None, typer.Option("--cost", metavar="EXPR", help="Cost in us.")] = None
+    value: Annotated[str | None, typer.Option("--value", metavar="EXPR", help="Value of a tuple.")] = None
+    weight: Annotated[str | None, typer.Option("--weight", metavar="EXPR", help="Weight of a tuple.")] = None
+    form: Annotated[
+        Literal["table", "json", "jsonl", "csv", "markdown"],
+        typer.Option("--result-format", envvar="STREAMGROUP_FORMAT", help="How to print the result."),
+    ] = "table"
+    json: Annotated[bool, typer.Option("--json", help="Short for --result-format json.")] = False
+
+
+def make() -> Any:
+    """Make the function that Typer takes for the command."""
+    return as_command(run, Options)
+
+
+def run(console: Console, options: Options) -> None:
+    """Make a trace of whatever Spark loads: files, a table or a query.
+
+    --time, --key, --cost, --value and --weight are expressions of Spark SQL, a column's name being the simplest.
+    """
+    from streamgroup.ingest.sources.options import make_source_options
+
+    values = values_of(options)
+    asked = make_source_options(format=values.pop("source_format"), **values)
+    begun = time.perf_counter()
+    if options.dry_run:
+        with console.bar("tasks") as bar:
+            found = _preview(asked, bar)
+        _show(console, found)
+        return
+    from streamgroup.ingest.sources.run import ingest_spark
+
+    with console.bar("tasks") as bar:
+        result = ingest_spark(asked, bar)
+    report_trace(console, result, begun)
+
+
+def _preview(options: Any, bar: Any) -> Any:
+    from streamgroup.ingest.sources.run import preview_spark
+
+    return preview_spark(options, bar)
+
+
+def _show(console: Console, found: Any) -> None:
+    for column in found.schema:
+        console.note(f"column {column.name}: {column.type}")
+    for what, text in found.used.items():
+        console.note(f"{what}: {', '.join(text)}" + (f" ({found.time_format})" if what == "time" else ""))
+    console.note(
+        f"of {found.rows_read} rows looked at, {found.rows_rejected} rejected, {sum(found.filtered.values())} filtered"
+    )
+    for reason, count in found.filtered.items():
+        console.note(f"filtered: {count} {reason}")
+    for reject in found.rejects:
+        console.note(f"rejected: {reject.reason}: {reject.text}")
+    rows, shown = preview_rows(console, found.tuples)
+    if console.form != "json":
+        console.rows(rows, shown, exact=True)
+        return
+    schema = [column._asdict() for column in found.schema]
+    rejects = [reject._asdict() for reject in found.rejects]
+    console.record({**found._asdict(), "schema": schema, "tuples": rows, "rejects": rejects})

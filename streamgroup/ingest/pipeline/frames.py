@@ -1,0 +1,305 @@
+"""Where the steps run: on DataFrames of Spark, or in this process on frames with the same few methods."""
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import cached_property, partial
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+
+from streamgroup.base.progress import Progress
+from streamgroup.ingest.pipeline.blocks import BLOCKS, Row, Step, ddl, rows_of
+from streamgroup.ingest.pipeline.interrupt import check_stopped, listen
+from streamgroup.spark.background import complete
+from streamgroup.spark.errors import errors_as_text
+from streamgroup.spark.session import Session
+
+__all__ = ["Frame", "LocalRunner", "Runner", "SparkRunner"]
+
+T = TypeVar("T")
+_Partition = Callable[[], Iterable[pa.RecordBatch]]
+
+# Settings of Spark SQL that the steps count on: a row of blocks is megabytes, so each is a batch of its own, and as
+# many partitions as a step asks for are what it gets.
+_SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "1", "spark.sql.adaptive.enabled": "false"}
+# Seconds that Spark is given to let go of what it keeps.
+_CLOSE = 2
+# Rows in a batch where the rows are those of a table.
+_TABLE_ROWS = 1 << 16
+# Each thread holds the blocks of a task, some 150 MB.
+_MOST_THREADS = 8
+
+
+class Frame(Protocol):
+    """Rows of `BLOCKS` in partitions, computed when they are asked for."""
+
+    def map(self, step: Step) -> "Frame":
+        """Run a step on each partition."""
+        ...
+
+    def exchange(self, partitions: int) -> "Frame":
+        """Send each row to the partition that its `to` numbers."""
+        ...
+
+    def of(self, *kinds: str) -> "Frame":
+        """Keep the rows of some kinds."""
+        ...
+
+    def union(self, other: "Frame") -> "Frame":
+        """Put the partitions of another frame after these."""
+        ...
+
+    def keep(self) -> "Frame":
+        """Compute each partition once and keep it on disk (Spark) or in memory until `Runner.close`."""
+        ...
+
+    def stats(self, *kinds: str) -> list[Row]:
+        """Collect rows of some kinds; no more of them than the driver can hold."""
+        ...
+
+
+class Runner(Protocol):
+    """Runs frames."""
+
+    @property
+    def parallelism(self) -> int:
+        """Give the number of tasks that run at a time."""
+        ...
+
+    def tasks(self, number: int, step: Callable[[int], Iterator[pa.RecordBatch]]) -> Frame:
+        """Make a frame of `number` partitions, the blocks of each made from its number."""
+        ...
+
+    def run(self, function: Callable[[], T], tasks: int, text: str) -> T:
+        """Run a function that computes frames; `tasks` and `text` are for the progress bar."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what frames keep."""
+        ...
+
+
+def _numbered(step: Callable[[int], Iterator[pa.RecordBatch]], batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield from step(number)
+
+
+class SparkFrame:
+    """A DataFrame of blocks."""
+
+    def __init__(self, runner: "SparkRunner", frame: Any, *, of_table: bool = False) -> None:
+        """Wrap a DataFrame with the columns of `BLOCKS`; `of_table`: it is made from the rows of a table."""
+        self._runner = runner
+        self._frame = frame
+        self._of_table = of_table
+
+    def map(self, step: Step) -> "SparkFrame":
+        """Run a step on each partition."""
+        return SparkFrame(self._runner, self._frame.mapInArrow(partial(_with_errors, step), ddl(BLOCKS)))
+
+    def exchange(self, partitions: int) -> "SparkFrame":
+        """Send each row to the partition that its `to` numbers."""
+        return SparkFrame(self._runner, self._frame.repartitionById(partitions, "to"))
+
+    def of(self, *kinds: str) -> "SparkFrame":
+        """Keep the rows of some kinds."""
+        kept = self._frame.where(self._frame["kind"].isin(*kinds))
+        return SparkFrame(self._runner, kept, of_table=self._of_table)
+
+    def union(self, other: Frame) -> "SparkFrame":
+        """Put the partitions of another frame after these."""
+        assert isinstance(other, SparkFrame)
+        return SparkFrame(self._runner, self._frame.unionAll(other._frame))
+
+    def keep(self) -> "SparkFrame":
+        """Keep the partitions on the executors' disks."""
+        return SparkFrame(self._runner, self._runner.persisted(self._frame), of_table=self._of_table)
+
+    def stats(self, *kinds: str) -> list[Row]:
+        """Collect rows of some kinds."""
+        with self._runner.batches_of(_TABLE_ROWS if self._of_table else 1):
+            return list(rows_of([self.of(*kinds)._frame.toArrow()]))
+
+
+def _with_errors(step: Step, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    with errors_as_text():
+        yield from step(batches)
+
+
+class SparkRunner:
+    """Runs frames as DataFrames of a session, whose settings are put back by `close`."""
+
+    def __init__(self, session: Session, progress: Progress) -> None:
+        """Take an open session and where to report progress."""
+        self._session = session
+        self._progress = progress
+        self._kept: list[Any] = []
+        own = session.spark.conf.getAll
+        self._before = {name: own.get(name) for name in _SETTINGS}
+        for name, value in _SETTINGS.items():
+            session.spark.conf.set(name, value)
+
+    @property
+    def parallelism(self) -> int:
+        """Give the number of tasks that run at a time."""
+        return self._session.parallelism
+
+    def tasks(self, number: int, step: Callable[[int], Iterator[pa.RecordBatch]]) -> SparkFrame:
+        """Make a frame of `number` partitions."""
+        numbers = self._session.spark.range(0, number, 1, number)
+        return SparkFrame(self, numbers.mapInArrow(partial(_with_errors, partial(_numbered, step)), ddl(BLOCKS)))
+
+    def source(self, frame: Any, step: Step) -> SparkFrame:
+        """Run a step on a DataFrame of any columns, and keep what comes of it.
+
+        It is computed when rows of it are collected, which must be before anything else is made from it.
+        """
+        read = SparkFrame(self, frame).map(step)
+        return SparkFrame(self, read._frame, of_table=True).keep()
+
+    @contextmanager
+    def batches_of(self, rows: int) -> Iterator[None]:
+        """Let Spark hand over so many rows at a time; it looks at the setting when a query begins."""
+        conf, name = self._session.spark.conf, "spark.sql.execution.arrow.maxRecordsPerBatch"
+        before = conf.get(name)
+        conf.set(name, str(rows))
+        try:
+            yield
+        finally:
+            conf.set(name, str(before))
+
+    def persisted(self, frame: Any) -> Any:
+        """Persist a DataFrame until `close`."""
+        from pyspark import StorageLevel
+
+        self._kept.append(frame.persist(StorageLevel.DISK_ONLY))
+        return self._kept[-1]
+
+    def run(self, function: Callable[[], T], tasks: int, text: str) -> T:
+        """Run a function that computes frames."""
+        return self._session.run(function, self._progress, tasks, text)
+
+    def close(self) -> None:
+        """Let Spark remove what it keeps, and put its settings back; without effect where Spark is gone."""
+        complete(self._close, _CLOSE)
+
+    def _close(self) -> None:
+        conf = self._session.spark.conf
+        for name, value in self._before.items():
+            if value is None:
+                conf.unset(name)
+            else:
+                conf.set(name, value)
+        for frame in self._kept:
+            frame.unpersist()
+
+
+class LocalFrame:
+    """Partitions of blocks in this process; all that is kept or exchanged is in memory."""
+
+    def __init__(self, runner: "LocalRunner", partitions: Callable[[], list[_Partition]]) -> None:
+        """Take what makes the partitions, which is called once, when they are asked for."""
+        self._runner = runner
+        self._make = partitions
+
+    @cached_property
+    def _partitions(self) -> list[_Partition]:
+        return self._make()
+
+    def map(self, step: Step) -> "LocalFrame":
+        """Run a step on each partition."""
+        return LocalFrame(self._runner, lambda: [partial(_mapped, step, each) for each in self._partitions])
+
+    def exchange(self, partitions: int) -> "LocalFrame":
+        """Send each row to the partition that its `to` numbers."""
+
+        def received() -> list[_Partition]:
+            lists: list[list[pa.RecordBatch]] = [[] for _ in range(partitions)]
+            for batches in self._runner.compute(self._partitions):
+                for row in rows_of(batches):
+                    lists[row.to % partitions].append(row.moved(row.to))
+            return [partial(iter, batches) for batches in lists]
+
+        return LocalFrame(self._runner, received)
+
+    def of(self, *kinds: str) -> "LocalFrame":
+        """Keep the rows of some kinds."""
+        return self.map(partial(_of_kinds, kinds))
+
+    def union(self, other: Frame) -> "LocalFrame":
+        """Put the partitions of another frame after these."""
+        assert isinstance(other, LocalFrame)
+        return LocalFrame(self._runner, lambda: [*self._partitions, *other._partitions])
+
+    def keep(self) -> "LocalFrame":
+        """Compute all partitions once, when they are asked for."""
+
+        def kept() -> list[_Partition]:
+            return [partial(iter, batches) for batches in self._runner.compute(self._partitions)]
+
+        return LocalFrame(self._runner, kept)
+
+    def stats(self, *kinds: str) -> list[Row]:
+        """Collect rows of some kinds."""
+        return [row for batches in self._runner.compute(self.of(*kinds)._partitions) for row in rows_of(batches)]
+
+
+def _mapped(step: Step, partition: _Partition) -> Iterator[pa.RecordBatch]:
+    return step(iter(partition()))
+
+
+def _of_kinds(kinds: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return (batch for batch in batches if batch.column("kind")[0].as_py() in kinds)
+
+
+class LocalRunner:
+    """Runs frames on threads of this process: numpy and Arrow release the interpreter's lock."""
+
+    def __init__(self, progress: Progress) -> None:
+        """Take where to report progress."""
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+
+    @property
+    def parallelism(self) -> int:
+        """Give the number of processors that this process may use, at most 8."""
+        own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(own, _MOST_THREADS)
+
+    def tasks(self, number: int, step: Callable[[int], Iterator[pa.RecordBatch]]) -> LocalFrame:
+        """Make a frame of `number` partitions."""
+        return LocalFrame(self, lambda: [partial(step, each) for each in range(number)])
+
+    def compute(self, partitions: list[_Partition]) -> list[list[pa.RecordBatch]]:
+        """Compute partitions side by side; the first failure, or an interrupt, ends them all."""
+        with ThreadPoolExecutor(self.parallelism, "ingest", listen, (self._stop,)) as pool:
+            work = [pool.submit(self._whole, partition) for partition in partitions]
+            try:
+                wait(work, return_when=FIRST_EXCEPTION)
+                return [each.result() for each in work]
+            except BaseException:
+                self._stop.set()
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def _whole(self, partition: _Partition) -> list[pa.RecordBatch]:
+        batches = []
+        for batch in partition():
+            check_stopped()
+            batches.append(batch)
+        with self._lock:
+            self._progress.advance(1)
+        return batches
+
+    def run(self, function: Callable[[], T], tasks: int, text: str) -> T:
+        """Run a function that computes frames."""
+        self._progress.start(tasks, text)
+        return function()
+
+    def close(self) -> None:
+        """Do nothing: memory is let go of with the frames."""

@@ -1,0 +1,91 @@
+"""All steps from segments to the parts of a trace, one after the other."""
+
+from functools import partial
+from typing import NamedTuple
+
+from streamgroup.base.errors import DataError, RunError
+from streamgroup.base.storage import Place
+from streamgroup.ingest.pipeline import dictionary, head, order, parts, tuples
+from streamgroup.ingest.pipeline.frames import Frame, Runner
+from streamgroup.ingest.pipeline.segments import Segment
+from streamgroup.traces import schema
+from streamgroup.traces.writer import PartStats, join_stats
+
+__all__ = ["Asked", "Made", "Rejects", "make_parts"]
+
+
+class Made(NamedTuple):
+    """What the parts of a trace hold: statistics of the tuples, how many keys there are and the count of the first,
+    the rows of the input that are in it; whether these came in order, and how many came late (None: a table has none).
+    """
+
+    stats: PartStats
+    keys: int
+    top: int
+    rows: int
+    in_order: bool | None
+    late: int | None
+
+
+class Rejects(NamedTuple):
+    """The rejects of all splits that have some, and how many there are."""
+
+    of_split: dict[int, parts.RejectsOf]
+    number: int
+
+
+class Asked(NamedTuple):
+    """What the trace is to be: of an input that is `ordered` (which decides among tuples of one time) or has no order;
+    with its times or, if it is not `timed`, with places in the stream for times; of its `first` tuples, or all (None).
+    """
+
+    ordered: bool = True
+    timed: bool = True
+    first: int | None = None
+
+
+def make_parts(
+    runner: Runner, frame: Frame, segments: list[Segment], folder: Place, rejects: Rejects, asked: Asked
+) -> Made:
+    """Write the parts of a trace from a kept frame of segments."""
+    ordered, first = asked.ordered, asked.first
+    in_order, late, read = None, None, frame
+    if ordered:
+        in_order, late = order.in_order(segments), 0
+        if not in_order:
+            late = runner.run(partial(order.count_late, frame, segments), 1, "checking the order")
+    if first is not None and first < sum(segment.tuples for segment in segments):
+        if not first:
+            raise DataError("--head 0 leaves no tuples", "leave it out")
+        cutting = partial(head.cut_head, read, segments, first, ordered=ordered)
+        frame, segments = runner.run(cutting, 1, "cutting to the head")
+    borders = dictionary.key_ranges(segments, runner.parallelism)
+    ranks = dictionary.count_keys(dictionary.cut_keys(frame, borders), by_bytes=not ordered).keep()
+    found = runner.run(lambda: dictionary.number_keys(ranks), len(borders) + 1, "ranking keys")
+    groups = tuples.group_segments(segments, runner.parallelism)
+    total = sum(segment.tuples for segment in segments)
+    whole = [(0, min(schema.PART_ROWS, total - start)) for start in range(0, total, schema.PART_ROWS)]
+    if in_order or len(whole) == 1:
+        cut = tuples.in_input_order(frame, ranks, found.ids, groups)
+    else:
+        in_segments = tuples.sorted_segments(frame, ranks, found.ids, groups).keep()
+        tasks = max(group.task for group in groups.values()) + 1
+        borders_of_time = runner.run(lambda: order.choose_borders(in_segments), tasks, "sorting")
+        below = runner.run(lambda: order.count_below(in_segments, borders_of_time), tasks, "counting")
+        spans = order.plan_parts(borders_of_time, below[:-1], total)
+        whole = [(span.skip, span.tuples) for span in spans]
+        cut = order.cut_parts(in_segments, spans)
+    keys = -(-found.keys // schema.KEY_PART_ROWS)
+    output = parts.Output(folder, whole, keys, found.odd, asked.timed)
+    every = cut.union(parts.key_parts(ranks, found.ids, len(whole)))
+    number = len(whole) + keys
+    if rejects.number:
+        every = every.union(parts.reject_parts(read, rejects.of_split, number))
+        number += -(-rejects.number // parts.REJECT_ROWS)
+    written = runner.run(lambda: parts.write_parts(every, output, number), number, "writing")
+    parts.check_seen(folder)
+    stats = join_stats(parts.part_stats(row) for row in sorted(written, key=lambda row: row.place) if row.stats)
+    if len(written) != number or stats.rows != total:
+        what = f"{stats.rows} tuples in {len(written)} parts were written, not {total} in {number}"
+        raise RunError(what, "the input gave other rows when it was read again; keep it as it is until the end")
+    return Made(stats, found.keys, found.top, sum(segment.rows for segment in segments), in_order, late)

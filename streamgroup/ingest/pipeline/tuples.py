@@ -1,0 +1,123 @@
+"""From segments to tuples with key ids, on their way to the parts of the trace: as they came, or sorted by segment."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from streamgroup.ingest.pipeline import order
+from streamgroup.ingest.pipeline.blocks import block, rows_of
+from streamgroup.ingest.pipeline.dictionary import Ids, give_ids
+from streamgroup.ingest.pipeline.frames import Frame
+from streamgroup.ingest.pipeline.segments import CARRIED, Segment
+from streamgroup.traces import schema
+
+__all__ = ["Group", "group_segments", "in_input_order", "sorted_segments"]
+
+# Tuples of a block of a sorted segment.
+SORTED_TUPLES = 1 << 18
+# Tuples that one task looks after: at least, and at most but for one segment more.
+LEAST_TUPLES = 1 << 19
+MOST_TUPLES = 4 << 20
+
+
+class Group(NamedTuple):
+    """The number of the task that looks after a segment, and how many tuples come before it in the input."""
+
+    task: int
+    first: int
+
+
+def group_segments(segments: list[Segment], parallelism: int) -> dict[int, Group]:
+    """Share segments, in the order of the input, between tasks."""
+    aim = sum(segment.tuples for segment in segments) // (4 * parallelism)
+    aim = max(LEAST_TUPLES, min(MOST_TUPLES, aim))
+    groups: dict[int, Group] = {}
+    task, held, first = 0, 0, 0
+    for segment in segments:
+        if held >= aim:
+            task, held = task + 1, 0
+        groups[segment.number] = Group(task, first)
+        held += segment.tuples
+        first += segment.tuples
+    return groups
+
+
+def _together(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int, Group]) -> Frame:
+    """Bring the blocks of a segment and the ids of its keys to one task."""
+    task_of = {number: group.task for number, group in groups.items()}
+    addressed = frame.of("tuples", "places").map(partial(_address, task_of))
+    return addressed.union(give_ids(ranks, ids, task_of)).exchange(max(task_of.values()) + 1)
+
+
+def _address(task_of: dict[int, int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for row in rows_of(batches):
+        yield row.moved(task_of[row.segment])
+
+
+def in_input_order(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int, Group]) -> Frame:
+    """Send tuples with ids to the parts in which they are if the input's order is that of the trace.
+
+    Gives blocks of kind `part`.
+    """
+    return _together(frame, ranks, ids, groups).map(partial(_straight, groups))
+
+
+def _straight(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for segment, blocks in _segments(batches):
+        at = groups[segment].first
+        for columns in blocks:
+            size = len(columns["timestamp"])
+            start = 0
+            while start < size:
+                part, into = divmod(at + start, schema.PART_ROWS)
+                stop = min(size, start + schema.PART_ROWS - into)
+                cut = {name: column[start:stop] for name, column in columns.items()}
+                yield block("part", cut, to=part, segment=segment, place=at + start)
+                start = stop
+            at += size
+
+
+def sorted_segments(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int, Group]) -> Frame:
+    """Sort each segment by the order of the trace.
+
+    Gives blocks of kind `sorted`, and `samples` of the places in that order.
+    """
+    return _together(frame, ranks, ids, groups).map(partial(_sort, groups))
+
+
+def _sort(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for segment, blocks in _segments(batches):
+        held = list(blocks)
+        columns = {name: np.concatenate([own[name] for own in held]) for name in held[0]}
+        # The place in the input decides among tuples that the order does not tell apart.
+        columns["input"] = np.arange(len(columns["timestamp"]), dtype=np.int64) + groups[segment].first
+        places = order.sorting(columns)
+        columns = {name: column[places] for name, column in columns.items()}
+        yield block("samples", segment=segment, stats=json.dumps(order.samples_of(columns)))
+        for start in range(0, len(places), SORTED_TUPLES):
+            cut = {name: column[start : start + SORTED_TUPLES] for name, column in columns.items()}
+            yield block("sorted", cut, segment=segment, place=start)
+
+
+def _segments(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[dict[str, Any]]]]:
+    """Give the segments of a task, each with the columns of its blocks, in the order of the input."""
+    rows = sorted(rows_of(batches), key=lambda row: (row.segment, row.kind, row.place))
+    for segment, own in itertools.groupby(rows, key=lambda row: row.segment):
+        kinds = {kind: list(group) for kind, group in itertools.groupby(own, key=lambda row: row.kind)}
+        places = kinds["places"][0].columns().column("place").to_numpy()
+        given = pa.Table.from_batches([row.columns() for row in kinds["ids"]])
+        of_local = {name: given.column(name).to_numpy()[places] for name in given.column_names}
+        yield segment, (_numbered(row.columns(), of_local) for row in kinds["tuples"])
+
+
+def _numbered(block: pa.RecordBatch, of_local: dict[str, Any]) -> dict[str, Any]:
+    local = block.column("local").to_numpy()
+    columns = {"timestamp": block.column("timestamp").to_numpy(), "key_id": of_local["id"][local]}
+    if "by_bytes" in of_local:
+        columns["by_bytes"] = of_local["by_bytes"][local]
+    return columns | {name: block.column(name).to_numpy() for name in CARRIED if name in block.schema.names}

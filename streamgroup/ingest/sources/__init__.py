@@ -1,0 +1,1 @@
+"""What an ingest reads: files through a reader, or whatever Spark loads."""

@@ -1,0 +1,125 @@
+"""Files as a source: splits of each, read by a reader."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+from streamgroup.base.errors import DataError
+from streamgroup.ingest import advice, inputs
+from streamgroup.ingest.columns import NO_TIME
+from streamgroup.ingest.contract import Contract
+from streamgroup.ingest.inputs import InputFile
+from streamgroup.ingest.options import IngestOptions
+from streamgroup.ingest.pipeline.blocks import Row
+from streamgroup.ingest.pipeline.frames import Frame, Runner
+from streamgroup.ingest.pipeline.read import read_task
+from streamgroup.ingest.read import located, make_reader, nothing_left
+from streamgroup.ingest.readers.protocol import Reader, Split
+from streamgroup.ingest.sources.protocol import Source
+from streamgroup.traces.manifest import Input
+
+__all__ = ["FileSource"]
+
+# Bytes that one task reads, at least and at most but for one split more; little, as they may be compressed or words
+# to be split.
+LEAST_BYTES = 1 << 20
+MOST_BYTES = 64 << 20
+# Bytes of all inputs up to which they are searched for a first record before Spark starts.
+_SMALL = 1 << 20
+# Options that say how to run, not what to read: the same trace comes of any of them.
+_HOW = {
+    "reader", "inputs", "output", "engine", "master", "remote", "spark_conf", "driver_memory", "overwrite", "dry_run",
+    "checksum", "max_rejects",
+}  # fmt: skip
+
+
+class FileSource(Source):
+    """Files, in the order in which they are given, each from its first line to its last."""
+
+    ordered: ClassVar = True
+
+    def __init__(self, options: IngestOptions) -> None:
+        """Check all that can be checked before anything is read: options, columns, that there are rows."""
+        self._options = options
+        self.timed = options.time != NO_TIME
+        reader = self._reader = make_reader(options)
+        Contract(options)
+        self._files: list[InputFile] = inputs.resolve(options.inputs)
+        splits = inputs.plan_splits(reader, self._files)
+        reader.layout(splits[0].path)
+        if options.limit is not None:
+            splits = inputs.limited(reader, splits, options.limit)
+            if not splits:
+                raise DataError("--limit 0 leaves no rows", "leave it out")
+        _check_rows(reader, splits, {file.path: file.size for file in self._files})
+        self._splits = {split.number: split for split in splits}
+        self._first = splits[0]
+        self._jobs: list[list[Split | str]] = []
+
+    @property
+    def tasks(self) -> int:
+        """Give the number of tasks that read the files and digest them."""
+        return len(self._jobs)
+
+    def read(self, runner: Runner) -> Frame:
+        """Read all splits; small ones share a task, so that a thousand small files do not cost a thousand starts."""
+        sizes = {file.path: file.size for file in self._files}
+        shares = Counter(split.path for split in self._splits.values())
+        jobs: list[tuple[Split | str, int]] = []
+        if self._options.checksum:
+            jobs += [(file.path, file.size) for file in self._files]
+        jobs += [(split, sizes[split.path] // shares[split.path]) for split in self._splits.values()]
+        aim = sum(size for _, size in jobs) // (4 * runner.parallelism)
+        held = aim = max(LEAST_BYTES, min(MOST_BYTES, aim))
+        for job, size in jobs:
+            if held >= aim:
+                self._jobs.append([])
+                held = 0
+            self._jobs[-1].append(job)
+            held += size
+        return runner.tasks(len(self._jobs), partial(read_task, located(self._options), self._jobs)).keep()
+
+    def origin(self, split: int) -> tuple[int, str]:
+        """Give the number of the file, and its path as it was given."""
+        number = self._splits[split].file
+        return number, self._files[number].given
+
+    def inputs(self, found: list[Row]) -> list[Input]:
+        """Give path, size and digest of each file."""
+        inputs.check_unchanged(self._files)
+        digests = dict(json.loads(row.stats or "") for row in found if row.kind == "digest")
+        return [Input(path=file.given, bytes=file.size, sha256=digests.get(file.path)) for file in self._files]
+
+    def describe(self) -> dict[str, Any]:
+        """Give the reader and the options that say what it read."""
+        own = self._options.model_dump(mode="json", exclude=_HOW, exclude_defaults=True)
+        layout = self._reader.layout(self._first.path)
+        types = layout.key_types or ("string",) * len(layout.key_parts)
+        parts = [{"name": layout.names[at], "type": kind} for at, kind in zip(layout.key_parts, types, strict=True)]
+        return {
+            "reader": self._options.reader,
+            "reader_options": own,
+            "key_parts": parts or None,
+            "times": None if self.timed else NO_TIME,
+        }
+
+    def advise(self, rejected: Counter[str], examples: Mapping[str, str], otherwise: str) -> str:
+        """Say which option reads rows like those that were rejected."""
+        shown = advice.first_time(self._reader, self._first)
+        return advice.hint_of(self._reader, rejected, examples, shown, otherwise)
+
+
+def _check_rows(reader: Reader, splits: list[Split], sizes: dict[str, int]) -> None:
+    """Refuse inputs that hold no record at all, only a header or blank lines; looked at only where that is cheap."""
+    if sum(sizes[split.path] for split in splits) > _SMALL:
+        return
+    rows, filtered = 0, Counter[str]()
+    for split in splits:
+        for parsed in reader.batches(split, reader.layout(split.path)):
+            if len(parsed.line) or parsed.rejects:
+                return
+            rows += parsed.rows
+            filtered.update(parsed.filtered)
+    raise nothing_left(rows, filtered, Counter())

@@ -1,0 +1,121 @@
+"""`ingest spark` from the options to the trace, in a session of our own or in the caller's."""
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamgroup.base.errors import DataError, StreamgroupError
+from streamgroup.base.outputs import staged_output
+from streamgroup.base.progress import Progress, Silent
+from streamgroup.base.storage import Place, locate
+from streamgroup.ingest.contract import Contract
+from streamgroup.ingest.pipeline.frames import SparkRunner
+from streamgroup.ingest.run import IngestResult, make_trace
+from streamgroup.ingest.sources.options import SparkSourceOptions
+from streamgroup.ingest.sources.preview import TablePreview, preview_table
+from streamgroup.ingest.sources.spark import load, prepare, silent_loggers
+from streamgroup.ingest.sources.tables import TableSource
+from streamgroup.spark.options import checked
+from streamgroup.spark.package import ensure_package
+from streamgroup.spark.session import Session, check_environment, open_session, terminable
+from streamgroup.traces import schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["from_dataframe", "ingest_spark", "preview_spark"]
+
+_LOOKING = "looking at the table"
+# Errors of ANSI SQL by their names, with what Spark says of the value.
+_ON_A_ROW = re.compile(
+    r"\[(CAST_INVALID_INPUT|CAST_OVERFLOW|DIVIDE_BY_ZERO|\w*ARITHMETIC_OVERFLOW|CANNOT_PARSE_\w+|INVALID_ARRAY_INDEX\w*"
+    r"|NUMERIC_VALUE_OUT_OF_RANGE\S*|DATETIME_OVERFLOW|USER_RAISED_EXCEPTION)\].*?(?=\.? SQLSTATE|\n|$)"
+)
+
+
+def ingest_spark(
+    options: SparkSourceOptions, progress: Progress | None = None, session: Session | None = None
+) -> IngestResult:
+    """Make a trace of what Spark loads.
+
+    `session` is used if given, else one is opened and closed. UsageError for what cannot be loaded, wrong expressions
+    and options, EnvironmentFault without Java, DataError when too many rows are rejected, or none is left. Nothing is
+    left behind but the whole trace, or nothing at all.
+    """
+    progress = progress or Silent()
+    with terminable(), ExitStack() as opened:
+        Contract(options)
+        out = opened.enter_context(_staged(options))
+        if session is None:
+            session = opened.enter_context(_session(options, progress))
+        return _make(lambda spark: load(spark, options), options, out, session, progress)
+
+
+def preview_spark(options: SparkSourceOptions, progress: Progress | None = None) -> TablePreview:
+    """Start Spark and show what some rows of a table become; nothing is written."""
+    progress = progress or Silent()
+    Contract(options)
+    with terminable(), _session(options, progress) as session, _row_errors(options):
+        return session.run(lambda: preview_table(load(session.spark, options), options), progress, 1, _LOOKING)
+
+
+def from_dataframe(
+    df: "DataFrame", *, time: str, key: str | Sequence[str], output: str | Path | Place, **options: Any
+) -> IngestResult:
+    """Make a trace of a DataFrame, in the session that it belongs to, which stays as it was; classic or Connect.
+
+    `time` and `key` (several make a composite key) are Spark SQL expressions, a column's name being the simplest, as
+    are `cost` (us), `value`, `weight` and `where` among the `options`. These are the flags of `ingest spark` with `_`
+    for `-`: `time_format`, `timezone`, `null_keys`, `null_values`, `limit`, `since`, `until`, `head`, `sample_keys`,
+    `max_rejects`, `split_words`, `stopwords`, `overwrite`. UsageError for a wrong one, DataError when too many rows are
+    rejected or none is left. Nothing is left behind but the whole trace, or nothing at all.
+    """
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    asked = checked(SparkSourceOptions, {**options, "time": time, "key": keys, "output": output})
+    Contract(asked)
+    spark = df.sparkSession
+    with _staged(asked) as out, tempfile.TemporaryDirectory(prefix="streamgroup-") as scratch:
+        session = Session(spark, str(spark.conf.get("spark.master", "")), None, Path(scratch))
+        return _make(lambda _: df, asked, out, session, Silent())
+
+
+def _make(
+    frame: Callable[[Any], "DataFrame"], options: SparkSourceOptions, out: Place, session: Session, progress: Progress
+) -> IngestResult:
+    ensure_package(session, progress)
+    with _row_errors(options):
+        prepared = session.run(lambda: prepare(frame(session.spark), options), progress, 1, _LOOKING)
+        return make_trace(TableSource(prepared, options), options, out, SparkRunner(session, progress))
+
+
+@contextmanager
+def _row_errors(options: SparkSourceOptions) -> Iterator[None]:
+    """Raise as an error of the data what an expression raised on a row, which ends the query."""
+    from pyspark.errors import PySparkException
+
+    try:
+        with silent_loggers():
+            yield
+    except (StreamgroupError, PySparkException) as error:
+        # Constants are computed when the query is planned, on this side.
+        told = error if isinstance(error, PySparkException) else error.__cause__
+        found = _ON_A_ROW.search(str(told))
+        if found is None:
+            raise
+        hint = "try_cast, try_divide and so on give null instead"
+        raise DataError(f"{options.source}: an expression fails on a row: {found[0]}", hint) from told
+
+
+def _staged(options: SparkSourceOptions) -> AbstractContextManager[Place]:
+    return staged_output(locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST, keep_old=True)
+
+
+@contextmanager
+def _session(options: SparkSourceOptions, progress: Progress) -> Iterator[Session]:
+    check_environment(options)
+    progress.start(1, "starting Spark")
+    with open_session(options) as session:
+        yield session

@@ -1,0 +1,83 @@
+"""Tables as a source: partitions of a DataFrame, in no order."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from streamgroup.ingest.contract import Contract
+from streamgroup.ingest.pipeline.blocks import Row
+from streamgroup.ingest.pipeline.frames import Frame, Runner, SparkRunner
+from streamgroup.ingest.pipeline.read import blocks_of
+from streamgroup.ingest.sources.options import SparkSourceOptions
+from streamgroup.ingest.sources.protocol import Source
+from streamgroup.ingest.sources.spark import Prepared
+from streamgroup.ingest.sources.table import Table, batches, partition_of
+from streamgroup.traces.manifest import Input
+
+__all__ = ["TableSource"]
+
+# Options that say how to run, not what to read: the same trace comes of any of them.
+_HOW = {"paths", "output", "master", "remote", "spark_conf", "driver_memory", "overwrite", "dry_run", "max_rejects"}
+# Names of options whose values are nobody's business, as in Spark's own spark.redaction.regex.
+_SECRET = re.compile(r"(?i)secret|password|token|credential|access.?key|sasl|jaas")
+
+
+class TableSource(Source):
+    """A prepared DataFrame. Rows have no order: what decides among tuples of one time are the tuples themselves."""
+
+    ordered: ClassVar = False
+
+    def __init__(self, prepared: Prepared, options: SparkSourceOptions) -> None:
+        """Take a DataFrame of canonical columns."""
+        self._prepared = prepared
+        self._options = options
+
+    @property
+    def tasks(self) -> int:
+        """Give 1: how many partitions Spark makes of a table is not known beforehand."""
+        return 1
+
+    def read(self, runner: Runner) -> Frame:
+        """Read each partition as a split of its own."""
+        assert isinstance(runner, SparkRunner)
+        return runner.source(self._prepared.frame, partial(_read_partition, self._prepared.table))
+
+    def origin(self, split: int) -> tuple[int, str]:
+        """Give the name of what was loaded; its rows are counted through the partitions."""
+        del split
+        return 0, self._options.source
+
+    def inputs(self, found: list[Row]) -> list[Input]:
+        """Give the paths as they were given, of which nothing more is known."""
+        del found
+        return [Input(path=path) for path in self._options.paths]
+
+    def describe(self) -> dict[str, Any]:
+        """Give what was loaded, without passwords, and the parts of composite keys."""
+        own = self._options.model_dump(mode="json", exclude=_HOW, exclude_defaults=True)
+        if "option" in own:
+            own["option"] = [_redacted(pair) for pair in own["option"]]
+        parts = [column._asdict() for column in self._prepared.table.keys]
+        return {"reader": "spark", "reader_options": own, "key_parts": parts if len(parts) > 1 else None}
+
+
+def _redacted(pair: str) -> str:
+    name, _, value = pair.partition("=")
+    hidden = re.sub(r"(//[^/:@]*):[^/@]*@", r"\1:***@", value)
+    return f"{name}={'***' if _SECRET.search(name) else hidden}"
+
+
+def _read_partition(table: Table, record_batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    first = next((batch for batch in record_batches if batch.num_rows), None)
+    if first is None:
+        return
+    contract = Contract(table.options)
+
+    def whole() -> Iterator[pa.RecordBatch]:
+        yield first
+        yield from record_batches
+
+    yield from blocks_of(batches(whole(), table.options), contract, table.layout, partition_of(first))

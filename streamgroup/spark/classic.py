@@ -1,0 +1,138 @@
+"""Sessions of Spark Classic: a driver JVM of ours, silent, and gone without a trace afterwards."""
+
+import contextlib
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamgroup.base.errors import EnvironmentFault
+from streamgroup.spark.background import BackgroundCall, complete
+from streamgroup.spark.class_archive import ClassArchive, find_archive
+from streamgroup.spark.driver import Connection, DriverProcess, exclusive_gateway
+from streamgroup.spark.errors import cause_in_text, summary_line
+from streamgroup.spark.java import find_java, spark_home
+from streamgroup.spark.log import log_tail, log_text
+from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.settings import driver_environment, driver_settings, quoted, restored_environment
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["classic_session"]
+
+# Seconds that the JVM is given to end, also when it writes a class-data archive.
+_END = 10
+_ARCHIVE_END = 60
+
+
+@contextlib.contextmanager
+def classic_session(options: SparkOptions, scratch: Path, log: Path) -> Iterator["SparkSession"]:
+    """Start a driver whose files go to `scratch` and whose output goes to `log`; stop it afterwards.
+
+    EnvironmentFault without Java, when Spark does not start, or when a session is open in this process already.
+    """
+    java, _ = find_java()
+    # local-cluster has its jars at another path each time, and the archive depends on the path.
+    plain = options.master.startswith("local") and not options.master.startswith("local-cluster")
+    archive = find_archive(java, spark_home()) if plain else None
+    with _silent_py4j(), restored_environment(scratch), exclusive_gateway():
+        driver = _Driver(options, scratch, log, archive)
+        # In the background: an interrupt must not lose the JVM that is being started.
+        starting = BackgroundCall(driver.start)
+        succeeded = False
+        try:
+            starting.done.wait()
+            if starting.failure is not None:
+                raise _start_failure(starting.failure, log) from starting.failure
+            yield starting.outcome[0]
+            succeeded = True
+        finally:
+            if not starting.done.is_set():
+                driver.process.kill()
+                complete(starting.done.wait)
+            complete(lambda: driver.stop(succeeded), _END + _ARCHIVE_END)
+
+
+class _Driver:
+    """A driver process with the session that is open on it."""
+
+    def __init__(self, options: SparkOptions, scratch: Path, log: Path, archive: ClassArchive | None) -> None:
+        self._settings = driver_settings(options, scratch, archive)
+        self._log = log
+        self._archive = archive
+        self._local = options.master.startswith("local")
+        self._spark: SparkSession | None = None
+        environment = driver_environment(self._settings, scratch)
+        # What PySpark reads in this process.
+        os.environ.update({name: environment[name] for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")})
+        self.process = DriverProcess(Path(environment.get("SPARK_HOME", spark_home())), environment, scratch)
+
+    def start(self) -> "SparkSession":
+        """Start the JVM, then the session."""
+        self.process.start(self._settings, self._log)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # While the JVM starts.
+            from pyspark.sql import SparkSession
+
+            os.environ.update(self._connect().environment())
+            self._spark = SparkSession.builder.getOrCreate()
+        return self._spark
+
+    def _connect(self) -> Connection:
+        try:
+            return self.process.connection()
+        except EnvironmentFault:
+            if self._archive is None or self._archive.unfinished is not None:
+                raise
+            # The archive may be damaged.
+            name = "spark.driver.extraJavaOptions"
+            options = self._settings[name].replace(quoted(self._archive.option), "")
+            self.process.start({**self._settings, name: options}, self._log)
+            connection = self.process.connection()
+            self._archive.discard()
+            return connection
+
+    def stop(self, succeeded: bool) -> None:
+        """Stop the session and end the JVM: in order, or at once after a local run that failed or was interrupted."""
+        if self._local and not succeeded:
+            self.process.kill()
+        with warnings.catch_warnings(), contextlib.suppress(Exception):
+            warnings.simplefilter("ignore")
+            if self._spark is not None:
+                self._spark.stop()
+        writes = self._archive is not None and self._archive.unfinished is not None
+        self.process.stop(_ARCHIVE_END if writes else _END)
+        if self._archive is not None and self.process.returncode == 0:
+            self._archive.keep()
+
+
+def _start_failure(failure: BaseException, log: Path) -> EnvironmentFault:
+    text = log_text(log)
+    known = cause_in_text(text)
+    if known is not None:
+        return known
+    reason = summary_line(f"{text}\n{type(failure).__name__}: {failure}")
+    return EnvironmentFault(f"Spark does not start: {reason}", log_tail(log))
+
+
+@contextlib.contextmanager
+def _silent_py4j() -> Iterator[None]:
+    """Keep py4j from printing calls that an interrupt or the end of the JVM cut short.
+
+    Part of it logs to the root logger, which without a handler would be given one that prints.
+    """
+    loggers = [logging.getLogger("py4j"), *([] if logging.root.handlers else [logging.root])]
+    handler = logging.NullHandler()
+    for logger in loggers:
+        logger.addHandler(handler)
+    before, loggers[0].propagate = loggers[0].propagate, False
+    try:
+        yield
+    finally:
+        loggers[0].propagate = before
+        for logger in loggers:
+            logger.removeHandler(handler)

@@ -1,0 +1,79 @@
+"""Fixtures that several rooms share."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from streamgroup.base.storage import Place, locate
+from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.session import Session, open_session
+
+_KEYS = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
+
+
+class Bucket(NamedTuple):
+    """A folder of its own in a bucket of an S3 server; `urls` are made of names in it."""
+
+    port: int
+    folder: str
+
+    def url(self, name: str = "", bucket: str = "bucket") -> str:
+        return f"s3://{bucket}/{self.folder}/{name}?endpoint_override=127.0.0.1:{self.port}&scheme=http"
+
+    def place(self, name: str = "") -> Place:
+        return locate(self.url(name))
+
+    def put(self, name: str, content: bytes) -> str:
+        with self.place(name).writing() as file:
+            file.write(content)
+        return self.url(name)
+
+    def upload(self, folder: Path, name: str) -> str:
+        """Copies a local folder."""
+        for path in folder.rglob("*"):
+            if path.is_file():
+                self.put(f"{name}/{path.relative_to(folder)}", path.read_bytes())
+        return self.url(name)
+
+    def names(self) -> list[str]:
+        """Lists the files by their paths in the folder."""
+        whole = self.place()
+        return [entry.place.within(whole) for entry in whole.entries(recursive=True) if not entry.is_dir]
+
+
+@pytest.fixture(scope="session")
+def _s3_port() -> Iterator[int]:
+    command = [sys.executable, str(Path(__file__).with_name("s3_server.py"))]
+    environment = {**os.environ, **_KEYS}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            yield int(server.stdout.readline())
+        finally:
+            server.stdin.close()
+            server.wait(10)
+
+
+@pytest.fixture
+def bucket(_s3_port: int, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    for name, value in _KEYS.items():
+        monkeypatch.setenv(name, value)
+    return Bucket(_s3_port, request.node.name.replace("[", "-").replace("]", ""))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Session]:
+    """Open the session of this process: PySpark has no more than one at a time."""
+    with open_session(SparkOptions(master="local[2]", driver_memory="1g")) as session:
+        yield session

@@ -1,0 +1,158 @@
+"""Sessions on a Spark Connect server that runs beside the tests."""
+
+import importlib
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamgroup.base.errors import DataError, EnvironmentFault, RunError, UsageError
+from streamgroup.base.progress import Silent
+from streamgroup.spark import connect
+from streamgroup.spark.errors import errors_as_text
+from streamgroup.spark.options import SparkOptions, checked
+from streamgroup.spark.package import ensure_package
+from streamgroup.spark.session import open_session
+from streamgroup.spark.task_pool import run_each
+from tests.spark.connect_server import connect_server, free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server whose Python finds another streamgroup than ours, and our tests."""
+    pytest.importorskip("grpc_status")
+    folder = tmp_path_factory.mktemp("server")
+    other = folder / "other" / "streamgroup"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("__version__ = 'other'\n")
+    (folder / "other" / "tests").symlink_to(ROOT / "tests")
+    with connect_server(folder, python_path=str(other.parent)) as url:
+        yield url
+
+
+class Steps:
+    """Progress that is kept."""
+
+    def __init__(self) -> None:
+        self.finished = 0
+
+    def start(self, total: int | None, text: str) -> None:
+        """Begin a step."""
+
+    def advance(self, done: int) -> None:
+        self.finished += done
+
+
+def failing(kind: str) -> Any:
+    """Make a function for tasks that raises; it is pickled whole."""
+
+    def fail(batches: Any) -> Any:
+        with errors_as_text():
+            for _ in batches:
+                raise DataError("the data", "mend them") if kind == "ours" else ValueError("two\nlines")
+        yield from ()
+
+    return fail
+
+
+def same(batches: Any) -> Any:
+    """Give back what comes."""
+    yield from batches
+
+
+def where(batches: Any) -> Any:
+    """Report which package a task imports."""
+    import streamgroup
+    from streamgroup.groupings import kg
+
+    for _ in batches:
+        yield pa.record_batch([pa.array([f"{streamgroup.__version__} {kg.__file__}"])], names=["x"])
+
+
+@pytest.mark.spark
+def test_a_session_on_a_server(server: str) -> None:
+    before = dict(os.environ), list(sys.path)
+    settings = ("spark.sql.shuffle.partitions=3",)
+    with open_session(SparkOptions(remote=f"{server}/;user_id=me", spark_conf=settings)) as session:
+        assert (session.master, session.log, session.remote) == (server, None, True)
+        assert session.parallelism == 2
+        assert session.spark.conf.get("spark.sql.shuffle.partitions") == "3"
+        # Its Python finds another package of our name, so ours is sent.
+        ensure_package(session)
+        rows = session.spark.range(0, 4, 1, 4).mapInArrow(where, "x string").collect()
+        assert {row.x.split()[0] for row in rows} == {sys.modules["streamgroup"].__version__}
+        assert all("unpacked" in row.x for row in rows)
+        steps = Steps()
+        count = session.run(lambda: session.spark.range(0, 10, 1, 4).mapInArrow(same, "id long").count(), steps, 4, "")
+        assert (count, steps.finished) == (10, 4)
+        for kind, expected in (("ours", DataError), ("other", RunError)):
+            broken = session.spark.range(1).mapInArrow(failing(kind), "id long")
+            with pytest.raises(expected) as caught:
+                session.run(broken.collect, Silent(), 1, "")
+            assert caught.value.message == ("the data" if kind == "ours" else "Spark failed: ValueError: two")
+        assert sorted(run_each(session, len, ["a", 1])) == [
+            (0, 1, None),
+            (1, None, "TypeError: object of type 'int' has no len()"),
+        ]
+    assert (dict(os.environ), sys.path) == before
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["spark.executor.memory", "spark.sql.warehouse.dir"])
+def test_settings_that_belong_to_the_server(server: str, name: str) -> None:
+    options = SparkOptions(remote=server, spark_conf=(f"{name}=1g",))
+    with pytest.raises(UsageError, match=f"--spark-conf {name}: .* cannot change it") as caught, open_session(options):
+        pass
+    assert "whoever starts the server" in (caught.value.hint or "")
+
+
+def test_no_server() -> None:
+    port = free_port()
+    opening = open_session(SparkOptions(remote=f"sc://127.0.0.1:{port}"))
+    with pytest.raises(EnvironmentFault, match=f"cannot connect to sc://127.0.0.1:{port}: "), opening:
+        pass
+
+
+def test_a_server_of_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "_ANSWER", 0.5)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        remote = f"sc://127.0.0.1:{silent.getsockname()[1]}/;token=secret"
+        opening = open_session(SparkOptions(remote=remote))
+        with pytest.raises(EnvironmentFault, match=r"^sc://127\.0\.0\.1:\d+ does not answer"), opening:
+            pass
+
+
+def test_packages_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ModuleNotFoundError(f"No module named {name!r}", name="grpc")
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(EnvironmentFault, match=r"not installed \(grpc\)") as caught:
+        connect.check_packages()
+    assert caught.value.hint == "pip install 'streamgroup[connect]'"
+
+
+@pytest.mark.parametrize("remote", ["http://h:1", "sc://", "sc://h:1/path", "local[2]", "sc://h:1/;token"])
+def test_addresses_that_are_none(remote: str) -> None:
+    with pytest.raises(UsageError, match=r"--remote: .* is not a Spark Connect server"):
+        checked(SparkOptions, {"remote": remote})
+
+
+@pytest.mark.parametrize("remote", ["sc://h", "sc://h:1", "sc://h:1/", "sc://[::1]:1/;token=a;use_ssl=true"])
+def test_addresses(remote: str) -> None:
+    assert checked(SparkOptions, {"remote": remote}).place == remote.partition("/;")[0].rstrip("/")
+
+
+@pytest.mark.parametrize("flag", ["master", "driver_memory"])
+def test_a_server_has_a_driver_already(flag: str) -> None:
+    with pytest.raises(UsageError, match=f"--{flag.replace('_', '-')} starts a driver"):
+        checked(SparkOptions, {"remote": "sc://h", flag: {"master": "local[*]", "driver_memory": "2g"}[flag]})
