@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import streamgroup
 from streamgroup.base.errors import DataError, RunError
-from streamgroup.base.outputs import remove_old, staged_output
+from streamgroup.base.outputs import staged_output
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage import Place, locate
 from streamgroup.ingest.contract import NULL_KEY
@@ -114,7 +114,6 @@ def _make(source: Source, options: CommonOptions, out: Place, runner: Runner) ->
     filtered = read.total("filtered")
     if not segments:
         raise _nothing_left(source, read)
-    remove_old(out, marker=schema.MANIFEST)
     asked = Asked(ordered=source.ordered, timed=source.timed, first=options.head)
     made = make_parts(runner, frame, segments, out, _rejects(source, read), asked)
     filtered[_BEYOND_HEAD] += sum(segment.rows for segment in segments) - made.rows

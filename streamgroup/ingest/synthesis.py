@@ -163,7 +163,7 @@ def _make(asked: _Asked, output: Place | Path, out: Place, runner: Runner, progr
     number = -(-stream.tuples // schema.PART_ROWS)
     made = runner.tasks(number, partial(_write_tuples, asked, out, ids))
     written = runner.run(lambda: made.stats("written"), number, "writing tuples")
-    check_seen(out)
+    check_seen(out, tuples=number, keys=-(-len(dictionary) // schema.KEY_PART_ROWS))
     stats = join_stats(part_stats(row) for row in sorted(written, key=lambda row: row.place))
     options = asked.params.model_dump(mode="json")
     seed = options.pop("seed", None)

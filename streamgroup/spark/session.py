@@ -6,6 +6,7 @@ import shutil
 import signal
 import tempfile
 import threading
+import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -116,8 +117,11 @@ class Session(NamedTuple):
                     progress.advance(now - shown)
                     shown = now
         except BaseException:
-            complete(lambda: self.interrupt(tag), _CANCEL)
-            running.done.wait(_CANCEL)
+            # Again, as the function may be between two queries.
+            until = time.monotonic() + _CANCEL
+            while not running.done.is_set() and time.monotonic() < until:
+                complete(lambda: self.interrupt(tag), _CANCEL)
+                running.done.wait(_POLL)
             raise
         finally:
             finished.close()

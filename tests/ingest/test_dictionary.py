@@ -28,7 +28,7 @@ def test_long_keys_are_shared_by_their_bytes(monkeypatch: pytest.MonkeyPatch, bo
     segments = [segment_of(row) for row in frame.stats("segment")]
     assert 40 * 12_000 <= segments[0].key_bytes < 40 * 12_100
     borders = dictionary.key_ranges(segments, 1)
-    ranks = dictionary.count_keys(dictionary.cut_keys(frame, borders), by_bytes=False).keep()
+    ranks = dictionary.count_keys(dictionary.cut_keys(frame, segments, borders), by_bytes=False).keep()
     found = dictionary.number_keys(ranks)
     assert (len(found.ids), found.keys, found.top, found.odd) == (ranges, 40, 2, False)
     by_id: dict[int, tuple[bytes, int]] = {}

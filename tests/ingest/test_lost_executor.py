@@ -1,11 +1,13 @@
 """An executor, or a Python worker, is killed (-9) in each step of an ingest on a cluster: Spark does its work again."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +16,12 @@ from streamgroup.ingest.run import ingest
 
 pytestmark = pytest.mark.spark
 
-STEPS = ("reading", "checking the order", "ranking keys", "writing")
+STEPS = ("reading", "checking the order", "cutting to the head", "ranking keys", "writing")
+# Those that an input of several parts takes besides.
+MORE_STEPS = ("sorting", "counting", "writing")
 ROOT = Path(__file__).parents[2]
 CODE = """
-import sys
+import json, sys
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.run import ingest
 
@@ -28,7 +32,7 @@ class Steps:
         pass
 
 if __name__ == "__main__":
-    options = make_options(reader="csv", inputs=(sys.argv[1],), output=sys.argv[2], driver_memory="1g",
+    options = make_options(inputs=(sys.argv[1],), output=sys.argv[2], driver_memory="1g", **json.loads(sys.argv[3]),
                            master="local-cluster[2,1,1024]", spark_conf=("spark.task.maxFailures=8",))
     print(ingest(options, Steps()).manifest.fingerprint, flush=True)
 """
@@ -43,10 +47,25 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def right(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    out = tmp_path_factory.mktemp("right") / "x.trace"
-    options = make_options(reader="csv", inputs=(str(raw),), output=out, engine="local")
-    return str(ingest(options).manifest.fingerprint)
+def views(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Page views of an hour: few lines, and more tuples than a part has, in no order."""
+    path = tmp_path_factory.mktemp("views") / "pageviews-20240803-060000"
+    path.write_text("".join(f"en Page_{n} {4000 + n} 0\n" for n in range(2000)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def fingerprints() -> dict[str, str]:
+    return {}
+
+
+def right(path: Path, folder: Path, known: dict[str, str], **options: Any) -> str:
+    """Make the trace in this process, once."""
+    name = f"{path} {options}"
+    if name not in known:
+        asked = make_options(inputs=(str(path),), output=folder / "right.trace", engine="local", **options)
+        known[name] = str(ingest(asked).manifest.fingerprint)
+    return known[name]
 
 
 def processes(temporary: Path, what: str) -> list[int]:
@@ -70,11 +89,11 @@ def processes(temporary: Path, what: str) -> list[int]:
     return found
 
 
-def killed_in(step: str, what: str, raw: Path, folder: Path) -> str:
+def killed_in(step: str, what: str, raw: Path, folder: Path, **options: Any) -> str:
     temporary = folder / "tmp"
     temporary.mkdir()
     process = subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", CODE, str(raw), str(folder / "x.trace")],
+        [sys.executable, "-W", "error", "-c", CODE, str(raw), str(folder / "x.trace"), json.dumps(options)],
         env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -98,13 +117,26 @@ def killed_in(step: str, what: str, raw: Path, folder: Path) -> str:
     return last
 
 
-def test_an_executor_that_dies_while_parts_are_written(raw: Path, right: str, tmp_path: Path) -> None:
-    assert killed_in("writing", "executor", raw, tmp_path) == right
+def test_an_executor_that_dies_while_parts_are_written(raw: Path, fingerprints: dict[str, str], tmp_path: Path) -> None:
+    expected = right(raw, tmp_path, fingerprints, reader="csv")
+    assert killed_in("writing", "executor", raw, tmp_path, reader="csv") == expected
     assert [entry.name for entry in (tmp_path / "x.trace" / "tuples").iterdir()] == ["part-00000.parquet"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["executor", "worker"])
 @pytest.mark.parametrize("step", STEPS)
-def test_killed_in_each_step(raw: Path, right: str, tmp_path: Path, step: str, what: str) -> None:
-    assert killed_in(step, what, raw, tmp_path) == right
+def test_killed_in_each_step(raw: Path, fingerprints: dict[str, str], tmp_path: Path, step: str, what: str) -> None:
+    options = {"reader": "csv", **({"head": 1_000_000} if step == "cutting to the head" else {})}
+    assert killed_in(step, what, raw, tmp_path, **options) == right(raw, tmp_path, fingerprints, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["executor", "worker"])
+@pytest.mark.parametrize("step", MORE_STEPS)
+def test_killed_in_each_step_of_several_parts(
+    views: Path, fingerprints: dict[str, str], tmp_path: Path, step: str, what: str
+) -> None:
+    options = {"reader": "wikipedia-pageviews", "reader_options": {"spread": "draw"}}
+    assert killed_in(step, what, views, tmp_path, **options) == right(views, tmp_path, fingerprints, **options)
+    assert len(list((tmp_path / "x.trace" / "tuples").iterdir())) == 2

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
 from streamgroup.ingest.pipeline.frames import Frame
-from streamgroup.ingest.pipeline.segments import Segment
+from streamgroup.ingest.pipeline.segments import Segment, check_same
 from streamgroup.traces.keys import hash_keys, not_utf8
 
 __all__ = ["Dictionary", "Ids", "count_keys", "cut_keys", "give_ids", "key_ranges", "number_keys"]
@@ -85,13 +85,15 @@ def key_ranges(segments: list[Segment], tasks: int) -> list[bytes]:
     return samples[step::step][: wanted - 1]
 
 
-def cut_keys(frame: Frame, borders: list[bytes]) -> Frame:
+def cut_keys(frame: Frame, segments: list[Segment], borders: list[bytes]) -> Frame:
     """Send the keys of each segment's dictionary to their ranges."""
-    return frame.of("dictionary").map(partial(_cut, borders)).exchange(len(borders) + 1)
+    digests = {segment.number: segment.digest for segment in segments}
+    return frame.of("dictionary").map(partial(_cut, digests, borders)).exchange(len(borders) + 1)
 
 
-def _cut(borders: list[bytes], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _cut(digests: dict[int, int], borders: list[bytes], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for row in rows_of(batches):
+        check_same(row, digests)
         columns = row.columns()
         # The null key is first, so that it is in the first range.
         nulls = columns.column("key").null_count

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from streamgroup.base.progress import Progress
 from streamgroup.ingest.pipeline.blocks import BLOCKS, Row, Step, ddl, rows_of
-from streamgroup.ingest.pipeline.interrupt import check_stopped, listen
+from streamgroup.ingest.pipeline.interrupt import Stopped, check_stopped, listen
 from streamgroup.spark.background import complete
 from streamgroup.spark.errors import errors_as_text
 from streamgroup.spark.session import Session
@@ -91,11 +91,11 @@ def _numbered(step: Callable[[int], Iterator[pa.RecordBatch]], batches: Iterable
 class SparkFrame:
     """A DataFrame of blocks."""
 
-    def __init__(self, runner: "SparkRunner", frame: Any, *, of_table: bool = False) -> None:
-        """Wrap a DataFrame with the columns of `BLOCKS`; `of_table`: it is made from the rows of a table."""
+    def __init__(self, runner: "SparkRunner", frame: Any, *, of_small: bool = False) -> None:
+        """Wrap a DataFrame with the columns of `BLOCKS`; `of_small`: it is made from small rows, not from blocks."""
         self._runner = runner
         self._frame = frame
-        self._of_table = of_table
+        self._of_small = of_small
 
     def map(self, step: Step) -> "SparkFrame":
         """Run a step on each partition."""
@@ -108,7 +108,7 @@ class SparkFrame:
     def of(self, *kinds: str) -> "SparkFrame":
         """Keep the rows of some kinds."""
         kept = self._frame.where(self._frame["kind"].isin(*kinds))
-        return SparkFrame(self._runner, kept, of_table=self._of_table)
+        return SparkFrame(self._runner, kept, of_small=self._of_small)
 
     def union(self, other: Frame) -> "SparkFrame":
         """Put the partitions of another frame after these."""
@@ -117,11 +117,11 @@ class SparkFrame:
 
     def keep(self) -> "SparkFrame":
         """Keep the partitions on the executors' disks."""
-        return SparkFrame(self._runner, self._runner.persisted(self._frame), of_table=self._of_table)
+        return SparkFrame(self._runner, self._runner.persisted(self._frame), of_small=self._of_small)
 
     def stats(self, *kinds: str) -> list[Row]:
         """Collect rows of some kinds."""
-        with self._runner.batches_of(_TABLE_ROWS if self._of_table else 1):
+        with self._runner.batches_of(_TABLE_ROWS if self._of_small else 1):
             return list(rows_of([self.of(*kinds)._frame.toArrow()]))
 
 
@@ -138,6 +138,9 @@ class SparkRunner:
         self._session = session
         self._progress = progress
         self._kept: list[Any] = []
+        # An interrupt leaves the thread that runs queries behind: after `close` it must change nothing any more.
+        self._lock = threading.Lock()
+        self._closed = False
         own = session.spark.conf.getAll
         self._before = {name: own.get(name) for name in _SETTINGS}
         for name, value in _SETTINGS.items():
@@ -151,7 +154,8 @@ class SparkRunner:
     def tasks(self, number: int, step: Callable[[int], Iterator[pa.RecordBatch]]) -> SparkFrame:
         """Make a frame of `number` partitions."""
         numbers = self._session.spark.range(0, number, 1, number)
-        return SparkFrame(self, numbers.mapInArrow(partial(_with_errors, partial(_numbered, step)), ddl(BLOCKS)))
+        made = numbers.mapInArrow(partial(_with_errors, partial(_numbered, step)), ddl(BLOCKS))
+        return SparkFrame(self, made, of_small=True)
 
     def source(self, frame: Any, step: Step) -> SparkFrame:
         """Run a step on a DataFrame of any columns, and keep what comes of it.
@@ -159,25 +163,33 @@ class SparkRunner:
         It is computed when rows of it are collected, which must be before anything else is made from it.
         """
         read = SparkFrame(self, frame).map(step)
-        return SparkFrame(self, read._frame, of_table=True).keep()
+        return SparkFrame(self, read._frame, of_small=True).keep()
 
     @contextmanager
     def batches_of(self, rows: int) -> Iterator[None]:
         """Let Spark hand over so many rows at a time; it looks at the setting when a query begins."""
-        conf, name = self._session.spark.conf, "spark.sql.execution.arrow.maxRecordsPerBatch"
-        before = conf.get(name)
-        conf.set(name, str(rows))
+        self._set(rows)
         try:
             yield
         finally:
-            conf.set(name, str(before))
+            if not self._closed:
+                self._set(1)
+
+    def _set(self, rows: int) -> None:
+        with self._lock:
+            if self._closed:
+                raise Stopped
+            self._session.spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(rows))
 
     def persisted(self, frame: Any) -> Any:
         """Persist a DataFrame until `close`."""
         from pyspark import StorageLevel
 
-        self._kept.append(frame.persist(StorageLevel.DISK_ONLY))
-        return self._kept[-1]
+        with self._lock:
+            if self._closed:
+                raise Stopped
+            self._kept.append(frame.persist(StorageLevel.DISK_ONLY))
+            return self._kept[-1]
 
     def run(self, function: Callable[[], T], tasks: int, text: str) -> T:
         """Run a function that computes frames."""
@@ -185,15 +197,17 @@ class SparkRunner:
 
     def close(self) -> None:
         """Let Spark remove what it keeps, and put its settings back; without effect where Spark is gone."""
+        self._closed = True
         complete(self._close, _CLOSE)
 
     def _close(self) -> None:
         conf = self._session.spark.conf
-        for name, value in self._before.items():
-            if value is None:
-                conf.unset(name)
-            else:
-                conf.set(name, value)
+        with self._lock:
+            for name, value in self._before.items():
+                if value is None:
+                    conf.unset(name)
+                else:
+                    conf.set(name, value)
         for frame in self._kept:
             frame.unpersist()
 

@@ -40,12 +40,13 @@ def cut_head(frame: Frame, segments: list[Segment], head: int, *, ordered: bool)
         low, span = low + chosen * width, width
     if ordered:
         at = {row.segment: int(row.stats or 0) for row in frame.of("tuples").map(partial(_count_at, low)).stats("at")}
-        left, quotas = head - earlier, {}
+        left, quotas = head - earlier, dict[int, Any]()
         for segment in segments:
-            quotas[segment.number] = np.arange(min(left, at.get(segment.number, 0)))
-            left -= len(quotas[segment.number])
+            quotas[segment.number] = min(left, at.get(segment.number, 0))
+            left -= quotas[segment.number]
     else:
-        ties = frame.of("tuples", "dictionary", "places", "segment").map(partial(_ties, low)).exchange(1)
+        cut_ties = partial(_ties, low, head - earlier)
+        ties = frame.of("tuples", "dictionary", "places", "segment").map(cut_ties).exchange(1)
         found = ties.map(partial(_first_ties, head - earlier)).stats("kept")
         quotas = {row.segment: row.columns().column("at").to_numpy() for row in found}
     cut = frame.of("tuples", "dictionary", "places", "segment").map(partial(_cut, low, quotas)).keep()
@@ -103,44 +104,54 @@ def _by_segment(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Segment, li
             tuples = []
 
 
-def _ties(moment: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _ties(moment: int, quota: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Give the tuples of each segment at a moment that may be among the first `quota` of all."""
     for segment, rows, dictionary, places in _by_segment(batches):
-        at = 0
+        at, found = 0, []
         for row in rows:
-            columns = row.columns()
-            found = np.flatnonzero(columns.column("timestamp").to_numpy() == moment)
-            if len(found):
-                keys = dictionary.column("key").take(pa.array(places[columns.column("local").to_numpy()[found]]))
-                given = {"key": keys, "at": np.arange(at, at + len(found))}
-                given |= {
-                    name: columns.column(name).take(pa.array(found)) for name in CARRIED if name in columns.schema.names
-                }
-                yield block("ties", given, segment=segment.number, place=row.place)
-                at += len(found)
+            own = row.columns()
+            here = np.flatnonzero(own.column("timestamp").to_numpy() == moment)
+            keys = dictionary.column("key").take(pa.array(places[own.column("local").to_numpy()[here]]))
+            given = {"key": keys, "at": np.arange(at, at + len(here))}
+            names = [name for name in CARRIED if name in own.schema.names]
+            found.append(pa.table(given | {name: own.column(name).take(pa.array(here)) for name in names}))
+            at += len(here)
+        if at:
+            first = _first(pa.concat_tables(found), quota)
+            yield block(
+                "ties",
+                dict(zip(first.column_names, first.combine_chunks().columns, strict=True)),
+                segment=segment.number,
+            )
+
+
+def _first(ties: pa.Table, quota: int) -> pa.Table:
+    """Keep the first tuples by key bytes (null first), cost, value and weight, in the order in which they came."""
+    key = ties.column("key")
+    # The null key before all others: false is before true.
+    columns = {"named": key.is_valid(), "key": key}
+    columns |= {name: whole_numbers(ties.column(name).to_numpy()) for name in CARRIED if name in ties.column_names}
+    columns["number"] = np.arange(len(ties))
+    order = pa.table(columns).sort_by([(name, "ascending") for name in columns])
+    return ties.take(pa.array(np.sort(order.column("number").to_numpy()[:quota])))
 
 
 def _first_ties(quota: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    rows = sorted(rows_of(batches), key=lambda row: (row.segment, row.place))
-    if not rows:
+    rows = sorted(rows_of(batches), key=lambda row: row.segment)
+    tables = [pa.table(row.columns()) for row in rows]
+    if not tables:
         return
-    table = pa.Table.from_batches([row.columns() for row in rows])
-    segments = np.repeat([row.segment for row in rows], [row.columns().num_rows for row in rows])
-    key = table.column("key")
-    # The null key before all others: false is before true.
-    columns = {"named": key.is_valid(), "key": key}
-    columns |= {name: whole_numbers(table.column(name).to_numpy()) for name in CARRIED if name in table.column_names}
-    columns["number"] = np.arange(len(table))
-    order = pa.table(columns).sort_by([(name, "ascending") for name in columns])
-    chosen = np.sort(order.column("number").to_numpy()[:quota])
-    places = table.column("at").to_numpy()
-    for segment in np.unique(segments[chosen]).tolist():
-        own = chosen[segments[chosen] == segment]
-        yield block("kept", {"at": places[own]}, segment=segment)
+    numbers = [np.full(len(table), row.segment) for row, table in zip(rows, tables, strict=True)]
+    whole = pa.concat_tables(tables).append_column("segment", pa.array(np.concatenate(numbers)))
+    kept = _first(whole, quota)
+    segments, places = (kept.column(name).to_numpy() for name in ("segment", "at"))
+    for segment in np.unique(segments).tolist():
+        yield block("kept", {"at": places[segments == segment]}, segment=segment)
 
 
 def _cut(moment: int, quotas: dict[int, Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for segment, rows, dictionary, places in _by_segment(batches):
-        quota = quotas.get(segment.number, np.zeros(0, np.int64))
+        quota = quotas.get(segment.number, 0)
         counts = np.zeros(dictionary.num_rows, np.int64)
         has = np.zeros(segment.rows + segment.continued, bool)
         ties = 0
@@ -149,7 +160,8 @@ def _cut(moment: int, quotas: dict[int, Any], batches: Iterator[pa.RecordBatch])
             stamps = columns.column("timestamp").to_numpy()
             at = stamps == moment
             keep = stamps < moment
-            keep[at] = np.isin(np.arange(ties, ties + int(at.sum())), quota)
+            own_ties = np.arange(ties, ties + int(at.sum()))
+            keep[at] = own_ties < quota if isinstance(quota, int) else np.isin(own_ties, quota)
             ties += int(at.sum())
             if not keep.any():
                 continue

@@ -4,10 +4,11 @@ from functools import partial
 from typing import NamedTuple
 
 from streamgroup.base.errors import DataError, RunError
+from streamgroup.base.outputs import remove_old
 from streamgroup.base.storage import Place
 from streamgroup.ingest.pipeline import dictionary, head, order, parts, tuples
 from streamgroup.ingest.pipeline.frames import Frame, Runner
-from streamgroup.ingest.pipeline.segments import Segment
+from streamgroup.ingest.pipeline.segments import CHANGED, Segment
 from streamgroup.traces import schema
 from streamgroup.traces.writer import PartStats, join_stats
 
@@ -60,7 +61,7 @@ def make_parts(
         cutting = partial(head.cut_head, read, segments, first, ordered=ordered)
         frame, segments = runner.run(cutting, 1, "cutting to the head")
     borders = dictionary.key_ranges(segments, runner.parallelism)
-    ranks = dictionary.count_keys(dictionary.cut_keys(frame, borders), by_bytes=not ordered).keep()
+    ranks = dictionary.count_keys(dictionary.cut_keys(frame, segments, borders), by_bytes=not ordered).keep()
     found = runner.run(lambda: dictionary.number_keys(ranks), len(borders) + 1, "ranking keys")
     groups = tuples.group_segments(segments, runner.parallelism)
     total = sum(segment.tuples for segment in segments)
@@ -82,10 +83,11 @@ def make_parts(
     if rejects.number:
         every = every.union(parts.reject_parts(read, rejects.of_split, number))
         number += -(-rejects.number // parts.REJECT_ROWS)
+    remove_old(folder, marker=schema.MANIFEST)
     written = runner.run(lambda: parts.write_parts(every, output, number), number, "writing")
-    parts.check_seen(folder)
+    parts.check_seen(folder, tuples=len(whole), keys=keys, rejects=number - len(whole) - keys)
     stats = join_stats(parts.part_stats(row) for row in sorted(written, key=lambda row: row.place) if row.stats)
     if len(written) != number or stats.rows != total:
         what = f"{stats.rows} tuples in {len(written)} parts were written, not {total} in {number}"
-        raise RunError(what, "the input gave other rows when it was read again; keep it as it is until the end")
+        raise RunError(what, CHANGED)
     return Made(stats, found.keys, found.top, sum(segment.rows for segment in segments), in_order, late)

@@ -18,6 +18,7 @@ from streamgroup.ingest.pipeline.interrupt import check_stopped
 from streamgroup.ingest.pipeline.order import sorting
 from streamgroup.ingest.pipeline.segments import CARRIED
 from streamgroup.traces import schema
+from streamgroup.traces.parts import list_parts
 from streamgroup.traces.writer import Columns, KeyColumns, PartStats, write_keys_part, write_part, write_rejects
 
 __all__ = ["Output", "RejectsOf", "check_seen", "key_parts", "part_stats", "reject_parts", "write_parts"]
@@ -122,13 +123,15 @@ def written_part(number: int, stats: PartStats) -> pa.RecordBatch:
     return block("written", place=number, stats=json.dumps(stats._replace(block_digests=digests)))  # type: ignore[arg-type]
 
 
-def check_seen(folder: Place) -> None:
-    """Raise EnvironmentFault if the first part is not here though a task has written it."""
-    if not (folder / schema.TUPLES / schema.part_name(0)).is_file():
-        raise EnvironmentFault(
-            "what Spark's tasks wrote is not to be seen here",
-            "on a cluster, name an output that all machines see: a URL such as s3://bucket/x.trace, or a shared disk",
-        )
+def check_seen(folder: Place, *, tuples: int, keys: int, rejects: int = 0) -> None:
+    """Raise EnvironmentFault unless all parts that tasks have written are to be seen from here."""
+    for name, number in ((schema.TUPLES, tuples), (schema.KEYS, keys), (schema.REJECTS, rejects)):
+        seen = len(list_parts(folder, name))
+        if seen != number:
+            raise EnvironmentFault(
+                f"of {number} parts of {name}/ that Spark's tasks wrote, {seen} are to be seen here",
+                "on a cluster, name an output that all machines see: a URL as s3://bucket/x.trace, or a shared disk",
+            )
 
 
 def part_stats(row: Row) -> PartStats:

@@ -1,7 +1,8 @@
 """Segments: what a read task makes of its tuples, bounded in size, with a dictionary of its own."""
 
 import json
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,10 +10,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from streamgroup.base.errors import RunError
 from streamgroup.ingest.pipeline.blocks import Row, block
 from streamgroup.ingest.tuples import Tuples, pieces
 
-__all__ = ["CARRIED", "SPLIT_BITS", "LateRows", "Marked", "Segment", "SegmentWriter", "row_numbers", "segment_of"]
+__all__ = [
+    "CARRIED",
+    "CHANGED",
+    "SPLIT_BITS",
+    "LateRows",
+    "Marked",
+    "Segment",
+    "SegmentWriter",
+    "check_same",
+    "described",
+    "row_numbers",
+    "segment_of",
+]
+
+# What to do when the input gives other rows when it is read again.
+CHANGED = "keep the input as it is until the end; of a query without an order, store the rows first"
 
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
@@ -47,7 +64,8 @@ class Segment(NamedTuple):
 
     `late` counts rows with a time before the latest one seen until then in the segment; `samples` are beginnings of
     some of its keys, in order; `key_bytes` is what its keys take in memory. A row counts in the segment in which it
-    begins; row 0 of one that is `continued` began in the one before.
+    begins; row 0 of one that is `continued` began in the one before. `digest` is one of the dictionary: a segment that
+    was lost and made again must have the same.
     """
 
     number: int
@@ -62,6 +80,7 @@ class Segment(NamedTuple):
     samples: tuple[bytes, ...] = ()
     continued: bool = False
     key_bytes: int = 0
+    digest: int = 0
 
     @property
     def in_order(self) -> bool:
@@ -207,13 +226,29 @@ def described(segment: Segment, keys: pa.Array, counts: I64, code: Any) -> Itera
     ordered = keys.take(order)
     place = np.empty(len(keys), np.uint32)
     place[order.to_numpy()] = np.arange(len(keys), dtype=np.uint32)
-    number = segment.number
-    yield block("dictionary", {"key": ordered, "count": counts[order.to_numpy()]}, segment=number)
-    yield block("places", {"place": place[code]}, segment=number)
+    number, counts = segment.number, counts[order.to_numpy()]
+    digest = _digest(ordered, counts)
+    yield block("dictionary", {"key": ordered, "count": counts}, segment=number, stats=str(digest))
+    yield block("places", {"place": place[code]}, segment=number, stats=str(digest))
     step = max(1, len(keys) // SAMPLES)
     samples = ordered.take(pa.array(range(step // 2, len(keys), step))).to_pylist()
     cut = tuple(sample[:SAMPLE_BYTES] for sample in samples if sample is not None)
-    yield block("segment", segment=number, stats=segment._replace(samples=cut).as_json())
+    yield block("segment", segment=number, stats=segment._replace(samples=cut, digest=digest).as_json())
+
+
+def _digest(keys: pa.Array, counts: I64) -> int:
+    digest = zlib.crc32(counts.astype("<i8").tobytes())
+    for column in (keys.is_null(), pc.fill_null(pc.binary_length(keys), 0), pc.fill_null(keys, b"")):
+        flat = pa.concat_arrays([column])
+        for buffer in flat.buffers()[1:]:
+            digest = zlib.crc32(buffer or b"", digest)
+    return digest
+
+
+def check_same(row: Row, digests: Mapping[int, int]) -> None:
+    """Raise RunError if a segment, by a row with its digest, is not what it was when its statistics were collected."""
+    if digests.get(row.segment) != int(row.stats or 0):
+        raise RunError("the input gave other rows when a part of it was read again", CHANGED)
 
 
 def row_numbers(row: Row, columns: pa.RecordBatch) -> I64:

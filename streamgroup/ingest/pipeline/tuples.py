@@ -13,7 +13,7 @@ from streamgroup.ingest.pipeline import order
 from streamgroup.ingest.pipeline.blocks import block, rows_of
 from streamgroup.ingest.pipeline.dictionary import Ids, give_ids
 from streamgroup.ingest.pipeline.frames import Frame
-from streamgroup.ingest.pipeline.segments import CARRIED, Segment
+from streamgroup.ingest.pipeline.segments import CARRIED, Segment, check_same
 from streamgroup.traces import schema
 
 __all__ = ["Group", "group_segments", "in_input_order", "sorted_segments"]
@@ -26,10 +26,11 @@ MOST_TUPLES = 4 << 20
 
 
 class Group(NamedTuple):
-    """The number of the task that looks after a segment, and how many tuples come before it in the input."""
+    """The number of the task that looks after a segment, how many tuples come before it in the input, its digest."""
 
     task: int
     first: int
+    digest: int
 
 
 def group_segments(segments: list[Segment], parallelism: int) -> dict[int, Group]:
@@ -41,7 +42,7 @@ def group_segments(segments: list[Segment], parallelism: int) -> dict[int, Group
     for segment in segments:
         if held >= aim:
             task, held = task + 1, 0
-        groups[segment.number] = Group(task, first)
+        groups[segment.number] = Group(task, first, segment.digest)
         held += segment.tuples
         first += segment.tuples
     return groups
@@ -50,13 +51,17 @@ def group_segments(segments: list[Segment], parallelism: int) -> dict[int, Group
 def _together(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int, Group]) -> Frame:
     """Bring the blocks of a segment and the ids of its keys to one task."""
     task_of = {number: group.task for number, group in groups.items()}
-    addressed = frame.of("tuples", "places").map(partial(_address, task_of))
+    addressed = frame.of("tuples", "places").map(partial(_address, groups))
     return addressed.union(give_ids(ranks, ids, task_of)).exchange(max(task_of.values()) + 1)
 
 
-def _address(task_of: dict[int, int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _address(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    digests = {number: group.digest for number, group in groups.items()}
     for row in rows_of(batches):
-        yield row.moved(task_of[row.segment])
+        if row.kind == "places":
+            check_same(row, digests)
+        # A segment that was not there before has no group.
+        yield row.moved(groups[row.segment].task if row.segment in groups else 0)
 
 
 def in_input_order(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int, Group]) -> Frame:
