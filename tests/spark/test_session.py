@@ -15,7 +15,7 @@ from streamgroup.ingest.run import ingest
 from streamgroup.spark import errors as spark_errors
 from streamgroup.spark.finished import finished_tasks
 from streamgroup.spark.java import find_java
-from streamgroup.spark.log import log_text
+from streamgroup.spark.log import log_tail, log_text
 
 
 def fake_java(folder: Path, version: str) -> None:
@@ -246,3 +246,11 @@ def test_progress_is_read_from_what_the_jvm_prints(tmp_path: Path) -> None:
     assert finished.count() == 7
     assert finished.count() == 7
     assert log_text(log) == "12:00:00 WARN x: y"
+
+
+def test_what_spark_says_is_shown_without_passwords(tmp_path: Path) -> None:
+    said = "java.io.IOException: s3a://KEY:s3cret@bucket/x?token=s3cret: no such bucket"
+    shown = "java.io.IOException: s3a://KEY:***@bucket/x?token=***"
+    assert spark_errors.summary_line(said).startswith(shown)
+    (tmp_path / "log").write_text(said)
+    assert shown in (log_tail(tmp_path / "log") or "")

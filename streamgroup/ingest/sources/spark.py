@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgroup.base.errors import StreamgroupError, UsageError
+from streamgroup.base.redaction import without_secrets
 from streamgroup.ingest import numbers
 from streamgroup.ingest.options import ENGLISH
 from streamgroup.ingest.readers.protocol import Layout
@@ -227,7 +228,8 @@ def _explained(what: str, columns: list[str] | None = None) -> Iterator[None]:
 
 def _usage(what: str, said: str, columns: list[str] | None) -> UsageError:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    reason = re.sub(r"^([\w.$]+(Exception|Error): )+", "", re.split(r"\.? SQLSTATE", lines[0] if lines else said)[0])
+    first = without_secrets(lines[0] if lines else said)
+    reason = re.sub(r"^([\w.$]+(Exception|Error): )+", "", re.split(r"\.? SQLSTATE", first)[0])
     hint = None
     if re.search("DATA_SOURCE_NOT|No FileSystem for scheme|ClassNotFoundException", said):
         hint = "is its package there? --spark-conf spark.jars.packages=GROUP:NAME:VERSION"
