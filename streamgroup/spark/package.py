@@ -65,10 +65,10 @@ def package_digest() -> str:
 def ensure_package(session: Session, progress: Progress | None = None) -> None:
     """Make sure that the executors of a session can import this package; send it to them if they cannot.
 
-    Without effect on a master `local[...]`, whose tasks run on this machine. EnvironmentFault when executors have
-    another version of Python, or lack a library that tasks need.
+    Without effect on a driver of this machine with a master `local[...]`, as that runs the tasks too; a Connect server
+    may be elsewhere. EnvironmentFault when executors have another version of Python, or lack a library that tasks need.
     """
-    if not re.match(r"local(\[|$)", session.master):
+    if session.remote or not re.match(r"local(\[|$)", session.master):
         session.run(partial(_ensure, session), progress or Silent(), 1, "checking executors")
 
 
