@@ -26,6 +26,8 @@ __all__ = ["classic_session"]
 # Seconds that the JVM is given to end, also when it writes a class-data archive.
 _END = 10
 _ARCHIVE_END = 60
+# Seconds that a failed or interrupted run on a cluster is given to tell the master that it ends.
+_QUICK_END = 2
 
 
 @contextlib.contextmanager
@@ -53,7 +55,10 @@ def classic_session(options: SparkOptions, scratch: Path, log: Path) -> Iterator
             if not starting.done.is_set():
                 driver.process.kill()
                 complete(starting.done.wait)
-            complete(lambda: driver.stop(succeeded), _END + _ARCHIVE_END)
+            if succeeded:
+                complete(driver.stop, _END + _ARCHIVE_END)
+            else:
+                complete(driver.stop_quickly, _QUICK_END + _END)
 
 
 class _Driver:
@@ -96,18 +101,27 @@ class _Driver:
             self._archive.discard()
             return connection
 
-    def stop(self, succeeded: bool) -> None:
-        """Stop the session and end the JVM: in order, or at once after a local run that failed or was interrupted."""
-        if self._local and not succeeded:
-            self.process.kill()
-        with warnings.catch_warnings(), contextlib.suppress(Exception):
-            warnings.simplefilter("ignore")
-            if self._spark is not None:
-                self._spark.stop()
+    def stop_quickly(self) -> None:
+        """End the JVM of a run that failed or was interrupted: at once, or when it has told its cluster, but soon."""
+        if not self._local:
+            complete(self._stop_session, _QUICK_END)
+        self.process.kill()
+        # So that PySpark forgets it.
+        self._stop_session()
+
+    def stop(self) -> None:
+        """Stop the session and end the JVM in order."""
+        self._stop_session()
         writes = self._archive is not None and self._archive.unfinished is not None
         self.process.stop(_ARCHIVE_END if writes else _END)
         if self._archive is not None and self.process.returncode == 0:
             self._archive.keep()
+
+    def _stop_session(self) -> None:
+        with warnings.catch_warnings(), contextlib.suppress(Exception):
+            warnings.simplefilter("ignore")
+            if self._spark is not None:
+                self._spark.stop()
 
 
 def _start_failure(failure: BaseException, log: Path) -> EnvironmentFault:
