@@ -3,10 +3,11 @@
 import contextlib
 import logging
 import os
+import socketserver
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamgroup.base.errors import EnvironmentFault
 from streamgroup.spark.background import BackgroundCall, complete
@@ -40,7 +41,7 @@ def classic_session(options: SparkOptions, scratch: Path, log: Path) -> Iterator
     # local-cluster has its jars at another path each time, and the archive depends on the path.
     plain = options.master.startswith("local") and not options.master.startswith("local-cluster")
     archive = find_archive(java, spark_home()) if plain else None
-    with _silent_py4j(), restored_environment(scratch), exclusive_gateway():
+    with _silent_py4j(), _silent_servers(), restored_environment(scratch), exclusive_gateway():
         driver = _Driver(options, scratch, log, archive)
         # In the background: an interrupt must not lose the JVM that is being started.
         starting = BackgroundCall(driver.start)
@@ -131,6 +132,25 @@ def _start_failure(failure: BaseException, log: Path) -> EnvironmentFault:
         return known
     reason = summary_line(f"{text}\n{type(failure).__name__}: {failure}")
     return EnvironmentFault(f"Spark does not start: {reason}", log_tail(log))
+
+
+@contextlib.contextmanager
+def _silent_servers() -> Iterator[None]:
+    """Keep servers of PySpark in this process from printing a traceback when the JVM ends in the middle of a message.
+
+    Sums of tasks come to one of them. We use none, so nothing is lost.
+    """
+    before = socketserver.BaseServer.handle_error
+
+    def handle(server: socketserver.BaseServer, request: Any, address: Any) -> None:
+        if not type(server).__module__.startswith("pyspark."):
+            before(server, request, address)
+
+    socketserver.BaseServer.handle_error = handle  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        socketserver.BaseServer.handle_error = before  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

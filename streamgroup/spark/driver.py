@@ -34,7 +34,7 @@ class DriverProcess:
     """The JVM, started by `spark-submit`. It leads a process group of its own and ends when its stdin is closed.
 
     So it gets no Ctrl-C of the terminal, ends soon after this process however that ends, and can be killed from any
-    thread and at any time, also while it starts. Python workers are in a process group that PySpark's daemon makes: they
+    thread and at any time, also while it starts. Python workers are in a process group that PySpark's daemon makes, and
     end a moment after the JVM, when the daemon's stdin closes.
     """
 

@@ -1,9 +1,10 @@
 """How a driver ends, without a JVM."""
 
+import socketserver
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -43,3 +44,17 @@ def test_a_cluster_that_does_not_answer_holds_up_an_interrupted_run_only_shortly
     driver.stop_quickly()
     assert time.monotonic() - begun < 10
     assert ending.asked == asked
+
+
+def test_servers_of_pyspark_print_nothing_and_others_do(capsys: pytest.CaptureFixture[str]) -> None:
+    def server(module: str) -> socketserver.BaseServer:
+        kind = type("Server", (socketserver.BaseServer,), {"__module__": module})
+        return cast(socketserver.BaseServer, kind(("", 0), socketserver.BaseRequestHandler))
+
+    request: Any = None
+    for module, printed in (("pyspark.accumulators", False), ("elsewhere", True)):
+        with classic._silent_servers():
+            server(module).handle_error(request, ("h", 1))
+        assert bool(capsys.readouterr().err) is printed
+    server("pyspark.accumulators").handle_error(request, ("h", 1))
+    assert capsys.readouterr().err
