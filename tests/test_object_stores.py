@@ -109,6 +109,16 @@ def test_passwords_are_not_shown() -> None:
     assert locate(place.reference) == place
 
 
+def test_tokens_in_a_query_are_not_shown() -> None:
+    url = "https://h/x?X-Amz-Signature=abc&sig=d%2Be&region=r&scheme=http&endpoint_override=h:1&token="
+    place = locate(url)
+    assert str(place) == (
+        "https://h/x?X-Amz-Signature=***&sig=***&region=r&scheme=http&endpoint_override=h:1&token=***"
+    )
+    assert (place.where, locate(place.reference)) == (url, place)
+    assert str(locate("s3://bucket/part-?/day=1")) == "s3://bucket/part-?/day=1"
+
+
 def test_what_is_written_is_there_only_when_it_is_whole(bucket: Bucket) -> None:
     bucket.put("x", b"old")
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from streamgroup.base.errors import EnvironmentFault, StreamgroupError, UsageError
+from streamgroup.base.redaction import shown_url
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -43,9 +44,8 @@ class Address(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Joins the pieces for people to see: without a password."""
-        user, colon, _ = self.store.rpartition("@")[0].partition(":")
-        return self._replace(store=f"{user}:***@{self.store.rpartition('@')[2]}").url if colon else self.url
+        """Joins the pieces for people to see: without a password, and without tokens in the query."""
+        return shown_url(self.url)
 
     @property
     def has_folders(self) -> bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.base.filesystems import cause
 from streamgroup.base.matching import has_magic, matching
+from streamgroup.base.redaction import shown_url
 from streamgroup.base.storage import Entry, Place, locate
 from streamgroup.ingest.readers.protocol import Reader, Split
 
@@ -57,12 +58,12 @@ def _found(given: str) -> list[Entry]:
 
 def _matches(given: str, place: Place) -> list[Entry]:
     if not has_magic(place):
-        raise UsageError(f"there is no file {given}", "check the path")
+        raise UsageError(f"there is no file {shown_url(given)}", "check the path")
     found = matching(place)
     files = [entry for entry in found if not entry.is_dir]
     files = files or [file for entry in found for file in _data_files(entry.place)]
     if not files:
-        raise UsageError(f"nothing matches {given}", "check the path")
+        raise UsageError(f"nothing matches {shown_url(given)}", "check the path")
     return files
 
 

@@ -90,7 +90,7 @@ def ingest(options: IngestOptions, progress: Progress | None = None, session: Se
             check_environment(options)
             progress.start(1, "starting Spark")
             session = opened.enter_context(open_session(options))
-            ensure_package(session, progress)
+        ensure_package(session, progress)
         return make_trace(source, options, out, SparkRunner(session, progress))
 
 

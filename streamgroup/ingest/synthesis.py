@@ -37,7 +37,7 @@ from streamgroup.traces.keys import hash_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, join_stats, write_keys, write_part
 
-__all__ = ["SPARK_TUPLES", "EngineName", "chosen_engine", "parameters", "synthesise"]
+__all__ = ["REMOTE_LABELS", "SPARK_TUPLES", "EngineName", "chosen_engine", "parameters", "synthesise"]
 
 EngineName = Literal["auto", "local", "spark"]
 
@@ -45,6 +45,8 @@ EngineName = Literal["auto", "local", "spark"]
 SPARK_TUPLES = 50_000_000
 # Stretches for each job that is done at a time, so that the last ones do not keep most of the processors waiting.
 _SHARES = 4
+# Labels up to which their ids, 4 bytes each, fit into a message of Spark Connect, 128 MB.
+REMOTE_LABELS = 30_000_000
 # Labels whose counts one task adds up.
 RANGE_LABELS = 1 << 20
 # Keys that are Python objects at a time.
@@ -94,7 +96,8 @@ def synthesise(
 
     Memory is O(keys). Key ids go by the realised frequency; a key that was never drawn is not in the dictionary.
     `spark` says how Spark is started where it is the engine; an open `session` is used as it is. UsageError for a
-    wrong parameter or an output that exists, EnvironmentFault for the engine `spark` without Java.
+    wrong parameter, an output that exists or more keys than Spark Connect takes, EnvironmentFault for the engine
+    `spark` without Java.
     """
     params = parameters(name, given)
     progress = progress or Silent()
@@ -113,7 +116,12 @@ def synthesise(
             check_environment(asked)
             progress.start(None, "starting Spark")
             session = opened.enter_context(open_session(asked))
-            ensure_package(session)
+        if session.remote and stream.labels > REMOTE_LABELS:
+            raise UsageError(
+                f"{stream.labels} keys are more than a Spark Connect server takes in one message ({REMOTE_LABELS})",
+                "use --master or --engine local",
+            )
+        ensure_package(session)
         runner = SparkRunner(session, scaled)
         opened.callback(runner.close)
         return _make(_Asked(name, params), output, out, runner, progress)

@@ -3,10 +3,11 @@
 import contextlib
 import logging
 import os
+import socketserver
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamgroup.base.errors import EnvironmentFault
 from streamgroup.spark.background import BackgroundCall, complete
@@ -26,6 +27,8 @@ __all__ = ["classic_session"]
 # Seconds that the JVM is given to end, also when it writes a class-data archive.
 _END = 10
 _ARCHIVE_END = 60
+# Seconds that a failed or interrupted run on a cluster is given to tell the master that it ends.
+_QUICK_END = 2
 
 
 @contextlib.contextmanager
@@ -38,7 +41,7 @@ def classic_session(options: SparkOptions, scratch: Path, log: Path) -> Iterator
     # local-cluster has its jars at another path each time, and the archive depends on the path.
     plain = options.master.startswith("local") and not options.master.startswith("local-cluster")
     archive = find_archive(java, spark_home()) if plain else None
-    with _silent_py4j(), restored_environment(scratch), exclusive_gateway():
+    with _silent_py4j(), _silent_servers(), restored_environment(scratch), exclusive_gateway():
         driver = _Driver(options, scratch, log, archive)
         # In the background: an interrupt must not lose the JVM that is being started.
         starting = BackgroundCall(driver.start)
@@ -53,7 +56,10 @@ def classic_session(options: SparkOptions, scratch: Path, log: Path) -> Iterator
             if not starting.done.is_set():
                 driver.process.kill()
                 complete(starting.done.wait)
-            complete(lambda: driver.stop(succeeded), _END + _ARCHIVE_END)
+            if succeeded:
+                complete(driver.stop, _END + _ARCHIVE_END)
+            else:
+                complete(driver.stop_quickly, _QUICK_END + _END)
 
 
 class _Driver:
@@ -96,18 +102,27 @@ class _Driver:
             self._archive.discard()
             return connection
 
-    def stop(self, succeeded: bool) -> None:
-        """Stop the session and end the JVM: in order, or at once after a local run that failed or was interrupted."""
-        if self._local and not succeeded:
-            self.process.kill()
-        with warnings.catch_warnings(), contextlib.suppress(Exception):
-            warnings.simplefilter("ignore")
-            if self._spark is not None:
-                self._spark.stop()
+    def stop_quickly(self) -> None:
+        """End the JVM of a run that failed or was interrupted: at once, or when it has told its cluster, but soon."""
+        if not self._local:
+            complete(self._stop_session, _QUICK_END)
+        self.process.kill()
+        # So that PySpark forgets it.
+        self._stop_session()
+
+    def stop(self) -> None:
+        """Stop the session and end the JVM in order."""
+        self._stop_session()
         writes = self._archive is not None and self._archive.unfinished is not None
         self.process.stop(_ARCHIVE_END if writes else _END)
         if self._archive is not None and self.process.returncode == 0:
             self._archive.keep()
+
+    def _stop_session(self) -> None:
+        with warnings.catch_warnings(), contextlib.suppress(Exception):
+            warnings.simplefilter("ignore")
+            if self._spark is not None:
+                self._spark.stop()
 
 
 def _start_failure(failure: BaseException, log: Path) -> EnvironmentFault:
@@ -117,6 +132,25 @@ def _start_failure(failure: BaseException, log: Path) -> EnvironmentFault:
         return known
     reason = summary_line(f"{text}\n{type(failure).__name__}: {failure}")
     return EnvironmentFault(f"Spark does not start: {reason}", log_tail(log))
+
+
+@contextlib.contextmanager
+def _silent_servers() -> Iterator[None]:
+    """Keep servers of PySpark in this process from printing a traceback when the JVM ends in the middle of a message.
+
+    Sums of tasks come to one of them. We use none, so nothing is lost.
+    """
+    before = socketserver.BaseServer.handle_error
+
+    def handle(server: socketserver.BaseServer, request: Any, address: Any) -> None:
+        if not type(server).__module__.startswith("pyspark."):
+            before(server, request, address)
+
+    socketserver.BaseServer.handle_error = handle  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        socketserver.BaseServer.handle_error = before  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

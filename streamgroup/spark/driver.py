@@ -33,8 +33,9 @@ class Connection(NamedTuple):
 class DriverProcess:
     """The JVM, started by `spark-submit`. It leads a process group of its own and ends when its stdin is closed.
 
-    So it gets no Ctrl-C of the terminal, ends soon after this process however that ends, and can be killed with all of
-    its child processes from any thread and at any time, also while it starts.
+    So it gets no Ctrl-C of the terminal, ends soon after this process however that ends, and can be killed from any
+    thread and at any time, also while it starts. Python workers are in a process group that PySpark's daemon makes, and
+    end a moment after the JVM, when the daemon's stdin closes.
     """
 
     def __init__(self, home: Path, environment: Mapping[str, str], folder: Path) -> None:
@@ -81,7 +82,7 @@ class DriverProcess:
         return Connection(port, content[8 : 8 + length].decode())
 
     def kill(self) -> None:
-        """Kill the JVM and its child processes at once, or keep it from being started."""
+        """Kill the JVM and the processes of its group at once, or keep it from being started."""
         with self._lock:
             self._killed = True
             if self._process is None:

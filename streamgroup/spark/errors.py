@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from streamgroup.base import errors
 from streamgroup.base.errors import EnvironmentFault, StreamgroupError
+from streamgroup.base.redaction import without_secrets
 
 __all__ = ["cause_in_text", "error_in_text", "errors_as_text", "summary_line"]
 
@@ -64,4 +65,4 @@ def summary_line(text: str) -> str:
     """Return the most informative line of a long message: the first that names a Python exception, else the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Fault)\b", line) and "Py4J" not in line]
-    return (named or lines or ["no message"])[0][:500]
+    return without_secrets((named or lines or ["no message"])[0])[:500]

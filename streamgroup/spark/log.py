@@ -4,6 +4,8 @@ import contextlib
 import re
 from pathlib import Path
 
+from streamgroup.base.redaction import without_secrets
+
 __all__ = ["log_tail", "log_text"]
 
 _PROGRESS = re.compile(r"\r(?:\[Stage [^\r\n]*| +)?")
@@ -20,4 +22,4 @@ def log_text(log: Path | None) -> str:
 def log_tail(log: Path | None, lines: int = 12) -> str | None:
     """Return the last lines of the log under a heading; None without a log."""
     text = log_text(log)
-    return "\n".join(["the end of Spark's log:", *text.splitlines()[-lines:]]) if text else None
+    return without_secrets("\n".join(["the end of Spark's log:", *text.splitlines()[-lines:]])) if text else None

@@ -17,6 +17,8 @@ _MASTER = re.compile(
 _LEAST_KIB = 512 << 10
 _REMOTE = re.compile(r"sc://([^\s:/;@]+|\[[0-9a-fA-F:]+\])(:\d{1,5})?/?(;[^;=\s]+=[^;\s]*)*;?")
 
+_LAST_PORT = 65_535
+
 Options = TypeVar("Options", bound=BaseModel)
 
 
@@ -44,7 +46,10 @@ class SparkOptions(BaseModel):
     @field_validator("remote")
     @classmethod
     def _server(cls, value: str | None) -> str | None:
-        if value is not None and not _REMOTE.fullmatch(value):
+        if value is None:
+            return None
+        found = _REMOTE.fullmatch(value)
+        if not found or not 0 < int((found[2] or ":1")[1:]) <= _LAST_PORT:
             raise ValueError(f"{server_name(value)!r} is not a Spark Connect server: sc://HOST:PORT")
         return value
 

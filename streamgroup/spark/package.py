@@ -17,8 +17,8 @@ from streamgroup.spark.session import Session
 __all__ = ["ensure_package", "package_digest"]
 
 _NAME = "streamgroup"
-# Modules that tasks import besides ours, by the package to install.
-_NEEDED = {"numba": "numba", "numpy": "numpy", "pyarrow": "pyarrow", "pydantic": "pydantic", "mmh3": "mmh3"}
+# Modules that tasks import besides ours; each has the name of the package to install.
+_NEEDED = ("mmh3", "numba", "numpy", "pyarrow", "pydantic", "tzdata", "zstandard")
 # Tasks that look, at most: executors of a large cluster are alike.
 _MOST = 64
 _WHAT = "host string, python string, digest string, missing string"
@@ -65,10 +65,10 @@ def package_digest() -> str:
 def ensure_package(session: Session, progress: Progress | None = None) -> None:
     """Make sure that the executors of a session can import this package; send it to them if they cannot.
 
-    Without effect on a master `local[...]`, whose tasks run on this machine. EnvironmentFault when executors have
-    another version of Python, or lack a library that tasks need.
+    Without effect on a driver of this machine with a master `local[...]`, as that runs the tasks too; a Connect server
+    may be elsewhere. EnvironmentFault when executors have another version of Python, or lack a library that tasks need.
     """
-    if not re.match(r"local(\[|$)", session.master):
+    if session.remote or not re.match(r"local(\[|$)", session.master):
         session.run(partial(_ensure, session), progress or Silent(), 1, "checking executors")
 
 
@@ -92,15 +92,15 @@ def _look(session: Session) -> list[_Found]:
     """Ask some executors; EnvironmentFault for what cannot be sent to them."""
     tasks = max(1, min(session.parallelism, _MOST))
     try:
-        rows = session.spark.range(0, tasks, 1, tasks).mapInArrow(_probe(_DIGEST, tuple(_NEEDED)), _WHAT).collect()
+        rows = session.spark.range(0, tasks, 1, tasks).mapInArrow(_probe(_DIGEST, _NEEDED), _WHAT).collect()
     except Exception as error:  # noqa: BLE001 (of many classes)
         raise _cannot_run(str(error)) or error from None
     found = sorted({_Found(*row) for row in rows}, key=str)
     for each in found:
         if each.missing:
-            names = " ".join(_NEEDED[name] for name in each.missing.split(","))
+            names = each.missing.split(",")
             raise EnvironmentFault(
-                f"executor {each.host} has no {names.replace(' ', ', ')}", f"pip install {names} there"
+                f"executor {each.host} has no {', '.join(names)}", f"pip install {' '.join(names)} there"
             )
     return found
 

@@ -1,5 +1,6 @@
 """An open Spark session that fits into a command: checked first, silent, interruptible, gone afterwards."""
 
+import atexit
 import contextlib
 import re
 import shutil
@@ -178,9 +179,19 @@ def open_session(options: SparkOptions) -> Iterator[Session]:
 
 @contextlib.contextmanager
 def existing_session(spark: "SparkSession") -> Iterator[Session]:
-    """Use a session that the caller has opened, which stays open."""
-    with _scratch_directory() as scratch:
-        yield Session(spark, spark.conf.get("spark.master", None) or "Spark Connect", None, scratch)
+    """Use a session that the caller has opened, which stays open.
+
+    A package that was sent to executors stays in the scratch directory until this process ends: with Spark Classic,
+    executors that start later fetch it from there.
+    """
+    with contextlib.ExitStack() as opened:
+        scratch = opened.enter_context(_scratch_directory())
+        session = Session(spark, spark.conf.get("spark.master", None) or "Spark Connect", None, scratch)
+        try:
+            yield session
+        finally:
+            if not session.remote and any(scratch.glob("*.zip")):
+                atexit.register(opened.pop_all().close)
 
 
 @contextlib.contextmanager

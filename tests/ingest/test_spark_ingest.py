@@ -144,12 +144,17 @@ def test_no_rows(spark: Session, tmp_path: Path) -> None:
 def test_an_expression_that_fails_on_a_row(spark: Session, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     constant = "SELECT 1700000000 AS at, 'a' AS user, 'x' AS c"
     column = "SELECT id AS at, 'a' AS user, 1 / (id - 3) AS c FROM range(5)"
-    for query, cost, said in (
-        (constant, "CAST(c AS DOUBLE)", r"--sql: an expression fails on a row: \[CAST_INVALID_INPUT\] The value 'x'"),
-        (column, "c", r"--sql: an expression fails on a row: \[DIVIDE_BY_ZERO\]"),
+    texts = "SELECT IF(id = 3, 'x', '1700000000') AS at, 'a' AS user FROM range(5)"
+    cast = r"--sql: an expression fails on a row: \[CAST_INVALID_INPUT\] The value 'x'"
+    for query, values, said in (
+        (constant, {"cost": "CAST(c AS DOUBLE)"}, cast),
+        (column, {"cost": "c"}, r"--sql: an expression fails on a row: \[DIVIDE_BY_ZERO\]"),
+        # Fails while the form of times is guessed, or later where it is given.
+        (texts, {"time": "CAST(at AS BIGINT)"}, cast),
+        (texts, {"time": "CAST(at AS BIGINT)", "time_format": "s"}, cast),
     ):
         with pytest.raises(DataError, match=said) as wrong:
-            ingest_spark(spark_options(tmp_path / "out.trace", sql=query, cost=cost), session=spark)
+            ingest_spark(spark_options(tmp_path / "out.trace", sql=query, **values), session=spark)
         assert "try_cast" in (wrong.value.hint or "")
         assert "\n" not in wrong.value.message
     assert "SQLQueryContext" not in capfd.readouterr().err

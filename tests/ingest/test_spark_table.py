@@ -17,7 +17,9 @@ from streamgroup.ingest.options import make_options
 from streamgroup.ingest.read import make_reader
 from streamgroup.ingest.readers.protocol import Layout
 from streamgroup.ingest.sources.options import SparkSourceOptions, make_source_options
-from streamgroup.ingest.sources.table import batches, partition_of
+from streamgroup.ingest.sources.spark import Prepared
+from streamgroup.ingest.sources.table import Table, batches, partition_of
+from streamgroup.ingest.sources.tables import TableSource
 from streamgroup.ingest.times import KNOWN, resolve_format
 from streamgroup.ingest.tuples import Tuples
 
@@ -166,3 +168,53 @@ def test_what_is_loaded_has_a_name() -> None:
     assert options_of(paths=("a", "b")).source == "a b"
     assert options_of(paths=(), format="kafka").source == "--format kafka"
     assert options_of(paths=(), table="db.t", option=("versionAsOf=3",)).source == "--table db.t"
+
+
+def recorded(options: SparkSourceOptions) -> str:
+    """All that a trace records of what is loaded, and what messages name it by."""
+    source = TableSource(Prepared(None, Table(options, Layout((), 0, 0, KNOWN), ())), options)  # type: ignore[arg-type]
+    return json.dumps([source.describe(), [each.path for each in source.inputs([])], source.origin(0)])
+
+
+@pytest.mark.parametrize(
+    ("option", "shown"),
+    [
+        ("url=jdbc:postgresql://h/db?user=me&password=s3cret", "url=jdbc:postgresql://h/db?***"),
+        ("url=jdbc:sqlserver://h;user=me;password=s3cret;", "url=jdbc:sqlserver://h;***"),
+        ("URL=jdbc:mysql://me:s3cret@h/db", "URL=jdbc:mysql://me:***@h/db"),
+        ("dbtable_url=jdbc:mysql://me:a/s3cret@h/db", "dbtable_url=jdbc:mysql://me:***@h/db"),
+        ("url=jdbc:oracle:thin:scott/s3cret@//h:1521/db", "url=jdbc:oracle:thin:scott/***@//h:1521/db"),
+        ("url=jdbc:oracle:thin:scott/s3cret@h:1521:db", "url=jdbc:oracle:thin:scott/***@h:1521:db"),
+        (
+            "connection.uri=mongodb://me:s3cret@h1,h2/db?authSource=admin",
+            "connection.uri=mongodb://me:***@h1,h2/db?***",
+        ),
+        ("url=jdbc:postgresql://h:5432/db", "url=jdbc:postgresql://h:5432/db"),
+        ("fs.azure.account.key.X=s3cret", "fs.azure.account.key.X=***"),
+        ("pem_private_key=s3cret", "pem_private_key=***"),
+        ("apiKey=s3cret", "apiKey=***"),
+        ("sfPwd=s3cret", "sfPwd=***"),
+        ("pathGlobFilter=*?.csv;x", "pathGlobFilter=*?.csv;x"),
+        ("monkey=tree", "monkey=tree"),
+    ],
+)
+def test_no_secret_of_an_option_is_recorded(option: str, shown: str) -> None:
+    text = recorded(options_of(option=(option,)))
+    assert json.dumps(shown) in text
+    assert "s3cret" not in text
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"paths": ("s3a://KEY:s3cret@bucket/x", "/local/x?a=b")},
+        {"paths": ("https://h/x?sig=s3cret",)},
+        {"paths": (), "table": "parquet.`s3a://KEY:s3cret@bucket/x`"},
+        {"paths": (), "sql": "SELECT * FROM parquet.`s3a://KEY:s3cret@bucket/x`"},
+    ],
+)
+def test_no_secret_of_a_path_is_recorded(values: dict[str, Any]) -> None:
+    text = recorded(options_of(**values))
+    assert "s3cret" not in text
+    assert "***" in text
+    assert all(path in text for path in values["paths"] if path.startswith("/"))

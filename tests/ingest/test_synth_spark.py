@@ -25,7 +25,7 @@ from streamgroup.ingest.pipeline.blocks import block
 from streamgroup.ingest.pipeline.frames import LocalRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
 from streamgroup.ingest.pipeline.parts import check_seen
-from streamgroup.ingest.synthesis import SPARK_TUPLES, chosen_engine, synthesise
+from streamgroup.ingest.synthesis import REMOTE_LABELS, SPARK_TUPLES, chosen_engine, synthesise
 from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.spark.session import Session
 from streamgroup.traces.trace import open_trace
@@ -125,6 +125,21 @@ def test_the_same_bytes_from_every_master(local: Path, tmp_path: Path, master: s
     assert tree(output) == tree(local)
     assert list(output.parent.iterdir()) == [output]
     assert list(temporary.iterdir()) == []
+
+
+def test_more_keys_than_a_message_of_spark_connect_holds(tmp_path: Path) -> None:
+    class Remote:
+        __module__ = "pyspark.sql.connect.session"
+
+    session = Session(Remote(), "sc://h", None, tmp_path)  # type: ignore[arg-type]
+    assert session.remote
+    with pytest.raises(UsageError, match="30000001 keys are more than") as wrong:
+        synthesise("uniform", {"tuples": 9, "keys": REMOTE_LABELS + 1}, tmp_path / "x.trace", session=session)
+    assert "--engine local" in (wrong.value.hint or "")
+    assert list(tmp_path.iterdir()) == []
+    # What stays below goes on, and asks the session for its executors.
+    with pytest.raises(AttributeError):
+        synthesise("uniform", {"tuples": 9, "keys": 9}, tmp_path / "x.trace", session=session)
 
 
 CODE = """

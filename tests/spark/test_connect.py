@@ -4,7 +4,7 @@ import importlib
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,17 @@ import pytest
 
 from streamgroup.base.errors import DataError, EnvironmentFault, RunError, UsageError
 from streamgroup.base.progress import Silent
+from streamgroup.ingest import from_dataframe
+from streamgroup.ingest.options import make_options
+from streamgroup.ingest.run import ingest
+from streamgroup.ingest.synthesis import synthesise
 from streamgroup.spark import connect
 from streamgroup.spark.errors import errors_as_text
 from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.spark.package import ensure_package
-from streamgroup.spark.session import open_session
+from streamgroup.spark.session import existing_session, open_session
 from streamgroup.spark.task_pool import run_each
+from streamgroup.traces.manifest import Manifest
 from tests.spark.connect_server import connect_server, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -104,6 +109,39 @@ def test_a_session_on_a_server(server: str) -> None:
     assert (dict(os.environ), sys.path) == before
 
 
+def ingested(frame: Any, folder: Path) -> Manifest:
+    made = from_dataframe(frame, time="1700000000 + id", key="id", output=folder / "x.trace")
+    return made.manifest
+
+
+def read(frame: Any, folder: Path) -> Manifest:
+    (folder / "x.csv").write_text("time,key\n1,a\n2,b\n3,a\n")
+    options = make_options(reader="csv", inputs=(str(folder / "x.csv"),), output=folder / "x.trace")
+    with existing_session(frame.sparkSession) as session:
+        return ingest(options, session=session).manifest
+
+
+def synthetic(frame: Any, folder: Path) -> Manifest:
+    with existing_session(frame.sparkSession) as session:
+        return synthesise("uniform", {"tuples": 3, "keys": 2}, folder / "x.trace", session=session)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("make", [ingested, read, synthetic])
+def test_the_package_is_sent_in_a_session_of_the_callers(
+    server: str, tmp_path: Path, make: Callable[[Any, Path], Manifest]
+) -> None:
+    """The server answers `local[2]` when it is asked for its master, and its Python finds another package."""
+    from pyspark.sql import SparkSession
+
+    spark: Any = SparkSession.builder.remote(server).create()  # type: ignore[attr-defined]
+    try:
+        assert make(spark.range(3), tmp_path).tuples == 3
+        assert [row.id for row in spark.range(2).collect()] == [0, 1]
+    finally:
+        spark.stop()
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ["spark.executor.memory", "spark.sql.warehouse.dir"])
 def test_settings_that_belong_to_the_server(server: str, name: str) -> None:
@@ -141,13 +179,17 @@ def test_packages_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert caught.value.hint == "pip install 'streamgroup[connect]'"
 
 
-@pytest.mark.parametrize("remote", ["http://h:1", "sc://", "sc://h:1/path", "local[2]", "sc://h:1/;token"])
+@pytest.mark.parametrize(
+    "remote", ["http://h:1", "sc://", "sc://h:1/path", "local[2]", "sc://h:1/;token", "sc://h:99999", "sc://h:0"]
+)
 def test_addresses_that_are_none(remote: str) -> None:
     with pytest.raises(UsageError, match=r"--remote: .* is not a Spark Connect server"):
         checked(SparkOptions, {"remote": remote})
 
 
-@pytest.mark.parametrize("remote", ["sc://h", "sc://h:1", "sc://h:1/", "sc://[::1]:1/;token=a;use_ssl=true"])
+@pytest.mark.parametrize(
+    "remote", ["sc://h", "sc://h:1", "sc://h:65535", "sc://h:1/", "sc://[::1]:1/;token=a;use_ssl=true"]
+)
 def test_addresses(remote: str) -> None:
     assert checked(SparkOptions, {"remote": remote}).place == remote.partition("/;")[0].rstrip("/")
 

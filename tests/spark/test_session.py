@@ -15,7 +15,7 @@ from streamgroup.ingest.run import ingest
 from streamgroup.spark import errors as spark_errors
 from streamgroup.spark.finished import finished_tasks
 from streamgroup.spark.java import find_java
-from streamgroup.spark.log import log_text
+from streamgroup.spark.log import log_tail, log_text
 
 
 def fake_java(folder: Path, version: str) -> None:
@@ -246,3 +246,40 @@ def test_progress_is_read_from_what_the_jvm_prints(tmp_path: Path) -> None:
     assert finished.count() == 7
     assert finished.count() == 7
     assert log_text(log) == "12:00:00 WARN x: y"
+
+
+def test_what_spark_says_is_shown_without_passwords(tmp_path: Path) -> None:
+    said = "java.io.IOException: s3a://KEY:s3cret@bucket/x?token=s3cret: no such bucket"
+    shown = "java.io.IOException: s3a://KEY:***@bucket/x?token=***"
+    assert spark_errors.summary_line(said).startswith(shown)
+    (tmp_path / "log").write_text(said)
+    assert shown in (log_tail(tmp_path / "log") or "")
+
+
+SENT = """
+import types
+from pathlib import Path
+from streamgroup.spark.session import existing_session
+
+class Conf:
+    def get(self, name, default): return "spark://h:1"
+
+for sent in (True, False):
+    with existing_session(types.SimpleNamespace(conf=Conf())) as session:
+        if sent:
+            (session.scratch / "x.zip").write_text("")
+    print(session.master, session.scratch.exists())
+"""
+
+
+def test_a_package_that_was_sent_stays_until_the_process_ends(tmp_path: Path) -> None:
+    """Executors that start later fetch it, and the caller's session lives on."""
+    told = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SENT],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (told.stderr, told.stdout.splitlines()) == ("", ["spark://h:1 True", "spark://h:1 False"])
+    assert list(tmp_path.iterdir()) == []

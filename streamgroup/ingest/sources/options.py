@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from streamgroup.base.errors import UsageError
+from streamgroup.base.redaction import shown_url, without_secrets
 from streamgroup.ingest.options import CommonOptions
 from streamgroup.spark.options import checked
 
@@ -62,12 +63,12 @@ class SparkSourceOptions(CommonOptions):
 
     @property
     def source(self) -> str:
-        """Name what is loaded, as it was given, for messages."""
+        """Name what is loaded, as it was given but without passwords, for messages."""
         if self.table is not None:
-            return f"--table {self.table}"
+            return without_secrets(f"--table {self.table}")
         if self.sql is not None:
             return "--sql"
-        return " ".join(self.paths) or (f"--format {self.format}" if self.format else FRAME)
+        return " ".join(map(shown_url, self.paths)) or (f"--format {self.format}" if self.format else FRAME)
 
 
 def make_source_options(**values: Any) -> SparkSourceOptions:

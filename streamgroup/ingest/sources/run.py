@@ -1,7 +1,5 @@
 """`ingest spark` from the options to the trace, in a session of our own or in the caller's."""
 
-import re
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -16,11 +14,11 @@ from streamgroup.ingest.pipeline.frames import SparkRunner
 from streamgroup.ingest.run import IngestResult, make_trace
 from streamgroup.ingest.sources.options import SparkSourceOptions
 from streamgroup.ingest.sources.preview import TablePreview, preview_table
-from streamgroup.ingest.sources.spark import load, prepare, silent_loggers
+from streamgroup.ingest.sources.spark import load, prepare, row_error, silent_loggers
 from streamgroup.ingest.sources.tables import TableSource
 from streamgroup.spark.options import checked
 from streamgroup.spark.package import ensure_package
-from streamgroup.spark.session import Session, check_environment, open_session, terminable
+from streamgroup.spark.session import Session, check_environment, existing_session, open_session, terminable
 from streamgroup.traces import schema
 
 if TYPE_CHECKING:
@@ -29,11 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["from_dataframe", "ingest_spark", "preview_spark"]
 
 _LOOKING = "looking at the table"
-# Errors of ANSI SQL by their names, with what Spark says of the value.
-_ON_A_ROW = re.compile(
-    r"\[(CAST_INVALID_INPUT|CAST_OVERFLOW|DIVIDE_BY_ZERO|\w*ARITHMETIC_OVERFLOW|CANNOT_PARSE_\w+|INVALID_ARRAY_INDEX\w*"
-    r"|NUMERIC_VALUE_OUT_OF_RANGE\S*|DATETIME_OVERFLOW|USER_RAISED_EXCEPTION)\].*?(?=\.? SQLSTATE|\n|$)"
-)
 
 
 def ingest_spark(
@@ -72,13 +65,14 @@ def from_dataframe(
     for `-`: `time_format`, `timezone`, `null_keys`, `null_values`, `limit`, `since`, `until`, `head`, `sample_keys`,
     `max_rejects`, `split_words`, `stopwords`, `overwrite`. UsageError for a wrong one, DataError when too many rows are
     rejected or none is left. Nothing is left behind but the whole trace, or nothing at all.
+
+    An interrupt (Ctrl-C) cancels the queries of the ingest on Spark Connect; on Spark Classic it cancels all queries of
+    that session, those of other threads too.
     """
     keys = (key,) if isinstance(key, str) else tuple(key)
     asked = checked(SparkSourceOptions, {**options, "time": time, "key": keys, "output": output})
     Contract(asked)
-    spark = df.sparkSession
-    with _staged(asked) as out, tempfile.TemporaryDirectory(prefix="streamgroup-") as scratch:
-        session = Session(spark, str(spark.conf.get("spark.master", "")), None, Path(scratch))
+    with _staged(asked) as out, existing_session(df.sparkSession) as session:
         return _make(lambda _: df, asked, out, session, Silent())
 
 
@@ -102,11 +96,10 @@ def _row_errors(options: SparkSourceOptions) -> Iterator[None]:
     except (StreamgroupError, PySparkException) as error:
         # Constants are computed when the query is planned, on this side.
         told = error if isinstance(error, PySparkException) else error.__cause__
-        found = _ON_A_ROW.search(str(told))
-        if found is None:
+        failed = None if isinstance(error, DataError) else row_error(options.source, str(told))
+        if failed is None:
             raise
-        hint = "try_cast, try_divide and so on give null instead"
-        raise DataError(f"{options.source}: an expression fails on a row: {found[0]}", hint) from told
+        raise failed from told
 
 
 def _staged(options: SparkSourceOptions) -> AbstractContextManager[Place]:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from streamgroup.base.errors import StreamgroupError, UsageError
+from streamgroup.base.errors import DataError, StreamgroupError, UsageError
+from streamgroup.base.redaction import without_secrets
 from streamgroup.ingest import numbers
 from streamgroup.ingest.options import ENGLISH
 from streamgroup.ingest.readers.protocol import Layout
@@ -25,7 +26,7 @@ from streamgroup.ingest.times import KNOWN, NUMERIC, TimeFormat, guess_format, r
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Prepared", "canonical", "load", "prepare", "silent_loggers"]
+__all__ = ["Prepared", "canonical", "load", "prepare", "row_error", "silent_loggers"]
 
 # Times that are looked at to guess their form.
 _HEAD_ROWS = 1000
@@ -51,6 +52,11 @@ _CASTS = {
     "value": "a number",
     "weight": "a number",
 }
+# Errors of ANSI SQL by their names, with what Spark says of the value.
+_ON_A_ROW = re.compile(
+    r"\[(CAST_INVALID_INPUT|CAST_OVERFLOW|DIVIDE_BY_ZERO|\w*ARITHMETIC_OVERFLOW|CANNOT_PARSE_\w+|INVALID_ARRAY_INDEX\w*"
+    r"|NUMERIC_VALUE_OUT_OF_RANGE\S*|DATETIME_OVERFLOW|USER_RAISED_EXCEPTION)\].*?(?=\.? SQLSTATE|\n|$)"
+)
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
@@ -167,8 +173,20 @@ def _column(columns: list[str], text: str) -> Any:
     return functions.expr(text)
 
 
+def row_error(what: str, said: str) -> DataError | None:
+    """Make an error of the data of what Spark says if an expression failed on a row."""
+    found = _ON_A_ROW.search(said)
+    if found is None:
+        return None
+    hint = "try_cast, try_divide and so on give null instead"
+    return DataError(f"{what}: an expression fails on a row: {found[0]}", hint)
+
+
 def _guess(made: "DataFrame", options: SparkSourceOptions, *, numeric: bool) -> TimeFormat:
-    """Guess the form of times from 1,000 of them; UsageError where they are numbers of several units."""
+    """Guess the form of times from 1,000 of them.
+
+    UsageError where they are numbers of several units, DataError where the expression fails on a row.
+    """
     with _explained(options.source):
         head = made.select("time").where(made["time"].isNotNull()).limit(_HEAD_ROWS).toArrow()
     column = head.column("time").combine_chunks()
@@ -217,17 +235,19 @@ def _explained(what: str, columns: list[str] | None = None) -> Iterator[None]:
     except StreamgroupError:
         raise
     except PySparkException as error:
-        raise _usage(what, str(error), columns) from None
+        raise row_error(what, str(error)) or _usage(what, str(error), columns) from None
     except Exception as error:
         # What the JVM raises while a source is looked up, which is no exception of PySpark's own.
         if not hasattr(error, "java_exception"):
             raise
-        raise _usage(what, str(error.java_exception.toString()), columns) from None
+        said = str(error.java_exception.toString())
+        raise row_error(what, said) or _usage(what, said, columns) from None
 
 
 def _usage(what: str, said: str, columns: list[str] | None) -> UsageError:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    reason = re.sub(r"^([\w.$]+(Exception|Error): )+", "", re.split(r"\.? SQLSTATE", lines[0] if lines else said)[0])
+    first = without_secrets(lines[0] if lines else said)
+    reason = re.sub(r"^([\w.$]+(Exception|Error): )+", "", re.split(r"\.? SQLSTATE", first)[0])
     hint = None
     if re.search("DATA_SOURCE_NOT|No FileSystem for scheme|ClassNotFoundException", said):
         hint = "is its package there? --spark-conf spark.jars.packages=GROUP:NAME:VERSION"

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from streamgroup.base.redaction import shown_url, without_secrets
 from streamgroup.ingest.contract import Contract
 from streamgroup.ingest.pipeline.blocks import Row
 from streamgroup.ingest.pipeline.frames import Frame, Runner, SparkRunner
@@ -22,7 +23,12 @@ __all__ = ["TableSource"]
 # Options that say how to run, not what to read: the same trace comes of any of them.
 _HOW = {"paths", "output", "master", "remote", "spark_conf", "driver_memory", "overwrite", "dry_run", "max_rejects"}
 # Names of options whose values are nobody's business, as in Spark's own spark.redaction.regex.
-_SECRET = re.compile(r"(?i)secret|password|token|credential|access.?key|sasl|jaas")
+_SECRET = re.compile(
+    r"(?i)secret|passw|passphrase|pwd|token|credential|\bkey\b|(api|private|account|access).?key|sasl|jaas"
+)
+# Of URLs and connection strings: what follows the address, and passwords before it.
+_PARAMETERS = re.compile(r"[?;].*", re.DOTALL)
+_LOGIN = re.compile(r"(//[^/:@]*):.*@|(:[^/:@]+)/[^/].*@")
 
 
 class TableSource(Source):
@@ -53,21 +59,30 @@ class TableSource(Source):
     def inputs(self, found: list[Row]) -> list[Input]:
         """Give the paths as they were given, of which nothing more is known."""
         del found
-        return [Input(path=path) for path in self._options.paths]
+        return [Input(path=shown_url(path)) for path in self._options.paths]
 
     def describe(self) -> dict[str, Any]:
         """Give what was loaded, without passwords, and the parts of composite keys."""
         own = self._options.model_dump(mode="json", exclude=_HOW, exclude_defaults=True)
         if "option" in own:
             own["option"] = [_redacted(pair) for pair in own["option"]]
+        for name in ("table", "sql"):
+            if name in own:
+                own[name] = without_secrets(own[name])
         parts = [column._asdict() for column in self._prepared.table.keys]
         return {"reader": "spark", "reader_options": own, "key_parts": parts if len(parts) > 1 else None}
 
 
 def _redacted(pair: str) -> str:
+    """Hide the value of an option that is a secret, and all of a URL but its address."""
     name, _, value = pair.partition("=")
-    hidden = re.sub(r"(//[^/:@]*):[^/@]*@", r"\1:***@", value)
-    return f"{name}={'***' if _SECRET.search(name) else hidden}"
+    if _SECRET.search(name):
+        return f"{name}=***"
+    if value.startswith("jdbc:") or re.search("(?i)ur[il]$", name):
+        value = _PARAMETERS.sub(lambda found: f"{found[0][0]}***", value)
+        # In Oracle's form, user/password@address.
+        value = _LOGIN.sub(lambda found: f"{found[1]}:***@" if found[1] else f"{found[2]}/***@", value)
+    return f"{name}={without_secrets(value)}"
 
 
 def _read_partition(table: Table, record_batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

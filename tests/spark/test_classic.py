@@ -1,0 +1,60 @@
+"""How a driver ends, without a JVM."""
+
+import socketserver
+import threading
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from streamgroup.spark import classic
+from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.settings import restored_environment
+
+
+class Ending:
+    """A session and a process that note what they are asked; the session's end hangs until the process is killed."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._killed = threading.Event()
+
+    def stop(self) -> None:
+        self.asked.append("stop")
+        self._killed.wait(60)
+
+    def kill(self) -> None:
+        self.asked.append("kill")
+        self._killed.set()
+
+
+@pytest.mark.parametrize(
+    ("master", "asked"), [("spark://h:1", ["stop", "kill", "stop"]), ("local[2]", ["kill", "stop"])]
+)
+def test_a_cluster_that_does_not_answer_holds_up_an_interrupted_run_only_shortly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, asked: list[str]
+) -> None:
+    monkeypatch.setattr(classic, "_QUICK_END", 0.2)
+    ending: Any = Ending()
+    with restored_environment(tmp_path):
+        driver = classic._Driver(SparkOptions(master=master), tmp_path, tmp_path / "log", None)
+    driver._spark = driver.process = ending
+    begun = time.monotonic()
+    driver.stop_quickly()
+    assert time.monotonic() - begun < 10
+    assert ending.asked == asked
+
+
+def test_servers_of_pyspark_print_nothing_and_others_do(capsys: pytest.CaptureFixture[str]) -> None:
+    def server(module: str) -> socketserver.BaseServer:
+        kind = type("Server", (socketserver.BaseServer,), {"__module__": module})
+        return cast(socketserver.BaseServer, kind(("", 0), socketserver.BaseRequestHandler))
+
+    request: Any = None
+    for module, printed in (("pyspark.accumulators", False), ("elsewhere", True)):
+        with classic._silent_servers():
+            server(module).handle_error(request, ("h", 1))
+        assert bool(capsys.readouterr().err) is printed
+    server("pyspark.accumulators").handle_error(request, ("h", 1))
+    assert capsys.readouterr().err
