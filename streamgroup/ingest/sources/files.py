@@ -15,7 +15,7 @@ from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.pipeline.blocks import Row
 from streamgroup.ingest.pipeline.frames import Frame, Runner
 from streamgroup.ingest.pipeline.read import read_task
-from streamgroup.ingest.read import located, make_reader, nothing_left
+from streamgroup.ingest.read import carrying, make_reader, nothing_left
 from streamgroup.ingest.readers.protocol import Reader, Split
 from streamgroup.ingest.sources.protocol import Source
 from streamgroup.traces.manifest import Input
@@ -42,7 +42,7 @@ class FileSource(Source):
 
     def __init__(self, options: IngestOptions) -> None:
         """Check all that can be checked before anything is read: options, columns, that there are rows."""
-        self._options = options
+        options = self._options = carrying(options)
         self.timed = options.time != NO_TIME
         reader = self._reader = make_reader(options)
         Contract(options)
@@ -79,7 +79,7 @@ class FileSource(Source):
                 held = 0
             self._jobs[-1].append(job)
             held += size
-        return runner.tasks(len(self._jobs), partial(read_task, located(self._options), self._jobs)).keep()
+        return runner.tasks(len(self._jobs), partial(read_task, self._options, self._jobs)).keep()
 
     def origin(self, split: int) -> tuple[int, str]:
         """Give the number of the file, and its path as it was given."""
