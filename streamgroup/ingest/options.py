@@ -7,9 +7,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, JsonValue, PrivateAttr, field_validator
+from pydantic import BeforeValidator, Field, JsonValue, PrivateAttr, field_validator, model_validator
 
-from streamgroup.base.errors import UsageError
+from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage import locate
 from streamgroup.ingest.function_words import FUNCTION_WORDS
 from streamgroup.spark.options import SparkOptions, checked
@@ -89,6 +89,13 @@ class CommonOptions(SparkOptions):
     def _rejects(cls, value: str) -> str:
         parse_max_rejects(value)
         return value
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        for name, what in (("limit", "rows"), ("head", "tuples")):
+            if getattr(self, name) == 0:
+                raise DataError(f"--{name} 0 leaves no {what}", "leave it out")
+        return self
 
     @field_validator("sample_keys")
     @classmethod

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from streamgroup.base.errors import DataError
+from streamgroup.base.errors import StreamgroupError
 from streamgroup.ingest import advice, inputs
 from streamgroup.ingest.columns import NO_TIME
 from streamgroup.ingest.contract import Contract
@@ -48,11 +48,9 @@ class FileSource(Source):
         Contract(options)
         self._files: list[InputFile] = inputs.resolve(options.inputs)
         splits = inputs.plan_splits(reader, self._files)
-        reader.layout(splits[0].path)
+        self._layout = reader.layout(splits[0].path)
         if options.limit is not None:
             splits = inputs.limited(reader, splits, options.limit)
-            if not splits:
-                raise DataError("--limit 0 leaves no rows", "leave it out")
         _check_rows(reader, splits, {file.path: file.size for file in self._files})
         self._splits = {split.number: split for split in splits}
         self._first = splits[0]
@@ -95,7 +93,7 @@ class FileSource(Source):
     def describe(self) -> dict[str, Any]:
         """Give the reader and the options that say what it read."""
         own = self._options.model_dump(mode="json", exclude=_HOW, exclude_defaults=True)
-        layout = self._reader.layout(self._first.path)
+        layout = self._layout
         types = layout.key_types or ("string",) * len(layout.key_parts)
         parts = [{"name": layout.names[at], "type": kind} for at, kind in zip(layout.key_parts, types, strict=True)]
         return {
@@ -107,7 +105,11 @@ class FileSource(Source):
 
     def advise(self, rejected: Counter[str], examples: Mapping[str, str], otherwise: str) -> str:
         """Say which option reads rows like those that were rejected."""
-        shown = advice.first_time(self._reader, self._first)
+        try:
+            shown = advice.first_time(self._reader, self._first)
+        except (OSError, StreamgroupError):
+            # It went or changed since it was read: the hint does without.
+            shown = None
         return advice.hint_of(self._reader, rejected, examples, shown, otherwise)
 
 
