@@ -149,7 +149,7 @@ class Place(NamedTuple):
                 try:
                     found = Path(self.where).stat()
                 except OSError as error:
-                    if error.errno not in (errno.ENAMETOOLONG, errno.ENOTDIR):
+                    if error.errno not in (errno.ENAMETOOLONG, errno.ENOTDIR, errno.ELOOP):
                         raise
                     raise FileNotFoundError(f"{self.text} does not exist") from None
             return Entry(self, Path(self.where).is_dir(), found.st_size, found.st_mtime_ns)

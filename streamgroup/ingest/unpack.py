@@ -23,6 +23,7 @@ from streamgroup.ingest.packing import (
     Pieces,
     compression_of,
     open_raw,
+    packed_as,
     unpacked,
     whole,
 )
@@ -123,10 +124,18 @@ def sources(path: str, start: int = 0, encoding: str | None = None) -> Iterator[
         if head[TAR] == b"ustar":
             yield from _made(of_tar(path, raw if kind == "tar" else None), path, encoding)
             return
-        other = next((name for magic, name in _OTHERS if head.startswith(magic)), None)
-        if other is not None:
-            raise DataError(f"{path}: packed by {other}, which is not known here", "unpack it")
+        _check_known(head, path)
         yield _source(file, path, "", path, encoding)
+
+
+def _check_known(head: bytes, label: str) -> None:
+    """Raise a DataError for what begins as a packed file that is not unpacked here."""
+    other = next((name for magic, name in _OTHERS if head.startswith(magic)), None)
+    if other is not None:
+        raise DataError(f"{label}: packed by {other}, which is not known here", "unpack it")
+    kind = packed_as(head)
+    if kind in ("zip", "tar"):
+        raise DataError(f"{label}: a {kind} file in another file", "unpack it")
 
 
 def _made(members: Iterator[tuple[str, Any, int]], path: str, encoding: str | None) -> Iterator[Source]:
@@ -134,6 +143,7 @@ def _made(members: Iterator[tuple[str, Any, int]], path: str, encoding: str | No
     number = 0
     for name, file, count in members:
         content = unpacked(file)
+        _check_known(content.peek(HEAD), f"{path}/{name}")
         if content.peek(1):
             number += 1
             label = path if count == 1 else f"{path}/{name}"

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from streamgroup.base.errors import StreamgroupError
+from streamgroup.base.storage import locate
 from streamgroup.ingest import advice, inputs
 from streamgroup.ingest.columns import NO_TIME
 from streamgroup.ingest.contract import Contract
@@ -47,6 +48,7 @@ class FileSource(Source):
         reader = self._reader = make_reader(options)
         Contract(options)
         self._files: list[InputFile] = inputs.resolve(options.inputs)
+        inputs.check_apart(self._files, locate(options.output))
         splits = inputs.plan_splits(reader, self._files)
         self._layout = reader.layout(splits[0].path)
         if options.limit is not None:
