@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from streamgroup.base import outputs
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.base.outputs import UNFINISHED, staged_output
 from streamgroup.base.storage import Place, locate
@@ -307,6 +308,48 @@ def test_what_a_killed_run_left(bucket: Bucket) -> None:
     assert _files(place) == left
     _write_whole(place, 6, overwrite=True)
     assert _files(place) == TRACE
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_a_part_that_comes_late_does_not_lock_the_output(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    place = bucket.place("x.trace")
+    remove = outputs.remove_old
+
+    def fail() -> None:
+        with staged_output(place, overwrite=False, marker=MANIFEST) as out:
+            _write(out, 5, manifest=False)
+
+            def slow(*args: Any, **named: Any) -> None:
+                remove(*args, **named)
+                bucket.put("x.trace/tuples/part-00001.parquet", b"from a task that is cancelled only now")
+
+            monkeypatch.setattr(outputs, "remove_old", slow)
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    monkeypatch.setattr(outputs, "remove_old", remove)
+    assert _files(place) == [UNFINISHED, "tuples/part-00001.parquet"]
+    with pytest.raises(UsageError, match="what an interrupted run left"):
+        _write_whole(place, 6)
+    _write_whole(place, 6, overwrite=True)
+    assert _files(place) == TRACE
+
+
+def test_a_task_that_nobody_waits_for_does_not_make_a_removed_output_again(tmp_path: Path) -> None:
+    def fail() -> None:
+        with staged_output(locate(tmp_path / "x.trace"), overwrite=False, marker=MANIFEST) as out:
+            staged.append(out)
+            raise ZeroDivisionError
+
+    staged: list[Place] = []
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with pytest.raises(EnvironmentFault, match="the output's folder is not there"):
+        _write(staged[0], 5)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_not_ours_stays(bucket: Bucket) -> None:

@@ -66,8 +66,19 @@ def _written_in_place(place: Place, *, overwrite: bool, marker: str) -> Iterator
             if (place / marker).is_file():  # the old folder, which nothing has touched, or a new one that is whole
                 (place / UNFINISHED).remove()
             else:
-                place.remove_tree()
+                _remove_new(place, marker=marker)
         raise
+
+
+def _remove_new(place: Place, *, marker: str) -> None:
+    """Removes what a failed block wrote, and `_unfinished` last of all.
+
+    It stays when files came meanwhile: tasks that were cancelled end a little later. Without it these would make a
+    folder that nobody knows as ours.
+    """
+    remove_old(place, marker=marker)
+    if all(entry.place.name == UNFINISHED for entry in place.entries()):
+        place.remove_tree()
 
 
 def remove_old(place: Place, *, marker: str) -> None:

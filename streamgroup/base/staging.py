@@ -80,14 +80,14 @@ def staged_directory(target: Path, *, overwrite: bool, marker: str) -> Iterator[
     made = [folder for folder in (parent, *parent.parents) if not folder.exists()]
     partial = parent / f".{target.name}.partial-{owner_tag()}"
     try:
-        parent.mkdir(parents=True, exist_ok=True)
-        reclaim(target)
-        check_replaceable(target, overwrite=overwrite, marker=marker)
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-    except OSError as error:
-        raise EnvironmentFault(f"cannot write in {parent}: {error.strerror}", "choose another output") from None
-    try:
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            reclaim(target)
+            check_replaceable(target, overwrite=overwrite, marker=marker)
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+        except OSError as error:
+            raise EnvironmentFault(f"cannot write in {parent}: {error.strerror}", "choose another output") from None
         yield partial
         check_replaceable(target, overwrite=overwrite, marker=marker)
         _publish(partial, target)

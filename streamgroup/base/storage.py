@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
-from streamgroup.base.errors import UsageError
+from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.filesystems import Address, explained, opened, split_url
 from streamgroup.base.staging import owner_tag
 
@@ -149,7 +149,7 @@ class Place(NamedTuple):
                 try:
                     found = Path(self.where).stat()
                 except OSError as error:
-                    if error.errno not in (errno.ENAMETOOLONG, errno.ENOTDIR):
+                    if error.errno not in (errno.ENAMETOOLONG, errno.ENOTDIR, errno.ELOOP):
                         raise
                     raise FileNotFoundError(f"{self.text} does not exist") from None
             return Entry(self, Path(self.where).is_dir(), found.st_size, found.st_mtime_ns)
@@ -255,8 +255,8 @@ class Place(NamedTuple):
     def writing(self) -> Iterator[BinaryIO]:
         """Gives an open binary file; this place has it when the block ends well, and is untouched when it does not.
 
-        Folders on the way are made. A local file is written beside its place and renamed. For a URL the content
-        is held back until it is whole, and sent at once: what is seen there is never a part of it.
+        A local file is written beside its place and renamed; its folder is made, but none above it. For a URL the
+        content is held back until it is whole, and sent at once: what is seen there is never a part of it.
         """
         if self.is_local:
             with self._writing_local() as file:
@@ -271,8 +271,9 @@ class Place(NamedTuple):
         path = Path(self.where)
         partial = path.with_name(f".{path.name}.partial-{owner_tag()}")
         try:
-            with explained("write", self.text):
-                path.parent.mkdir(parents=True, exist_ok=True)
+            with explained("write", self.text), _in_a_folder(path):
+                # Not those above: a task that nobody waits for any more would make a removed output again.
+                path.parent.mkdir(exist_ok=True)
                 file = partial.open("wb")
             with file:
                 try:
@@ -323,6 +324,18 @@ class Place(NamedTuple):
             else:
                 filesystem, path = self._opened()
                 filesystem.delete_dir(path)
+
+
+@contextlib.contextmanager
+def _in_a_folder(path: Path) -> Iterator[None]:
+    """Raises an EnvironmentFault when the folder of a file that is written is not there."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise EnvironmentFault(
+            f"cannot write {path}: the output's folder is not there",
+            "was it removed? on a cluster, name an output that all machines see: a URL, or a shared disk",
+        ) from None
 
 
 class Entry(NamedTuple):

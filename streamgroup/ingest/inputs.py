@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.base.filesystems import cause
@@ -11,13 +12,16 @@ from streamgroup.base.matching import has_magic, matching
 from streamgroup.base.redaction import shown_url
 from streamgroup.base.storage import Entry, Place, locate
 from streamgroup.ingest.readers.protocol import Reader, Split
+from streamgroup.ingest.unpack import compression_of, sources
 
-__all__ = ["InputFile", "check_unchanged", "limited", "plan_splits", "resolve"]
+__all__ = ["InputFile", "check_apart", "check_unchanged", "limited", "plan_splits", "resolve"]
 
 _T = TypeVar("_T")
 
 # Files of an object store that are looked at together.
 _AT_ONCE = 16
+# Bytes that a file of nothing takes at most when it is packed; its name may be among them.
+_EMPTY_PACKED = 512
 
 
 class InputFile(NamedTuple):
@@ -38,7 +42,18 @@ def resolve(inputs: tuple[str, ...]) -> list[InputFile]:
     partitions, `key=value`, are read). A glob leaves folders out, unless it matches nothing else. UsageError when an
     input does not exist, is no file, or nothing is found; EnvironmentFault when it cannot be read.
     """
+    if not all(inputs):
+        raise UsageError("an input is empty, an unset variable of the shell perhaps", "name a file; this folder is .")
     return [_checked(entry) for given in inputs for entry in _found(given)]
+
+
+def check_apart(files: list[InputFile], output: Place) -> None:
+    """Raises a UsageError if an input lies in the output, which would be replaced."""
+    folder = output.resolved()
+    for file in files:
+        place = locate(file.path)
+        if place.lies_in(output) or place.resolved().lies_in(folder):
+            raise UsageError(f"the input {file.given} lies in the output {output}", "name another output")
 
 
 def _found(given: str) -> list[Entry]:
@@ -80,6 +95,8 @@ def _is_hidden(path: str) -> bool:
 def _checked(entry: Entry) -> InputFile:
     place = entry.place
     if place.is_local:
+        if not place.local.exists():
+            raise UsageError(f"{place} is a link to nothing", "remove it, or name the files to read")
         if not place.is_file():
             raise UsageError(f"{place} is not a file", "inputs are read more than once: save it to a file")
         try:
@@ -115,14 +132,23 @@ def _each(function: Callable[[InputFile], _T], files: list[InputFile]) -> Iterab
 
 
 def plan_splits(reader: Reader, files: list[InputFile]) -> list[Split]:
-    """Cut all inputs into splits, numbered in stream order. Empty files have none."""
+    """Cut all inputs into splits, numbered in stream order. Empty files have none, packed or not."""
     splits: list[Split] = []
-    for number, plan in enumerate(_each(lambda file: reader.plan(file.path) if file.size else [], files)):
+    for number, plan in enumerate(_each(lambda file: [] if _is_empty(file) else reader.plan(file.path), files)):
         path = files[number].path
         splits += [Split(len(splits) + offset, number, path, start, end) for offset, (start, end) in enumerate(plan)]
     if not splits:
         raise DataError(f"{files[0].given}: no rows in it", "give a file that has some")
     return splits
+
+
+def _is_empty(file: InputFile) -> bool:
+    if not 0 < file.size <= _EMPTY_PACKED:
+        return not file.size
+    if compression_of(file.path) in (None, "zip", "tar"):
+        return False
+    with closing(cast(Any, sources(file.path))) as found:
+        return not next(found).peek(1)
 
 
 def limited(reader: Reader, splits: list[Split], limit: int) -> list[Split]:

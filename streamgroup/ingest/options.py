@@ -1,13 +1,15 @@
 """What an ingest is asked to do: every option with its bounds, checked before anything is read."""
 
+import contextlib
 import re
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, JsonValue, field_validator
+from pydantic import BeforeValidator, Field, JsonValue, PrivateAttr, field_validator, model_validator
 
-from streamgroup.base.errors import UsageError
+from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage import locate
 from streamgroup.ingest.function_words import FUNCTION_WORDS
 from streamgroup.spark.options import SparkOptions, checked
@@ -69,6 +71,9 @@ class CommonOptions(SparkOptions):
     overwrite: bool = False
     dry_run: bool = False
 
+    # What the files that options name hold, by their paths.
+    _contents: dict[str, bytes] = PrivateAttr(default_factory=dict)
+
     @field_validator("stopwords", mode="before")
     @classmethod
     def _file(cls, value: Any) -> Any:
@@ -85,12 +90,40 @@ class CommonOptions(SparkOptions):
         parse_max_rejects(value)
         return value
 
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        for name, what in (("limit", "rows"), ("head", "tuples")):
+            if getattr(self, name) == 0:
+                raise DataError(f"--{name} 0 leaves no {what}", "leave it out")
+        return self
+
     @field_validator("sample_keys")
     @classmethod
     def _share(cls, value: str | None) -> str | None:
         if value is not None:
             parse_share(value)
         return value
+
+    def carrying(self, paths: Iterable[str]) -> Self:
+        """Return options that carry what files hold, so that tasks need no file of this machine; files are read once.
+
+        A file that cannot be read is left out: whoever asks for it gets the error.
+        """
+        made = self.model_copy()
+        made._contents = dict(self._contents)
+        for path in set(paths) - set(made._contents):
+            with contextlib.suppress(OSError):
+                made._contents[path] = Path(path).read_bytes()
+        return made
+
+    def content(self, path: str) -> bytes:
+        """Return what a file that an option names holds; OSError when it cannot be read."""
+        return self._contents[path] if path in self._contents else Path(path).read_bytes()
+
+    @property
+    def own_files(self) -> list[str]:
+        """Return the paths of files that all ingests know."""
+        return [] if self.stopwords in (None, ENGLISH) else [str(self.stopwords)]
 
     def words_to_skip(self) -> frozenset[bytes]:
         """Give the stopwords as bytes: ours, or those of a file, one a line; UsageError when it cannot be read."""
@@ -100,7 +133,7 @@ class CommonOptions(SparkOptions):
             # Words that a reader does not lower stand at the beginning of a sentence, or in a headline.
             return frozenset(form for word in FUNCTION_WORDS for form in (word, word.capitalize(), word.upper()))
         try:
-            return frozenset(line.strip() for line in Path(self.stopwords).read_bytes().splitlines()) - {b""}
+            return frozenset(line.strip() for line in self.content(self.stopwords).splitlines()) - {b""}
         except OSError as error:
             raise UsageError(f"--stopwords {self.stopwords}: {error.strerror}") from None
 

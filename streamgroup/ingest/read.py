@@ -1,16 +1,15 @@
-"""What all who read inputs share: the reader, paths for other machines, digests, errors."""
+"""What all who read inputs share: the reader, files for other machines, digests, errors."""
 
 import hashlib
 from collections import Counter
-from pathlib import Path
 
 from streamgroup.base.discover import READERS, load
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage import locate
-from streamgroup.ingest.options import ENGLISH, IngestOptions
+from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.readers.protocol import Reader
 
-__all__ = ["digest_file", "located", "make_reader", "nothing_left", "shown"]
+__all__ = ["carrying", "digest_file", "make_reader", "nothing_left", "shown"]
 
 # What is kept of the text of a rejected row.
 TEXT_BYTES = 1024
@@ -23,16 +22,11 @@ def make_reader(options: IngestOptions) -> Reader:
     return reader
 
 
-def located(options: IngestOptions) -> IngestOptions:
-    """Give options in which files have absolute paths: Spark's workers may run in directories of their own."""
-    own = dict(options.reader_options)
-    for name in load(READERS, options.reader, "reader").Reader.files:
-        if own.get(name) is not None:
-            own[name] = str(Path(str(own[name])).absolute())
-    words = options.stopwords
-    if words is not None and words != ENGLISH:
-        words = str(Path(words).absolute())
-    return options.model_copy(update={"stopwords": words, "reader_options": own})
+def carrying(options: IngestOptions) -> IngestOptions:
+    """Give options that carry what the files that they name hold: tasks may run on machines without these."""
+    files = load(READERS, options.reader, "reader").Reader.files
+    own = [options.reader_options.get(name) for name in files]
+    return options.carrying([*options.own_files, *(str(path) for path in own if path is not None)])
 
 
 def shown(text: bytes) -> str:

@@ -4,8 +4,10 @@ import bz2
 import gzip
 import io
 import lzma
+import random
 import struct
 import tarfile
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamgroup.base.errors import DataError
-from streamgroup.ingest import lines, unpack
+from streamgroup.base.errors import DataError, EnvironmentFault
+from streamgroup.ingest import lines, packing
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.read import make_reader
 from tests.ingest.conftest import read
@@ -96,7 +98,7 @@ def test_a_long_window_of_zstd(parse: Parse) -> None:
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=4), st.integers(1, 30))
 def test_pieces_of_any_size(parts: list[bytes], size: int) -> None:
     packed = b"".join(map(gzip.compress, parts))
-    stream = unpack._frames(io.BytesIO(packed), unpack._FRAMES["gzip"])
+    stream = packing._frames(io.BytesIO(packed), packing._FRAMES["gzip"])
     assert b"".join(iter(lambda: stream.read(size), b"")) == b"".join(parts)
 
 
@@ -111,6 +113,45 @@ def test_members_of_archives_by_name(parse: Parse, compress: Callable[..., bytes
     # Each has a header of its own, which may name the columns in another order.
     assert found.tuples == [(1_000_000, b"a"), (2_000_000, b"b"), (3_000_000, b"c")]
     assert (found.rows, found.filtered) == (5, {"header": 2})
+
+
+@pytest.mark.parametrize("count", [2, 3, 40])
+def test_compressed_tars_in_any_order_take_few_passes(
+    parse: Parse, count: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    members = [(f"m{number:02d}", b"time,key\n%d,k%d\n" % (number, number)) for number in range(count)]
+    opened: list[str] = []
+    open_raw = packing.open_raw
+
+    def counted(path: str) -> Any:
+        opened.append(path)
+        return open_raw(path)
+
+    monkeypatch.setattr(packing, "open_raw", counted)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "held"))
+    (tmp_path / "held").mkdir()
+    expected = parse(tarred(*members), "csv")
+    assert len(expected.tuples) == count
+    shuffled = random.Random(1).sample(members, count)
+    for order in (members, members[::-1], shuffled):
+        opened.clear()
+        assert parse(gzip.compress(tarred(*order)), "csv") == expected
+        # The first bytes, the list of members, the first of them: of a tiny file to see whether it is empty, to lay it
+        # out, and to read it, then with a last pass.
+        assert len(opened) <= 4 + 3 + 4
+    assert list((tmp_path / "held").iterdir()) == []
+
+
+def test_a_full_disk_is_told_from_a_damaged_tar(parse: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.BytesIO):
+        def write(self, _: Any) -> int:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Full())
+    members = [(f"m{number}", ROWS) for number in (3, 1, 2, 0)]
+    with pytest.raises(EnvironmentFault, match=r"cannot unpack .*: No space left on device") as caught:
+        parse(gzip.compress(tarred(*members)), "csv")
+    assert "TMPDIR" in str(caught.value.hint)
 
 
 def test_lines_are_counted_through_an_archive(parse: Parse) -> None:

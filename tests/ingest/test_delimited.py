@@ -248,7 +248,7 @@ def test_lines(content: bytes) -> None:
     assert texts == stripped
 
 
-@pytest.mark.parametrize("limit", [0, 1, 2, 3, 5, 6, 7, 100])
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 6, 7, 100])
 def test_limit_counts_rows_as_they_are_read(parse: Parse, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "SPLIT_BYTES", 12)
     content = b"time,key\n1,a\n\n3,c\nx,d\n5,e\n"

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import DataError, RunError
+from streamgroup.ingest import inputs
 from streamgroup.ingest import run as run_module
 from streamgroup.ingest.delimited import DelimitedReader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.readers.protocol import Parsed
 from streamgroup.ingest.run import IngestResult, ingest
+from streamgroup.ingest.sources.options import make_source_options
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,54 @@ def test_a_header_alone_is_told_before_spark_starts(
         ingest(options)
     assert caught.value.message == told
     assert not (tmp_path / "out.trace").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "told"), [("limit", "--limit 0 leaves no rows"), ("head", "--head 0 leaves no tuples")]
+)
+def test_nothing_asked_for_is_refused_at_once(option: str, told: str) -> None:
+    for make_any in (
+        lambda: make_options(reader="csv", inputs=("none",), output="out.trace", **{option: 0}),
+        lambda: make_source_options(table="none", time="at", key=("k",), output="out.trace", **{option: 0}),
+    ):
+        with pytest.raises(DataError) as caught:
+            make_any()
+        assert caught.value.message == told
+
+
+def vanishing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets an input vanish once it is read."""
+    check = inputs.check_unchanged
+
+    def checked(files: Any) -> None:
+        check(files)
+        path.unlink()
+
+    monkeypatch.setattr(inputs, "check_unchanged", checked)
+
+
+@pytest.mark.parametrize("reader", ["csv", "jsonl"])
+def test_an_input_is_not_opened_again_once_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str
+) -> None:
+    source = tmp_path / "in"
+    source.write_bytes(b"time,key,b\n1,a,x\n" if reader == "csv" else b'{"time": 1, "key": "a", "b": "x"}\n')
+    vanishing(source, monkeypatch)
+    made = ingest(
+        make_options(reader=reader, inputs=(str(source),), output=tmp_path / "o", key="key,b", engine="local")
+    )
+    assert [part.name for part in made.manifest.key_parts or ()] == ["key", "b"]
+
+
+def test_a_hint_does_without_an_input_that_vanished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in.csv").write_bytes(b"time,key\n1,a\nx,b\n")
+    vanishing(tmp_path / "in.csv", monkeypatch)
+    options = make_options(
+        reader="csv", inputs=(str(tmp_path / "in.csv"),), output=tmp_path / "o", engine="local", max_rejects="0"
+    )
+    with pytest.raises(DataError, match="1 of 3 rows cannot be read") as caught:
+        ingest(options)
+    assert "say how times are written" in str(caught.value.hint)
 
 
 @pytest.mark.spark

@@ -9,6 +9,7 @@ import pytest
 import zstandard
 
 from streamgroup.base.errors import DataError
+from streamgroup.base.storage import locate
 from streamgroup.ingest import lines
 from streamgroup.ingest.readers import oracle_general
 from tests.ingest.conftest import read
@@ -40,6 +41,17 @@ def test_splits_blocks_and_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(path, "oracle-general", value="next_access_vtime") == whole
     for limit in (1, 7, 41, 43, 199, 500):
         assert read(path, "oracle-general", limit=limit).tuples == whole.tuples[:limit]
+
+
+def test_a_file_of_an_object_store() -> None:
+    pytest.importorskip("fsspec")
+    place = locate("memory://oracle/kv")
+    with place.writing() as file:
+        file.write((CASE / "kv.oracleGeneral").read_bytes())
+    try:
+        assert read(place.where, "oracle-general") == read(CASE / "kv.oracleGeneral", "oracle-general")
+    finally:
+        place.parent.remove_tree()
 
 
 def test_ids_are_unsigned_and_bytes_are_no_line_ends(parse: Parse) -> None:

@@ -1,6 +1,8 @@
 """What a read task gives, bounded in memory, and what its options need on other machines."""
 
 import gzip
+import os
+import pickle
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from streamgroup.ingest.options import make_options
 from streamgroup.ingest.pipeline import read as pipeline_read
 from streamgroup.ingest.pipeline.blocks import rows_of
 from streamgroup.ingest.readers.protocol import Split
+from streamgroup.ingest.run import ingest
 
 
 def test_rejects_leave_while_the_split_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,20 +34,43 @@ def test_rejects_leave_while_the_split_is_read(tmp_path: Path, monkeypatch: pyte
     assert stats.examples["time cannot be read"][0] == 2
 
 
-def test_files_that_options_name_are_found_from_other_directories(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "stop").write_text("the\n")
-    (tmp_path / "classes").write_text("Carla\tmedia\n")
+def test_tasks_need_no_file_that_options_name(tmp_path: Path) -> None:
+    stop, classes = tmp_path / "stop", tmp_path / "classes"
+    stop.write_text("the\n")
+    classes.write_text("Carla\tmedia\n")
     options = make_options(
-        reader="posg-tweets", inputs=("x",), output="y", stopwords="stop", reader_options={"classes": "classes"}
+        reader="posg-tweets", inputs=("x",), output="y", stopwords=stop, reader_options={"classes": str(classes)}
     )
-    with monkeypatch.context() as patch:
-        patch.chdir(tmp_path)
-        found = read.located(options)
-        ours = read.located(options.model_copy(update={"stopwords": "english", "reader_options": {}}))
-    assert found.words_to_skip() == {b"the"}
-    read.make_reader(found)
-    with pytest.raises(UsageError, match="--classes classes: No such file"):
+    found = read.carrying(options)
+    stop.unlink()
+    classes.unlink()
+    task = pickle.loads(pickle.dumps(found))
+    assert task.words_to_skip() == {b"the"}
+    read.make_reader(task)
+    # What the manifest tells of them is how they were given.
+    assert task.model_dump() == options.model_dump()
+    with pytest.raises(UsageError, match=r"--classes .*classes: No such file"):
         read.make_reader(options)
-    assert (ours.stopwords, ours.reader_options) == ("english", {})
+    with pytest.raises(UsageError, match=r"--stopwords .*stop: No such file"):
+        read.carrying(options).words_to_skip()
+
+
+def test_stopwords_of_a_pipe(tmp_path: Path) -> None:
+    """As a shell has it: `--stopwords <(...)` can be read once."""
+    (tmp_path / "x.csv").write_bytes(b"time,key\n1700000000,a\n1700000001,b\n")
+    out, into = os.pipe()
+    os.write(into, b"a\n")
+    os.close(into)
+    try:
+        made = ingest(
+            make_options(
+                reader="csv",
+                inputs=(str(tmp_path / "x.csv"),),
+                output=tmp_path / "x.trace",
+                engine="local",
+                stopwords=f"/dev/fd/{out}",
+            )
+        )
+    finally:
+        os.close(out)
+    assert made.manifest.filtered == {"header": 1, "stopwords only": 1}

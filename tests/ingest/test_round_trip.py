@@ -48,6 +48,7 @@ def test_csv_comes_back_with_the_same_fingerprint(make: Callable[..., IngestResu
         pa.array(range(rows)).to_numpy() * 1e200,
     )
     root = tmp_path / "first.trace"
+    root.mkdir()
     stats = write_tuples(root / "tuples", [chunk])
     columns = KeyColumns(keys, pa.array([3] * len(KEYS)).to_numpy(), *hash_keys(keys))
     write_keys(root / "keys", [columns], key_bytes=bool(not_utf8(keys)))

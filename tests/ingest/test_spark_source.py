@@ -97,6 +97,16 @@ def test_any_partitioning_gives_the_same_tuples(sql: Any, parquet: Path, parts: 
     assert found["tuples"] == wanted
 
 
+def test_stopwords_go_to_tasks_with_the_options(sql: Any, parquet: Path, tmp_path: Path) -> None:
+    words = tmp_path / "words"
+    words.write_text("a\n")
+    options = options_of(parquet, stopwords=words)
+    source = prepare(load(sql, options), options)
+    words.unlink()
+    assert read(source)["tuples"] == [pair for pair in WANTED if pair[1] != "a"]
+    assert source.table.options.model_dump() == options.model_dump()
+
+
 def test_orc_partition_folders_and_a_condition(sql: Any, parquet: Path, tmp_path: Path) -> None:
     frame = sql.read.load(str(parquet))
     frame.write.format("orc").save(str(tmp_path / "rows.orc"))

@@ -59,6 +59,7 @@ def by_writer(tmp_path: Path) -> Callable[..., Path]:
             np.array([ids[key] for _, key in rows], np.uint32),
             None if cost is None else np.array(cost, np.float32),
         )
+        root.mkdir(parents=True, exist_ok=True)
         stats = write_tuples(root / "tuples", [chunk])
         keys = pa.array(order, pa.large_binary())
         columns = KeyColumns(keys, np.array([count[key] for key in order], np.int64), *hash_keys(keys))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -10,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
+from streamgroup.base.storage import locate
 from streamgroup.ingest import lines
 from streamgroup.ingest.columns import joined_keys
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, Split, find_columns
@@ -35,7 +35,7 @@ class Reader(Base):
 
     def plan(self, path: str) -> list[tuple[int, int | None]]:
         """Cut a file between records; one that is packed stays whole."""
-        size = Path(path).stat().st_size
+        size = locate(path).size()
         step = max(lines.SPLIT_BYTES // _RECORD.itemsize, 1) * _RECORD.itemsize
         if size <= step or compression_of(path) is not None:
             return [(0, None)]

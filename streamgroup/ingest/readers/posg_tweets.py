@@ -1,6 +1,5 @@
 """Mentions of politicians, media and others in tweets, with the costs of POSG's last experiment (Middleware 2015)."""
 
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -42,7 +41,7 @@ class Options(BaseModel):
 class _Costs:
     """Service times in us of entities, by their class."""
 
-    def __init__(self, own: Any) -> None:
+    def __init__(self, own: Any, options: IngestOptions) -> None:
         costs: dict[str, float] = {}
         for pair in own.class_costs.split(","):
             name, equals, cost = (part.strip() for part in pair.partition("="))
@@ -57,11 +56,11 @@ class _Costs:
         self._fold = own.fold_case
         self._known: dict[bytes, float] = {}
         if own.classes is not None:
-            self._read(Path(own.classes), costs)
+            self._read(own.classes, options, costs)
 
-    def _read(self, path: Path, costs: dict[str, float]) -> None:
+    def _read(self, path: str, options: IngestOptions, costs: dict[str, float]) -> None:
         try:
-            content = path.read_bytes()
+            content = options.content(path)
         except OSError as error:
             raise UsageError(f"--classes {path}: {error.strerror}", "give a file of `entity TAB class` lines") from None
         for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
@@ -160,7 +159,7 @@ class Reader(LineReader):
     def __init__(self, options: IngestOptions) -> None:
         """Read the classes; UsageError when they cannot be read or one has no cost."""
         super().__init__(options)
-        self._costs = _Costs(self.own)
+        self._costs = _Costs(self.own, options)
         self._mentions = _Mentions(options, self.own, self._costs)
         self._lines = _Lines(options.model_copy(update={"reader_options": {}}))
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from streamgroup.base.errors import DataError
+from streamgroup.base.errors import StreamgroupError
+from streamgroup.base.storage import locate
 from streamgroup.ingest import advice, inputs
 from streamgroup.ingest.columns import NO_TIME
 from streamgroup.ingest.contract import Contract
@@ -15,7 +16,7 @@ from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.pipeline.blocks import Row
 from streamgroup.ingest.pipeline.frames import Frame, Runner
 from streamgroup.ingest.pipeline.read import read_task
-from streamgroup.ingest.read import located, make_reader, nothing_left
+from streamgroup.ingest.read import carrying, make_reader, nothing_left
 from streamgroup.ingest.readers.protocol import Reader, Split
 from streamgroup.ingest.sources.protocol import Source
 from streamgroup.traces.manifest import Input
@@ -42,17 +43,16 @@ class FileSource(Source):
 
     def __init__(self, options: IngestOptions) -> None:
         """Check all that can be checked before anything is read: options, columns, that there are rows."""
-        self._options = options
+        options = self._options = carrying(options)
         self.timed = options.time != NO_TIME
         reader = self._reader = make_reader(options)
         Contract(options)
         self._files: list[InputFile] = inputs.resolve(options.inputs)
+        inputs.check_apart(self._files, locate(options.output))
         splits = inputs.plan_splits(reader, self._files)
-        reader.layout(splits[0].path)
+        self._layout = reader.layout(splits[0].path)
         if options.limit is not None:
             splits = inputs.limited(reader, splits, options.limit)
-            if not splits:
-                raise DataError("--limit 0 leaves no rows", "leave it out")
         _check_rows(reader, splits, {file.path: file.size for file in self._files})
         self._splits = {split.number: split for split in splits}
         self._first = splits[0]
@@ -79,7 +79,7 @@ class FileSource(Source):
                 held = 0
             self._jobs[-1].append(job)
             held += size
-        return runner.tasks(len(self._jobs), partial(read_task, located(self._options), self._jobs)).keep()
+        return runner.tasks(len(self._jobs), partial(read_task, self._options, self._jobs)).keep()
 
     def origin(self, split: int) -> tuple[int, str]:
         """Give the number of the file, and its path as it was given."""
@@ -95,7 +95,7 @@ class FileSource(Source):
     def describe(self) -> dict[str, Any]:
         """Give the reader and the options that say what it read."""
         own = self._options.model_dump(mode="json", exclude=_HOW, exclude_defaults=True)
-        layout = self._reader.layout(self._first.path)
+        layout = self._layout
         types = layout.key_types or ("string",) * len(layout.key_parts)
         parts = [{"name": layout.names[at], "type": kind} for at, kind in zip(layout.key_parts, types, strict=True)]
         return {
@@ -107,7 +107,11 @@ class FileSource(Source):
 
     def advise(self, rejected: Counter[str], examples: Mapping[str, str], otherwise: str) -> str:
         """Say which option reads rows like those that were rejected."""
-        shown = advice.first_time(self._reader, self._first)
+        try:
+            shown = advice.first_time(self._reader, self._first)
+        except (OSError, StreamgroupError):
+            # It went or changed since it was read: the hint does without.
+            shown = None
         return advice.hint_of(self._reader, rejected, examples, shown, otherwise)
 
 

@@ -39,6 +39,7 @@ def ingest_spark(
     left behind but the whole trace, or nothing at all.
     """
     progress = progress or Silent()
+    options = options.carrying(options.own_files)
     with terminable(), ExitStack() as opened:
         Contract(options)
         out = opened.enter_context(_staged(options))
@@ -50,6 +51,7 @@ def ingest_spark(
 def preview_spark(options: SparkSourceOptions, progress: Progress | None = None) -> TablePreview:
     """Start Spark and show what some rows of a table become; nothing is written."""
     progress = progress or Silent()
+    options = options.carrying(options.own_files)
     Contract(options)
     with terminable(), _session(options, progress) as session, _row_errors(options):
         return session.run(lambda: preview_table(load(session.spark, options), options), progress, 1, _LOOKING)
@@ -71,6 +73,7 @@ def from_dataframe(
     """
     keys = (key,) if isinstance(key, str) else tuple(key)
     asked = checked(SparkSourceOptions, {**options, "time": time, "key": keys, "output": output})
+    asked = asked.carrying(asked.own_files)
     Contract(asked)
     with _staged(asked) as out, existing_session(df.sparkSession) as session:
         return _make(lambda _: df, asked, out, session, Silent())

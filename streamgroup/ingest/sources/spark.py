@@ -8,7 +8,6 @@ import contextlib
 import logging
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,6 @@ import pyarrow as pa
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.base.redaction import without_secrets
 from streamgroup.ingest import numbers
-from streamgroup.ingest.options import ENGLISH
 from streamgroup.ingest.readers.protocol import Layout
 from streamgroup.ingest.sources.options import SparkSourceOptions
 from streamgroup.ingest.sources.table import PARTITION, Column, Table, key_columns, time_texts
@@ -107,15 +105,7 @@ def prepare(frame: "DataFrame", options: SparkSourceOptions) -> Prepared:
     layout = Layout(
         tuple(name for name in made.columns if name != PARTITION), time=0, key=1, time_format=form, inferred=inferred
     )
-    return Prepared(made, Table(_located(options), layout, keys))
-
-
-def _located(options: SparkSourceOptions) -> SparkSourceOptions:
-    """Give options that tasks can use in whatever directory they run."""
-    words = options.stopwords
-    if words is None or words == ENGLISH:
-        return options
-    return options.model_copy(update={"stopwords": str(Path(words).absolute())})
+    return Prepared(made, Table(options.carrying(options.own_files), layout, keys))
 
 
 def canonical(frame: "DataFrame", options: SparkSourceOptions) -> "DataFrame":
