@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 # What a file begins with that is no plain text in an encoding of bytes: packed, an archive, UTF-16, Parquet.
 NOT_LINES = (
-    b"\x1f\x8b", b"\x1f\x9d", b"BZh", b"\x28\xb5\x2f\xfd", *(bytes([0x50 + kind]) + b"\x2a\x4d\x18" for kind in range(16)),
+    b"\x1f\x8b", b"\x1f\x9d", b"BZh", b"\x28\xb5\x2f\xfd",
+    *(bytes([0x50 + kind]) + b"\x2a\x4d\x18" for kind in range(16)),
     b"\xfd7zXZ", b"\x04\x22\x4d\x18", b"PK", b"7z\xbc\xaf", b"Rar!", b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff", b"PAR1",
 )  # fmt: skip
 
