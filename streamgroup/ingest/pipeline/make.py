@@ -3,7 +3,7 @@
 from functools import partial
 from typing import NamedTuple
 
-from streamgroup.base.errors import DataError, RunError
+from streamgroup.base.errors import RunError
 from streamgroup.base.outputs import remove_old
 from streamgroup.base.storage import Place
 from streamgroup.ingest.pipeline import dictionary, head, order, parts, tuples
@@ -56,8 +56,6 @@ def make_parts(
         if not in_order:
             late = runner.run(partial(order.count_late, frame, segments), 1, "checking the order")
     if first is not None and first < sum(segment.tuples for segment in segments):
-        if not first:
-            raise DataError("--head 0 leaves no tuples", "leave it out")
         cutting = partial(head.cut_head, read, segments, first, ordered=ordered)
         frame, segments = runner.run(cutting, 1, "cutting to the head")
     borders = dictionary.key_ranges(segments, runner.parallelism)
