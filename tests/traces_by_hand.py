@@ -1,11 +1,15 @@
 """Traces as a user would write them with pyarrow, for tests of everything that reads traces."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from streamgroup.base.storage import Place, locate
+from streamgroup.traces import schema
+from streamgroup.traces.writer import Columns, PartStats, blocks, join_stats, write_part
 
 Tuple = tuple[int, bytes | None, float | None]
 
@@ -35,3 +39,11 @@ def write_trace(path: Path, tuples: Sequence[Tuple], parts: int = 1) -> Path:
     pq.write_table(pa.table(keys), path / "keys" / "part-00000.parquet")
     (path / "trace.json").write_text('{"format_version": 1}')
     return path
+
+
+def write_tuples(folder: Place | Path, chunks: Iterable[Columns]) -> PartStats:
+    """Write all of `tuples/` from a whole stream, in parts of PART_ROWS rows, as tasks write each part."""
+    parts: list[PartStats] = []
+    for part in blocks(chunks, schema.PART_ROWS):
+        parts.append(write_part(locate(folder) / schema.part_name(len(parts)), [part]))
+    return join_stats(parts)

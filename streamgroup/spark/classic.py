@@ -146,7 +146,7 @@ def _silent_servers() -> Iterator[None]:
         if not type(server).__module__.startswith("pyspark."):
             before(server, request, address)
 
-    socketserver.BaseServer.handle_error = handle  # type: ignore[method-assign, assignment]
+    socketserver.BaseServer.handle_error = handle  # type: ignore[assignment, method-assign]
     try:
         yield
     finally:

@@ -28,11 +28,9 @@ from streamgroup.study.cell import Cell, CellOutcome, simulation_of
 from streamgroup.study.columns import readable
 from streamgroup.study.rows import as_table, row_of
 from streamgroup.study.run import MARKER, TABLES, file_digest, named_options, without_changes, write_run
-from streamgroup.study.tasks import open_traces, plan_tasks
-from streamgroup.study.threads import Progress, run_tasks
 from streamgroup.traces.trace import Trace
 
-__all__ = ["CELLS", "SWEEP", "Found", "Runner", "SweepResult", "look", "run_cells", "run_sweep"]
+__all__ = ["CELLS", "SWEEP", "Found", "Runner", "SweepResult", "look", "run_sweep"]
 
 SWEEP = "sweep.json"
 SUMMARY = "summary.parquet"
@@ -59,16 +57,6 @@ class Found:
 
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
     damaged: list[str] = field(default_factory=list)
-
-
-def run_cells(cells: Sequence[Cell], *, jobs: int, progress: Progress | None = None) -> Generator[CellOutcome]:
-    """Run cells in threads and give each outcome as it ends, in any order; nothing is written.
-
-    `progress` is told the tuples of each chunk. A cell that fails is an outcome; UsageError or DataError for a trace
-    that cannot be opened. Whoever stops before the end closes the iterator.
-    """
-    traces = open_traces(cell.trace for cell in cells)
-    yield from run_tasks(plan_tasks(cells, traces), jobs, progress=progress)
 
 
 def run_sweep(

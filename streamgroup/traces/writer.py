@@ -6,7 +6,6 @@ Splitting the bytes of key ids would be faster still (124 M), but old readers ca
 """
 
 import hashlib
-import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -36,7 +35,6 @@ __all__ = [
     "write_keys_part",
     "write_part",
     "write_rejects",
-    "write_tuples",
 ]
 
 _PARQUET: dict[str, Any] = {
@@ -255,18 +253,6 @@ def _write_part(name: str, sink: BinaryIO, chunks: Iterable[Columns]) -> PartSta
 
 def _encoding(shape: pa.Schema) -> dict[str, str]:
     return {name: _TUPLE_ENCODING.get(name, "PLAIN") for name in shape.names}
-
-
-def write_tuples(directory: Place | Path, chunks: Iterable[Columns]) -> PartStats:
-    """Write all of `tuples/` (made if missing) from a whole stream, in parts of exactly PART_ROWS rows."""
-    folder = locate(directory)
-    parts: list[PartStats] = []
-    stream = blocks(chunks, schema.ROW_GROUP_ROWS)
-    per_part = schema.PART_ROWS // schema.ROW_GROUP_ROWS
-    for ahead in stream:
-        of_part = itertools.chain([ahead], itertools.islice(stream, per_part - 1))
-        parts.append(write_part(folder / schema.part_name(len(parts)), of_part))
-    return join_stats(parts)
 
 
 def join_stats(parts: Iterable[PartStats]) -> PartStats:

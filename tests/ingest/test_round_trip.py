@@ -11,7 +11,8 @@ from streamgroup.ingest.run import IngestResult
 from streamgroup.traces.export import export
 from streamgroup.traces.keys import hash_keys, not_utf8
 from streamgroup.traces.trace import open_trace
-from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, write_keys, write_tuples
+from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, write_keys
+from tests.traces_by_hand import write_tuples
 
 KEYS: list[bytes | None] = [
     None, b"", b"\x00nul", b"\r", b"\r\n", b" blank ", b'"', b'""', b"7", b"a,b", b"c\rr", b"emoji \xf0\x9f\x98\x80",

@@ -14,8 +14,8 @@ import pytest
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.replay.key_cost import KeyCost, read_key_cost
 from streamgroup.traces.trace import Trace, open_trace
-from streamgroup.traces.writer import Columns, KeyColumns, write_keys, write_tuples
-from tests.traces_by_hand import write_trace
+from streamgroup.traces.writer import Columns, KeyColumns, write_keys
+from tests.traces_by_hand import write_trace, write_tuples
 
 
 @pytest.fixture

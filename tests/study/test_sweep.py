@@ -24,7 +24,7 @@ from streamgroup.study.cell import Cell, CellOutcome, make_cell
 from streamgroup.study.columns import OPTION_COLUMNS
 from streamgroup.study.load import load_runs
 from streamgroup.study.run import TABLES, run_to_directory
-from streamgroup.study.sweep import look, run_cells, run_sweep
+from streamgroup.study.sweep import look, run_sweep
 from streamgroup.study.tasks import by_length, makespan, open_traces, plan_tasks
 from streamgroup.study.threads import at_once, run_tasks
 from tests.study.traces import write_trace
@@ -52,6 +52,10 @@ def cell(trace: str, grouping: str = "pkg", workers: int = 3, *, baseline: bool 
     return make_cell(
         open_traces([trace])[trace], ReplayOptions(grouping=grouping, workers=workers, **more), baseline=baseline
     )
+
+
+def run_cells(cells: Sequence[Cell], *, jobs: int, **more: Any) -> Generator[CellOutcome]:
+    return run_tasks(plan_tasks(cells, open_traces(one.trace for one in cells)), jobs, **more)
 
 
 def sweep(cells: Sequence[Cell], output: Path, jobs: int = 2, note: Any = None) -> Any:

@@ -12,7 +12,8 @@ import pytest
 
 from streamgroup.traces.keys import hash_keys, not_utf8
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
-from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, write_keys, write_tuples
+from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, write_keys
+from tests.traces_by_hand import write_tuples
 
 
 @pytest.fixture

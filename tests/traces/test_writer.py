@@ -25,8 +25,8 @@ from streamgroup.traces.writer import (
     write_keys,
     write_keys_part,
     write_part,
-    write_tuples,
 )
+from tests.traces_by_hand import write_tuples
 
 ROWS = 2_500_000
 
