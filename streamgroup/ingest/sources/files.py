@@ -72,9 +72,9 @@ class FileSource(Source):
             jobs += [(file.path, file.size) for file in self._files]
         jobs += [(split, sizes[split.path] // shares[split.path]) for split in self._splits.values()]
         aim = sum(size for _, size in jobs) // (4 * runner.parallelism)
-        held = aim = max(LEAST_BYTES, min(MOST_BYTES, aim))
+        aim, held = max(LEAST_BYTES, min(MOST_BYTES, aim)), 0
         for job, size in jobs:
-            if held >= aim:
+            if not self._jobs or held + size > aim:
                 self._jobs.append([])
                 held = 0
             self._jobs[-1].append(job)
