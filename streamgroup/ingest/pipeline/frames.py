@@ -24,7 +24,12 @@ _Partition = Callable[[], Iterable[pa.RecordBatch]]
 
 # Settings of Spark SQL that the steps count on: a row of blocks is megabytes, so each is a batch of its own, and as
 # many partitions as a step asks for are what it gets.
-_SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "1", "spark.sql.adaptive.enabled": "false"}
+_SETTINGS = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+    "spark.sql.adaptive.enabled": "false",
+    # Blocks are compressed already.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+}
 # Seconds that Spark is given to let go of what it keeps.
 _CLOSE = 2
 # Rows in a batch where the rows are those of a table.
