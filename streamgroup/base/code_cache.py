@@ -17,7 +17,7 @@ from typing import Any
 import streamgroup
 from streamgroup.base.cache import cache_root
 
-__all__ = ["SETTING", "code_directory", "guarded", "sources_digest"]
+__all__ = ["SETTING", "code_directory", "guarded", "is_at_hand", "sources_digest"]
 
 # Where the compiler puts code is a setting of the whole process: who changes it holds this, and sets it back.
 SETTING = threading.Lock()
@@ -88,6 +88,20 @@ def guarded(dispatcher: Any, directory: Path, own: str) -> Any:
     dispatcher.compile = compile_alone
     kept.load_overload, kept.save_overload = load_sound, save_if_possible
     return dispatcher
+
+
+def is_at_hand(dispatcher: Any, arguments: tuple[Any, ...]) -> bool:
+    """Tell whether there is code for a call of one of numba's dispatchers, in memory or on disk."""
+    file = dispatcher._cache._cache_file
+    if not dispatcher.overloads and not Path(file._index_path).exists():
+        return False
+    kinds = tuple(map(dispatcher.typeof_pyval, arguments))
+    if kinds in dispatcher.overloads:
+        return True
+    try:
+        return dispatcher._cache._index_key(kinds, dispatcher.targetctx.codegen()) in file._load_index()
+    except Exception:  # noqa: BLE001 (a damaged index, as above)
+        return False
 
 
 def _remove(directory: Path, prefix: str, otherwise: Callable[[], None]) -> None:

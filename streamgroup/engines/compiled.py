@@ -4,6 +4,7 @@ numba's cache looks only at the file of the cached function. Here its directory 
 this room and of the kernels, so that an edited helper is another directory.
 """
 
+import functools
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -12,10 +13,13 @@ from typing import Any
 import numba
 from numba.core import config
 
-from streamgroup.base.code_cache import SETTING, code_directory, guarded, sources_digest
+from streamgroup.base.code_cache import SETTING, code_directory, guarded, is_at_hand, sources_digest
+from streamgroup.base.plain import cells, interpreted
 
 __all__ = ["compiled", "helper"]
 
+# Cells of arrays that are looked at in the time that it takes to compile: keys in bytes and what is found of each.
+_FEW = 1 << 21
 _ROOMS = ("engines", "kernels")
 
 # What compiled code of this room calls; it is compiled into its callers.
@@ -28,7 +32,10 @@ def _directory() -> Path:
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compile a function at its first call and keep the code on disk; it lets other threads run."""
+    """Compile a function when it is called and keep the code on disk; it lets other threads run.
+
+    While it is not compiled, a call with little to do is interpreted.
+    """
     settings: Any = config
     directory = _directory()
     with SETTING:
@@ -38,4 +45,12 @@ def compiled(function: Callable[..., Any]) -> Any:
             dispatcher: Any = numba.njit(function, nogil=True, cache=True)
         finally:
             settings.CACHE_DIR = previous
-    return guarded(dispatcher, directory, f"{function.__module__}.{function.__name__}")
+    made = guarded(dispatcher, directory, f"{function.__module__}.{function.__name__}")
+
+    @functools.wraps(function)
+    def run(*arguments: Any) -> Any:
+        if cells(arguments) <= _FEW and not is_at_hand(made, arguments):
+            return interpreted(function, *arguments)
+        return made(*arguments)
+
+    return run

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from streamgroup.base.plain import call
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._times import Time, time_ns
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
@@ -187,12 +188,12 @@ class DynamicKeyGrouping(NamedTuple):
     def grown(self) -> "DynamicKeyGrouping":
         """Double what there is least room in."""
         spaces, widths = self.spaces, self.widths
-        items_left, widths_left = kernel.rooms(spaces, widths, self.more_widths)
+        items_left, widths_left = call(kernel.rooms, spaces, widths, self.more_widths)
         if items_left <= widths_left:
             spaces = larger_spaces(spaces)
         if widths_left <= items_left:
             widths = enlarged(widths, widths.shape[0])
-        room = np.array([min(kernel.rooms(spaces, widths, self.more_widths))], dtype=np.int64)
+        room = np.array([min(call(kernel.rooms, spaces, widths, self.more_widths))], dtype=np.int64)
         return self._replace(spaces=spaces, widths=widths, room=room)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "DynamicKeyGrouping":
@@ -202,7 +203,7 @@ class DynamicKeyGrouping(NamedTuple):
         for slot, wide in self.widths[self.widths[:, 0] > 0]:
             code, width = int(slot) - 1, min(int(wide), context.workers)
             if width > self.initial:
-                put(widths, code, width)
+                call(put, widths, code, width)
                 count += 1
             else:
                 entries[code % len(entries)] -= 1
@@ -221,7 +222,7 @@ class DynamicKeyGrouping(NamedTuple):
             choices=self.choices.copy(),
             detector_entries=self.detector_entries.copy(),
         )
-        room = np.array([min(kernel.rooms(changed.spaces, widths, changed.more_widths))], dtype=np.int64)
+        room = np.array([min(call(kernel.rooms, changed.spaces, widths, changed.more_widths))], dtype=np.int64)
         return changed._replace(room=room)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from streamgroup.base.plain import call
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._share import Share, share_of
@@ -167,7 +168,7 @@ def _give_away(plan: Plan, change: WorkersChange) -> None:
         if item < plan.size[COLUMNS]:
             plan.owner[item] = least
         else:
-            put(plan.heavy, item - int(plan.size[COLUMNS]), least)
+            call(put, plan.heavy, item - int(plan.size[COLUMNS]), least)
 
 
 def _first(context: Context) -> NDArray[np.uint16]:

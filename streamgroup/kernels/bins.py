@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.base.plain import call
 from streamgroup.kernels import picks
 
 __all__ = ["BUSY", "IDLE", "Owners", "bins_of", "find_bin", "give", "leave", "make_owners", "signal", "widened"]
@@ -161,9 +162,9 @@ def leave(owners: Owners, worker: int, live: NDArray[np.int64]) -> None:
     """Give the bins of a worker that has left to the live, each to the one with the fewest, ties to the lowest."""
     row = worker + _FIRST
     if owners.worker[row, _QUEUE] != 0:
-        _take_out(owners.worker, row)
+        call(_take_out, owners.worker, row)
     for place in bins_of(owners, worker):
-        give(owners, place, int(live[np.argmin(owners.worker[live + _FIRST, _BINS])]))
+        call(give, owners, place, int(live[np.argmin(owners.worker[live + _FIRST, _BINS])]))
     owners.worker[row, _LAST], owners.worker[row, _BINS] = -1, 0
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.base.plain import call
+
 __all__ = ["ABSENT", "enlarged", "get", "make_int_map", "put", "remove"]
 
 I64 = NDArray[np.int64]
@@ -84,7 +86,7 @@ def remove(table: Any, key: Any) -> Any:
 def enlarged(table: I64, capacity: int) -> I64:
     """Give a map of the same entries with room for `capacity`."""
     larger = make_int_map(capacity)
-    _copy(table, larger)
+    call(_copy, table, larger)
     return larger
 
 

@@ -16,6 +16,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.base.plain import call
+
 __all__ = ["LEAST", "add_one", "least", "make_levels"]
 
 I64 = NDArray[np.int64]
@@ -34,7 +36,7 @@ def make_levels(load: I64, live: I64) -> I64:
     """Make the sets of all sources for loads as they are: `load` int64[sources, N], `live` ids below N, ascending."""
     levels = np.zeros((load.shape[0], _BITS + (load.shape[1] + 31) // 32), dtype=np.int64)
     for source in range(load.shape[0]):
-        _fill(levels, load, live, source)
+        call(_fill, levels, load, live, source)
     return levels
 
 

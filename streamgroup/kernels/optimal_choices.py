@@ -6,6 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.base.plain import call
+
 __all__ = ["Powers", "choices_needed", "has_room", "make_powers", "power"]
 
 F64 = NDArray[np.float64]
@@ -45,7 +47,7 @@ def _fill(left: Any, first: Any, q: Any) -> None:
 def make_powers(workers: int) -> Powers:
     """Compute the powers for n workers; past the end of `left` they are computed when they are needed."""
     powers = Powers(np.empty(min(64 * workers, _MOST) + 1), np.empty(workers + 1))
-    _fill(powers.left, powers.first, (workers - 1) / workers)
+    call(_fill, powers.left, powers.first, (workers - 1) / workers)
     return powers
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.base.plain import call
 from streamgroup.kernels.ranking import in_order, keep_best
 
 __all__ = [
@@ -95,7 +96,7 @@ def larger_spaces(spaces: Spaces) -> Spaces:
     """Double the room for items."""
     capacity = 2 * (spaces.item.shape[0] - 1)
     slot = _slots(capacity)
-    _copy_slots(spaces.slot, spaces.label, slot)
+    call(_copy_slots, spaces.slot, spaces.label, slot)
     more = capacity + 1 - spaces.item.shape[0]
     return spaces._replace(
         slot=slot,

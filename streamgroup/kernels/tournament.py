@@ -12,6 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.base.plain import call
+
 __all__ = ["leaves", "make_tournament", "play", "set_leaf"]
 
 
@@ -30,7 +32,7 @@ def make_tournament(values: NDArray[Any], taking_part: NDArray[np.int64]) -> tup
     winner = np.zeros((rows, 2 * size), dtype=np.int64)
     winner[:, size:] = np.arange(size)
     for row in range(rows):
-        play(tree, winner, row)
+        call(play, tree, winner, row)
     return tree, winner
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
+from streamgroup.base.plain import MOST_CELLS, NotPlainError, cells, view
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.replay.compile import Interpreted, check_shape
+from streamgroup.replay.compile import check_shape
 from streamgroup.replay.selection import Selection
 
 __all__ = ["RunningGrouping"]
@@ -25,16 +26,14 @@ _TOLD = ("choices", "control_messages", "control_bytes", "detector_entries", "he
 class RunningGrouping:
     """A grouping's state and what it reports.
 
-    `context` makes what the grouping may know, for the ids of the live workers. With `interpreted` the hooks are
-    called as plain Python.
+    `context` makes what the grouping may know, for the ids of the live workers.
     """
 
     def __init__(
-        self, selection: Selection, context: Callable[[I64], Context], live: I64, *, interpreted: bool, changes: bool
+        self, selection: Selection, context: Callable[[I64], Context], live: I64, *, changes: bool
     ) -> None:
         self.selection = selection
         self._context = context
-        self._interpreted = interpreted
         first = context(live)
         self._sources = first.sources
         with self.blamed("start() failed"):
@@ -52,7 +51,7 @@ class RunningGrouping:
 
     def _take(self, state: Any) -> None:
         self.state = state
-        self.hooks = Interpreted(state) if self._interpreted else state
+        self.hooks = state
         self._check_told()
         entries = getattr(state, "state_entries", None)
         self.entries: I64 | None = entries if isinstance(entries, np.ndarray) else None
@@ -89,13 +88,19 @@ class RunningGrouping:
 
     def change(self, change: WorkersChange) -> None:
         """Tell it that workers joined or left."""
-        tick = getattr(self.state, "tick", None)
         with self.blamed("workers_changed() failed"):
-            if tick is not None:
+            if hasattr(self.state, "tick"):
                 # Timers and messages that were due before this instant.
-                tick(change.now - 1)
+                self._tick(change.now - 1)
             state = self.state.workers_changed(change, self._context(change.live))
         self._replace(state, "workers_changed()")
+
+    def _tick(self, now: int) -> None:
+        if cells(self.state) <= MOST_CELLS:
+            with contextlib.suppress(NotPlainError):
+                view(self.state).tick(now)
+                return
+        self.state.tick(now)
 
     def grow(self, tuples: int) -> None:
         """Let the state grow until it has room for so many more tuples."""

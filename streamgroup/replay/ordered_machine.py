@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.base.plain import call
 from streamgroup.replay import board as boards
 from streamgroup.replay import departures, measure, ordered
 from streamgroup.replay import stream as streams
@@ -269,14 +270,14 @@ class OrderedMachine:
             for worker in change.left:
                 self._forget_dropped(board, self._rows, now)
                 if event.kind == "crash":
-                    self._lose(departures.crash(board, worker, now), worker, now)
-                departures.forget_waiters(board, worker, now)
+                    self._lose(call(departures.crash, board, worker, now), worker, now)
+                call(departures.forget_waiters, board, worker, now)
             self._grouping.change(change)
         if not self._members.crashes and not setup[ordered.FIRM]:
             # Nothing more can be lost: what was sent will finish.
             setup[ordered.FIRM] = 1
             self._forget_dropped(board, self._rows, measure.NEVER)
-            departures.settle(board, self._rows, self._waits, self._warmup)
+            call(departures.settle, board, self._rows, self._waits, self._warmup)
         self._turn_all(
             board, self._stream, setup[ordered.END], setup[ordered.LAST_CHUNK],
             np.int64(self._queues.max_pending > 0),
@@ -295,7 +296,7 @@ class OrderedMachine:
         node = self._board.node.reshape(-1, boards.WIDTH)
         lost = lost[np.argsort(node[lost, boards.NODE_SEQ], kind="stable")]
         if not self._queues.redeliver:
-            departures.lose(self._board, self._rows, lost, self._queues.max_pending > 0)
+            call(departures.lose, self._board, self._rows, lost, self._queues.max_pending > 0)
             return
         if not len(lost):
             return

@@ -10,6 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.base.plain import call
+
 __all__ = ["MAX_BITS", "BitPairs", "HashPairs", "grown", "make_pairs", "place_of"]
 
 MAX_BITS = 1 << 31
@@ -111,7 +113,7 @@ class HashPairs(NamedTuple):
         mask = self.slot.shape[0] - 1
         held = 0
         for pair in range(key * self.workers + 1, (key + 1) * self.workers + 1):
-            place = int(place_of(pair, mask))
+            place = int(call(place_of, pair, mask))
             while self.slot[place] not in (0, pair):
                 place = (place + 1) & mask
             held += int(self.slot[place] == pair)
@@ -134,7 +136,7 @@ def grown(pairs: HashPairs) -> HashPairs:
     """Double the slots of a hash set."""
     slot = np.zeros(2 * pairs.slot.shape[0], dtype=np.int64)
     stamp = np.zeros_like(slot)
-    _rehash(pairs.slot, pairs.stamp, slot, stamp)
+    call(_rehash, pairs.slot, pairs.stamp, slot, stamp)
     return pairs._replace(slot=slot, stamp=stamp)
 
 

@@ -16,7 +16,7 @@ from streamgroup.engines.keys import Keys, make_keys
 from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay import hotness, loop, measure, ordered, partials
-from streamgroup.replay.compile import compiled, told_by_line
+from streamgroup.replay.compile import told_by_line
 from streamgroup.replay.feed import CostRule, Feed, Ready, SourceRule
 from streamgroup.replay.feeds import Feeds
 from streamgroup.replay.grouping import RunningGrouping
@@ -31,6 +31,7 @@ from streamgroup.replay.recorder import Recorder
 from streamgroup.replay.results import Results
 from streamgroup.replay.schedule import deaths, make_arrivals, tuples_before
 from streamgroup.replay.seeds import is_stream_drawn
+from streamgroup.replay.tiers import Tiers
 from streamgroup.replay.windows import WindowRule
 from streamgroup.traces.trace import Trace
 
@@ -52,8 +53,9 @@ def typed_keys(trace: Trace, kind: str) -> Keys:
 class _Replay:
     """One run, from the plan to the outcome."""
 
-    def __init__(self, trace: Trace, plan: Plan, warmup: int, *, interpreted: bool) -> None:
-        self.trace, self.plan, self.interpreted = trace, plan, interpreted
+    def __init__(self, trace: Trace, plan: Plan, warmup: int, *, interpreted: bool | None) -> None:
+        self.trace, self.plan = trace, plan
+        self.tiers = Tiers(trace.tuples, interpreted=interpreted)
         self.warmup = warmup
         options = plan.options
         self._keys: dict[str, Keys] = {}
@@ -73,7 +75,7 @@ class _Replay:
         self._speed = plan.speeds.at(0, 0).copy()
         varies = not plan.speeds.steady or costs.by_worker is not None
         self.grouping = RunningGrouping(
-            plan.selection, self._context, self.members.live, interpreted=interpreted, changes=bool(plan.events)
+            plan.selection, self._context, self.members.live, changes=bool(plan.events)
         )
         self.edge = Edge(
             sources=options.sources,
@@ -93,7 +95,7 @@ class _Replay:
         self.windows = WindowRule(options.window, trace.tuples - warmup)
 
     def _function(self, function: Callable[..., Any], name: str, digest: str = "") -> Callable[..., Any]:
-        return function if self.interpreted else compiled(function, name, digest)
+        return self.tiers.made(function, name, digest)
 
     def _hotness(self) -> hotness.Hotness | None:
         """Make what follows the hot keys, where the grouping tells which they are; theta is that of the start."""
@@ -244,10 +246,12 @@ class _Replay:
                         f"tuple {place} would be served for over 2^53 ns (104 days)", "check the costs, or --slowdown"
                     )
                 results.add_costs(ready)
-                with self.grouping.blamed("a hook failed"), told_by_line(self.grouping.source):
-                    send(ready)
-                if progress is not None:
-                    progress(len(ready.key))
+                for piece in self.tiers.pieces(ready, ready.offset):
+                    with self.grouping.blamed("a hook failed"), told_by_line(self.grouping.source):
+                        send(piece)
+                    ready = piece
+                    if progress is not None:
+                        progress(len(piece.key))
         finally:
             stream.close()
         assert ready is not None
@@ -338,7 +342,7 @@ class _Reached(StreamgroupError):
     """The tuple was found at which a closed loop passes a time."""
 
 
-def _warmup(trace: Trace, plan: Plan, *, interpreted: bool) -> int:
+def _warmup(trace: Trace, plan: Plan, *, interpreted: bool | None) -> int:
     """Count the warm-up tuples."""
     if plan.warmup is not None:
         return plan.warmup
@@ -378,14 +382,15 @@ def replay(
     *,
     log_directory: Path | None = None,
     progress: Callable[[int], None] | None = None,
-    interpreted: bool = False,
+    interpreted: bool | None = None,
     feeds: Feeds | None = None,
 ) -> Outcome:
     """Replay a trace; the result depends on the trace, the options and the installed versions alone.
 
     `log_directory` takes the assignment log; `progress` is told the number of tuples after each chunk. `interpreted`
-    runs the loop as plain Python: the same results, with readable tracebacks, a thousand times slower. `feeds` shares
-    what is read with other replays in threads of this process: the same results.
+    runs the loop as plain Python: the same results, with readable tracebacks, some hundred times slower; False compiles
+    it, None does what gives the results sooner (see `tiers`). `feeds` shares what is read with other replays in threads
+    of this process: the same results.
     """
     begun = time.perf_counter()
     plan = make_plan(trace, options)

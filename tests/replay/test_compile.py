@@ -34,7 +34,7 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.selection import select
 from streamgroup.traces.trace import open_trace
 trace, grouping = sys.argv[1:]
-outcome = replay(open_trace(trace), ReplayOptions(grouping=grouping, workers=4))
+outcome = replay(open_trace(trace), ReplayOptions(grouping=grouping, workers=4), interpreted=False)
 chosen = select(grouping)
 stats = compiled(run_chunk, chosen.code_name, chosen.outside_digest).stats
 hits, misses = sum(stats.cache_hits.values()), sum(stats.cache_misses.values())

@@ -57,7 +57,7 @@ def _same(one: Any, other: Any, name: str) -> None:
 @pytest.mark.parametrize("name", family())
 def test_compiled_equals_interpreted(trace: Trace, tmp_path: Path, name: str) -> None:
     options = ReplayOptions(grouping=name, workers=9, sources=3, arrivals="utilization=1.1", network_delay="3us")
-    compiled, fast = logged(trace, options, tmp_path / "compiled")
+    compiled, fast = logged(trace, options, tmp_path / "compiled", interpreted=False)
     plain, slow = logged(trace, options, tmp_path / "plain", interpreted=True)
     assert compiled == plain
     same(fast, slow)

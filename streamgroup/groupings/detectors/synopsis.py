@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from streamgroup.base.plain import call
 from streamgroup.base.budget import fits
 from streamgroup.groupings._times import Delay, delay_ns
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
@@ -133,7 +134,7 @@ class Predictor(NamedTuple):
         """Make room for twice as many messages and keys."""
         reports, table = messages.doubled(self.reports), synopsis.doubled(self.table)
         broadcasts = messages.doubled(self.broadcasts)
-        self.room[0] = room_left(reports, table, broadcasts)
+        self.room[0] = call(room_left, reports, table, broadcasts)
         return self._replace(reports=reports, table=table, broadcasts=broadcasts)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "Predictor":
@@ -161,7 +162,7 @@ def start(params: Params, context: Context) -> Predictor:
         table=table,
         broadcasts=broadcasts,
         due=np.full(1, messages.NEVER, dtype=np.int64),
-        room=np.full(1, room_left(reports, table, broadcasts), dtype=np.int64),
+        room=np.full(1, call(room_left, reports, table, broadcasts), dtype=np.int64),
         entries=np.zeros(1, dtype=np.int64),
         held=np.full(context.sources, 0 if exact else params.counters, dtype=np.int64),
         control_messages=np.zeros(1, dtype=np.int64),

@@ -1,0 +1,331 @@
+"""Compiled code as quick plain Python: its numbers become Python's own, with the results that compiled code has.
+
+A call of `np.uint64` takes as long as ten additions, and arithmetic with numpy's scalars is as slow. Here a function's
+syntax tree is rewritten for arrays that are memoryviews, two-dimensional ones lists of them (see `plain.view`), whose
+elements are Python's ints and floats:
+
+- `a[i, j]` becomes `a[i][j]`, `a.shape[1]` becomes `len(a[0])`;
+- unsigned words are ints from 0 to 2^64 - 1: what may leave that range is masked before it is compared, shifted right,
+  divided, stored, returned or passed on. A result is a word where an operand is known to be one: numba makes a float of
+  a word and a signed number in arithmetic, so compiled code never mixes them;
+- `np.uint64(i)` as an index is `i`, since no index is negative; elsewhere conversions become masks;
+- a quotient is one of floats: Python divides ints exactly, compiled code rounds them first.
+
+Signed numbers do not wrap: what does not fit its array is an OverflowError or ValueError, never another result.
+"""
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["NotPlainError", "Rewriter"]
+
+_MASK = (1 << 64) - 1
+# What is known of a value: nothing, or a word, in range or only modulo 2^64.
+ANY, WORD, LOOSE = 0, 1, 2
+_UNSIGNED = {"uint8": 0xFF, "uint16": 0xFFFF, "uint32": 0xFFFF_FFFF}
+_SIMPLE = (ast.Name, ast.Constant)
+
+
+class NotPlainError(Exception):
+    """A function uses what is not rewritten."""
+
+
+def _call(name: str, *arguments: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+
+
+def _and(node: ast.expr, mask: int) -> ast.expr:
+    if isinstance(node, ast.Constant):
+        return ast.Constant(node.value & mask)
+    return ast.BinOp(node, ast.BitAnd(), ast.Constant(mask))
+
+
+def _is_word(annotation: ast.expr | None) -> bool:
+    return annotation is not None and ast.unparse(annotation) == "np.uint64"
+
+
+def _is_simple(node: ast.expr) -> bool:
+    """Tell whether to look at a value twice costs less than a call."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, _SIMPLE) and isinstance(node.slice, _SIMPLE)
+    return isinstance(node, _SIMPLE)
+
+
+class Rewriter:
+    """Rewrites one function; `hooks` are the names of methods that it may call.
+
+    `resolve(parts)` returns what to put in the place of a global name, or of `module.name`, and the kind of its value or
+    of what it returns; None if it knows nothing of the name.
+    """
+
+    def __init__(self, resolve: Callable[[tuple[str, ...]], tuple[ast.expr, int] | None], hooks: frozenset[str]) -> None:
+        self._resolve = resolve
+        self._hooks = hooks
+        self._kind: dict[str, int] = {}
+        self._given: set[str] = set()
+        self._locals: set[str] = set()
+        self._gives_word = False
+        self.returns = ANY
+
+    def function(self, tree: ast.FunctionDef, name: str) -> ast.FunctionDef:
+        """Give the function rewritten, under a name."""
+        given = tree.args
+        if given.vararg or given.kwarg or given.kwonlyargs or given.defaults:
+            raise NotPlainError(f"{tree.name}: arguments of other kinds")
+        self._given = {one.arg for one in given.args}
+        self._kind = {one.arg: WORD for one in given.args if _is_word(one.annotation)}
+        self._gives_word = _is_word(tree.returns)
+        self._locals = self._given | {
+            one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        }
+        while True:
+            before, returned = dict(self._kind), self.returns
+            body = self._block(tree.body)
+            if before == self._kind and returned == self.returns:
+                break
+        arguments = ast.arguments([], [ast.arg(one.arg) for one in given.args], None, [], [], None, [])
+        made = ast.FunctionDef(name, arguments, body, [], None, None)
+        if "type_params" in ast.FunctionDef._fields:
+            made.type_params = []
+        return ast.copy_location(made, tree)
+
+    # Statements.
+
+    def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        found = []
+        for one in body:
+            if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):
+                continue
+            made = self._statement(one)
+            found.append(ast.fix_missing_locations(ast.copy_location(made, one)))
+        return found or [ast.Pass()]
+
+    def _statement(self, one: ast.stmt) -> ast.stmt:
+        match one:
+            case ast.Assign(targets=[target]):
+                return self._assign(target, one.value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                return self._assign(target, value)
+            case ast.AugAssign():
+                return self._augment(one)
+            case ast.Return(value=None) | ast.Pass() | ast.Break() | ast.Continue():
+                return one
+            case ast.Return(value=ast.expr() as value):
+                made, kind = self._value(value)
+                if self._gives_word and not kind:
+                    made, kind = _and(made, _MASK), WORD
+                self.returns = max(self.returns, kind)
+                return ast.Return(made)
+            case ast.If():
+                return ast.If(self._expr(one.test)[0], self._block(one.body), self._orelse(one.orelse))
+            case ast.While():
+                return ast.While(self._expr(one.test)[0], self._block(one.body), self._orelse(one.orelse))
+            case ast.For(target=ast.Name()):
+                return ast.For(one.target, self._value(one.iter)[0], self._block(one.body), self._orelse(one.orelse))
+            case ast.Expr(value=value):
+                return ast.Expr(self._value(value)[0])
+        raise NotPlainError(f"line {one.lineno}: {type(one).__name__}")
+
+    def _orelse(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        return self._block(body) if body else []
+
+    def _assign(self, target: ast.expr, value: ast.expr) -> ast.stmt:
+        if isinstance(target, ast.Tuple):
+            if not isinstance(value, ast.Tuple):
+                return ast.Assign([self._target(target, ANY)], self._value(value)[0])
+            values = [self._value(one) for one in value.elts]
+            names = [self._target(one, kind) for one, (_, kind) in zip(target.elts, values, strict=True)]
+            return ast.Assign([ast.Tuple(names, ast.Store())], ast.Tuple([made for made, _ in values], ast.Load()))
+        if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice):
+            part = ast.Subscript(self._expr(target.value)[0], self._index(target.slice), ast.Load())
+            return ast.Expr(_call("_fill", part, self._value(value)[0]))
+        made, kind = self._value(value)
+        return ast.Assign([self._target(target, kind)], made)
+
+    def _target(self, target: ast.expr, kind: int) -> ast.expr:
+        match target:
+            case ast.Name(id=name):
+                self._kind[name] = max(self._kind.get(name, ANY), kind)
+                return target
+            case ast.Subscript():
+                return self._subscript(target)
+            case ast.Tuple(elts=elts):
+                return ast.Tuple([self._target(one, ANY) for one in elts], ast.Store())
+        raise NotPlainError(f"line {target.lineno}: something else is set")
+
+    def _augment(self, one: ast.AugAssign) -> ast.stmt:
+        target = one.target
+        if isinstance(target, ast.Name):
+            looked: ast.expr = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+            return self._assign(target, ast.copy_location(ast.BinOp(looked, one.op, one.value), one))
+        if not isinstance(target, ast.Subscript) or isinstance(one.op, ast.Div):
+            raise NotPlainError(f"line {one.lineno}: augmented")
+        return ast.AugAssign(self._subscript(target), one.op, self._value(one.value)[0])
+
+    # Expressions: the node, and what is known of its value.
+
+    def _value(self, node: ast.expr) -> tuple[ast.expr, int]:
+        """Rewrite an expression whose value is kept: a word is in range."""
+        made, kind = self._expr(node)
+        return (_and(made, _MASK), WORD) if kind == LOOSE else (made, kind)
+
+    def _expr(self, node: ast.expr) -> tuple[ast.expr, int]:
+        made, kind = self._any(node)
+        return ast.copy_location(made, node), kind
+
+    def _any(self, node: ast.expr) -> tuple[ast.expr, int]:
+        match node:
+            case ast.Constant():
+                return node, ANY
+            case ast.Name(id=name):
+                if name in self._locals:
+                    kind = self._kind.get(name, ANY)
+                    # What a caller passes on is in range only if it was seen to be a word.
+                    return node, LOOSE if kind and name in self._given else kind
+                return self._global((name,))
+            case ast.Attribute():
+                return self._attribute(node)
+            case ast.Subscript(value=ast.Attribute(value=of, attr="shape"), slice=ast.Constant(value=int(axis))):
+                made = self._expr(of)[0]
+                for _ in range(axis):
+                    made = ast.Subscript(made, ast.Constant(0), ast.Load())
+                return _call("len", made), ANY
+            case ast.Subscript():
+                return self._subscript(node), ANY
+            case ast.BinOp():
+                return self._binary(node)
+            case ast.UnaryOp(op=op):
+                made, kind = self._expr(node.operand)
+                if isinstance(op, ast.Not):
+                    return ast.UnaryOp(op, made), ANY
+                if isinstance(op, ast.USub) and isinstance(made, ast.Constant):
+                    return ast.Constant(-made.value), ANY
+                return ast.UnaryOp(op, made), LOOSE if kind else ANY
+            case ast.Compare():
+                values = [self._value(one)[0] for one in (node.left, *node.comparators)]
+                return ast.Compare(values[0], node.ops, values[1:]), ANY
+            case ast.BoolOp():
+                return ast.BoolOp(node.op, [self._value(one)[0] for one in node.values]), ANY
+            case ast.IfExp():
+                (body, one), (other, two) = self._value(node.body), self._value(node.orelse)
+                return ast.IfExp(self._value(node.test)[0], body, other), max(one, two)
+            case ast.Tuple():
+                return ast.Tuple([self._value(one)[0] for one in node.elts], ast.Load()), ANY
+            case ast.Call():
+                return self._called(node)
+        raise NotPlainError(f"line {node.lineno}: {type(node).__name__}")
+
+    def _global(self, parts: tuple[str, ...]) -> tuple[ast.expr, int]:
+        found = self._resolve(parts)
+        if found is None:
+            raise NotPlainError(f"{'.'.join(parts)} is not known")
+        return found
+
+    def _attribute(self, node: ast.Attribute) -> tuple[ast.expr, int]:
+        of = node.value
+        if isinstance(of, ast.Name) and of.id not in self._locals:
+            return self._global((of.id, node.attr))
+        if node.attr == "shape":
+            raise NotPlainError(f"line {node.lineno}: a whole shape")
+        return ast.Attribute(self._expr(of)[0], node.attr, ast.Load()), ANY
+
+    def _subscript(self, node: ast.Subscript) -> ast.expr:
+        made = self._expr(node.value)[0]
+        places = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for number, place in enumerate(places, 1):
+            context = node.ctx if number == len(places) else ast.Load()
+            made = ast.copy_location(ast.Subscript(made, self._index(place), context), node)
+        return made
+
+    def _index(self, node: ast.expr) -> ast.expr:
+        match node:
+            case ast.Slice(lower=lower, upper=upper, step=None):
+                return ast.Slice(lower and self._index(lower), upper and self._index(upper))
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="uint64" | "int64"), args=[of]):
+                return self._index(of)
+        return self._value(node)[0]
+
+    def _binary(self, node: ast.BinOp) -> tuple[ast.expr, int]:
+        (left, one), (right, two) = self._expr(node.left), self._expr(node.right)
+        op = node.op
+        if not one and not two:
+            if isinstance(op, ast.Div) and not (isinstance(left, ast.Constant) and isinstance(left.value, float)):
+                left = _call("float", left)
+            if isinstance(op, ast.Pow) and not isinstance(left, ast.Constant):
+                raise NotPlainError(f"line {node.lineno}: {type(op).__name__}")
+            return ast.BinOp(left, op, right), ANY
+        if isinstance(op, (ast.Add, ast.Sub, ast.Mult)):
+            return ast.BinOp(left, op, right), LOOSE
+        if isinstance(op, ast.BitAnd):
+            return ast.BinOp(left, op, right), WORD if WORD in (one, two) else LOOSE
+        if isinstance(op, (ast.BitOr, ast.BitXor)):
+            return ast.BinOp(left, op, right), WORD if one == two == WORD else LOOSE
+        right = right if two == WORD else _and(right, _MASK)
+        if isinstance(op, ast.LShift):
+            return ast.BinOp(left, op, right), LOOSE
+        if isinstance(op, (ast.RShift, ast.FloorDiv, ast.Mod)):
+            return ast.BinOp(left if one == WORD else _and(left, _MASK), op, right), WORD
+        raise NotPlainError(f"line {node.lineno}: {type(op).__name__} of words")
+
+    def _called(self, node: ast.Call) -> tuple[ast.expr, int]:
+        if ast.unparse(node.func) in ("np.empty", "np.zeros", "np.full"):
+            sizes = [self._value(one)[0] for one in node.args]
+            return _call("_view", ast.Call(node.func, sizes, node.keywords)), ANY
+        if node.keywords or any(isinstance(one, ast.Starred) for one in node.args):
+            raise NotPlainError(f"line {node.lineno}: named arguments")
+        match node.func:
+            case ast.Name(id=("min" | "max") as name) if len(node.args) == 2 and all(map(_is_simple, node.args)):
+                return self._extreme(node, name)
+            case ast.Attribute(value=ast.Name(id="np"), attr=name):
+                return self._converted(node, name)
+            case ast.Attribute(value=ast.Call(func=ast.Attribute(attr="float64"), args=[of]), attr="view"):
+                return _call("_bits", self._value(of)[0]), ANY
+            case ast.Attribute(value=of, attr="reshape") if isinstance(of, ast.Attribute):
+                return _call("_flat", self._expr(of)[0]), ANY
+            case ast.Attribute(value=of, attr=name) if not (isinstance(of, ast.Name) and of.id not in self._locals):
+                if name not in self._hooks:
+                    raise NotPlainError(f"line {node.lineno}: {name} is no hook")
+                function: ast.expr = ast.Attribute(self._expr(of)[0], name, ast.Load())
+                kind = ANY
+            case ast.Name(id=name) if name in self._locals:
+                raise NotPlainError(f"line {node.lineno}: {name} is called")
+            case _:
+                function, kind = self._expr(node.func)
+        return ast.Call(function, [self._value(one)[0] for one in node.args], []), kind
+
+    def _extreme(self, node: ast.Call, name: str) -> tuple[ast.expr, int]:
+        (first, one), (second, two) = self._value(node.args[0]), self._value(node.args[1])
+        again, other = self._value(node.args[0])[0], self._value(node.args[1])[0]
+        # As Python does it: of equal ones the first.
+        op: ast.cmpop = ast.Lt() if name == "min" else ast.Gt()
+        return ast.IfExp(ast.Compare(other, [op], [again]), second, first), max(one, two)
+
+    def _converted(self, node: ast.Call, name: str) -> tuple[ast.expr, int]:
+        """Rewrite a call of one of numpy's functions."""
+        if name == "searchsorted" and len(node.args) == 2:
+            return _call("_bisect", *(self._value(one)[0] for one in node.args)), ANY
+        if len(node.args) != 1:
+            raise NotPlainError(f"line {node.lineno}: np.{name}")
+        (of,) = node.args
+        if name == "int64" and isinstance(of, ast.Call) and ast.unparse(of.func) == "np.rint":
+            return _call("round", self._expr(of.args[0])[0]), ANY
+        made, kind = self._expr(of)
+        is_truth = isinstance(of, (ast.Compare, ast.BoolOp))
+        if name == "uint64":
+            return made, (kind or (WORD if is_truth or isinstance(made, ast.Constant) else LOOSE))
+        if name == "int64":
+            if is_truth or (isinstance(made, ast.Constant) and isinstance(made.value, int)):
+                return made, ANY
+            return _call("_signed" if kind else "int", made), ANY
+        if name in ("int8", "int32"):
+            return _call(f"_{name}", made), ANY
+        if name in _UNSIGNED:
+            return _and(made, _UNSIGNED[name]), ANY
+        if name in ("float64", "bool_"):
+            return _call("float" if name == "float64" else "bool", self._value(of)[0]), ANY
+        if name == "rint":
+            return _call("float", _call("round", made)), ANY
+        if name in ("floor", "ceil"):
+            return _call("_" + name, made), ANY
+        raise NotPlainError(f"line {node.lineno}: np.{name}")

@@ -1,0 +1,134 @@
+"""Interpreted first, compiled where that pays: nobody waits for a compiler with a small trace.
+
+Code that is in memory or on disk is used. Where there is none, a run begins interpreted (see `base.plain`), with the
+same results; if it would take longer than compiling does, it goes on compiled.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.base.code_cache import is_at_hand
+from streamgroup.base.plain import NotPlainError, plain, view
+from streamgroup.replay.compile import Interpreted, compiled
+from streamgroup.replay.feed import Ready
+
+__all__ = ["Tiers"]
+
+# Compiling takes 5 to 40 s of CPU, and the next run is spared it: a run of more than this is compiled.
+_PATIENCE_S = 8.0
+# Tuples of the first call of an interpreted loop; each further one has twice as many.
+_FIRST = 2048
+
+
+class Tiers:
+    """How one run of `tuples` tuples calls the functions that can be compiled.
+
+    With `interpreted` it never compiles, and what cannot be rewritten runs as it is written; if that is False, it always
+    does.
+    """
+
+    def __init__(self, tuples: int, *, interpreted: bool | None) -> None:
+        self._tuples = tuples
+        self._never = interpreted is True
+        self._always = interpreted is False
+        self._seconds = 0.0
+        # Whether anything was interpreted for want of code.
+        self.used_plain = False
+
+    def made(self, function: Callable[..., Any], name: str, outside_digest: str = "") -> Callable[..., Any]:
+        """Give a function as it is to be called; `name` and `outside_digest` as in `compile.compiled`."""
+        if self._never:
+            return self._interpreted(function)
+        dispatcher: Any = compiled(function, name, outside_digest)
+        kept: dict[int, Any] = {}
+        own = threading.get_ident()
+
+        def call(*arguments: Any) -> Any:
+            if not self._always and not is_at_hand(dispatcher, arguments):
+                begun = time.thread_time()
+                try:
+                    run = plain(function)
+                    views = [_kept_view(kept, one) for one in arguments]
+                except NotPlainError:
+                    # Compiling says what is wrong with it, if anything.
+                    self._always = True
+                else:
+                    self.used_plain = True
+                    if threading.get_ident() == own:
+                        # What is done once says nothing of the tuples to come.
+                        self._seconds -= time.thread_time() - begun
+                    return run(*views)
+            return dispatcher(*arguments)
+
+        return call
+
+    @staticmethod
+    def _interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
+        kept: dict[int, Any] = {}
+
+        def call(*arguments: Any) -> Any:
+            try:
+                run = plain(function)
+                views = [_kept_view(kept, one) for one in arguments]
+            except NotPlainError:
+                hooks = [Interpreted(one) if hasattr(one, "choose") else one for one in arguments]
+                return function(*hooks)
+            return run(*views)
+
+        return call
+
+    def pieces(self, ready: Ready, done: int) -> Generator[Ready]:
+        """Cut a chunk, before which `done` tuples were sent, into pieces that are sent one after the other.
+
+        After each it is seen whether to go on interpreted.
+        """
+        size = len(ready.key)
+        begin, most = 0, _FIRST
+        while begin < size:
+            end = size if self._never or self._always else min(size, begin + most)
+            begun = time.thread_time()
+            yield _piece(ready, begin, end)
+            if self.used_plain and not self._always:
+                self._seconds += time.thread_time() - begun
+                sent = done + end
+                self._always = self._seconds / sent * (self._tuples - sent) > _PATIENCE_S
+            begin, most = end, most * 2
+
+
+def _kept_view(kept: dict[int, Any], value: Any) -> Any:
+    """Give the view of an argument; that of a NamedTuple is kept, since a machine passes the same again and again."""
+    if not hasattr(value, "_fields"):
+        return view(value)
+    found = kept.get(id(value))
+    if found is None or found[0] is not value:
+        if len(kept) > 32:
+            kept.clear()
+        found = kept[id(value)] = value, view(value)
+    return found[1]
+
+
+def _piece(ready: Ready, begin: int, end: int) -> Ready:
+    size = len(ready.key)
+    if begin == 0 and end == size:
+        return ready
+
+    def cut(array: NDArray[Any] | None) -> Any:
+        return array if array is None or len(array) < size else array[begin:end]
+
+    skip = min(max(ready.skip - begin, 0), end - begin)
+    place, number = ready.window_place, ready.window_number
+    if len(place):
+        # The window in which the first measured tuple lies began there or before.
+        first = int(np.searchsorted(place, begin + skip, side="right")) - 1
+        upto = int(np.searchsorted(place, end, side="left"))
+        place, number = np.maximum(place[first:upto], begin + skip) - begin, number[first:upto]
+        place.flags.writeable = False
+    return Ready(
+        ready.offset + begin, cut(ready.arrival), ready.key[begin:end], cut(ready.cost), cut(ready.source), skip,
+        place, number,
+    )  # fmt: skip
