@@ -5,7 +5,6 @@ and NamedTuples that such a function takes: memoryviews of the very arrays, so t
 """
 
 import ast
-import builtins
 import inspect
 import linecache
 import math
@@ -88,7 +87,7 @@ def view(value: Any) -> Any:
     """Give what rewritten code takes for a value of compiled code."""
     if isinstance(value, np.ndarray):
         if value.ndim < 2:
-            return memoryview(value)
+            return value.data
         return _Rows(value) if len(value) > _MOST_ROWS else [view(row) for row in value]
     if isinstance(value, np.generic):
         return value.item()

@@ -36,7 +36,7 @@ def _call(name: str, *arguments: ast.expr) -> ast.expr:
 
 
 def _and(node: ast.expr, mask: int) -> ast.expr:
-    if isinstance(node, ast.Constant):
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return ast.Constant(node.value & mask)
     return ast.BinOp(node, ast.BitAnd(), ast.Constant(mask))
 
@@ -55,11 +55,13 @@ def _is_simple(node: ast.expr) -> bool:
 class Rewriter:
     """Rewrites one function; `hooks` are the names of methods that it may call.
 
-    `resolve(parts)` returns what to put in the place of a global name, or of `module.name`, and the kind of its value or
-    of what it returns; None if it knows nothing of the name.
+    `resolve(parts)` returns what to put in the place of a global name, or of `module.name`, and the kind of its value
+    or of what it returns; None if it knows nothing of the name.
     """
 
-    def __init__(self, resolve: Callable[[tuple[str, ...]], tuple[ast.expr, int] | None], hooks: frozenset[str]) -> None:
+    def __init__(
+        self, resolve: Callable[[tuple[str, ...]], tuple[ast.expr, int] | None], hooks: frozenset[str]
+    ) -> None:
         self._resolve = resolve
         self._hooks = hooks
         self._kind: dict[str, int] = {}
@@ -85,10 +87,11 @@ class Rewriter:
             if before == self._kind and returned == self.returns:
                 break
         arguments = ast.arguments([], [ast.arg(one.arg) for one in given.args], None, [], [], None, [])
-        made = ast.FunctionDef(name, arguments, body, [], None, None)
-        if "type_params" in ast.FunctionDef._fields:
-            made.type_params = []
-        return ast.copy_location(made, tree)
+        made: Any = ast.FunctionDef(name, arguments, body, [], None, None)
+        # A field that Python 3.12 added.
+        made.type_params = []
+        located: ast.FunctionDef = ast.copy_location(made, tree)
+        return located
 
     # Statements.
 
@@ -199,7 +202,7 @@ class Rewriter:
                 made, kind = self._expr(node.operand)
                 if isinstance(op, ast.Not):
                     return ast.UnaryOp(op, made), ANY
-                if isinstance(op, ast.USub) and isinstance(made, ast.Constant):
+                if isinstance(op, ast.USub) and isinstance(made, ast.Constant) and isinstance(made.value, (int, float)):
                     return ast.Constant(-made.value), ANY
                 return ast.UnaryOp(op, made), LOOSE if kind else ANY
             case ast.Compare():
@@ -230,12 +233,13 @@ class Rewriter:
             raise NotPlainError(f"line {node.lineno}: a whole shape")
         return ast.Attribute(self._expr(of)[0], node.attr, ast.Load()), ANY
 
-    def _subscript(self, node: ast.Subscript) -> ast.expr:
-        made = self._expr(node.value)[0]
+    def _subscript(self, node: ast.Subscript) -> ast.Subscript:
+        made: Any = self._expr(node.value)[0]
         places = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         for number, place in enumerate(places, 1):
             context = node.ctx if number == len(places) else ast.Load()
             made = ast.copy_location(ast.Subscript(made, self._index(place), context), node)
+        assert isinstance(made, ast.Subscript)
         return made
 
     def _index(self, node: ast.expr) -> ast.expr:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.base.plain import call
 from streamgroup.base.errors import UsageError
+from streamgroup.base.plain import call
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._share import Share, share_of
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange

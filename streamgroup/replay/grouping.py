@@ -29,9 +29,7 @@ class RunningGrouping:
     `context` makes what the grouping may know, for the ids of the live workers.
     """
 
-    def __init__(
-        self, selection: Selection, context: Callable[[I64], Context], live: I64, *, changes: bool
-    ) -> None:
+    def __init__(self, selection: Selection, context: Callable[[I64], Context], live: I64, *, changes: bool) -> None:
         self.selection = selection
         self._context = context
         first = context(live)

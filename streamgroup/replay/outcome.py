@@ -165,6 +165,7 @@ class Outcome:
     lost: int = 0
     redelivered: int = 0
     aggregation_messages: int | None = None
+    interpreted_seconds: float = 0.0
     remapped_replicas: int | None = None
     key_choices: I64 | None = None
     hot_keys: HotKeys | None = None

@@ -74,9 +74,7 @@ class _Replay:
         self._cost = np.array([1.0 if costs.constant_ns is None else float(costs.constant_ns)])
         self._speed = plan.speeds.at(0, 0).copy()
         varies = not plan.speeds.steady or costs.by_worker is not None
-        self.grouping = RunningGrouping(
-            plan.selection, self._context, self.members.live, changes=bool(plan.events)
-        )
+        self.grouping = RunningGrouping(plan.selection, self._context, self.members.live, changes=bool(plan.events))
         self.edge = Edge(
             sources=options.sources,
             delay=plan.network_delay,
@@ -329,6 +327,7 @@ class _Replay:
             lost=totals.lost,
             redelivered=totals.redelivered,
             aggregation_messages=results.messages,
+            interpreted_seconds=self.tiers.seconds if self.tiers.used_plain else 0.0,
         )
 
     def _source_state(self, largest: int) -> int | None:

@@ -28,23 +28,26 @@ _FIRST = 2048
 class Tiers:
     """How one run of `tuples` tuples calls the functions that can be compiled.
 
-    With `interpreted` it never compiles, and what cannot be rewritten runs as it is written; if that is False, it always
-    does.
+    With `interpreted` it never compiles, and what cannot be rewritten runs as it is written; with False it always
+    compiles.
     """
 
     def __init__(self, tuples: int, *, interpreted: bool | None) -> None:
         self._tuples = tuples
         self._never = interpreted is True
         self._always = interpreted is False
-        self._seconds = 0.0
-        # Whether anything was interpreted for want of code.
+        # Whether anything was interpreted for want of code; of these calls the time, in seconds of CPU.
         self.used_plain = False
+        self.seconds = 0.0
 
     def made(self, function: Callable[..., Any], name: str, outside_digest: str = "") -> Callable[..., Any]:
         """Give a function as it is to be called; `name` and `outside_digest` as in `compile.compiled`."""
         if self._never:
             return self._interpreted(function)
         dispatcher: Any = compiled(function, name, outside_digest)
+        if outside_digest:
+            # Numbers that wrap in compiled code do not here, and it is not known whether somebody else's code has any.
+            return dispatcher  # type: ignore[no-any-return]
         kept: dict[int, Any] = {}
         own = threading.get_ident()
 
@@ -61,7 +64,7 @@ class Tiers:
                     self.used_plain = True
                     if threading.get_ident() == own:
                         # What is done once says nothing of the tuples to come.
-                        self._seconds -= time.thread_time() - begun
+                        self.seconds -= time.thread_time() - begun
                     return run(*views)
             return dispatcher(*arguments)
 
@@ -94,9 +97,9 @@ class Tiers:
             begun = time.thread_time()
             yield _piece(ready, begin, end)
             if self.used_plain and not self._always:
-                self._seconds += time.thread_time() - begun
+                self.seconds += time.thread_time() - begun
                 sent = done + end
-                self._always = self._seconds / sent * (self._tuples - sent) > _PATIENCE_S
+                self._always = self.seconds / sent * (self._tuples - sent) > _PATIENCE_S
             begin, most = end, most * 2
 
 

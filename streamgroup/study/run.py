@@ -49,6 +49,8 @@ _ARROW: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), str: pa.st
 class RunResult:
     """What a run gave: its row (options, then every metric), what to warn of, all tables, and what `run.json` says.
 
+    `notes` say how it was run.
+
     `output` is where they were written.
     """
 
@@ -57,6 +59,7 @@ class RunResult:
     tables: dict[str, pa.Table]
     record: dict[str, Any]
     output: Path | None = None
+    notes: tuple[str, ...] = ()
 
 
 def run_to_directory(
@@ -115,7 +118,10 @@ def make_run(
         summary = summary.append_column(name, made["summary"][name])
     made["summary"] = summary
     record = _manifest(trace, options, outcome, baseline=baseline is not None)
-    return RunResult(summary.to_pylist()[0], warnings_of(trace, options, outcome), made, record)
+    notes: tuple[str, ...] = ()
+    if outcome.interpreted_seconds:
+        notes = (f"interpreted: {outcome.grouping} is not compiled yet, and compiling it takes longer than this run",)
+    return RunResult(summary.to_pylist()[0], warnings_of(trace, options, outcome), made, record, notes=notes)
 
 
 def write_run(directory: Path, tables: Mapping[str, pa.Table], record: Mapping[str, Any]) -> None:

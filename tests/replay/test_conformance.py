@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.groupings.protocol import GroupingParams
+from streamgroup.replay import tiers
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.outcome import Outcome
 from streamgroup.replay.run import replay
@@ -55,12 +56,19 @@ def _same(one: Any, other: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", family())
-def test_compiled_equals_interpreted(trace: Trace, tmp_path: Path, name: str) -> None:
+def test_compiled_equals_interpreted(trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     options = ReplayOptions(grouping=name, workers=9, sources=3, arrivals="utilization=1.1", network_delay="3us")
     compiled, fast = logged(trace, options, tmp_path / "compiled", interpreted=False)
     plain, slow = logged(trace, options, tmp_path / "plain", interpreted=True)
     assert compiled == plain
     same(fast, slow)
+    # As if there were no code, and no time to go on without.
+    monkeypatch.setattr(tiers, "is_at_hand", lambda *_: False)
+    monkeypatch.setattr(tiers, "_PATIENCE_S", 0.0)
+    begun, mixed = logged(trace, options, tmp_path / "mixed")
+    assert begun == compiled
+    same(fast, mixed)
+    assert mixed.interpreted_seconds > 0
     assert compiled.num_rows == trace.tuples
     workers = compiled["worker"].to_numpy()
     assert workers.min() >= 0

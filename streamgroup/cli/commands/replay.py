@@ -102,6 +102,8 @@ def run(console: Console, options: Options) -> None:
     if load is not None:
         console.note(f"offered load: {100 * load:.4g} % of the capacity of {options.workers} workers")
     console.facts(result.record["grouping"].get("facts", {}))
+    for note in result.notes:
+        console.note(note)
     for warning in result.warnings:
         console.warn(warning)
     console.detail(f"{done} tuples in {seconds:.2f} s, {done / seconds:,.0f} tuples/s, start and metrics included")

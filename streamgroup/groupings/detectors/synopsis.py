@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from streamgroup.base.plain import call
 from streamgroup.base.budget import fits
+from streamgroup.base.plain import call
 from streamgroup.groupings._times import Delay, delay_ns
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels import bloom, messages, synopsis
