@@ -1,11 +1,12 @@
 """Interpreted first, compiled where that pays: nobody waits for a compiler with a small trace.
 
 Code that is in memory or on disk is used. Where there is none, a run begins interpreted (see `base.plain`), with the
-same results; if it would take longer than compiling does, it goes on compiled.
+same results; if it would take longer than compiling does, with the runs of the same code before it, it goes on compiled.
 """
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -19,10 +20,14 @@ from streamgroup.replay.feed import Ready
 
 __all__ = ["Tiers"]
 
-# Compiling takes 5 to 40 s of CPU, and the next run is spared it: a run of more than this is compiled.
+# Compiling takes 5 to 40 s of CPU, and the next run is spared it: what takes longer than this is compiled.
 _PATIENCE_S = 8.0
+# Seconds for which each loop was interpreted in this process, by the name of its code.
+_SPENT: Counter[str] = Counter()
 # Tuples of the first call of an interpreted loop; each further one has twice as many.
 _FIRST = 2048
+# The name of code that is no grouping's own.
+_ANY = "any"
 
 
 class Tiers:
@@ -36,6 +41,7 @@ class Tiers:
         self._tuples = tuples
         self._never = interpreted is True
         self._always = interpreted is False
+        self._code = ""
         # Whether anything was interpreted for want of code; of these calls the time, in seconds of CPU.
         self.used_plain = False
         self.seconds = 0.0
@@ -48,6 +54,7 @@ class Tiers:
         if outside_digest:
             # Numbers that wrap in compiled code do not here, and it is not known whether somebody else's code has any.
             return dispatcher  # type: ignore[no-any-return]
+        self._code = self._code if name == _ANY else name
         kept: dict[int, Any] = {}
         own = threading.get_ident()
 
@@ -94,12 +101,14 @@ class Tiers:
         begin, most = 0, _FIRST
         while begin < size:
             end = size if self._never or self._always else min(size, begin + most)
-            begun = time.thread_time()
+            begun, before = time.thread_time(), self.seconds
             yield _piece(ready, begin, end)
             if self.used_plain and not self._always:
                 self.seconds += time.thread_time() - begun
                 sent = done + end
-                self._always = self.seconds / sent * (self._tuples - sent) > _PATIENCE_S
+                _SPENT[self._code] += self.seconds - before
+                left = self.seconds / sent * (self._tuples - sent)
+                self._always = _SPENT[self._code] + left > _PATIENCE_S
             begin, most = end, most * 2
 
 
