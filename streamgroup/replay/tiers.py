@@ -1,7 +1,8 @@
 """Interpreted first, compiled where that pays: nobody waits for a compiler with a small trace.
 
 Code that is in memory or on disk is used. Where there is none, a run begins interpreted (see `base.plain`), with the
-same results; if it would take longer than compiling does, with the runs of the same code before it, it goes on compiled.
+same results. If it would take longer than compiling does, with the runs of the same code before it in this process, it
+goes on compiled.
 """
 
 import threading
@@ -18,12 +19,15 @@ from streamgroup.base.plain import NotPlainError, plain, view
 from streamgroup.replay.compile import Interpreted, compiled
 from streamgroup.replay.feed import Ready
 
-__all__ = ["Tiers"]
+__all__ = ["SMALL", "Tiers"]
 
-# Compiling takes 5 to 40 s of CPU, and the next run is spared it: what takes longer than this is compiled.
-_PATIENCE_S = 8.0
+# Compiling takes longer the more there is to do for a tuple: 6 s, and as long as it takes to interpret so many tuples.
+_LEAST_S = 6.0
+_TUPLES = 700_000
 # Seconds for which each loop was interpreted in this process, by the name of its code.
 _SPENT: Counter[str] = Counter()
+# With fewer tuples than this, next to nothing is compiled for one run.
+SMALL = _TUPLES
 # Tuples of the first call of an interpreted loop; each further one has twice as many.
 _FIRST = 2048
 # The name of code that is no grouping's own.
@@ -107,8 +111,8 @@ class Tiers:
                 self.seconds += time.thread_time() - begun
                 sent = done + end
                 _SPENT[self._code] += self.seconds - before
-                left = self.seconds / sent * (self._tuples - sent)
-                self._always = _SPENT[self._code] + left > _PATIENCE_S
+                each = self.seconds / sent
+                self._always = _SPENT[self._code] + each * (self._tuples - sent) > _LEAST_S + each * _TUPLES
             begin, most = end, most * 2
 
 

@@ -11,6 +11,7 @@ from streamgroup.base.memory import free_memory
 from streamgroup.replay.compile import cache_directory
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.selection import select
+from streamgroup.replay.tiers import SMALL
 from streamgroup.study.candidates import KEY_GROUPING, candidates
 from streamgroup.study.choose import Choice, Row, Targets, balanced, choose, meets, same
 from streamgroup.study.estimate import BASE_MB, TUPLES_PER_S
@@ -127,7 +128,7 @@ class _Inquiry:
         self.warnings: dict[str, tuple[str, ...]] = {}
 
     def answer(self) -> Advice:
-        _tell_of_compiling(self.groupings, self.watch)
+        _tell_of_compiling(self.groupings, self.trace.tuples, self.watch)
         first = self._sample(_ROUGHLY, len(self.groupings))
         self._ask(self.groupings, first, "first pass")
         roughly = self._in_order()
@@ -273,11 +274,11 @@ def _fifths(tuples: int) -> list[tuple[int, int]]:
     return [(first, min(first + size, tuples)) for first in range(0, tuples, size)]
 
 
-def _tell_of_compiling(groupings: Sequence[str], watch: Watch) -> None:
+def _tell_of_compiling(groupings: Sequence[str], tuples: int, watch: Watch) -> None:
     """Tell that it takes long because loops are compiled, if that is so: once for each grouping."""
     there = {path.name for path in cache_directory().rglob("*.nbi")}
     names = {select(text).name for text in groupings}
     missing = sum(not any(f"_{name}-" in path for path in there) for name in names)
-    if missing:
+    if missing and tuples > SMALL:
         what = "grouping, which takes some 10 s" if missing == 1 else "groupings, which takes some 10 s each"
         watch.note(f"compiling {missing} {what} the first time")
