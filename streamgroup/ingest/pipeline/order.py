@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamgroup.ingest.pipeline.blocks import block, rows_of
+from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
 from streamgroup.ingest.pipeline.frames import Frame
 from streamgroup.ingest.pipeline.segments import CARRIED, LateRows, Marked, Segment, row_numbers
 from streamgroup.traces import schema
@@ -27,6 +27,9 @@ __all__ = [
     "count_once",
     "cut_parts",
     "in_order",
+    "late_block",
+    "late_rows",
+    "latest_before",
     "plan_parts",
     "samples_of",
     "sorting",
@@ -60,19 +63,36 @@ def in_order(segments: list[Segment]) -> bool:
     )
 
 
-def count_late(frame: Frame, segments: list[Segment]) -> int:
-    """Count the rows of the whole input of which a tuple has a time before the latest one seen until then."""
+def latest_before(segments: list[Segment]) -> dict[int, int]:
+    """Give the latest time before each segment in which it makes rows late that the segment does not know of."""
     before: dict[int, int] = {}
     latest = -(2**63)
     for segment in segments:
         if latest > segment.lowest:
             before[segment.number] = latest
         latest = max(latest, segment.highest)
+    return before
+
+
+def count_late(segments: list[Segment], rows: list[Row]) -> int:
+    """Count the rows of the whole input of which a tuple has a time before the latest one seen until then.
+
+    `rows` of kind `late` are of the segments of `latest_before`; what the others counted by themselves is right.
+    """
     found = {segment.number: segment.late for segment in segments}
-    if before:
-        rows = frame.of("tuples").map(partial(_count_late, before)).stats("late")
-        found |= {row.segment: Marked(*json.loads(row.stats or "")) for row in rows}
+    found |= {row.segment: Marked(*json.loads(row.stats or "")) for row in rows if row.kind == "late"}
     return sum(count_once(segments, [found[segment.number] for segment in segments]))
+
+
+def late_rows(frame: Frame, segments: list[Segment]) -> list[Row]:
+    """Find the late rows of segments by themselves, where no step goes over all tuples anyway."""
+    before = latest_before(segments)
+    return frame.of("tuples").map(partial(_count_late, before)).stats("late") if before else []
+
+
+def late_block(segment: int, late: LateRows, to: int = 0) -> pa.RecordBatch:
+    """Make the block that tells the late rows of a segment."""
+    return block("late", to=to, segment=segment, stats=json.dumps(late.found))
 
 
 def _count_late(before: dict[int, int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -83,7 +103,7 @@ def _count_late(before: dict[int, int], batches: Iterator[pa.RecordBatch]) -> It
             for row in rows:
                 columns = row.columns()
                 late.add(columns.column("timestamp").to_numpy(), row_numbers(row, columns))
-            yield block("late", segment=segment, stats=json.dumps(late.found))
+            yield late_block(segment, late)
 
 
 def count_once(segments: list[Segment], found: list[Marked]) -> list[int]:
@@ -137,11 +157,10 @@ def samples_of(columns: Mapping[str, Any]) -> list[tuple[int, Border]]:
     return [(min(step, size - start), tuple(int(column[start]) for column in key)) for start in range(0, size, step)]
 
 
-def choose_borders(frame: Frame) -> list[Border]:
+def choose_borders(rows: list[Row]) -> list[Border]:
     """Choose borders of ranges of about RANGE_TUPLES tuples from the samples of all segments."""
-    found = sorted(
-        (tuple(border), int(weight)) for row in frame.stats("samples") for weight, border in json.loads(row.stats or "")
-    )
+    samples = (row for row in rows if row.kind == "samples")
+    found = sorted((tuple(border), int(weight)) for row in samples for weight, border in json.loads(row.stats or ""))
     borders: list[Border] = []
     held = 0
     for border, weight in found:
