@@ -43,7 +43,7 @@ RANGE_TUPLES = 1 << 20
 # Places in a sorted segment that the driver sees.
 SAMPLES = 32
 
-# A place in the order of all tuples: the sort key of the tuple there.
+# A place in the order of all tuples: the sort key of the tuple there, its segment, and its place in that when sorted.
 Border = tuple[int, ...]
 
 
@@ -121,12 +121,11 @@ def count_once(segments: list[Segment], found: list[Marked]) -> list[int]:
 def _sort_key(columns: Mapping[str, Any]) -> list[I64]:
     """Give what the order of tuples goes by, as whole numbers, first things first.
 
-    The place in the `input`, where there is one, is last.
+    Among tuples that it does not tell apart the segment decides, and in a segment the place.
     """
     names = ["timestamp"]
     if "by_bytes" in columns:
         names += ["by_bytes", *(name for name in CARRIED if name in columns)]
-    names += ["input"] if "input" in columns else []
     return [whole_numbers(columns[name]) for name in names]
 
 
@@ -142,19 +141,22 @@ def whole_numbers(column: Any) -> I64:
 
 def sorting(columns: Mapping[str, Any]) -> I64:
     """Give the permutation that puts tuples in the order of the trace; equal ones stay as they are."""
-    key = _sort_key({name: column for name, column in columns.items() if name != "input"})
+    key = _sort_key(columns)
     if len(key) == 1:
         by_time: I64 = np.argsort(key[0], kind="stable")
         return by_time
     return np.lexsort(key[::-1])
 
 
-def samples_of(columns: Mapping[str, Any]) -> list[tuple[int, Border]]:
+def samples_of(segment: int, columns: Mapping[str, Any]) -> list[tuple[int, Border]]:
     """Give places of a sorted segment, evenly spread, each with the number of tuples that it stands for."""
     key = _sort_key(columns)
     size = len(key[0])
     step = max(1, size // SAMPLES)
-    return [(min(step, size - start), tuple(int(column[start]) for column in key)) for start in range(0, size, step)]
+    return [
+        (min(step, size - start), (*(int(column[start]) for column in key), segment, start))
+        for start in range(0, size, step)
+    ]
 
 
 def choose_borders(rows: list[Row]) -> list[Border]:
@@ -182,7 +184,7 @@ def _count_below(borders: list[Border], batches: Iterator[pa.RecordBatch]) -> It
     total = np.zeros(len(borders) + 1, np.int64)
     for row in rows_of(batches):
         columns = row.columns()
-        total[:-1] += _places(_arrays(columns), borders)
+        total[:-1] += _places(row, _arrays(columns), borders)
         total[-1] += columns.num_rows
     yield block("below", {"tuples": total})
 
@@ -191,19 +193,24 @@ def _arrays(columns: pa.RecordBatch) -> dict[str, Any]:
     return {name: columns.column(name).to_numpy() for name in columns.schema.names}
 
 
-def _places(columns: Mapping[str, Any], borders: list[Border]) -> I64:
-    """Find how many of some sorted tuples come before each border."""
+def _places(row: Row, columns: Mapping[str, Any], borders: list[Border]) -> I64:
+    """Find how many of the sorted tuples of a block come before each border."""
     key = _sort_key(columns)
     times = np.array([border[0] for border in borders], np.int64)
     low, high = (np.searchsorted(key[0], times, side) for side in ("left", "right"))
     for number in np.flatnonzero(low < high).tolist():
         start, stop = int(low[number]), int(high[number])
-        for column, value in zip(key[1:], borders[number][1:], strict=True):
+        *values, segment, place = borders[number]
+        for column, value in zip(key[1:], values[1:], strict=True):
             own = column[start:stop]
             start, stop = (
                 start + int(np.searchsorted(own, value, "left")),
                 start + int(np.searchsorted(own, value, "right")),
             )
+        if row.segment < segment:
+            start = stop
+        elif row.segment == segment:
+            start = min(max(start, place - row.place), stop)
         low[number] = start
     return low.astype(np.int64)
 
@@ -239,10 +246,10 @@ def _cut(parts: list[Part], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     for row in rows_of(batches):
         columns = _arrays(row.columns())
         size = len(columns["timestamp"])
-        starts, ends = iter(_places(columns, lows).tolist()), iter(_places(columns, highs).tolist())
+        starts, ends = (iter(_places(row, columns, borders).tolist()) for borders in (lows, highs))
         for number, part in enumerate(parts):
             start = 0 if part.low is None else next(starts)
             stop = size if part.high is None else next(ends)
             if start < stop:
-                cut = {name: column[start:stop] for name, column in columns.items() if name != "input"}
+                cut = {name: column[start:stop] for name, column in columns.items()}
                 yield block("part", cut, to=number, segment=row.segment, place=row.place + start)

@@ -109,11 +109,9 @@ def _sort(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterat
         if late:
             yield order.late_block(segment, late)
         columns = {name: np.concatenate([own[name] for own in held]) for name in held[0]}
-        # The place in the input decides among tuples that the order does not tell apart.
-        columns["input"] = np.arange(len(columns["timestamp"]), dtype=np.int64) + groups[segment].first
         places = order.sorting(columns)
         columns = {name: column[places] for name, column in columns.items()}
-        yield block("samples", segment=segment, stats=json.dumps(order.samples_of(columns)))
+        yield block("samples", segment=segment, stats=json.dumps(order.samples_of(segment, columns)))
         for start in range(0, len(places), SORTED_TUPLES):
             cut = {name: column[start : start + SORTED_TUPLES] for name, column in columns.items()}
             yield block("sorted", cut, segment=segment, place=start)
