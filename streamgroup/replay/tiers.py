@@ -7,7 +7,7 @@ goes on compiled.
 
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -25,7 +25,7 @@ __all__ = ["SMALL", "Tiers"]
 _LEAST_S = 6.0
 _TUPLES = 700_000
 # Seconds for which each loop was interpreted in this process, by the name of its code.
-_SPENT: Counter[str] = Counter()
+_SPENT: defaultdict[str, float] = defaultdict(float)
 # With fewer tuples than this, next to nothing is compiled for one run.
 SMALL = _TUPLES
 # Tuples of the first call of an interpreted loop; each further one has twice as many.
