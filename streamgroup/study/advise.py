@@ -8,10 +8,10 @@ from pathlib import Path
 
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.memory import free_memory
-from streamgroup.replay.compile import cache_directory
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.selection import select
 from streamgroup.replay.tiers import SMALL
+from streamgroup.study.ahead import missing
 from streamgroup.study.candidates import KEY_GROUPING, candidates
 from streamgroup.study.choose import Choice, Row, Targets, balanced, choose, meets, same
 from streamgroup.study.estimate import BASE_MB, TUPLES_PER_S
@@ -276,9 +276,7 @@ def _fifths(tuples: int) -> list[tuple[int, int]]:
 
 def _tell_of_compiling(groupings: Sequence[str], tuples: int, watch: Watch) -> None:
     """Tell that it takes long because loops are compiled, if that is so: once for each grouping."""
-    there = {path.name for path in cache_directory().rglob("*.nbi")}
-    names = {select(text).name for text in groupings}
-    missing = sum(not any(f"_{name}-" in path for path in there) for name in names)
-    if missing and tuples > SMALL:
-        what = "grouping, which takes some 10 s" if missing == 1 else "groupings, which takes some 10 s each"
-        watch.note(f"compiling {missing} {what} the first time")
+    count = len(missing([ReplayOptions(text, 1) for text in groupings]))
+    if count and tuples > SMALL:
+        what = "grouping, which takes some 10 s" if count == 1 else "groupings, which takes some 10 s each"
+        watch.note(f"compiling {count} {what} the first time")

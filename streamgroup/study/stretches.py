@@ -19,6 +19,7 @@ from streamgroup.replay.feeds import Feeds
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.outcome import Outcome
 from streamgroup.replay.run import replay
+from streamgroup.study.ahead import ahead
 from streamgroup.study.choose import Row
 from streamgroup.study.threads import prints_aside
 from streamgroup.study.warn import warnings_of
@@ -88,6 +89,7 @@ def measure(
     stopped = threading.Event()
     with (
         prints_aside(one.grouping for one in runs),
+        ahead(trace, runs, jobs),
         ThreadPoolExecutor(jobs, thread_name_prefix="advise") as pool,
     ):
         for stretch, window, warmup in _pieces(trace, sample):

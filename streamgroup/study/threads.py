@@ -12,6 +12,7 @@ from streamgroup.base.errors import RunError, StreamgroupError
 from streamgroup.base.memory import free_memory
 from streamgroup.replay.feeds import Feeds
 from streamgroup.replay.selection import select
+from streamgroup.study.ahead import ahead
 from streamgroup.study.cell import CellOutcome, failed, run_cell
 from streamgroup.study.tasks import Task, by_length
 
@@ -81,6 +82,11 @@ def run_tasks(
     ]
     with prints_aside(task.cell.options.grouping for task in tasks), contextlib.ExitStack() as stack:
         stack.callback(pool.stop, threads)
+        if tasks:
+            largest = max((task.trace for task in tasks), key=lambda trace: trace.tuples)
+            runs = [task.cell.options for task in by_length(tasks) if task.trace is largest and task.error is None]
+            # Each holds the keys of the trace, too.
+            stack.enter_context(ahead(largest, runs, at_once(tasks, jobs)))
         for thread in threads:
             thread.start()
         for _ in range(sum(not task.hidden for task in tasks)):

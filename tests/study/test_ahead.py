@@ -1,0 +1,51 @@
+"""Processes that compile ahead leave code on disk, and end with whoever started them."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streamgroup.replay.compile import cache_directory, compiled
+from streamgroup.replay.options import ReplayOptions
+from streamgroup.study import ahead
+from streamgroup.study.ahead import missing
+from streamgroup.traces.trace import Trace, open_trace
+from tests.traces_by_hand import write_trace
+
+RUNS = [ReplayOptions(name, workers=4, arrivals="rate=100", join=("50%",)) for name in ("pkg", "kg", "sg")]
+
+
+@pytest.fixture
+def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trace]:
+    monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(ahead, "SMALL", 0)
+    cache_directory.cache_clear()
+    yield open_trace(write_trace(tmp_path / "t", [(place, b"k%d" % (place % 7), None) for place in range(50)]))
+    cache_directory.cache_clear()
+    compiled.cache_clear()
+
+
+def test_loops_are_compiled_by_others(trace: Trace) -> None:
+    assert missing(RUNS) == RUNS
+    with ahead.ahead(trace, RUNS, 2):
+        until = time.monotonic() + 120
+        while len(missing(RUNS)) == len(RUNS) and time.monotonic() < until:
+            time.sleep(0.1)
+    assert missing(RUNS) == RUNS[:2], "the last is compiled first"
+
+
+def test_a_small_trace_or_one_loop_takes_nobody(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(ahead, "_start", fail)
+    with ahead.ahead(trace, RUNS[:1], 4), ahead.ahead(trace, RUNS, 1):
+        pass
+    monkeypatch.setattr(ahead, "SMALL", trace.tuples)
+    with ahead.ahead(trace, RUNS, 4):
+        pass
+
+
+def test_what_is_wrong_with_a_run_is_left_to_it(trace: Trace) -> None:
+    assert missing([ReplayOptions("nothing", 2), ReplayOptions("pkg:d=0", 2)]) == []
