@@ -46,6 +46,7 @@ class Tiers:
         self._never = interpreted is True
         self._always = interpreted is False
         self._code = ""
+        self._most = _FIRST
         # Whether anything was interpreted for want of code; of these calls the time, in seconds of CPU.
         self.used_plain = False
         self.seconds = 0.0
@@ -57,6 +58,7 @@ class Tiers:
         dispatcher: Any = compiled(function, name, outside_digest)
         if outside_digest:
             # Numbers that wrap in compiled code do not here, and it is not known whether somebody else's code has any.
+            self._always = True
             return dispatcher  # type: ignore[no-any-return]
         self._code = self._code if name == _ANY else name
         kept: dict[int, Any] = {}
@@ -102,9 +104,9 @@ class Tiers:
         After each it is seen whether to go on interpreted.
         """
         size = len(ready.key)
-        begin, most = 0, _FIRST
+        begin = 0
         while begin < size:
-            end = size if self._never or self._always else min(size, begin + most)
+            end = size if self._never or self._always else min(size, begin + self._most)
             begun, before = time.thread_time(), self.seconds
             yield _piece(ready, begin, end)
             if self.used_plain and not self._always:
@@ -113,7 +115,10 @@ class Tiers:
                 _SPENT[self._code] += self.seconds - before
                 each = self.seconds / sent
                 self._always = _SPENT[self._code] + each * (self._tuples - sent) > _LEAST_S + each * _TUPLES
-            begin, most = end, most * 2
+            elif not self.used_plain:
+                # There is code.
+                self._most = self._tuples
+            begin, self._most = end, self._most * 2
 
 
 def _kept_view(kept: dict[int, Any], value: Any) -> Any:
