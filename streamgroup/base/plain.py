@@ -57,9 +57,9 @@ def _bits(number: float) -> int:
 
 
 def _fill(array: Any, value: Any) -> None:
-    if isinstance(array, list):
-        for row in array:
-            _fill(row, value)
+    if isinstance(array, (list, _Rows)):
+        for place in range(len(array)):
+            _fill(array[place], value)
     else:
         np.asarray(array)[:] = value
 
