@@ -33,6 +33,9 @@ from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.replay.selection import select
 from streamgroup.traces.trace import open_trace
+from streamgroup.engines import compiled as rules
+# However few keys there are.
+rules._FEW = -1
 trace, grouping = sys.argv[1:]
 outcome = replay(open_trace(trace), ReplayOptions(grouping=grouping, workers=4), interpreted=False)
 chosen = select(grouping)
@@ -152,7 +155,7 @@ def test_every_kind_of_run_without_extras_is_one_compilation(trace: Path) -> Non
     loop: Any = compiled(run_chunk, "kg")
     before = len(loop.signatures)
     for options in runs:
-        replay(opened, options)
+        replay(opened, options, interpreted=False)
     assert len(loop.signatures) - before <= 1
     for signature in loop.signatures:
         arrays = [kind for kind in signature if type(kind).__name__ == "Array" and not kind.mutable]
