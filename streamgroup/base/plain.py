@@ -35,10 +35,6 @@ _NUMBERS = (bool, int, float, type(None))
 hook_names: dict[str, bool] = {}
 
 
-def _signed(word: int) -> int:
-    return ((word + (1 << 63)) & 0xFFFF_FFFF_FFFF_FFFF) - (1 << 63)
-
-
 def _int32(number: int) -> int:
     return ((int(number) + (1 << 31)) & 0xFFFF_FFFF) - (1 << 31)
 
@@ -105,7 +101,6 @@ _HELPERS = {
     "_floor": lambda x: float(math.floor(x)),
     "_int8": _int8,
     "_int32": _int32,
-    "_signed": _signed,
     "_view": view,
 }
 
@@ -144,6 +139,7 @@ class _Makers:
     def __init__(self) -> None:
         self.made: dict[Any, tuple[Callable[..., Any], int]] = {}
         self.names: dict[Any, str] = {}
+        self.whole: dict[str, ast.FunctionDef] = {}
         self.scope: dict[str, Any] = {**_HELPERS, "np": np}
 
     def make(self, function: Callable[..., Any]) -> int:
@@ -160,8 +156,11 @@ class _Makers:
             tree = _tree(code.co_filename).get((code.co_name, code.co_firstlineno))
             if tree is None or function.__closure__:
                 raise NotPlainError(f"{code.co_qualname} has no source of its own")
-            rewriter = Rewriter(lambda parts: self._resolve(function, parts), frozenset(hook_names))
-            module = ast.Module([rewriter.function(tree, own)], [])
+            rewriter = Rewriter(lambda parts: self._resolve(function, parts), frozenset(hook_names), self.whole)
+            rewritten = rewriter.function(tree, own)
+            if len(rewritten.body) == 1 and isinstance(rewritten.body[0], ast.Return) and rewritten.body[0].value:
+                self.whole[own] = rewritten
+            module = ast.Module([rewritten], [])
             exec(compile(ast.fix_missing_locations(module), code.co_filename, "exec"), self.scope)
         except BaseException:
             del self.names[function]

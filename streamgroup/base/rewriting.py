@@ -15,6 +15,8 @@ Signed numbers do not wrap: what does not fit its array is an OverflowError or V
 """
 
 import ast
+import copy
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -41,6 +43,14 @@ def _and(node: ast.expr, mask: int) -> ast.expr:
     return ast.BinOp(node, ast.BitAnd(), ast.Constant(mask))
 
 
+def _signed(node: ast.expr, kind: int) -> ast.expr:
+    """Give what a word is as a signed number."""
+    once = node if kind == WORD else _and(node, _MASK)
+    low = ast.Compare(ast.NamedExpr(ast.Name("_w", ast.Store()), once), [ast.Lt()], [ast.Constant(1 << 63)])
+    high = ast.BinOp(ast.Name("_w", ast.Load()), ast.Sub(), ast.Constant(1 << 64))
+    return ast.IfExp(low, ast.Name("_w", ast.Load()), high)
+
+
 def _is_word(annotation: ast.expr | None) -> bool:
     return annotation is not None and ast.unparse(annotation) == "np.uint64"
 
@@ -52,16 +62,32 @@ def _is_simple(node: ast.expr) -> bool:
     return isinstance(node, _SIMPLE)
 
 
+class _Put(ast.NodeTransformer):
+    """Puts expressions in the places of names."""
+
+    def __init__(self, of: dict[str, ast.expr]) -> None:
+        self._of = of
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._of.get(node.id, node)
+
+
 class Rewriter:
     """Rewrites one function; `hooks` are the names of methods that it may call.
+
+    `whole` are functions that were rewritten to one expression, by the names they have now; they go into their callers.
 
     `resolve(parts)` returns what to put in the place of a global name, or of `module.name`, and the kind of its value
     or of what it returns; None if it knows nothing of the name.
     """
 
     def __init__(
-        self, resolve: Callable[[tuple[str, ...]], tuple[ast.expr, int] | None], hooks: frozenset[str]
+        self,
+        resolve: Callable[[tuple[str, ...]], tuple[ast.expr, int] | None],
+        hooks: frozenset[str],
+        whole: dict[str, ast.FunctionDef],
     ) -> None:
+        self._whole = whole
         self._resolve = resolve
         self._hooks = hooks
         self._kind: dict[str, int] = {}
@@ -248,7 +274,8 @@ class Rewriter:
                 return ast.Slice(lower and self._index(lower), upper and self._index(upper))
             case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="uint64" | "int64"), args=[of]):
                 return self._index(of)
-        return self._value(node)[0]
+        # What is in range as it stands is the same modulo 2^64.
+        return self._expr(node)[0] if isinstance(node, ast.Name) else self._value(node)[0]
 
     def _binary(self, node: ast.BinOp) -> tuple[ast.expr, int]:
         (left, one), (right, two) = self._expr(node.left), self._expr(node.right)
@@ -296,7 +323,26 @@ class Rewriter:
                 raise NotPlainError(f"line {node.lineno}: {name} is called")
             case _:
                 function, kind = self._expr(node.func)
-        return ast.Call(function, [self._value(one)[0] for one in node.args], []), kind
+        given = [self._value(one)[0] for one in node.args]
+        return self._inlined(function, given, node) or ast.Call(function, given, []), kind
+
+    def _inlined(self, function: ast.expr, given: list[ast.expr], node: ast.Call) -> ast.expr | None:
+        """Put the one expression that a function returns in the place of its call; no argument is evaluated twice."""
+        of = self._whole.get(function.id) if isinstance(function, ast.Name) else None
+        if of is None or len(of.args.args) != len(given):
+            return None
+        (body,) = of.body
+        assert isinstance(body, ast.Return)
+        assert body.value is not None
+        used = Counter(one.id for one in ast.walk(body.value) if isinstance(one, ast.Name))
+        names = [one.arg for one in of.args.args]
+        if any(used[name] != 1 and not isinstance(one, _SIMPLE) for name, one in zip(names, given, strict=True)):
+            return None
+        made: ast.expr = copy.deepcopy(body.value)
+        for one in ast.walk(made):
+            ast.copy_location(one, node)
+        found: ast.expr = _Put(dict(zip(names, given, strict=True))).visit(made)
+        return found
 
     def _extreme(self, node: ast.Call, name: str) -> tuple[ast.expr, int]:
         (first, one), (second, two) = self._value(node.args[0]), self._value(node.args[1])
@@ -321,7 +367,7 @@ class Rewriter:
         if name == "int64":
             if is_truth or (isinstance(made, ast.Constant) and isinstance(made.value, int)):
                 return made, ANY
-            return _call("_signed" if kind else "int", made), ANY
+            return (_signed(made, kind) if kind else _call("int", made)), ANY
         if name in ("int8", "int32"):
             return _call(f"_{name}", made), ANY
         if name in _UNSIGNED:
