@@ -281,5 +281,10 @@ def start(params: Params, context: Context) -> Fish | CountingFish | OracleFish:
         assert context.slowdown is not None
         costs, tuples = np.zeros(1), np.zeros(1, dtype=np.int64)
         return OracleFish(**common, cost=context.cost, slowdown=context.slowdown, costs=costs, tuples=tuples)
-    told = {"control_messages": reports.messages, "control_bytes": reports.octets, "heeds": reports.heeds}
-    return Fish(**common, reports=reports, **told)
+    return Fish(
+        **common,
+        reports=reports,
+        control_messages=reports.messages,
+        control_bytes=reports.octets,
+        heeds=reports.heeds,
+    )

@@ -79,7 +79,7 @@ def test_fish_does_the_same_when_it_is_told_late(trace: Trace, tmp_path: Path, o
     """Also in its first reports, which are made at any time, and in what it has sent since the warm-up."""
     file = tmp_path / "never.py"
     file.write_text(NEVER_HEEDFUL)
-    told = []
+    told: list[tuple[Any, int, int]] = []
     for name in ("fish", str(file)):
         log = tmp_path / f"log-{len(told)}"
         asked = ReplayOptions(f"{name}:interval=50ms", **options)
