@@ -57,7 +57,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "service": ("worker", "key", "cost", "seq", "start"),
     "look": ("key", "seq", "now", "view"),
     "touch": ("key", "worker"),
-    "seen": ("key", "worker"),
+    "is_touched": ("key", "worker"),
     "is_full": ("more",),
     "forget_window": (),
     # Of a grouping's detector of hot keys (see `groupings.detectors`).

@@ -200,7 +200,7 @@ def _account_pairs(events: Any, meters: Any, pairs: Any, begin: Any, end: Any) -
     for place in range(begin, end):
         i = np.uint64(place)
         meters.unseen[np.uint64(count)] = place
-        count += 1 - np.int64(pairs.seen(np.int64(events.key[i]), np.int64(events.worker[i])))
+        count += 1 - np.int64(pairs.is_touched(np.int64(events.key[i]), np.int64(events.worker[i])))
     for unseen in range(count):
         i = np.uint64(meters.unseen[unseen])
         if events.finish[i] != DROPPED:

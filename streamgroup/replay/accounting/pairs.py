@@ -31,7 +31,7 @@ class BitPairs(NamedTuple):
     used: NDArray[np.int64]
     workers: int
 
-    def seen(self, key: int, worker: int) -> bool:
+    def is_touched(self, key: int, worker: int) -> bool:
         """Tell whether a pair was touched in the window at hand."""
         pair = key * self.workers + worker
         return self.window[np.uint64(pair >> 3)] & np.uint8(1 << (pair & 7)) != 0
@@ -86,7 +86,7 @@ class HashPairs(NamedTuple):
     meta: NDArray[np.int64]
     workers: int
 
-    def seen(self, key: int, worker: int) -> bool:
+    def is_touched(self, key: int, worker: int) -> bool:
         """Tell whether a pair was touched in the window at hand."""
         pair = key * self.workers + worker + 1
         mask = self.slot.shape[0] - 1
