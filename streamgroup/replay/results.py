@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.log import LogWriter
+from streamgroup.replay.accounting.recorder import NEVER_AGAIN
 from streamgroup.replay.feed import Ready
 from streamgroup.replay.partials import Partials
 from streamgroup.replay.simulation.events import DROPPED, Events
@@ -13,7 +14,6 @@ from streamgroup.replay.simulation.events import DROPPED, Events
 __all__ = ["Results"]
 
 I64 = NDArray[np.int64]
-_NEVER_AGAIN = np.zeros((0, 2), dtype=np.int64)
 
 
 class Results:
@@ -76,7 +76,7 @@ class Results:
             self.work += (int((cost >> 20).sum()) << 20) + int((cost & 0xFFFFF).sum())
             self.longest = max(self.longest, int(cost.max()))
 
-    def add(self, offset: int, events: Events, again: I64 = _NEVER_AGAIN) -> None:
+    def add(self, offset: int, events: Events, again: I64 = NEVER_AGAIN) -> None:
         """Add tuples from number `offset` on, in columns that will not change; `again` are deliveries before the last
         ones: number of the tuple and worker.
         """

@@ -196,7 +196,7 @@ def _account_latencies(events: Any, meters: Any, begin: Any, end: Any) -> None:
 @njit(forceinline=True)
 def _account_pairs(events: Any, meters: Any, pairs: Any, begin: Any, end: Any) -> None:
     """Account which workers got which keys."""
-    count = 0
+    count: Any = 0
     for place in range(begin, end):
         i = np.uint64(place)
         meters.unseen[np.uint64(count)] = place

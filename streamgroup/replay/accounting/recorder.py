@@ -9,17 +9,18 @@ from numpy.typing import NDArray
 from streamgroup.kernels.latencies import BUCKETS
 from streamgroup.replay.accounting import pairs
 from streamgroup.replay.accounting.account import Meters, Progress, WindowRows, make_meters
+from streamgroup.replay.compile import resolved
 from streamgroup.replay.hotness import Hotness
 from streamgroup.replay.members import Members
 from streamgroup.replay.outcome import WindowTable, WorkerTable
-from streamgroup.replay.simulation.events import DROPPED, Events
+from streamgroup.replay.simulation.events import DROPPED, Events, each_column
 
-__all__ = ["Recorder", "Totals"]
+__all__ = ["NEVER_AGAIN", "Accounting", "Recorder", "Totals"]
 
 I64 = NDArray[np.int64]
 # Windows that are accounted in one call, as windows x workers.
 _WINDOW_CELLS = 1 << 20
-_NEVER_AGAIN = np.zeros((0, 2), dtype=np.int64)
+NEVER_AGAIN = np.zeros((0, 2), dtype=np.int64)
 
 
 class Totals(NamedTuple):
@@ -47,6 +48,58 @@ def _blank_rows(ends: I64, workers: int) -> WindowRows:
     return WindowRows(*columns)
 
 
+class Accounting:
+    """Accounts events piece by piece, as they happen, from a place on; the first is that of tuple `offset`.
+
+    Windows end before the tuples numbered `ends`. `again` int64[k, 2] are deliveries that were lost and made again:
+    number of the tuple and worker.
+    """
+
+    def __init__(self, recorder: "Recorder", events: Events, offset: int, place: int, ends: I64, again: I64) -> None:
+        self._recorder, self._events, self._again = recorder, events, again
+        self._first, self._ends, self._ended = place, ends, 0
+        self._progress = Progress(offset, place, place, 0, 0)
+        # What is not needed is left out: then it is one compiled function for all.
+        start = events.start if recorder.service_ns is None else None
+        self._needed = events._replace(source=None, start=start, hot=None, entries=None)
+        self._begin_rows()
+
+    def _begin_rows(self) -> None:
+        """Make rows for as many windows as fit into memory."""
+        recorder = self._recorder
+        ends = self._ends[self._ended : self._ended + max(1, _WINDOW_CELLS // recorder.workers)]
+        self._ended += len(ends)
+        self._rows = _blank_rows(ends.copy(), recorder.workers)
+        self._progress = self._progress._replace(row=0)
+        self._run = resolved(
+            recorder.run, self._needed, recorder.meters, recorder.pairs, self._again, self._rows, self._progress
+        )
+
+    def advance(self, end: int) -> None:
+        """Account what happened before a place."""
+        recorder = self._recorder
+        while True:
+            upto = end
+            if self._ended < len(self._ends):
+                upto = min(end, int(self._rows.ends[-1]) - self._progress.offset)
+            progress = self._progress._replace(end=upto)
+            self._progress = self._run(self._needed, recorder.meters, recorder.pairs, self._again, self._rows, progress)
+            if self._progress.begin < upto:
+                recorder.make_room()
+            elif self._ended < len(self._ends) and self._progress.row == len(self._rows.ends):
+                recorder.add_rows(self._rows)
+                self._begin_rows()
+            elif upto == end:
+                return
+
+    def finish(self) -> None:
+        """Hand over the rows of windows, and account what the grouping reported."""
+        first, end = self._first, self._progress.begin
+        self._recorder.add_rows(self._rows)
+        events = each_column(self._events, lambda column: column[first:end])
+        self._recorder.account_reports(events, self._ends - (self._progress.offset + first))
+
+
 class Recorder:
     """Meters of a run; `run` is `account`, compiled or interpreted.
 
@@ -66,7 +119,7 @@ class Recorder:
         entries: bool,
     ) -> None:
         workers = len(free)
-        self._run, self._service_ns = run, service_ns
+        self.run, self.service_ns = run, service_ns
         self._keys = keys
         self._free = free
         self.meters: Meters = make_meters(workers)
@@ -93,7 +146,7 @@ class Recorder:
 
     def blank(self) -> "Recorder":
         """Make another one that has measured nothing, for the same workers."""
-        return Recorder(self._run, self._keys, self._free, self._service_ns, self.hotness, entries=self._has_entries)
+        return Recorder(self.run, self._keys, self._free, self.service_ns, self.hotness, entries=self._has_entries)
 
     def begin_windows(self, offset: int, place: I64, number: I64, arrival: I64) -> I64:
         """Note the windows that begin at places of a chunk, the first of them may have begun before; where some end.
@@ -111,33 +164,24 @@ class Recorder:
             self._last = int(number[-1])
         return ends
 
-    def account(self, events: Events, offset: int, ends: I64, again: I64 = _NEVER_AGAIN) -> None:
-        """Account events, the first that of tuple `offset`; windows end before the tuples numbered `ends`.
+    def account(self, events: Events, offset: int, ends: I64, again: I64 = NEVER_AGAIN) -> None:
+        """Account events, the first that of tuple `offset`; other arguments as of `Accounting`."""
+        accounting = Accounting(self, events, offset, 0, ends, again)
+        accounting.advance(len(events.key))
+        accounting.finish()
 
-        `again` int64[k, 2] are deliveries that were lost and made again: number of the tuple and worker.
-        """
-        self._account_hot(events, offset, ends)
-        # What is not needed is left out: then it is one compiled function for all.
-        start = events.start if self._service_ns is None else None
-        events = events._replace(source=None, start=start, hot=None, entries=None)
-        most = max(1, _WINDOW_CELLS // self.workers)
-        begin = redelivery = 0
-        for first in range(0, len(ends) + 1, most):
-            some = ends[first : first + most]
-            stop = len(events.key) if first + most > len(ends) else int(some[-1]) - offset
-            rows = _blank_rows(some.copy(), self.workers)
-            progress = Progress(offset, begin, stop, 0, redelivery)
-            while progress.begin < stop or progress.row < len(some):
-                progress = self._run(events, self.meters, self.pairs, again, rows, progress)
-                if progress.begin < stop:
-                    assert isinstance(self.pairs, pairs.HashPairs)
-                    self.pairs = pairs.grown(self.pairs)
-            begin, redelivery = progress.begin, progress.redelivery
-            if len(some):
-                self._rows.append(rows)
+    def add_rows(self, rows: WindowRows) -> None:
+        """Take the rows of windows that ended."""
+        if len(rows.ends):
+            self._rows.append(rows)
 
-    def _account_hot(self, events: Events, offset: int, ends: I64) -> None:
-        """Account what the grouping reported: tuples treated as hot, and the size of its detector when windows end."""
+    def make_room(self) -> None:
+        """Double the room for pairs."""
+        assert isinstance(self.pairs, pairs.HashPairs)
+        self.pairs = pairs.grown(self.pairs)
+
+    def account_reports(self, events: Events, ends: I64) -> None:
+        """Account what the grouping reported: tuples treated as hot, and the size of its detector where windows end."""
         if events.hot is not None:
             hot = (events.hot > 0) & (events.finish != DROPPED)
             choices = events.hot[hot]
@@ -145,7 +189,7 @@ class Recorder:
             self.hot_choices += int(choices.sum(dtype=np.int64))
             self.choices_max = max(self.choices_max, int(choices.max(initial=0)))
         if events.entries is not None:
-            self._entries.append(np.append(self._last_entries, events.entries)[ends - offset])
+            self._entries.append(np.append(self._last_entries, events.entries)[ends])
             self._last_entries = int(events.entries[-1]) if len(events.entries) else self._last_entries
 
     def totals(self) -> Totals:
@@ -169,7 +213,7 @@ class Recorder:
         sums = [(high << 62) + low for high, low in zip(total.high.tolist(), total.low.tolist(), strict=True)]
         alive = members.alive_times(first, last_finish, self._free)
         finished = total.tuples - total.lost
-        busy = total.busy if self._service_ns is None else finished * self._service_ns
+        busy = total.busy if self.service_ns is None else finished * self.service_ns
         ever = members.ever
         return WorkerTable(
             tuples=total.tuples[:ever].copy(),
@@ -197,8 +241,8 @@ class Recorder:
         # What counts the run up to the end of each window.
         sent, lost, busy = self._in_windows("tuples"), self._in_windows("lost"), self._in_windows("busy")
         finishing = sent - lost
-        if self._service_ns is not None:
-            busy = finishing * self._service_ns
+        if self.service_ns is not None:
+            busy = finishing * self.service_ns
         sums = [(high << 62) + low for high, low in zip(self._column("high"), self._column("low"), strict=True)]
         return WindowTable(
             number=number,

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, RunError
-from streamgroup.replay.accounting.recorder import Recorder
+from streamgroup.replay.accounting.recorder import NEVER_AGAIN, Accounting, Recorder
+from streamgroup.replay.compile import resolved
 from streamgroup.replay.feed import Ready
 from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.members import Members
@@ -26,7 +27,7 @@ Function = Callable[..., Callable[..., Any]]
 
 # Tuples that go through a half before the other one follows: few enough for the caches, and so many that the calls
 # take no time.
-BLOCK = 1 << 18
+BLOCK = 1 << 14
 
 
 class Edge(NamedTuple):
@@ -127,7 +128,7 @@ class FeedForward:
             self._hot_before, self._choices = hot, self._choices._replace(hot=self._hot_before)
             self.seconds += time.perf_counter() - begun
         self._last_arrival = int(ready.arrival[-1])
-        events = self._events(ready, 0, size)
+        events = self._events(ready)
         if not keep:
             return events
         dealt = (ready.offset + np.arange(size)) % self._edge.sources
@@ -147,15 +148,15 @@ class FeedForward:
         self._choices = Choices(np.zeros(size, dtype=np.int32), hot, entries)
         self._served = Served(np.zeros(size, dtype=np.int64) if starts else None, np.zeros(size, dtype=np.int64))
 
-    def _events(self, ready: Ready, begin: int, end: int) -> Events:
+    def _events(self, ready: Ready, begin: int = 0) -> Events:
         (worker, hot, entries), (start, finish) = self._choices, self._served
         events = Events(None, ready.key, worker, ready.arrival, start, finish, hot, entries)
-        return each_column(events, lambda column: frozen(column[begin:end]))
+        return each_column(events, lambda column: frozen(column[begin : len(ready.key)]))
 
     def finish(self, last: Ready) -> None:
         """End the last window, and let the workers change that do so while the last tuples are served."""
         end = len(last.arrival)
-        self._account_span(last, Span(end, end), np.full(1, end, dtype=np.int64), self._recorder)
+        self._recorder.account(self._events(last, end), last.offset + end, np.array([last.offset + end]))
         if self._recorder.hotness is not None:
             begun = time.perf_counter()
             self._recorder.hotness.end()
@@ -187,7 +188,7 @@ class FeedForward:
     def _deliver(self, ready: Ready, until: int) -> None:
         """Deliver what finishes until then to a grouping with feedback."""
         if self._in_flight is not None:
-            self._simulate(ready, Span(0, 0), self._recorder, until)
+            self._halves(ready, self._recorder, until)(Span(0, 0))
 
     def _next_change(self, ready: Ready, begin: int, end: int) -> int | None:
         """Give the place before whose tuple the next change comes, if that is before `end`."""
@@ -205,61 +206,56 @@ class FeedForward:
             self._grouping.change(self._members.apply(event, now, pointer))
 
     def _span(self, ready: Ready, begin: int, end: int, ends: I64, recorder: Recorder) -> None:
-        """Send the tuples of a span, block by block."""
+        """Send the tuples of a span, block by block; windows end before the places `ends`."""
+        begun = time.perf_counter()
+        accounting = Accounting(recorder, self._events(ready), ready.offset, begin, ends + ready.offset, NEVER_AGAIN)
+        simulate = self._halves(ready, recorder)
         while True:
-            span = Span(begin, min(begin + BLOCK, end))
-            if begin < end:
-                self._simulate(ready, span, recorder)
-            last = span.end == end
-            self._account_span(ready, span, ends if last else ends[ends < span.end], recorder)
-            if last:
-                return
-            begin, ends = span.end, ends[ends >= span.end]
-
-    def _simulate(self, ready: Ready, span: Span, recorder: Recorder, until: int = -1) -> None:
-        """Let the sources choose for the tuples of a span, and the workers serve them."""
-        edge, grouping = self._edge, self._grouping
-        alive = self._members.alive if self._varies else None
-        chunk = Chunk(ready.offset, edge.sources, ready.arrival, ready.key, ready.cost, ready.source)
-        workers = Workers(edge.service, edge.delay, edge.free, recorder.waits, edge.dies)
-        place, reason = span.begin, -1
-        while reason != CHOSEN:
-            sources = Sources(
-                len(edge.free), alive, edge.cost if ready.cost is not None else None, edge.slowdown,
-                grouping.choices, grouping.entries, grouping.detector, grouping.room, recorder.largest_state,
-            )  # fmt: skip
-            begun = time.perf_counter()
-            if self._alternates:
-                feedback = Feedback(self._in_flight, grouping.heeds, until)
-                reason, place = self._both(
-                    grouping.hooks, sources, workers, chunk, self._choices, self._served, feedback,
-                    Span(place, span.end),
-                )  # fmt: skip
-            else:
-                alone = chunk._replace(cost=None)
-                reason, place = self._choose(grouping.hooks, sources, alone, self._choices, Span(place, span.end))
-            self.seconds += time.perf_counter() - begun
+            reason, place = simulate(Span(begin, min(begin + BLOCK, end)))
+            accounting.advance(place)
             if reason == FULL_STATE:
-                grouping.grow(1)
+                self._grouping.grow(1)
             elif reason == FULL_QUEUE:
                 assert self._in_flight is not None
                 self._in_flight = in_flight.grown(self._in_flight)
-            elif reason != CHOSEN:
+            elif reason == NO_WORKER:
+                raise no_worker(self._grouping, self._members, ready.offset + place)
+            elif reason == TOO_LATE:
+                raise too_late(ready.offset + place)
+            if place == end:
                 break
-        if not self._alternates:
-            begun = time.perf_counter()
-            alone = chunk._replace(source=None)
-            end = self._serve(workers, alone, self._choices.worker, self._served, Span(span.begin, place))
-            self.seconds += time.perf_counter() - begun
-            if end < place:
-                place, reason = end, TOO_LATE
-        if reason == NO_WORKER:
-            raise no_worker(grouping, self._members, ready.offset + place)
-        if reason == TOO_LATE:
-            raise too_late(ready.offset + place)
-
-    def _account_span(self, ready: Ready, span: Span, ends: I64, recorder: Recorder) -> None:
-        """Account the tuples of a span; windows end before the places `ends`."""
-        begun = time.perf_counter()
-        recorder.account(self._events(ready, span.begin, span.end), ready.offset + span.begin, ends + ready.offset)
+            if reason != CHOSEN:
+                simulate = self._halves(ready, recorder)
+            begin = place
+        accounting.finish()
         self.seconds += time.perf_counter() - begun
+
+    def _halves(self, ready: Ready, recorder: Recorder, until: int = -1) -> Callable[[Span], tuple[int, int]]:
+        """Give what lets the sources choose for the tuples of a span, and the workers serve them.
+
+        It returns why it stopped, and before which place.
+        """
+        edge, grouping = self._edge, self._grouping
+        sources = Sources(
+            len(edge.free), self._members.alive if self._varies else None,
+            edge.cost if ready.cost is not None else None, edge.slowdown,
+            grouping.choices, grouping.entries, grouping.detector, grouping.room, recorder.largest_state,
+        )  # fmt: skip
+        workers = Workers(edge.service, edge.delay, edge.free, recorder.waits, edge.dies)
+        chunk = Chunk(ready.offset, edge.sources, ready.arrival, ready.key, ready.cost, ready.source)
+        hooks, choices, served = grouping.hooks, self._choices, self._served
+        if self._alternates:
+            feedback = Feedback(self._in_flight, grouping.heeds, until)
+            both = resolved(self._both, hooks, sources, workers, chunk, choices, served, feedback, Span(0, 0))
+            return lambda span: both(hooks, sources, workers, chunk, choices, served, feedback, span)
+        # Without what only one of the halves needs: then both are compiled once for more kinds of runs.
+        choosing, serving = chunk._replace(cost=None), chunk._replace(source=None)
+        choose = resolved(self._choose, hooks, sources, choosing, choices, Span(0, 0))
+        serve = resolved(self._serve, workers, serving, choices.worker, served, Span(0, 0))
+
+        def simulate(span: Span) -> tuple[int, int]:
+            reason, chosen = choose(hooks, sources, choosing, choices, span)
+            place = serve(workers, serving, choices.worker, served, Span(span.begin, chosen))
+            return (reason, place) if place == chosen else (TOO_LATE, place)
+
+        return simulate
