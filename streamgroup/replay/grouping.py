@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.base.plain import MOST_CELLS, NotPlainError, cells, view
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.replay.compile import check_shape
+from streamgroup.replay.compile import Code, check_shape, code_of
 from streamgroup.replay.selection import Selection
 
 __all__ = ["RunningGrouping"]
@@ -78,6 +78,11 @@ class RunningGrouping:
     def _told(self, name: str, default: Any) -> Any:
         """Give what the state tells in a field, or else its detector in one of its own."""
         return getattr(self.state, name, getattr(getattr(self.state, "detector", None), name, default))
+
+    @property
+    def code(self) -> Code:
+        """Name what its compiled functions are made from."""
+        return code_of(self.selection.code_name, self.state, self.selection.outside_digest)
 
     @property
     def hears(self) -> bool:

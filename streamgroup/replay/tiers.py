@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.code_cache import is_at_hand
 from streamgroup.base.plain import NotPlainError, plain, view
-from streamgroup.replay.compile import Interpreted, compiled
+from streamgroup.replay.compile import COMMON, Code, Interpreted, compiled, resolved
 from streamgroup.replay.feed import Ready
 
 __all__ = ["SMALL", "Tiers"]
@@ -30,8 +30,6 @@ _SPENT: defaultdict[str, float] = defaultdict(float)
 SMALL = _TUPLES
 # Tuples of the first call of an interpreted loop; each further one has twice as many.
 _FIRST = 2048
-# The name of code that is no grouping's own.
-_ANY = "any"
 
 
 class Tiers:
@@ -51,16 +49,16 @@ class Tiers:
         self.used_plain = False
         self.seconds = 0.0
 
-    def made(self, function: Callable[..., Any], name: str, outside_digest: str = "") -> Callable[..., Any]:
-        """Give a function as it is to be called; `name` and `outside_digest` as in `compile.compiled`."""
+    def made(self, function: Callable[..., Any], code: Code) -> Callable[..., Any]:
+        """Give a function as it is to be called; `code` as in `compile.compiled`."""
         if self._never:
             return self._interpreted(function)
-        dispatcher: Any = compiled(function, name, outside_digest)
-        if outside_digest:
+        dispatcher: Any = compiled(function, code)
+        if code.outside_digest:
             # Numbers that wrap in compiled code do not here, and it is not known whether somebody else's code has any.
             self._always = True
             return dispatcher  # type: ignore[no-any-return]
-        self._code = self._code if name == _ANY else name
+        self._code = self._code if code is COMMON else code.name
         kept: dict[int, Any] = {}
         own = threading.get_ident()
 
@@ -81,6 +79,10 @@ class Tiers:
                     return run(*views)
             return dispatcher(*arguments)
 
+        def resolve(*arguments: Any) -> Callable[..., Any]:
+            return resolved(dispatcher, *arguments) if self._always or is_at_hand(dispatcher, arguments) else call
+
+        call.resolve = resolve  # type: ignore[attr-defined]
         return call
 
     @staticmethod

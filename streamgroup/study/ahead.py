@@ -15,7 +15,7 @@ from dataclasses import asdict
 from typing import Any
 
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.replay.compile import cache_directory
+from streamgroup.replay.compile import names_on_disk
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.replay.selection import Selection, select
@@ -31,7 +31,7 @@ _FEW = 1000
 
 def missing(runs: Sequence[ReplayOptions]) -> list[ReplayOptions]:
     """Give one run for each loop of which no code is on disk, in their order."""
-    there = {path.name.partition("-")[0] for path in cache_directory().rglob("*.nbi")}
+    there = {name.partition("-")[0] for name in names_on_disk()}
     found: dict[str, ReplayOptions] = {}
     for run in runs:
         with contextlib.suppress(StreamgroupError):
