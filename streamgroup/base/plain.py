@@ -190,6 +190,10 @@ class _Makers:
         if value in _MATHS:
             self.scope[value.__name__] = value
             return ast.Name(value.__name__, ast.Load()), ANY
+        if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+            name = f"{value.__name__}_{id(value)}"
+            self.scope[name] = _plain_class(value)
+            return ast.Name(name, ast.Load()), ANY
         if isinstance(value, types.FunctionType):
             kind = self.make(value)
             return ast.Name(self.names[value], ast.Load()), kind

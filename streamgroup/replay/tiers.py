@@ -94,7 +94,7 @@ class Tiers:
                 run = plain(function)
                 views = [_kept_view(kept, one) for one in arguments]
             except NotPlainError:
-                hooks = [Interpreted(one) if hasattr(one, "choose") else one for one in arguments]
+                hooks = [Interpreted(one) if hasattr(one, "_fields") and hasattr(one, "choose") else one for one in arguments]
                 return function(*hooks)
             return run(*views)
 
