@@ -94,7 +94,9 @@ class Tiers:
                 run = plain(function)
                 views = [_kept_view(kept, one) for one in arguments]
             except NotPlainError:
-                hooks = [Interpreted(one) if hasattr(one, "_fields") and hasattr(one, "choose") else one for one in arguments]
+                hooks = [
+                    Interpreted(one) if hasattr(one, "_fields") and hasattr(one, "choose") else one for one in arguments
+                ]
                 return function(*hooks)
             return run(*views)
 
@@ -113,10 +115,11 @@ class Tiers:
             yield _piece(ready, begin, end)
             if self.used_plain and not self._always:
                 self.seconds += time.thread_time() - begun
-                sent = done + end
                 _SPENT[self._code] += self.seconds - before
-                each = self.seconds / sent
-                self._always = _SPENT[self._code] + each * (self._tuples - sent) > _LEAST_S + each * _TUPLES
+                if self._most > _FIRST:
+                    # Not of the first piece: what a process does once for all tuples is a part of that.
+                    each, left = (self.seconds - before) / (end - begin), self._tuples - done - end
+                    self._always = _SPENT[self._code] + each * left > _LEAST_S + each * _TUPLES
             elif not self.used_plain:
                 # There is code.
                 self._most = self._tuples

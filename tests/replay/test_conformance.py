@@ -64,6 +64,7 @@ def test_compiled_equals_interpreted(trace: Trace, tmp_path: Path, monkeypatch: 
     same(fast, slow)
     # As if there were no code, and no time to go on without.
     monkeypatch.setattr(tiers, "is_at_hand", lambda *_: False)
+    monkeypatch.setattr(tiers, "_FIRST", 500)
     monkeypatch.setattr(tiers, "_LEAST_S", 0.0)
     monkeypatch.setattr(tiers, "_TUPLES", 0)
     begun, mixed = logged(trace, options, tmp_path / "mixed")
