@@ -192,7 +192,7 @@ class _Makers:
             return ast.Name(value.__name__, ast.Load()), ANY
         if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
             name = f"{value.__name__}_{id(value)}"
-            self.scope[name] = _plain_class(value)
+            self.scope[name] = value
             return ast.Name(name, ast.Load()), ANY
         if isinstance(value, types.FunctionType):
             kind = self.make(value)
