@@ -29,7 +29,7 @@ from tests.traces_by_hand import write_trace
 PACKAGE = Path(streamgroup.__file__).parent
 PROGRAM = """
 import json, sys
-from streamgroup.replay import compile, run
+from streamgroup.replay import compile, run, tiers
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from streamgroup.engines import compiled as rules
@@ -37,8 +37,8 @@ from streamgroup.engines import compiled as rules
 rules._FEW = -1
 trace, grouping = sys.argv[1:]
 made = {}
-run.compiled = lambda function, code: made.setdefault(function.__name__, compile.compiled(function, code))
-outcome = run.replay(open_trace(trace), ReplayOptions(grouping=grouping, workers=4))
+tiers.compiled = lambda function, code: made.setdefault(function.__name__, compile.compiled(function, code))
+outcome = run.replay(open_trace(trace), ReplayOptions(grouping=grouping, workers=4), interpreted=False)
 stats = {name: dispatcher.stats for name, dispatcher in made.items()}
 print(json.dumps({
     "loads": outcome.worker.tuples.tolist(),
@@ -199,7 +199,7 @@ def test_every_kind_of_run_without_extras_is_one_compilation(trace: Path) -> Non
     made: list[Any] = [compiled(choose_block, Code("kg", modules)), compiled(serve_block), compiled(account)]
     before = [len(one.signatures) for one in made]
     for options in runs:
-        replay(opened, options)
+        replay(opened, options, interpreted=False)
     assert all(len(one.signatures) - count <= 1 for one, count in zip(made, before, strict=True))
     assert all(one.signatures for one in made)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgroup.replay.compile import cache_directory, compiled
+from streamgroup.replay.compile import compiled
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.study import ahead
 from streamgroup.study.ahead import missing
@@ -20,9 +20,7 @@ RUNS = [ReplayOptions(name, workers=4, arrivals="rate=100", join=("50%",)) for n
 def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trace]:
     monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(ahead, "SMALL", 0)
-    cache_directory.cache_clear()
     yield open_trace(write_trace(tmp_path / "t", [(place, b"k%d" % (place % 7), None) for place in range(50)]))
-    cache_directory.cache_clear()
     compiled.cache_clear()
 
 
