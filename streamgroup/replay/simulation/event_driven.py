@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.plain import call
+from streamgroup.base.plain import interpreted
 from streamgroup.replay.accounting.recorder import Recorder
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.feed import Ready
@@ -241,14 +241,14 @@ class EventDriven:
             for worker in change.left:
                 self._forget_dropped(state, self._events, now)
                 if event.kind == "crash":
-                    self._lose(call(departures.crash, state, worker, now), worker, now)
-                call(departures.forget_waiters, state, worker, now)
+                    self._lose(interpreted(departures.crash, state, worker, now), worker, now)
+                interpreted(departures.forget_waiters, state, worker, now)
             self._grouping.change(change)
         if not self._members.crashes and not state.model.firm:
             # Nothing more can be lost: what was sent will finish.
             self._state = state = state._replace(model=state.model._replace(firm=True))
             self._forget_dropped(state, self._events, NEVER)
-            call(departures.settle, state, self._events, self._recorder.waits)
+            interpreted(departures.settle, state, self._events, self._recorder.waits)
         self._turn_all(state, self._stream, self._end, self._last)
 
     def _arrived(self, now: int) -> int:
@@ -264,7 +264,7 @@ class EventDriven:
         node = self._state.node.reshape(-1, states.WIDTH)
         lost = lost[np.argsort(node[lost, states.NODE_SEQ], kind="stable")]
         if not self._queues.redeliver:
-            call(departures.lose, self._state, self._events, lost)
+            interpreted(departures.lose, self._state, self._events, lost)
             return
         if not len(lost):
             return
