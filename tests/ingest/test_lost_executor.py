@@ -70,6 +70,7 @@ def test_killed_in_each_step(
 ) -> None:
     of_head = step in ("checking the order", "cutting to the head")
     options = {"reader": "csv", **({"head": 300_000} if of_head else {})}
+    assert killed_in(cluster, step, what, raw, tmp_path, **options) == right(raw, tmp_path, fingerprints, **options)
 
 
 @pytest.mark.slow
