@@ -4,6 +4,7 @@ A block of Python or TOML below a line that ends in "`NAME`:" is a file that the
 """
 
 import contextlib
+import os
 import re
 import shlex
 import subprocess
@@ -61,9 +62,12 @@ def run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     """Run a command as a reader would who has the environment activated."""
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     prepared = f'export PATH="{path}:$PATH"\n{command}'
+    # PySpark would use the JVM of this process, if it has a session.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY_")}
     return subprocess.run(
-        ["bash", "-c", prepared], cwd=directory, capture_output=True, text=True, timeout=300, check=False
-    )
+        ["bash", "-c", prepared], cwd=directory, env=environment, capture_output=True, text=True, timeout=300,
+        check=False,
+    )  # fmt: skip
 
 
 def missing(shown: list[str], told: str) -> str | None:
