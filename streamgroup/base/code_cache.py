@@ -17,21 +17,27 @@ from typing import Any
 import streamgroup
 from streamgroup.base.cache import cache_root
 
-__all__ = ["SETTING", "code_directory", "guarded", "sources_digest"]
+__all__ = ["SETTING", "code_directory", "files_digest", "guarded", "sources_digest"]
 
 # Where the compiler puts code is a setting of the whole process: who changes it holds this, and sets it back.
 SETTING = threading.Lock()
 
-_KEPT_CACHES = 6
+# Each grouping has one or a few.
+_KEPT_CACHES = 128
 _KEPT_SECONDS = 86_400
 
 
 @cache
 def sources_digest(rooms: tuple[str, ...], compiler: str) -> str:
     """Give the digest of all sources in some rooms of the package, and of the compiler's version."""
-    digest = hashlib.sha256(compiler.encode())
     root = Path(streamgroup.__file__).parent
-    for path in sorted(path for room in rooms for path in (root / room).rglob("*.py")):
+    return files_digest(root, sorted(path for room in rooms for path in (root / room).rglob("*.py")), compiler)
+
+
+def files_digest(root: Path, paths: list[Path], compiler: str) -> str:
+    """Give the digest of files below a root, and of the compiler's version."""
+    digest = hashlib.sha256(compiler.encode())
+    for path in paths:
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 

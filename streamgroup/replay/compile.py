@@ -4,9 +4,10 @@ numba learns the hooks of any NamedTuple through one `overload_method` a hook. W
 designed out here (each has a test):
 
 1. numba's cache looks only at the file of the cached function, so an edited helper or grouping would silently run old
-   code: the cache directory is named by a digest of all sources that are compiled, and of an outside grouping's file.
-2. Groupings that share one compiled function share one cache index and can run each other's code: each grouping
-   compiles a copy of the loop with a `__name__` and `__qualname__` of its own, and one process compiles it at a time.
+   code: the cache directory of a function is named by a digest of the sources that it is made from (`Code`), and of an
+   outside grouping's file.
+2. Groupings that share one compiled function share one cache index and can run each other's code: what a grouping is
+   compiled into is a copy with a `__name__` and `__qualname__` of its own, and one process compiles it at a time.
 3. A read-only array is another type: the trace hands out read-only arrays only, and so does everything else.
 4. An outside grouping is imported under a name made from its digest (`groupings.load`).
 5. Only registered hooks compile, and only with the hook's own argument names: `check_shape` says so beforehand.
@@ -20,18 +21,32 @@ import types as pytypes
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 import numba
 from numba.core import config, types
+from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.extending import overload_method
 
-from streamgroup.base.code_cache import SETTING, code_directory, guarded, sources_digest
+import streamgroup
+from streamgroup.base.code_cache import SETTING, code_directory, files_digest, guarded, sources_digest
 from streamgroup.base.errors import UsageError
 
-__all__ = ["HOOKS", "Interpreted", "cache_directory", "check_shape", "compiled", "told_by_line"]
+__all__ = [
+    "COMMON",
+    "HOOKS",
+    "Code",
+    "Interpreted",
+    "cache_directory",
+    "check_shape",
+    "code_of",
+    "compiled",
+    "names_on_disk",
+    "resolved",
+    "told_by_line",
+]
 
 # The hooks of groupings (see `groupings.protocol`), and the methods of other parts, with argument names.
 HOOKS: dict[str, tuple[str, ...]] = {
@@ -44,14 +59,15 @@ PARTS: dict[str, tuple[str, ...]] = {
     "service": ("worker", "key", "cost", "seq", "start"),
     "look": ("key", "seq", "now", "view"),
     "touch": ("key", "worker"),
+    "is_touched": ("key", "worker"),
     "is_full": ("more",),
     "forget_window": (),
     # Of a grouping's detector of hot keys (see `groupings.detectors`).
     "detect": ("source", "key", "now"),
     "hottest": ("source", "estimates"),
 }
-# The rooms that compiled code comes from.
-_COMPILED = ("cluster", "groupings", "kernels", "replay")
+# The rooms that the code of an outside grouping may come from.
+_ROOMS = ("cluster", "groupings", "kernels", "replay")
 # Comparisons that select one of two values stay without a branch: which one wins is a coin that no processor can
 # predict, and LLVM would turn them back into branches (the ordered loop is half as fast then). Once per process.
 llvm.set_option("", "-x86-cmov-converter=0")
@@ -135,11 +151,70 @@ def check_shape(state: Any, where: str) -> None:
             )
 
 
+class Code(NamedTuple):
+    """What a function is compiled with: a `name`, and the modules of the classes whose hooks become a part of it.
+
+    `outside_digest` is the digest of the file of a grouping that lives outside the package.
+    """
+
+    name: str
+    modules: tuple[str, ...]
+    outside_digest: str = ""
+
+
+# What is compiled once for all groupings.
+COMMON = Code("any", ("streamgroup.cluster.service", "streamgroup.replay.accounting.pairs"))
+
+
+def code_of(name: str, state: Any, outside_digest: str = "") -> Code:
+    """Give what a grouping's functions are compiled with; `state` is its state."""
+    return Code(name, tuple(sorted({*_homes(state), "streamgroup.cluster.service"})), outside_digest)
+
+
+def _homes(state: Any) -> Iterator[str]:
+    """Name the modules of the classes of a state and of the states in it."""
+    yield type(state).__module__
+    for part in state:
+        if isinstance(part, tuple) and hasattr(part, "_fields"):
+            yield from _homes(part)
+
+
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from|import)[ \t]+(streamgroup[\w.]*)(?:[ \t]+import[ \t]+(\([^)]*\)|[^\n]*))?", re.MULTILINE
+)
+
+
+def _imported(path: Path) -> Iterator[str]:
+    """Name what a file imports from the package; some may be no modules."""
+    for package, names in _IMPORT.findall(path.read_text()):
+        yield package
+        yield from (f"{package}.{name}" for name in re.findall(r"\w+", names))
+
+
 @cache
-def cache_directory(outside_digest: str = "") -> Path:
-    """Give (and make) the cache directory of this very code."""
-    name = sources_digest(_COMPILED, numba.__version__) + (f"-{outside_digest}" if outside_digest else "")
-    return code_directory(name)
+def _sources(modules: tuple[str, ...]) -> str:
+    """Give the digest of the sources of modules, and of all that they import from the package."""
+    root = Path(streamgroup.__file__).parent.parent
+    waiting, found = [__name__, *modules], dict[str, Path]()
+    while waiting:
+        name = waiting.pop()
+        path = root.joinpath(*name.split(".")).with_suffix(".py")
+        if name not in found and path.is_file():
+            found[name] = path
+            waiting += _imported(path)
+    return files_digest(root, sorted(found.values()), numba.__version__)
+
+
+def cache_directory(function: Callable[..., Any], code: Code = COMMON) -> Path:
+    """Give (and make) the directory of a function's code on disk."""
+    if code.outside_digest:
+        return code_directory(f"{sources_digest(_ROOMS, numba.__version__)}-{code.outside_digest}")
+    return code_directory(_sources((function.__module__, *code.modules)))
+
+
+def names_on_disk() -> set[str]:
+    """Name the files of compiled functions that there are, of this version of the code and of others."""
+    return {path.name for path in cache_directory(names_on_disk).parent.rglob("*.nbi")}
 
 
 @contextlib.contextmanager
@@ -167,23 +242,23 @@ def _told(error: NumbaError, source: Path) -> UsageError:
 
 
 @cache
-def compiled(function: Callable[..., Any], name: str, outside_digest: str = "") -> Callable[..., Any]:
-    """Give a copy of a loop under its own name for the grouping called `name`, compiled at its first call.
+def compiled(function: Callable[..., Any], code: Code = COMMON) -> Callable[..., Any]:
+    """Give a copy of a function under its own name for some code, compiled at its first call.
 
-    `outside_digest` is the digest of the file of a grouping that lives outside the package. Whenever a call needs
-    another specialisation, from whatever thread, it is compiled (or found) under the lock of its name.
+    Whenever a call needs another specialisation, from whatever thread, it is compiled (or found) under the lock of its
+    name.
     """
     function = getattr(function, "py_func", function)
-    own = f"{function.__name__}_" + "".join(char if char.isalnum() else "_" for char in name)
-    code = function.__code__.replace(co_name=own, co_qualname=own)
-    copy = pytypes.FunctionType(code, function.__globals__, own)
+    own = f"{function.__name__}_" + "".join(char if char.isalnum() else "_" for char in code.name)
+    renamed = function.__code__.replace(co_name=own, co_qualname=own)
+    copy = pytypes.FunctionType(renamed, function.__globals__, own)
     copy.__qualname__ = own
     copy.__module__ = function.__module__
     # Without reference counts (`_nrt`): nothing is allocated in the loop, and counting costs half of the time.
     options: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
     settings: Any = config
+    directory = cache_directory(function, code)
     with SETTING:
-        directory = cache_directory(outside_digest)
         previous = settings.CACHE_DIR
         settings.CACHE_DIR = str(directory)
         try:
@@ -191,3 +266,16 @@ def compiled(function: Callable[..., Any], name: str, outside_digest: str = "") 
         finally:
             settings.CACHE_DIR = previous
     return guarded(dispatcher, directory, own)  # type: ignore[no-any-return]
+
+
+def resolved(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+    """Give the machine code of a compiled function for arguments of these types; it must get no others.
+
+    A call finds it by the types of all arguments, which takes as long as thousands of tuples do. A function that is
+    interpreted, or not compiled for these types yet, is given as it is.
+    """
+    if not isinstance(function, Dispatcher):
+        return function
+    found: Any = function.overloads.get(tuple(function.typeof_pyval(argument) for argument in arguments))
+    code: Callable[..., Any] = function if found is None else found.entry_point
+    return code

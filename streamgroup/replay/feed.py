@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.cluster.distribution import Distribution, factors
 from streamgroup.kernels import draws, hashing
+from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.clock import Arrivals
 from streamgroup.replay.feeds import Feeds
-from streamgroup.replay.windows import WindowRule
 from streamgroup.traces.trace import Batch, Dictionary, Trace
 from streamgroup.traces.writer import whole_ns
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.replay.compile import Interpreted, check_shape
+from streamgroup.replay.compile import Code, Interpreted, check_shape, code_of
 from streamgroup.replay.selection import Selection
 
 __all__ = ["RunningGrouping"]
@@ -81,6 +81,11 @@ class RunningGrouping:
     def _told(self, name: str, default: Any) -> Any:
         """Give what the state tells in a field, or else its detector in one of its own."""
         return getattr(self.state, name, getattr(getattr(self.state, "detector", None), name, default))
+
+    @property
+    def code(self) -> Code:
+        """Name what its compiled functions are made from."""
+        return code_of(self.selection.code_name, self.state, self.selection.outside_digest)
 
     @property
     def hears(self) -> bool:

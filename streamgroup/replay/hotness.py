@@ -15,10 +15,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.errors import UsageError
-from streamgroup.replay.measure import DROPPED, ROW_ARRIVAL, ROW_FINISH, ROW_WHO
 from streamgroup.replay.outcome import HotKeys
+from streamgroup.replay.simulation.events import DROPPED, Events
 
 __all__ = ["Hotness", "follow"]
 
@@ -219,12 +218,11 @@ class Hotness:
         self._collect()
         self._thread.shutdown()
 
-    def add_rows(self, rows: I64, hot: I64, offset: int, skip: int, ends: I64) -> None:
-        """Add tuples by their rows int64[k, 4] in the ordered loop (see `measure`), none of them open."""
-        allowed = np.where(rows[:, ROW_FINISH] == DROPPED, -1, np.clip(hot, 0, MOST_WORKERS)).astype(np.int32)
-        # The key is the lower half of the first column.
-        keys = rows[:, ROW_WHO].astype(np.uint32)
-        self.add(keys, rows[:, ROW_ARRIVAL].copy(), allowed, offset, skip, ends)
+    def add_events(self, events: Events, offset: int, skip: int, ends: I64) -> None:
+        """Add tuples of the event-driven simulation, none of them open; their columns will be used again."""
+        assert events.hot is not None
+        allowed = np.where(events.finish == DROPPED, np.int32(-1), events.hot)
+        self.add(events.key.copy(), events.arrival.copy(), allowed, offset, skip, ends)
 
     def was_hot(self, key: int) -> bool:
         """Tell whether a key was ever treated as hot, by a measured tuple."""

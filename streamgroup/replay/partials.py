@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.replay import pairs
-from streamgroup.replay.windows import WindowRule
+from streamgroup.replay.accounting import pairs
+from streamgroup.replay.accounting.windows import WindowRule
 
 __all__ = ["Partials", "count_partials"]
 

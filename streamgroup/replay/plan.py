@@ -15,12 +15,12 @@ from streamgroup.cluster.service import MAX_SERVICE_NS, capacity
 from streamgroup.cluster.speeds import Speeds, make_speeds
 from streamgroup.engines.values import check_kind
 from streamgroup.replay import clock
+from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.capacity_file import MOST_WAITING, WHEN_FULL, with_capacity
 from streamgroup.replay.key_cost import read_key_cost
 from streamgroup.replay.options import ReplayOptions
-from streamgroup.replay.ordered_machine import Queues
 from streamgroup.replay.selection import Selection, select
-from streamgroup.replay.windows import WindowRule
+from streamgroup.replay.simulation.event_driven import Queues
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Costs", "Plan", "longest_span", "make_plan", "offered_load", "trace_span"]

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.replay import measure
+from streamgroup.replay.accounting.log import LogWriter
+from streamgroup.replay.accounting.recorder import NEVER_AGAIN
 from streamgroup.replay.feed import Ready
-from streamgroup.replay.log import LogWriter
-from streamgroup.replay.loop import Log
 from streamgroup.replay.partials import Partials
+from streamgroup.replay.simulation.events import DROPPED, Events
 
 __all__ = ["Results"]
 
@@ -76,43 +76,23 @@ class Results:
             self.work += (int((cost >> 20).sum()) << 20) + int((cost & 0xFFFFF).sum())
             self.longest = max(self.longest, int(cost.max()))
 
-    def add_chunk(self, ready: Ready, log: Log | None) -> None:
-        """Add a chunk that went through the fast loop."""
-        if ready.skip < len(ready.arrival) and self.first_arrival is None:
-            self.first_arrival = int(ready.arrival[ready.skip])
-        self.last_arrival = int(ready.arrival[-1])
-        if log is None:
-            return
-        if self._writer is not None:
-            self._writer.write(ready.offset, ready.arrival, ready.key, log, log.finish >= 0)
-        skip = ready.skip
-        self._add_measured(
-            ready.offset + skip, ready.arrival[skip:], ready.key[skip:], log.worker[skip:], log.finish[skip:],
-            np.zeros((0, 2), dtype=np.int64),
-        )  # fmt: skip
-
-    def add_rows(self, offset: int, rows: I64, again: I64) -> None:
-        """Add tuples from number `offset` on of the ordered loop; `again` are deliveries before the last ones."""
-        arrival = rows[:, measure.ROW_ARRIVAL]
-        skip = min(max(self._warmup - offset, 0), len(rows))
-        if skip < len(rows) and self.first_arrival is None:
-            self.first_arrival = int(arrival[skip])
-        self.last_arrival = int(arrival[-1])
+    def add(self, offset: int, events: Events, again: I64 = NEVER_AGAIN) -> None:
+        """Add tuples from number `offset` on, in columns that will not change; `again` are deliveries before the last
+        ones: number of the tuple and worker.
+        """
+        skip = min(max(self._warmup - offset, 0), len(events.key))
+        if skip < len(events.key) and self.first_arrival is None:
+            self.first_arrival = int(events.arrival[skip])
+        self.last_arrival = int(events.arrival[-1])
         if not self.wants_tuples:
             return
-        arrival, finish = arrival.copy(), rows[:, measure.ROW_FINISH].copy()
-        who = rows[:, measure.ROW_WHO]
-        worker = (who >> 32 & 0xFFFF).astype(np.int32)
         if self._writer is not None:
-            source = (who >> 48 & 0xFFFF).astype(np.int32)
-            log = Log(source, worker, rows[:, measure.ROW_START].copy(), finish)
-            self._writer.write(offset, arrival, (who & 0xFFFFFFFF).astype(np.uint32), log, finish >= 0)
-        if skip == len(rows):
-            return
-        accepted = np.where(finish == measure.DROPPED, np.int32(-1), worker)
+            self._writer.write(offset, events)
+        worker = np.where(events.finish == DROPPED, np.int32(-1), events.worker)
         repeated = again[again[:, 0] >= offset + skip] - np.array([offset + skip, 0])
-        key = who[skip:] & 0xFFFFFFFF
-        self._add_measured(offset + skip, arrival[skip:], key, accepted[skip:], finish[skip:], repeated)
+        self._add_measured(
+            offset + skip, events.arrival[skip:], events.key[skip:], worker[skip:], events.finish[skip:], repeated
+        )
 
     def _add_measured(
         self, offset: int, arrival: I64, key: NDArray[Any], worker: NDArray[Any], finish: I64, again: I64

@@ -15,23 +15,25 @@ from streamgroup.cluster.service import MAX_SERVICE_NS, ConstantCost, make_servi
 from streamgroup.engines.keys import Keys, make_keys
 from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing
-from streamgroup.replay import hotness, loop, measure, ordered, partials
-from streamgroup.replay.compile import compiled, told_by_line
+from streamgroup.replay import hotness, partials
+from streamgroup.replay.accounting.account import account
+from streamgroup.replay.accounting.log import LogWriter
+from streamgroup.replay.accounting.recorder import Recorder
+from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.compile import COMMON, compiled, told_by_line
 from streamgroup.replay.feed import CostRule, Feed, Ready, SourceRule
 from streamgroup.replay.feeds import Feeds
 from streamgroup.replay.grouping import RunningGrouping
-from streamgroup.replay.log import LogWriter
-from streamgroup.replay.machine import Edge, FastMachine
 from streamgroup.replay.members import Members
 from streamgroup.replay.options import ReplayOptions
-from streamgroup.replay.ordered_machine import OrderedMachine
 from streamgroup.replay.outcome import Outcome, TopKey
 from streamgroup.replay.plan import Plan, make_plan, offered_load
-from streamgroup.replay.recorder import Recorder
 from streamgroup.replay.results import Results
 from streamgroup.replay.schedule import deaths, make_arrivals, tuples_before
 from streamgroup.replay.seeds import is_stream_drawn
-from streamgroup.replay.windows import WindowRule
+from streamgroup.replay.simulation.event_driven import EventDriven
+from streamgroup.replay.simulation.events import Events, each_column
+from streamgroup.replay.simulation.feed_forward import Edge, FeedForward
 from streamgroup.traces.trace import Trace
 
 __all__ = ["replay", "typed_keys"]
@@ -82,18 +84,22 @@ class _Replay:
             service=self.service,
             free=self.free,
             cost=self._cost if "cost" in self._sees else None,
-            speed=self._speed if "slowdown" in self._sees and varies else None,
+            slowdown=self._speed if "slowdown" in self._sees and varies else None,
             sees=bool(self._sees),
-            equal=isinstance(self.service, ConstantCost),
+            service_ns=self.service.service_ns if isinstance(self.service, ConstantCost) else None,
             dies=deaths(trace, plan) if options.crash and not plan.is_ordered else None,
         )
         self.recorder = Recorder(
-            trace.keys, most, self.free, self._hotness(), entries=self.grouping.detector is not None
-        )
+            self._function(account), trace.keys, self.free, self.edge.service_ns, self._hotness(),
+            entries=self.grouping.detector is not None,
+        )  # fmt: skip
         self.windows = WindowRule(options.window, trace.tuples - warmup)
 
-    def _function(self, function: Callable[..., Any], name: str, digest: str = "") -> Callable[..., Any]:
-        return function if self.interpreted else compiled(function, name, digest)
+    def _function(self, function: Callable[..., Any], *, own: bool = False) -> Callable[..., Any]:
+        """Give a function as it runs: compiled for this grouping alone (`own`) or for all, or interpreted."""
+        if self.interpreted:
+            return function
+        return compiled(function, self.grouping.code if own else COMMON)
 
     def _hotness(self) -> hotness.Hotness | None:
         """Make what follows the hot keys, where the grouping tells which they are; theta is that of the start."""
@@ -102,7 +108,7 @@ class _Replay:
         workers = self.plan.options.workers
         share = self.plan.selection.params.hot_share(workers)
         least = Fraction(1, 5 * workers) if share is None else share
-        return hotness.Hotness(self._function(hotness.follow, "any"), self.trace.keys, least)
+        return hotness.Hotness(self._function(hotness.follow), self.trace.keys, least)
 
     def _context(self, live: I64) -> Context:
         trace, options = self.trace, self.plan.options
@@ -160,7 +166,7 @@ class _Replay:
         each, tuples = self.plan.options.aggregate_every, self.trace.tuples - self.warmup
         counted = None
         if each is not None:
-            count = self._function(partials.count_partials, "any")
+            count = self._function(partials.count_partials)
             counted = partials.Partials(count, WindowRule(each, tuples), self.trace.keys, self.members.most)
         writer = None if log_directory is None else LogWriter(log_directory)
         return Results(
@@ -183,44 +189,43 @@ class _Replay:
         key = (*times, capacity, *costs, assignment, sources, seed)
         return self.feed().shared_chunks(feeds, key)
 
-    def fast(self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None) -> FastMachine:
-        """Send the stream through the fast loop."""
-        run = self._function(loop.run_chunk, self.plan.selection.code_name, self.plan.selection.outside_digest)
-        machine = FastMachine(run, self.grouping, self.edge, self.members, self.recorder)
+    def feed_forward(
+        self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None
+    ) -> FeedForward:
+        """Send the stream through the feed-forward simulation."""
+        simulation = FeedForward(self._function, self.grouping, self.edge, self.members, self.recorder)
 
         def send(ready: Ready) -> None:
-            log = None
-            if results.wants_tuples:
-                size = len(ready.arrival)
-                ints, longs = np.empty((2, size), dtype=np.int32), np.empty((2, size), dtype=np.int64)
-                log = loop.Log(ints[0], ints[1], longs[0], longs[1])
-            machine.chunk(ready, log)
-            results.add_chunk(ready, log)
+            results.add(ready.offset, simulation.chunk(ready, keep=results.wants_tuples))
 
         last = self._drive(stream, results, send, progress)
         with self.grouping.blamed("a hook failed"):
-            machine.finish(last)
-        return machine
+            simulation.finish(last)
+        return simulation
 
-    def ordered(
+    def event_driven(
         self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None
-    ) -> OrderedMachine:
-        """Send the stream through the ordered loop."""
-        machine = self.ordered_machine(results.add_rows)
-        with contextlib.closing(machine):
-            self._drive(stream, results, machine.chunk, progress)
-            machine.finish()
-        return machine
+    ) -> EventDriven:
+        """Send the stream through the event-driven simulation."""
 
-    def ordered_machine(self, sink: Callable[[int, I64, I64], None]) -> OrderedMachine:
-        """Make the ordered loop, with what takes its tuples."""
-        selection = self.plan.selection
-        return OrderedMachine(
-            self._function(ordered.run_ordered, selection.code_name, selection.outside_digest),
-            lambda function: self._function(function, "any"),
-            self.grouping, self.edge, self.plan.queues, self.members, self.recorder, self.windows,
+        def take(offset: int, events: Events, again: I64) -> None:
+            if results.wants_tuples:
+                # These columns will be used again.
+                events = each_column(events, lambda column: column.copy())
+            results.add(offset, events, again)
+
+        simulation = self.event_simulation(take)
+        with contextlib.closing(simulation):
+            self._drive(stream, results, simulation.chunk, progress)
+            simulation.finish()
+        return simulation
+
+    def event_simulation(self, sink: Callable[[int, Events, I64], None]) -> EventDriven:
+        """Make the event-driven simulation, with what takes its tuples."""
+        return EventDriven(
+            self._function, self.grouping, self.edge, self.plan.queues, self.members, self.recorder, self.windows,
             (self.warmup, self.trace.tuples), sink,
-            dealt=self.plan.options.source_assignment == "shuffle",
+            round_robin=self.plan.options.source_assignment == "shuffle",
         )  # fmt: skip
 
     def _drive(
@@ -253,13 +258,13 @@ class _Replay:
         assert ready is not None
         return ready
 
-    def outcome(self, results: Results, machine: FastMachine | OrderedMachine, begun: float) -> Outcome:
+    def outcome(self, results: Results, simulation: FeedForward | EventDriven, begun: float) -> Outcome:
         """Put together what was found."""
         plan, trace, grouping, members = self.plan, self.trace, self.grouping, self.members
         options = plan.options
         totals = self.recorder.totals()
-        accepted = bool(self.recorder.meters.total[:, measure.TUPLES].any())
-        queue_max = machine.queue_max if accepted else None
+        accepted = bool(self.recorder.meters.sums.tuples.any())
+        queue_max = simulation.queue_max if accepted else None
         first = results.first_arrival
         assert first is not None
         last = totals.last_finish if totals.last_finish is not None else results.last_arrival
@@ -315,12 +320,12 @@ class _Replay:
             state_entry_bytes=getattr(state, "state_entry_bytes", None),
             control_messages=grouping.sent("control_messages"),
             control_bytes=grouping.sent("control_bytes"),
-            loop_seconds=machine.seconds,
+            loop_seconds=simulation.seconds,
             total_seconds=time.perf_counter() - begun,
             measured=trace.tuples - self.warmup,
             steady=steady,
             queue_max=queue_max,
-            queue_known=machine.counts_queues or not constant or members.changes or plan.is_ordered,
+            queue_known=simulation.counts_queues or not constant or members.changes or plan.is_ordered,
             dropped=totals.dropped,
             lost=totals.lost,
             redelivered=totals.redelivered,
@@ -351,19 +356,19 @@ def _warmup(trace: Trace, plan: Plan, *, interpreted: bool) -> int:
         # A closed loop finds its times itself, so its beginning is simulated once more.
         probe = _Replay(trace, plan, 0, interpreted=interpreted)
 
-        def look(offset: int, rows: I64, again: I64) -> None:
+        def look(offset: int, events: Events, again: I64) -> None:
             nonlocal found
             del again
-            late = np.flatnonzero(rows[:, measure.ROW_ARRIVAL] >= plan.warmup_ns)
+            late = np.flatnonzero(events.arrival >= plan.warmup_ns)
             if len(late):
                 found = offset + int(late[0])
                 raise _Reached("reached")
 
         results = probe.results(None)
-        machine = probe.ordered_machine(look)
-        with contextlib.closing(machine), contextlib.suppress(_Reached):
-            probe._drive(probe.chunks(None), results, machine.chunk, None)
-            machine.finish()
+        simulation = probe.event_simulation(look)
+        with contextlib.closing(simulation), contextlib.suppress(_Reached):
+            probe._drive(probe.chunks(None), results, simulation.chunk, None)
+            simulation.finish()
     if found >= trace.tuples:
         raise DataError(
             f"--warmup {plan.options.warmup}: all {trace.tuples} tuples of the trace are warm-up, none is measured",
@@ -392,5 +397,6 @@ def replay(
     one = _Replay(trace, plan, _warmup(trace, plan, interpreted=interpreted), interpreted=interpreted)
     results = one.results(log_directory)
     with contextlib.closing(results):
-        machine = (one.ordered if plan.is_ordered else one.fast)(one.chunks(feeds), results, progress)
-    return one.outcome(results, machine, begun)
+        simulate = one.event_driven if plan.is_ordered else one.feed_forward
+        simulation = simulate(one.chunks(feeds), results, progress)
+    return one.outcome(results, simulation, begun)

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import RunError
 from streamgroup.cluster.membership import Event
 from streamgroup.replay import clock
-from streamgroup.replay.measure import NEVER
 from streamgroup.replay.members import Members
 from streamgroup.replay.plan import Plan, trace_span
+from streamgroup.replay.simulation.events import NEVER
 from streamgroup.traces.trace import Trace
 
 __all__ = ["deaths", "make_arrivals", "tuples_before"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.memory import free_memory
-from streamgroup.replay.compile import cache_directory
+from streamgroup.replay.compile import names_on_disk
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.selection import select
 from streamgroup.study.candidates import KEY_GROUPING, candidates
@@ -275,7 +275,7 @@ def _fifths(tuples: int) -> list[tuple[int, int]]:
 
 def _tell_of_compiling(groupings: Sequence[str], watch: Watch) -> None:
     """Tell that it takes long because loops are compiled, if that is so: once for each grouping."""
-    there = {path.name for path in cache_directory().rglob("*.nbi")}
+    there = names_on_disk()
     names = {select(text).name for text in groupings}
     missing = sum(not any(f"_{name}-" in path for path in there) for name in names)
     if missing:

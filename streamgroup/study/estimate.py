@@ -13,11 +13,11 @@ from streamgroup.base.units import index_of, parse_extent
 from streamgroup.cluster.membership import Event
 from streamgroup.cluster.speeds import split_change
 from streamgroup.kernels.latencies import BUCKETS
+from streamgroup.replay.accounting.pairs import MAX_BITS
+from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.options import ReplayOptions
-from streamgroup.replay.pairs import MAX_BITS
 from streamgroup.replay.plan import Plan, longest_span, make_plan, offered_load
 from streamgroup.replay.run import typed_keys
-from streamgroup.replay.windows import WindowRule
 from streamgroup.study.run import MARKER, checked, without_changes
 from streamgroup.traces.trace import Trace
 

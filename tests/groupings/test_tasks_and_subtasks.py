@@ -10,11 +10,11 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines import flink, heron, storm
-from streamgroup.replay.compile import compiled
-from streamgroup.replay.loop import run_chunk
+from streamgroup.replay.compile import Code, compiled
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.replay.selection import family, select
+from streamgroup.replay.simulation.choose import choose_block
 from streamgroup.traces.trace import Trace, open_trace
 from tests.engines.vectors import rows
 from tests.groupings import test_topics_and_partitions
@@ -200,7 +200,8 @@ def test_max_parallelism_that_is_too_small() -> None:
 )
 def test_rules_of_one_shape_share_compiled_code(trace: Trace, shared: str, texts: list[str]) -> None:
     """The second one compiles nothing."""
-    loop: Any = compiled(run_chunk, shared, "")
+    modules = ("streamgroup.cluster.service", f"streamgroup.groupings._{shared}")
+    loop: Any = compiled(choose_block, Code(shared, modules))
     counts = []
     for text in texts:
         assert select(text).code_name == shared

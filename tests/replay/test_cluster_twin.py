@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from streamgroup.metrics.names import METRICS
 from streamgroup.metrics.tables import summary
-from streamgroup.replay import ordered_machine, selection
+from streamgroup.replay import selection
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.outcome import Outcome
 from streamgroup.replay.run import replay
+from streamgroup.replay.simulation import event_driven
 from streamgroup.traces import schema
 from streamgroup.traces.trace import open_trace
 from tests.metrics.compare import assert_rows_agree, assert_same, tables
@@ -88,7 +89,7 @@ def test_interpreted_replays_agree_with_the_twin(scenario: Scenario) -> None:
 def test_thousands_of_replays_in_small_pieces_agree_with_the_twin(scenario: Scenario, rows: int, kept: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schema, "BLOCK_ROWS", rows)
-        patch.setattr(ordered_machine, "_ROWS", kept)
+        patch.setattr(event_driven, "_EVENTS", kept)
         agree(scenario, interpreted=True)
 
 
@@ -109,13 +110,13 @@ def hot_keys_agree(scenario: Scenario, parts: int, *, cold: bool, interpreted: b
 def test_hot_keys_agree_with_the_twin(scenario: Scenario, parts: int, cold: bool, rows: int, kept: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schema, "BLOCK_ROWS", rows)
-        patch.setattr(ordered_machine, "_ROWS", kept)
+        patch.setattr(event_driven, "_EVENTS", kept)
         patch.setattr(selection, "_with_companions", lambda path, digest: digest)
         hot_keys_agree(scenario, parts, cold=cold, interpreted=True)
 
 
 def one_variant(scenario: Scenario) -> Scenario:
-    """The same in the ordered loop, with equal costs and sources in turn: one compiled loop serves all of them."""
+    """The same, event-driven, with equal costs and sources in turn: one compiled loop serves all of them."""
     options = {
         **scenario.options,
         "source_assignment": "shuffle",

@@ -16,30 +16,34 @@ import pytest
 
 import streamgroup
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
-from streamgroup.replay.compile import cache_directory, check_shape, compiled
-from streamgroup.replay.loop import run_chunk
+from streamgroup.replay.accounting.account import account
+from streamgroup.replay.compile import Code, cache_directory, check_shape, compiled
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.replay.selection import select
+from streamgroup.replay.simulation.choose import choose_block
+from streamgroup.replay.simulation.serve import serve_block
 from streamgroup.traces.trace import open_trace
 from tests.traces_by_hand import write_trace
 
 PACKAGE = Path(streamgroup.__file__).parent
 PROGRAM = """
 import json, sys
-from streamgroup.replay.compile import compiled
-from streamgroup.replay.loop import run_chunk
+from streamgroup.replay import compile, run
 from streamgroup.replay.options import ReplayOptions
-from streamgroup.replay.run import replay
-from streamgroup.replay.selection import select
 from streamgroup.traces.trace import open_trace
 trace, grouping = sys.argv[1:]
-outcome = replay(open_trace(trace), ReplayOptions(grouping=grouping, workers=4))
-chosen = select(grouping)
-stats = compiled(run_chunk, chosen.code_name, chosen.outside_digest).stats
-hits, misses = sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
-print(json.dumps({"loads": outcome.worker.tuples.tolist(), "hits": hits, "misses": misses}))
+made = {}
+run.compiled = lambda function, code: made.setdefault(function.__name__, compile.compiled(function, code))
+outcome = run.replay(open_trace(trace), ReplayOptions(grouping=grouping, workers=4))
+stats = {name: dispatcher.stats for name, dispatcher in made.items()}
+print(json.dumps({
+    "loads": outcome.worker.tuples.tolist(),
+    "loaded": sorted(name for name, one in stats.items() if sum(one.cache_hits.values())),
+    "compiled": sorted(name for name, one in stats.items() if sum(one.cache_misses.values())),
+}))
 """
+HALVES = ["account", "choose_block", "serve_block"]
 OUTSIDE = """
 from typing import NamedTuple
 from streamgroup.groupings.protocol import Context, GroupingParams
@@ -62,6 +66,16 @@ def start(params: Params, context: Context) -> Fixed:
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tuples = [(place * 1000, b"k%d" % (place % 10), None) for place in range(1000)]
     return write_trace(tmp_path_factory.mktemp("compile") / "t", tuples)
+
+
+@pytest.fixture(scope="module")
+def kept_code(trace: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A copy of the package, and a cache that has what kg is compiled into."""
+    folder = tmp_path_factory.mktemp("kept")
+    package, cache = folder / "copy" / "streamgroup", folder / "cache"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    assert result(begin(trace, "kg", cache, package))["compiled"] == HALVES
+    return package, cache
 
 
 def begin(trace: Path, grouping: str, cache: Path, package: Path = PACKAGE) -> "subprocess.Popen[str]":
@@ -90,12 +104,41 @@ def test_an_edited_grouping_or_kernel_runs_as_edited(trace: Path, tmp_path: Path
     before = result(begin(trace, "pkg", cache, package))
     assert before["loads"] == interpreted_loads(trace, "pkg")
     again = result(begin(trace, "pkg", cache, package))
-    assert (again["hits"], again["misses"]) == (1, 0)
+    assert (again["loaded"], again["compiled"]) == (HALVES, [])
     kernel = package / "kernels" / "picks.py"
     edited = re.sub(r"return np\.int64\(first\) \+ .*", "return np.int64(3)", kernel.read_text())
     assert edited != kernel.read_text()
     kernel.write_text(edited)
-    assert result(begin(trace, "pkg", cache, package))["loads"] == [0, 0, 0, 1000]
+    edited_run = result(begin(trace, "pkg", cache, package))
+    assert edited_run["loads"] == [0, 0, 0, 1000]
+    # The common half is not made from it.
+    assert edited_run["compiled"] == ["choose_block"]
+
+
+@pytest.mark.parametrize(
+    ("edited", "compiled"),
+    [
+        ("groupings/pkg.py", []),
+        ("groupings/kg.py", ["choose_block"]),
+        ("kernels/ring.py", ["choose_block"]),
+        ("kernels/latencies.py", ["account"]),
+        ("replay/simulation/serve.py", ["serve_block"]),
+        ("replay/simulation/optional.py", HALVES),
+        ("cluster/service.py", HALVES),
+        ("replay/compile.py", HALVES),
+    ],
+)
+def test_an_edit_compiles_what_is_made_from_it(
+    trace: Path, kept_code: tuple[Path, Path], edited: str, compiled: list[str]
+) -> None:
+    package, cache = kept_code
+    file = package / edited
+    before = file.read_text()
+    file.write_text(before + "\n# Edited.\n")
+    try:
+        assert result(begin(trace, "kg", cache, package))["compiled"] == compiled
+    finally:
+        file.write_text(before)
 
 
 def test_a_cold_start_side_by_side_mixes_nothing_up(trace: Path, tmp_path: Path) -> None:
@@ -104,21 +147,21 @@ def test_a_cold_start_side_by_side_mixes_nothing_up(trace: Path, tmp_path: Path)
     for text, process in zip(texts, started, strict=True):
         assert result(process)["loads"] == interpreted_loads(trace, text)
     index = {path.name.split("-")[0] for path in tmp_path.rglob("*.nbi")}
-    assert {"loop.run_chunk_kg", "loop.run_chunk_sg"} <= index
+    assert {"choose.choose_block_kg", "choose.choose_block_sg", "account.account_any"} <= index
 
 
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
 def test_damaged_code_is_made_anew(trace: Path, tmp_path: Path, kind: str) -> None:
     loads = result(begin(trace, "kafka", tmp_path))["loads"]
     files = list(tmp_path.rglob(f"*.{kind}"))
-    # The loop's, and that of the rule in the other cache.
+    # That of the simulation, and that of the rule in the other cache.
     assert {path.relative_to(tmp_path).parts[0] for path in files} == {"compiled", "engines"}
     for path in files:
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     mended = result(begin(trace, "kafka", tmp_path))
-    assert (mended["loads"], mended["hits"]) == (loads, 0)
+    assert (mended["loads"], mended["loaded"], mended["compiled"]) == (loads, [], HALVES)
     again = result(begin(trace, "kafka", tmp_path))
-    assert (again["loads"], again["hits"], again["misses"]) == (loads, 1, 0)
+    assert (again["loads"], again["loaded"], again["compiled"]) == (loads, HALVES, [])
 
 
 def test_where_code_cannot_be_kept_it_is_made(trace: Path, tmp_path: Path) -> None:
@@ -127,7 +170,7 @@ def test_where_code_cannot_be_kept_it_is_made(trace: Path, tmp_path: Path) -> No
         path.unlink()
         path.mkdir()
     again = result(begin(trace, "kafka", tmp_path))
-    assert (again["loads"], again["misses"]) == (first["loads"], 1)
+    assert (again["loads"], again["compiled"]) == (first["loads"], HALVES)
 
 
 def test_a_grouping_outside_is_cached_until_it_changes(trace: Path, tmp_path: Path) -> None:
@@ -136,7 +179,7 @@ def test_a_grouping_outside_is_cached_until_it_changes(trace: Path, tmp_path: Pa
     first = result(begin(trace, str(file), tmp_path / "cache"))
     second = result(begin(trace, str(file), tmp_path / "cache"))
     assert first["loads"] == second["loads"] == [0, 900, 100, 0]
-    assert (second["hits"], second["misses"]) == (1, 0)
+    assert (second["loaded"], second["compiled"]) == (HALVES, [])
     file.write_text(OUTSIDE % 0)
     assert result(begin(trace, str(file), tmp_path / "cache"))["loads"] == [100, 900, 0, 0]
 
@@ -149,19 +192,19 @@ def test_every_kind_of_run_without_extras_is_one_compilation(trace: Path) -> Non
         ReplayOptions(grouping="kg", workers=3, arrivals="poisson=100", network_delay="1ms", slowdown="1,2"),
         ReplayOptions(grouping="kg", workers=3, spread_ties=True, speedup="0.7", service="3ms"),
     ]
-    loop: Any = compiled(run_chunk, "kg")
-    before = len(loop.signatures)
+    modules = ("streamgroup.cluster.service", "streamgroup.groupings.kg")
+    made: list[Any] = [compiled(choose_block, Code("kg", modules)), compiled(serve_block), compiled(account)]
+    before = [len(one.signatures) for one in made]
     for options in runs:
         replay(opened, options)
-    assert len(loop.signatures) - before <= 1
-    for signature in loop.signatures:
-        arrays = [kind for kind in signature if type(kind).__name__ == "Array" and not kind.mutable]
-        assert len(arrays) >= 3, "the stream comes read-only"
+    assert all(len(one.signatures) - count <= 1 for one, count in zip(made, before, strict=True))
+    assert all(one.signatures for one in made)
 
 
 def test_the_cache_directory_names_the_code() -> None:
-    assert cache_directory() != cache_directory("0123")
-    assert cache_directory().parent == cache_directory("0123").parent
+    here, outside = cache_directory(account), cache_directory(account, Code("mine", (), "0123"))
+    assert here != outside
+    assert here.parent == outside.parent
 
 
 class NoChoose(NamedTuple):
@@ -277,7 +320,7 @@ def test_an_edited_helper_beside_a_grouping_runs_as_edited(trace: Path, tmp_path
     file.write_text(top + (OUTSIDE % 2).replace("return self.worker if key != 1 else 2", "return pick()"))
     cache = tmp_path / "cache"
     assert result(begin(trace, str(file), cache))["loads"] == [1000, 0, 0, 0]
-    assert result(begin(trace, str(file), cache))["hits"] == 1
+    assert result(begin(trace, str(file), cache))["compiled"] == []
     helper.write_text(helper.read_text().replace("return 0", "return 2"))
     assert result(begin(trace, str(file), cache))["loads"] == [0, 0, 1000, 0]
 
@@ -285,12 +328,11 @@ def test_an_edited_helper_beside_a_grouping_runs_as_edited(trace: Path, tmp_path
 def test_every_compilation_holds_the_lock_of_its_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also a later one, for other types: whoever holds the lock of the function holds it up."""
     monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path))
-    cache_directory.cache_clear()
     compiled.cache_clear()
     try:
-        function = compiled(twice, "any")
+        function = compiled(twice)
         assert function(2) == 4
-        with (cache_directory() / ".twice_any.lock").open("w") as handle:
+        with (cache_directory(twice) / ".twice_any.lock").open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             thread = threading.Thread(target=function, args=(2.5,))
             thread.start()
@@ -301,7 +343,6 @@ def test_every_compilation_holds_the_lock_of_its_cache(tmp_path: Path, monkeypat
         thread.join(60)
         assert not thread.is_alive()
     finally:
-        cache_directory.cache_clear()
         compiled.cache_clear()
 
 

@@ -8,10 +8,11 @@ import pytest
 
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.metrics.tables import tables
-from streamgroup.replay import machine, ordered_machine, selection
+from streamgroup.replay import selection
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.replay.selection import select
+from streamgroup.replay.simulation import event_driven, feed_forward
 from streamgroup.traces import schema
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
@@ -54,12 +55,12 @@ def test_when_it_grows_changes_nothing(
     large = f"{GROWING}:hears={hears},at_first=4096"
     one = left_behind(trace, tmp_path / "one", large, interpreted=True, **options)
     assert not asked
-    # Rows of a chunk; tuples chosen before they are served; rows that the ordered loop keeps; room at the start.
-    for case in ((1 << 20, 256, 1 << 17, 0), (7, 3, 1 << 17, 1), (1000, 256, 64, 100)):
+    # Rows of a chunk; tuples chosen before they are served; events that are kept; room at the start.
+    for case in ((1 << 20, 1 << 18, 1 << 17, 0), (7, 3, 1 << 17, 1), (1000, 256, 64, 100)):
         with monkeypatch.context() as patch:
             patch.setattr(schema, "BLOCK_ROWS", case[0])
-            patch.setattr(machine, "BLOCK", case[1])
-            patch.setattr(ordered_machine, "_ROWS", case[2])
+            patch.setattr(feed_forward, "BLOCK", case[1])
+            patch.setattr(event_driven, "_EVENTS", case[2])
             small = f"{GROWING}:hears={hears},at_first={case[3]}"
             assert left_behind(trace, tmp_path / f"{case}", small, interpreted=True, **options) == one
             assert asked
@@ -77,19 +78,17 @@ def test_compiled_states_grow_too(trace: Trace, tmp_path: Path, name: str) -> No
     assert found[0] == found[1] == found[2]
 
 
-def test_the_fast_loop_asks_for_a_block_and_the_ordered_one_for_a_tuple(trace: Trace, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{}, {"queue_capacity": 3, "when_full": "block"}])
+def test_a_state_grows_when_there_is_no_room_for_a_tuple(trace: Trace, tmp_path: Path, options: dict[str, Any]) -> None:
     asked = select(GROWING).module.ASKED
-    grouping = f"{GROWING}:at_first=700"
-    left_behind(trace, tmp_path / "fast", grouping, interpreted=True)
-    assert 0 < asked[0] < 256
-    left_behind(trace, tmp_path / "ordered", grouping, interpreted=True, queue_capacity=3, when_full="block")
+    left_behind(trace, tmp_path / "log", f"{GROWING}:at_first=700", interpreted=True, **options)
     assert asked == [0]
 
 
 @pytest.mark.parametrize("queue_capacity", [None, 3])
 def test_a_state_that_does_not_grow_stops_the_run(trace: Trace, queue_capacity: int | None) -> None:
     options = ReplayOptions(grouping=f"{GROWING}:grows=false", workers=5, queue_capacity=queue_capacity)
-    with pytest.raises(RunError, match=r"grown\(\) left room for [01] tuples, before it was [01]"):
+    with pytest.raises(RunError, match=r"grown\(\) left room for 0 tuples, before it was 0"):
         replay(trace, options, interpreted=True)
 
 

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import RunError
-from streamgroup.replay import board as boards
-from streamgroup.replay.measure import NEVER
+from streamgroup.kernels.tournament import set_leaf
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.replay.selection import select
+from streamgroup.replay.simulation.events import NEVER
+from streamgroup.replay.simulation.in_flight import make_in_flight
 from streamgroup.traces.trace import open_trace
 from tests.naive.simulate import simulate
 from tests.traces_by_hand import Tuple, write_trace
@@ -95,15 +96,15 @@ def test_every_hook_is_called_when_it_must_be(tmp_path: Path, interpreted: bool,
 def test_the_tournament_names_the_earliest_event_of_the_lowest_worker(
     workers: int, sets: list[tuple[int, int]]
 ) -> None:
-    board = boards.make_board(1, workers)
+    queue = make_in_flight(workers)
     at = [NEVER] * workers
-    assert board.time[1] == NEVER
+    assert queue.tree[0, 1] == NEVER
     for worker, moment in sets:
         at[worker % workers] = moment if moment else NEVER
-        boards.set_next(board.time, board.who, worker % workers, at[worker % workers])
-        assert board.time[1] == min(at)
+        set_leaf(queue.tree, queue.winner, 0, worker % workers, at[worker % workers])
+        assert queue.tree[0, 1] == min(at)
         if min(at) < NEVER:
-            assert board.who[1] == at.index(min(at))
+            assert queue.winner[0, 1] == at.index(min(at))
 
 
 @pytest.mark.parametrize("interpreted", [True, False])

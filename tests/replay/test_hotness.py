@@ -86,7 +86,7 @@ def test_windows_by_hand(case: str, piece: int) -> None:
 
 
 def test_compiled_is_the_same() -> None:
-    run = compiled(follow, "any")
+    run = compiled(follow)
     for text, expected, (detected, tuples) in CASES.values():
         found = followed(text, run=run, piece=3).found()
         assert rows(found) == expected

@@ -10,9 +10,11 @@ import pyarrow.ipc
 import pytest
 
 from streamgroup.metrics.tables import tables
-from streamgroup.replay import log, machine, ordered_machine, selection
+from streamgroup.replay import selection
+from streamgroup.replay.accounting import log, recorder
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
+from streamgroup.replay.simulation import event_driven, feed_forward
 from streamgroup.traces import schema
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import Tuple, write_trace
@@ -36,7 +38,7 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 # Only the listener hears of finished tuples; it cannot follow workers that change.
 HEARING = ["open", "block", "drop", "saturate"]
-# Rows of a chunk; tuples chosen before they are served; rows that the ordered loop keeps; cells of windows.
+# Rows of a chunk; tuples chosen before they are served; events that are kept; cells of windows.
 PIECES = {"chunks of 7": (7, 3, 1 << 17, 1 << 20), "small": (128, 256, 64, 11), "uneven": (1000, 1, 256, 1)}
 
 
@@ -59,10 +61,9 @@ def _no_companions(monkeypatch: pytest.MonkeyPatch) -> None:
 def cut(monkeypatch: pytest.MonkeyPatch, pieces: tuple[int, int, int, int]) -> None:
     rows, block, kept, cells = pieces
     monkeypatch.setattr(schema, "BLOCK_ROWS", rows)
-    monkeypatch.setattr(machine, "BLOCK", block)
-    monkeypatch.setattr(ordered_machine, "_ROWS", kept)
-    monkeypatch.setattr(machine, "_WINDOW_CELLS", cells)
-    monkeypatch.setattr(ordered_machine, "_WINDOW_CELLS", cells)
+    monkeypatch.setattr(feed_forward, "BLOCK", block)
+    monkeypatch.setattr(event_driven, "_EVENTS", kept)
+    monkeypatch.setattr(recorder, "_WINDOW_CELLS", cells)
 
 
 def digests(trace: Trace, directory: Path, *, interpreted: bool = True, **options: Any) -> dict[str, str]:

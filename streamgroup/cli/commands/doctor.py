@@ -101,9 +101,10 @@ def _temporary() -> str:
 
 
 def _cache() -> str:
+    from streamgroup.replay.accounting.account import account
     from streamgroup.replay.compile import cache_directory
 
-    folder = cache_directory()
+    folder = cache_directory(account).parent
     if not os.access(folder, os.W_OK):
         raise EnvironmentFault(f"cannot write in {folder}", "set STREAMGROUP_CACHE_DIR")
     return str(folder)

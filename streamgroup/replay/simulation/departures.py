@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from streamgroup.replay.board import (
+from streamgroup.kernels.tournament import set_leaf
+from streamgroup.replay.simulation.events import DROPPED, LOST, NEVER, OPEN
+from streamgroup.replay.simulation.state import (
     DOOMED_FIRST,
     DOOMED_LAST,
     FREE,
@@ -28,24 +30,22 @@ from streamgroup.replay.board import (
     at,
     certain,
     give_back,
-    row_of,
-    set_next,
+    note_sent,
+    place_of,
     source_opens,
-    write_row,
 )
-from streamgroup.replay.measure import DROPPED, LOST, NEVER, ROW_FINISH
 
-__all__ = ["crash", "doom", "forget_dropped", "forget_waiters", "lose", "settle", "take_back"]
+__all__ = ["crash", "doom", "first_open", "forget_dropped", "forget_waiters", "lose", "settle", "take_back"]
 
 
 @njit
-def forget_dropped(board: Any, rows: Any, now: Any) -> None:
+def forget_dropped(state: Any, events: Any, now: Any) -> None:
     """Note as dropped the tuples that reached a full worker by now."""
-    meta, node = board.meta, board.node
+    meta, node = state.meta, state.node
     first = meta[DOOMED_FIRST]
     while first >= 0 and node[at(first, NODE_REACHED)] <= now:
         following = node[at(first, NODE_NEXT)]
-        rows[row_of(rows, node[at(first, NODE_SEQ)], ROW_FINISH)] = DROPPED
+        events.finish[place_of(events, node[at(first, NODE_SEQ)])] = DROPPED
         node[at(first, NODE_NEXT)] = meta[FREE]
         meta[FREE] = first
         first = following
@@ -53,28 +53,40 @@ def forget_dropped(board: Any, rows: Any, now: Any) -> None:
 
 
 @njit
-def forget_waiters(board: Any, worker: Any, now: Any) -> None:
+def first_open(finish: Any, begin: Any, end: Any) -> Any:
+    """Find the first tuple of `begin`..`end - 1` of which it is not known whether it finishes; `end` if there is none.
+
+    `finish` are those of events, with tuple i at i mod its length, a power of two.
+    """
+    mask = finish.shape[0] - 1
+    while begin < end and finish[begin & mask] != OPEN:
+        begin += 1
+    return begin
+
+
+@njit
+def forget_waiters(state: Any, worker: Any, now: Any) -> None:
     """Let the sources that wait for a place on a worker choose anew: it takes nothing any more."""
-    crew, table = board.worker, board.source
+    crew, table = state.worker, state.source
     source = crew[at(worker, WAIT_FIRST)]
     while source >= 0:
         waiting = table[at(source, WAITING)]
         table[at(source, WAITING)] = -1
-        give_back(board.node, table, waiting, now)
+        give_back(state.node, table, waiting, now)
         source = table[at(source, WAITER_NEXT)]
     crew[at(worker, WAIT_FIRST)] = -1
     crew[at(worker, WAIT_LAST)] = -1
     first = crew[at(worker, SENT_FIRST)]
-    set_next(board.time, board.who, worker, board.node[at(first, NODE_FINISH)] if first >= 0 else np.int64(NEVER))
+    set_leaf(state.tree, state.winner, 0, worker, state.node[at(first, NODE_FINISH)] if first >= 0 else np.int64(NEVER))
 
 
 @njit
-def doom(board: Any, rows: Any, worker: Any, taken: Any, reaches: Any) -> None:
+def doom(state: Any, events: Any, worker: Any, taken: Any, reaches: Any) -> None:
     """Send a tuple to a worker that will be full when it gets there; until then it can still be lost."""
-    node, meta = board.node, board.meta
+    node, meta = state.node, state.meta
     node[at(taken, NODE_REACHED)] = reaches
     node[at(taken, NODE_START)], node[at(taken, NODE_FINISH)], node[at(taken, NODE_NEXT)] = worker, -1, -1
-    write_row(node, rows, worker, taken)
+    note_sent(node, events, worker, taken)
     if meta[DOOMED_FIRST] < 0:
         meta[DOOMED_FIRST] = taken
     else:
@@ -83,18 +95,18 @@ def doom(board: Any, rows: Any, worker: Any, taken: Any, reaches: Any) -> None:
 
 
 @njit
-def take_back(board: Any, taken: Any, now: Any) -> None:
+def take_back(state: Any, taken: Any, now: Any) -> None:
     """Give a chain of tuples, from the last in the stream on, back to their sources."""
     while taken >= 0:
-        following = board.node[at(taken, NODE_NEXT)]
-        give_back(board.node, board.source, taken, now)
+        following = state.node[at(taken, NODE_NEXT)]
+        give_back(state.node, state.source, taken, now)
         taken = following
 
 
 @njit
-def crash(board: Any, worker: Any, now: Any) -> Any:
+def crash(state: Any, worker: Any, now: Any) -> Any:
     """Take all tuples away from a worker that crashes, but those that have finished: their nodes, int64[k]."""
-    node, crew, meta = board.node, board.worker, board.meta
+    node, crew, meta = state.node, state.worker, state.meta
     count = 0
     taken = crew[at(worker, SENT_FIRST)]
     while taken >= 0:
@@ -145,29 +157,26 @@ def crash(board: Any, worker: Any, now: Any) -> Any:
 
 
 @njit
-def lose(board: Any, rows: Any, lost: Any, most: Any) -> None:
-    """Give lost tuples up: note it in their rows, free their nodes.
-
-    In a closed loop, where sources have at most `most` tuples pending (else 0), they free their places.
-    """
-    node, table = board.node, board.source
+def lose(state: Any, events: Any, lost: Any) -> None:
+    """Give lost tuples up: note it in their events, free their nodes; in a closed loop they free their places."""
+    node, table = state.node, state.source
     for taken in lost:
-        rows[row_of(rows, node[at(taken, NODE_SEQ)], ROW_FINISH)] = LOST
-        if most > 0:
+        events.finish[place_of(events, node[at(taken, NODE_SEQ)])] = LOST
+        if state.model.max_pending > 0:
             source = node[at(taken, NODE_SOURCE)]
             table[at(source, PENDING)] -= 1
             if table[at(source, WAITING)] < 0:
-                source_opens(table, board.meta, source)
-        node[at(taken, NODE_NEXT)] = board.meta[FREE]
-        board.meta[FREE] = taken
+                source_opens(table, state.meta, source)
+        node[at(taken, NODE_NEXT)] = state.meta[FREE]
+        state.meta[FREE] = taken
 
 
 @njit
-def settle(board: Any, rows: Any, waits: Any, first: Any) -> None:
+def settle(state: Any, events: Any, waits: Any) -> None:
     """Note of all tuples that were sent that they will finish: nothing can be lost any more (see `certain`)."""
-    node = board.node
-    for worker in range(board.worker.shape[0] // WIDTH):
-        taken = board.worker[at(worker, SENT_FIRST)]
+    node = state.node
+    for worker in range(state.worker.shape[0] // WIDTH):
+        taken = state.worker[at(worker, SENT_FIRST)]
         while taken >= 0:
-            certain(node, rows, waits, worker, taken, first)
+            certain(node, events, waits, worker, taken, state.model.measured_from)
             taken = node[at(taken, NODE_NEXT)]

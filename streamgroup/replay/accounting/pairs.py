@@ -31,6 +31,11 @@ class BitPairs(NamedTuple):
     used: NDArray[np.int64]
     workers: int
 
+    def is_touched(self, key: int, worker: int) -> bool:
+        """Tell whether a pair was touched in the window at hand."""
+        pair = key * self.workers + worker
+        return self.window[np.uint64(pair >> 3)] & np.uint8(1 << (pair & 7)) != 0
+
     def touch(self, key: int, worker: int) -> int:
         """Mark a pair: 1 if it is new in the window, 3 if it is new in the run too, else 0."""
         pair = key * self.workers + worker
@@ -80,6 +85,15 @@ class HashPairs(NamedTuple):
     stamp: NDArray[np.int64]
     meta: NDArray[np.int64]
     workers: int
+
+    def is_touched(self, key: int, worker: int) -> bool:
+        """Tell whether a pair was touched in the window at hand."""
+        pair = key * self.workers + worker + 1
+        mask = self.slot.shape[0] - 1
+        place = place_of(pair, mask)
+        while self.slot[place] != 0 and self.slot[place] != pair:
+            place = (place + 1) & mask
+        return self.slot[place] == pair and self.stamp[place] == self.meta[1]
 
     def touch(self, key: int, worker: int) -> int:
         """Mark a pair: 1 if it is new in the window, 3 if it is new in the run too, else 0."""

@@ -1,70 +1,76 @@
-"""The loop for replays in which something flows back: choices in the order of their emission, events in between.
+"""The event-driven simulation: choices in the order of their emission, events in between.
 
-A closed loop, full queues, crashes, and groupings that hear of finished tuples need to know at each instant what
-has finished and which source may emit. The fast loop (`loop.py`) needs none of that. Like it, this one knows no
-algorithm, is compiled under a name of its own for each grouping, and gives the same results interpreted.
+A closed loop, bounded queues and redeliveries after crashes need to know at each instant what has finished and which
+source may emit. Like the feed-forward simulation this one knows no algorithm, is compiled for each grouping, and is
+made of the same halves.
 
 At one instant come membership (the loop returns, and is called again), finished tuples and the places they leave,
 redeliveries, then the tuples in the order of the stream (SIMULATION: timers).
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
-from streamgroup.replay import board as b
-from streamgroup.replay.departures import doom, forget_dropped, take_back
-from streamgroup.replay.measure import MAX_TIME_NS, NEVER, ROW_COLUMNS, SOURCE_STATE
-from streamgroup.replay.stream import set_turn, turn_all
+from streamgroup.kernels.tournament import set_leaf
+from streamgroup.replay.simulation import state as b
+from streamgroup.replay.simulation.choose import choose_one, report, see
+from streamgroup.replay.simulation.departures import doom, forget_dropped, take_back
+from streamgroup.replay.simulation.events import MAX_TIME_NS, NEVER
+from streamgroup.replay.simulation.optional import get, put
+from streamgroup.replay.simulation.serve import serve_one
+from streamgroup.replay.simulation.stream import set_turn, turn_all
 
 __all__ = [
-    "ARRIVED",
-    "BY_TIE",
     "CHANGE",
-    "CHANGE_AT",
-    "DELAY",
     "DONE",
-    "DROPS",
-    "DUE_END",
-    "END",
-    "FAULT",
-    "FIRM",
+    "FULL_EVENTS",
     "FULL_NODES",
-    "FULL_ROWS",
     "FULL_STATE",
-    "HORIZON",
-    "LAST_CHUNK",
-    "LIGHT",
-    "LIMIT",
-    "MAX_PENDING",
-    "MEASURED_FROM",
     "MORE",
-    "NOW",
     "NO_WORKER",
-    "ROWS_END",
-    "SETUP",
-    "TIE_AT",
-    "TIE_BEFORE",
     "TOO_LATE",
-    "run_ordered",
+    "Clock",
+    "Until",
+    "simulate",
 ]
 
 # Why the loop came back.
-DONE, FULL_NODES, FULL_ROWS, FULL_STATE, TOO_LATE, NO_WORKER, MORE, CHANGE = range(8)
+DONE, FULL_NODES, FULL_EVENTS, FULL_STATE, TOO_LATE, NO_WORKER, MORE, CHANGE = range(8)
 
-# Places in `setup`: the end of what was read and whether it is all; the model (network delay, room of a queue or 0,
-# whether a full one drops, tuples a source may have pending or 0); the next membership change (its time if it comes
-# before all else of its instant; or the time and the tuple that it comes right before); the clock; in a closed loop
-# the next tuple; the first tuple that has no row yet; whether nothing can be lost any more; redeliveries known; from
-# which tuple on the longest queue counts; the tuple at which something went wrong; whether a change came right before a
-# tuple; whether nothing asks what has finished; and until when the stream has to be read before anything happens (the
-# last arrival read, where workers change later).
-(
-    END, LAST_CHUNK, DELAY, LIMIT, DROPS, MAX_PENDING, CHANGE_AT, TIE_AT, TIE_BEFORE, NOW, ARRIVED, ROWS_END, FIRM,
-    DUE_END, MEASURED_FROM, FAULT, BY_TIE, LIGHT, HORIZON,
-) = range(19)  # fmt: skip
-SETUP = 19
+
+class Until(NamedTuple):
+    """How far a call goes.
+
+    `end` is the end of what was read of the stream, all of it if `last` is 1. `events_end` is the first tuple that has
+    no place among the events, `redeliveries` how many are known. Until `horizon` nothing happens before more of the
+    stream is read (the last arrival read, where workers change later).
+
+    Workers change next at the time `change_at`, before all else of its instant; or at the time `tie_at`, right before
+    tuple `tie_before`.
+    """
+
+    end: int
+    last: int
+    events_end: int
+    redeliveries: int
+    horizon: int
+    change_at: int
+    tie_at: int
+    tie_before: int
+
+
+class Clock(NamedTuple):
+    """Where a call stopped: the time, in a closed loop the next tuple, whether a change comes right before a tuple, and
+    the tuple at which something went wrong (-1: none).
+    """
+
+    now: int
+    arrived: int
+    by_tie: int
+    fault: int
 
 
 @njit(forceinline=True)
@@ -81,37 +87,26 @@ def _start(node: Any, crew: Any, meta: Any, worker: Any, now: Any, light: Any) -
     crew[b.at(worker, b.UNSTARTED)] = first
 
 
-@njit(forceinline=True)
-def _accept(
-    node: Any,
-    crew: Any,
-    worker: Any,
-    rows: Any,
-    waits: Any,
-    setup: Any,
-    service: Any,
-    free: Any,
-    taken: Any,
-    cost: Any,
-    now: Any,
-) -> Any:
+@register_jitable(forceinline=True)
+def _accept(state: Any, workers: Any, events: Any, worker: Any, taken: Any, now: Any) -> Any:
     """Send a tuple to a worker that has room for it; give its finish, which may be too late for the clock."""
+    node, crew, model = state.node, state.worker, state.model
     place = np.uint64(worker)
-    seq, key = node[b.at(taken, b.NODE_SEQ)], node[b.at(taken, b.NODE_KEY)]
-    reached = now + setup[DELAY]
-    start = max(free[place], reached)
-    finish = start + service.service(worker, key, cost, seq, start)
+    reached = now + workers.delay
+    start, finish = serve_one(
+        workers, place, node[b.at(taken, b.NODE_KEY)], state.cost[taken], node[b.at(taken, b.NODE_SEQ)], reached
+    )
     if finish > MAX_TIME_NS:
         return finish
-    free[place] = finish
+    workers.free[place] = finish
     node[b.at(taken, b.NODE_REACHED)] = reached
     node[b.at(taken, b.NODE_START)] = start
     node[b.at(taken, b.NODE_FINISH)] = finish
     node[b.at(taken, b.NODE_NEXT)] = -1
-    b.write_row(node, rows, worker, taken)
-    if setup[FIRM]:
-        b.certain(node, rows, waits, worker, taken, setup[MEASURED_FROM])
-    if setup[LIGHT] == 0:
+    b.note_sent(node, events, worker, taken)
+    if model.firm:
+        b.certain(node, events, workers.waits, worker, taken, model.measured_from)
+    if not model.light:
         if crew[b.at(worker, b.SENT_FIRST)] < 0:
             crew[b.at(worker, b.SENT_FIRST)] = taken
         else:
@@ -121,21 +116,36 @@ def _accept(
 
 
 @njit(forceinline=True)
-def _queue(node: Any, crew: Any, worker: Any, meta: Any, setup: Any, taken: Any, judged: Any) -> None:
+def _queue(state: Any, worker: Any, taken: Any, judged: Any) -> None:
     """Count an accepted tuple as waiting unless it starts at once; fullness is judged at the instant `judged`."""
+    node, crew, meta, model = state.node, state.worker, state.meta, state.model
     if node[b.at(taken, b.NODE_START)] > judged:
         crew[b.at(worker, b.QUEUED)] += 1
         if crew[b.at(worker, b.UNSTARTED)] < 0:
             crew[b.at(worker, b.UNSTARTED)] = taken
-        elif setup[LIGHT]:
+        elif model.light:
             node[b.at(crew[b.at(worker, b.SENT_LAST)], b.NODE_NEXT)] = taken
-        if setup[LIGHT]:
+        if model.light:
             crew[b.at(worker, b.SENT_LAST)] = taken
-        if node[b.at(taken, b.NODE_SEQ)] >= setup[MEASURED_FROM]:
+        if node[b.at(taken, b.NODE_SEQ)] >= model.measured_from:
             meta[b.QUEUE_MAX] = max(meta[b.QUEUE_MAX], crew[b.at(worker, b.QUEUED)])
-    elif setup[LIGHT]:
+    elif model.light:
         node[b.at(taken, b.NODE_NEXT)] = meta[b.FREE]
         meta[b.FREE] = taken
+
+
+@register_jitable(forceinline=True)
+def _executed(feedback: Any, grouping: Any, node: Any, worker: Any, taken: Any, now: Any) -> None:
+    """Deliver to the grouping that a tuple finished."""
+    if feedback is not None:
+        grouping.tick(now - 1)
+        grouping.executed(
+            worker,
+            node[b.at(taken, b.NODE_KEY)],
+            node[b.at(taken, b.NODE_REACHED)],
+            node[b.at(taken, b.NODE_START)],
+            node[b.at(taken, b.NODE_FINISH)],
+        )
 
 
 @njit(forceinline=True)
@@ -149,58 +159,29 @@ def _next_of(node: Any, crew: Any, worker: Any) -> Any:
     return at
 
 
-def run_ordered(
-    grouping: Any,
-    service: Any,
-    board: Any,
-    stream: Any,
-    cost_of: Any,
-    rows: Any,
-    waits: Any,
-    hot: Any,
-    entries: Any,
-    free: Any,
-    alive: Any,
-    due: Any,
-    state: Any,
-    setup: Any,
-    dealt: Any,
-    choices: Any,
-    state_entries: Any,
-    detector: Any,
-    cost_now: Any,
-    speed_now: Any,
-    hears: Any,
-    room: Any,
+def simulate(
+    grouping: Any, sources: Any, workers: Any, state: Any, stream: Any, events: Any, until: Any, clock: Any
 ) -> Any:
-    """Send the tuples of the stream through the grouping, event by event; return why it stopped.
+    """Send the tuples of the stream through the grouping, event by event; return why it stopped, and the clock.
 
-    `cost_of` (int64 or float64 [nodes]) keeps the costs of tuples on their way, None where all cost the same. `rows`
-    int64[4 capacity] takes the row of tuple i at i mod capacity, `waits` int64[n] the longest waits, and `hot` and
-    `entries` what the detector said of a tuple (None without one). `free` int64[n] is when each worker is done,
-    `alive` uint8[n] who may be chosen, `due` int64[crashes, 2] the time and first node of redeliveries. `state`
-    int64[11] is `Meters.state`. `setup` int64[19] (places above) is read and moved on. `dealt` is None unless sources
-    take tuples in turn, `hears` unless the grouping hears of finished tuples; `room` int64[1] is for how many more
-    choices its state has room, None if that never grows.
+    `events` takes what happens to tuple i at i mod its length, a power of two.
     """
-    end = setup[END]
-    last = setup[LAST_CHUNK]
-    limit = setup[LIMIT]
-    light = setup[LIGHT]
-    most_pending = setup[MAX_PENDING]
+    end, last = until.end, until.last
+    model = state.model
+    limit, light, most_pending = model.capacity, model.light, model.max_pending
     closed = np.int64(most_pending > 0)
-    sources = np.int64(board.source.shape[0] // b.WIDTH)
-    row_mask = rows.shape[0] // ROW_COLUMNS - 1
+    count = np.int64(state.source.shape[0] // b.WIDTH)
     mask = stream.key.shape[0] - 1
-    node, table, crew, meta = board.node, board.source, board.worker, board.meta
-    time, who, turn = board.time, board.who, board.turn
-    workers = np.uint64(alive.shape[0])
-    now = setup[NOW]
+    node, table, crew, meta, due = state.node, state.source, state.worker, state.meta, state.due
+    tree, winner, turn = state.tree, state.winner, state.turn
+    arrived, by_tie = clock.arrived, clock.by_tie
+    fault: Any = np.int64(-1)
+    now = clock.now
     why = DONE
     while True:
         # What comes next: an event of a worker, a redelivery, or a tuple.
-        event = time[1]
-        again = due[meta[b.DUE], 0] if meta[b.DUE] < setup[DUE_END] else np.int64(NEVER)
+        event = tree[0, 1]
+        again = due[meta[b.DUE], 0] if meta[b.DUE] < until.redeliveries else np.int64(NEVER)
         emits, seq, source = turn[4], turn[5], turn[6]
         if closed == 0:
             if seq >= end and emits < NEVER and emits <= min(event, again):
@@ -208,12 +189,12 @@ def run_ordered(
                 break
         elif emits > now:
             # No tuple is to be chosen anew: the next one of the stream, if a source may emit.
-            seq = setup[ARRIVED]
+            seq = arrived
             if seq == end and last == 0:
                 why = MORE
                 break
             if seq < end:
-                if dealt is None:
+                if not model.round_robin:
                     source = np.int64(stream.source[seq & mask])
                     if table[b.at(source, b.MAY_EMIT)] == 1:
                         emits = now
@@ -224,7 +205,7 @@ def run_ordered(
                     meta[b.LOWEST] = source
                     emits = now
         following = min(event, again, emits)
-        if last == 0 and min(following, setup[CHANGE_AT]) > setup[HORIZON]:
+        if last == 0 and min(following, until.change_at) > until.horizon:
             # All sources that could ask for more wait for places, and workers may change before these are free.
             why = MORE
             break
@@ -233,40 +214,32 @@ def run_ordered(
                 break
             # Tuples that are on their way to be dropped: they could still be lost.
             following = node[b.at(meta[b.DOOMED_FIRST], b.NODE_REACHED)]
-            if setup[CHANGE_AT] > following:
-                forget_dropped(board, rows, following)
+            if until.change_at > following:
+                forget_dropped(state, events, following)
                 continue
-        untied = closed == 1 or setup[TIE_BEFORE] == NEVER or setup[CHANGE_AT] <= setup[TIE_AT]
-        if setup[CHANGE_AT] <= following and untied:
-            now = max(now, setup[CHANGE_AT])
+        untied = closed == 1 or until.tie_before == NEVER or until.change_at <= until.tie_at
+        if until.change_at <= following and untied:
+            now = max(now, until.change_at)
             why = CHANGE
             break
-        if setup[TIE_BEFORE] < NEVER:
-            tie = now if closed == 1 else setup[TIE_AT]
-            reached_it = emits == tie and seq >= setup[TIE_BEFORE]
+        if until.tie_before < NEVER:
+            tie = now if closed == 1 else until.tie_at
+            reached_it = emits == tie and seq >= until.tie_before
             if (reached_it or (closed == 0 and emits > tie)) and event > tie and again > tie:
                 now = tie
-                setup[BY_TIE] = 1
+                by_tie = np.int64(1)
                 why = CHANGE
                 break
         if event == following:
             now = event
-            worker = who[1]
+            worker = winner[0, 1]
             taken = crew[b.at(worker, b.SENT_FIRST)]
             while taken >= 0 and node[b.at(taken, b.NODE_FINISH)] <= now:
                 if crew[b.at(worker, b.UNSTARTED)] == taken:
                     _start(node, crew, meta, worker, now, light)
-                if hears is not None:
-                    grouping.tick(now - 1)
-                    grouping.executed(
-                        worker,
-                        node[b.at(taken, b.NODE_KEY)],
-                        node[b.at(taken, b.NODE_REACHED)],
-                        node[b.at(taken, b.NODE_START)],
-                        node[b.at(taken, b.NODE_FINISH)],
-                    )
-                if not setup[FIRM]:
-                    b.certain(node, rows, waits, worker, taken, setup[MEASURED_FROM])
+                _executed(sources.feedback, grouping, node, worker, taken, now)
+                if not model.firm:
+                    b.certain(node, events, workers.waits, worker, taken, model.measured_from)
                 if closed == 1:
                     its = node[b.at(taken, b.NODE_SOURCE)]
                     table[b.at(its, b.PENDING)] -= 1
@@ -287,26 +260,25 @@ def run_ordered(
                         crew[b.at(worker, b.WAIT_LAST)] = -1
                     waited = table[b.at(its_source, b.WAITING)]
                     table[b.at(its_source, b.WAITING)] = -1
-                    cost = cost_of[waited] if cost_of is not None else np.int64(0)
-                    if _accept(node, crew, worker, rows, waits, setup, service, free, waited, cost, now) > MAX_TIME_NS:
+                    if _accept(state, workers, events, worker, waited, now) > MAX_TIME_NS:
                         why = TOO_LATE
                         break
-                    _queue(node, crew, worker, meta, setup, waited, now)
+                    _queue(state, worker, waited, now)
                     table[b.at(its_source, b.SINCE)] = now
                     set_turn(node, table, turn, stream.arrival, its_source, end, last, closed)
                     if closed == 1 and table[b.at(its_source, b.PENDING)] < most_pending:
                         b.source_opens(table, meta, its_source)
                 if why != DONE:
                     break
-            b.set_next(time, who, worker, _next_of(node, crew, worker))
+            set_leaf(tree, winner, 0, worker, _next_of(node, crew, worker))
             continue
         if again == following:
             now = again
-            take_back(board, due[meta[b.DUE], 1], now)
+            take_back(state, due[meta[b.DUE], 1], now)
             meta[b.DUE] += 1
-            turn_all(board, stream, end, last, closed)
+            turn_all(state, stream, end, last)
             continue
-        if room is not None and room[0] < 1:
+        if get(sources.room, 0, 1) < 1:
             why = FULL_STATE
             break
         taken = table[b.at(source, b.UNSENT)]
@@ -318,8 +290,8 @@ def run_ordered(
             if taken < 0:
                 why = FULL_NODES
                 break
-            if seq >= setup[ROWS_END]:
-                why = FULL_ROWS
+            if seq >= until.events_end:
+                why = FULL_EVENTS
                 break
             now = emits
             meta[b.FREE] = node[b.at(taken, b.NODE_NEXT)]
@@ -328,63 +300,51 @@ def run_ordered(
             node[b.at(taken, b.NODE_ARRIVAL)] = now if closed == 1 else stream.arrival[place]
             node[b.at(taken, b.NODE_KEY)] = np.int64(stream.key[place])
             node[b.at(taken, b.NODE_SOURCE)] = source
-            if cost_of is not None:
-                cost_of[taken] = stream.cost[place]
+            put(state.cost, taken, get(stream.cost, place, 0))
             if closed == 1:
-                setup[ARRIVED] = seq + 1
+                arrived = seq + 1
                 table[b.at(source, b.PENDING)] += 1
                 if table[b.at(source, b.PENDING)] == most_pending:
                     b.source_shuts(table, meta, source)
             else:
-                table[b.at(source, b.NEXT_TUPLE)] = seq + sources if dealt is not None else stream.following[place]
+                table[b.at(source, b.NEXT_TUPLE)] = seq + count if model.round_robin else stream.following[place]
         seq = node[b.at(taken, b.NODE_SEQ)]
         key = node[b.at(taken, b.NODE_KEY)]
-        cost = cost_of[taken] if cost_of is not None else np.int64(0)
-        if cost_now is not None:
-            cost_now[0] = cost
-        if speed_now is not None:
-            service.look(key, seq, now, speed_now)
-        grouping.tick(now)
-        worker = np.int64(grouping.choose(source, key, now))
-        if np.uint64(worker) >= workers or alive[np.uint64(worker)] == 0:
-            setup[FAULT] = seq
+        see(sources.cost, sources.slowdown, workers.service_model, key, state.cost[taken], seq, now)
+        worker = choose_one(grouping, sources, source, key, now)
+        if worker < 0:
+            fault = seq
             why = NO_WORKER
             break
-        grouping.observe(source, key, worker, now)
-        if choices is not None:
-            hot[seq & row_mask] = choices[0]
-        if detector is not None:
-            entries[seq & row_mask] = detector[0]
-        if state_entries is not None and seq >= setup[MEASURED_FROM]:
-            state[SOURCE_STATE] = max(state[SOURCE_STATE], state_entries[source])
+        report(sources, events, b.place_of(events, seq), source, seq >= model.measured_from)
         table[b.at(source, b.SINCE)] = now
         judged = now
         fits = True
         if limit > 0:
             # Fullness is judged on arrival where full queues drop, else at the choice.
-            if setup[DROPS]:
-                judged += setup[DELAY]
+            if model.drops:
+                judged += workers.delay
             _start(node, crew, meta, worker, judged, light)
             fits = crew[b.at(worker, b.QUEUED)] < limit
         if fits:
             idle = crew[b.at(worker, b.SENT_FIRST)] < 0
-            finish = _accept(node, crew, worker, rows, waits, setup, service, free, taken, cost, now)
+            finish = _accept(state, workers, events, worker, taken, now)
             if finish > MAX_TIME_NS:
-                setup[FAULT] = seq
+                fault = seq
                 why = TOO_LATE
                 break
             if limit > 0:
-                _queue(node, crew, worker, meta, setup, taken, judged)
-            if idle and light == 0:
-                b.set_next(time, who, worker, finish)
-        elif setup[DROPS]:
-            doom(board, rows, worker, taken, judged)
-            forget_dropped(board, rows, np.int64(NEVER) if setup[FIRM] else now)
+                _queue(state, worker, taken, judged)
+            if idle and not light:
+                set_leaf(tree, winner, 0, worker, finish)
+        elif model.drops:
+            doom(state, events, worker, taken, judged)
+            forget_dropped(state, events, np.int64(NEVER) if model.firm else now)
         else:
             b.wait_for_place(table, crew, worker, source, taken, now)
             at_next = _next_of(node, crew, worker)
-            if at_next != time[np.uint64(worker + (time.shape[0] >> 1))]:
-                b.set_next(time, who, worker, at_next)
+            if at_next != tree[0, worker + (tree.shape[1] >> 1)]:
+                set_leaf(tree, winner, 0, worker, at_next)
         if closed == 0 or table[b.at(source, b.UNSENT)] >= 0 or turn[4] <= now:
             set_turn(node, table, turn, stream.arrival, source, end, last, closed)
         if closed == 1:
@@ -392,5 +352,4 @@ def run_ordered(
                 b.source_shuts(table, meta, source)
             elif table[b.at(source, b.PENDING)] < most_pending:
                 b.source_opens(table, meta, source)
-    setup[NOW] = now
-    return why
+    return why, Clock(now, arrived, by_tie, fault)

@@ -10,15 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.replay.measure import (
-    NEVER,
-    ROW_ARRIVAL,
-    ROW_COLUMNS,
-    ROW_FINISH,
-    ROW_START,
-    ROW_WHO,
-    packed,
-)
+from streamgroup.kernels.tournament import make_tournament
+from streamgroup.replay.simulation.events import NEVER
 
 __all__ = [
     "AVAILABLE",
@@ -51,20 +44,19 @@ __all__ = [
     "WAIT_FIRST",
     "WAIT_LAST",
     "WIDTH",
-    "Board",
+    "Model",
+    "State",
     "at",
     "certain",
     "give_back",
     "grown_nodes",
     "grown_rows",
-    "make_board",
-    "make_tournament",
-    "row_of",
-    "set_next",
+    "make_state",
+    "note_sent",
+    "place_of",
     "source_opens",
     "source_shuts",
     "wait_for_place",
-    "write_row",
 ]
 
 # Columns of a node, a tuple that waits or is being served.
@@ -89,21 +81,43 @@ FREE, AVAILABLE, LOWEST, QUEUE_MAX, DOOMED_FIRST, DOOMED_LAST, DUE = range(7)
 WIDTH = 8
 
 
-class Board(NamedTuple):
-    """The state of the edge between two events.
+class Model(NamedTuple):
+    """What limits sources and workers, and what a run has to keep.
 
-    `node` int64[8 capacity] holds tuples, `source` int64[8 sources], `worker` int64[8 workers], eight columns a row.
-    Two tournaments say what comes next: `time` and `who` int64[2 L] over the workers' events (L a power of two, leaves
-    from L on, the winner at 1, ties to the lower worker), `turn` int64[4 x 2 L] over the sources' next tuples: time,
-    tuple, source. `meta` int64[8].
+    A worker's queue has room for `capacity` tuples (0: no limit), of which a full one `drops` what comes or blocks its
+    source; a source of a closed loop has at most `max_pending` tuples in flight (0: an open loop), and sources take
+    tuples `round_robin` or those that are theirs. Waits and states count from tuple `measured_from` on. `firm`: nothing
+    can be lost any more; `light`: nobody asks what has finished.
     """
 
+    capacity: int
+    drops: bool
+    max_pending: int
+    round_robin: bool
+    measured_from: int
+    firm: bool
+    light: bool
+
+
+class State(NamedTuple):
+    """The state of the edge between two events.
+
+    `node` int64[8 capacity] holds tuples in flight, `source` int64[8 sources], `worker` int64[8 workers], eight columns
+    a row; `cost` int64 or float64[capacity] the costs of the tuples. Two tournaments say what comes next: `tree` and
+    `winner` int64[1, 2 P] over the workers' events (ties to the lower worker), `turn` int64[4 x 2 L] over the sources'
+    next tuples (L a power of two, leaves from L on, the winner at 1): time, tuple, source. `due` int64[crashes, 2] is
+    the time and the first node of each redelivery. `meta` int64[8] (places above).
+    """
+
+    model: Model
     node: NDArray[np.int64]
+    cost: NDArray[Any]
     source: NDArray[np.int64]
     worker: NDArray[np.int64]
-    time: NDArray[np.int64]
-    who: NDArray[np.int64]
+    tree: NDArray[np.int64]
+    winner: NDArray[np.int64]
     turn: NDArray[np.int64]
+    due: NDArray[np.int64]
     meta: NDArray[np.int64]
 
 
@@ -111,45 +125,37 @@ def _leaves(count: int) -> int:
     return 1 << max(count - 1, 1).bit_length()
 
 
-def make_tournament(workers: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Make `time` and `who` of a tournament in which nobody has an event."""
-    leaves = _leaves(workers)
-    who = np.zeros(2 * leaves, dtype=np.int64)
-    who[leaves:] = np.arange(leaves)
-    for place in range(leaves - 1, 0, -1):
-        who[place] = who[2 * place]
-    return np.full(2 * leaves, NEVER, dtype=np.int64), who
-
-
-def make_board(sources: int, workers: int, *, dealt: bool = True, capacity: int = 4096) -> Board:
-    """Make an empty board with room for `capacity` tuples; `dealt` says that sources take tuples in turn."""
+def make_state(model: Model, sources: int, workers: int, crashes: int, capacity: int = 4096) -> State:
+    """Make an empty state with room for `capacity` tuples in flight."""
     node = np.zeros((capacity, 8), dtype=np.int64)
     node[:, NODE_NEXT] = np.arange(1, capacity + 1)
     node[-1, NODE_NEXT] = -1
     source = np.full((sources, 8), -1, dtype=np.int64)
-    if dealt:
+    if model.round_robin:
         source[:, NEXT_TUPLE] = np.arange(sources)
     source[:, SINCE] = source[:, PENDING] = 0
     source[:, MAY_EMIT] = 1
     worker = np.full((workers, 8), -1, dtype=np.int64)
     worker[:, QUEUED] = 0
-    time, who = make_tournament(workers)
+    tree, winner = make_tournament(np.full((1, workers), NEVER, dtype=np.int64), np.arange(workers))
     turn = np.full(4 * 2 * _leaves(sources), NEVER, dtype=np.int64)
     meta = np.zeros(8, dtype=np.int64)
     meta[AVAILABLE] = sources
     meta[DOOMED_FIRST] = meta[DOOMED_LAST] = -1
-    return Board(node.reshape(-1), source.reshape(-1), worker.reshape(-1), time, who, turn, meta)
+    due = np.zeros((crashes + 1, 2), dtype=np.int64)
+    cost = np.zeros(capacity, dtype=np.int64)
+    return State(model, node.reshape(-1), cost, source.reshape(-1), worker.reshape(-1), tree, winner, turn, due, meta)
 
 
-def grown_nodes(board: Board) -> Board:
+def grown_nodes(state: State) -> State:
     """Make room for twice as many tuples, when there is no room left."""
-    old = board.node.shape[0] // WIDTH
+    old = state.node.shape[0] // WIDTH
     node = np.empty((2 * old, WIDTH), dtype=np.int64)
-    node[:old] = board.node.reshape(-1, WIDTH)
+    node[:old] = state.node.reshape(-1, WIDTH)
     node[old:, NODE_NEXT] = np.arange(old + 1, 2 * old + 1)
     node[-1, NODE_NEXT] = -1
-    board.meta[FREE] = old
-    return board._replace(node=node.reshape(-1))
+    state.meta[FREE] = old
+    return state._replace(node=node.reshape(-1), cost=np.concatenate([state.cost, np.zeros_like(state.cost)]))
 
 
 def grown_rows(rows: NDArray[Any], first: int, end: int) -> NDArray[Any]:
@@ -165,32 +171,6 @@ def grown_rows(rows: NDArray[Any], first: int, end: int) -> NDArray[Any]:
 def at(row: Any, column: Any) -> Any:
     """Give the place of a column of a row in a flat table; unsigned, so that nothing checks for negative ones."""
     return np.uint64(row * WIDTH + column)
-
-
-@njit(forceinline=True)
-def row_of(rows: Any, seq: Any, column: Any) -> Any:
-    """Give the place of a column of tuple `seq` in the flat table of rows."""
-    return np.uint64(((seq * ROW_COLUMNS) & (rows.shape[0] - 1)) + column)
-
-
-@njit(forceinline=True)
-def set_next(time: Any, who: Any, worker: Any, when: Any) -> None:
-    """Set when a worker's next event is; of equal times the lower worker's is first."""
-    place = np.uint64(worker + (time.shape[0] >> 1))
-    one = np.uint64(1)
-    winner = np.int64(worker)
-    time[place] = when
-    while place > one:
-        sibling = place ^ one
-        other, its = time[sibling], who[sibling]
-        # A sibling at an even place lies to the left, so its worker is the lower one.
-        # Without a branch, which no processor could predict.
-        wins = -np.int64(other < when + np.int64(place & one))
-        when ^= (when ^ other) & wins
-        winner ^= (winner ^ its) & wins
-        place >>= one
-        time[place] = when
-        who[place] = winner
 
 
 @njit(forceinline=True)
@@ -256,19 +236,27 @@ def give_back(node: Any, table: Any, taken: Any, now: Any) -> None:
 
 
 @njit(forceinline=True)
-def certain(node: Any, rows: Any, waits: Any, worker: Any, taken: Any, first: Any) -> None:
+def certain(node: Any, events: Any, waits: Any, worker: Any, taken: Any, first: Any) -> None:
     """Note that a tuple will finish, and of tuples from `first` on how long it waits: `waits` int64[workers]."""
     seq = node[at(taken, NODE_SEQ)]
-    rows[row_of(rows, seq, ROW_FINISH)] = node[at(taken, NODE_FINISH)]
+    events.finish[place_of(events, seq)] = node[at(taken, NODE_FINISH)]
     if seq >= first:
         place = np.uint64(worker)
         waits[place] = max(waits[place], node[at(taken, NODE_START)] - node[at(taken, NODE_REACHED)])
 
 
 @njit(forceinline=True)
-def write_row(node: Any, rows: Any, worker: Any, taken: Any) -> None:
+def place_of(events: Any, seq: Any) -> Any:
+    """Give the place of tuple `seq` in the columns of events, whose length is a power of two."""
+    return np.uint64(seq & (events.finish.shape[0] - 1))
+
+
+@njit(forceinline=True)
+def note_sent(node: Any, events: Any, worker: Any, taken: Any) -> None:
     """Note to whom a tuple was sent, and when it starts."""
-    seq = node[at(taken, NODE_SEQ)]
-    rows[row_of(rows, seq, ROW_WHO)] = packed(node[at(taken, NODE_KEY)], worker, node[at(taken, NODE_SOURCE)])
-    rows[row_of(rows, seq, ROW_ARRIVAL)] = node[at(taken, NODE_ARRIVAL)]
-    rows[row_of(rows, seq, ROW_START)] = node[at(taken, NODE_START)]
+    place = place_of(events, node[at(taken, NODE_SEQ)])
+    events.source[place] = node[at(taken, NODE_SOURCE)]
+    events.key[place] = node[at(taken, NODE_KEY)]
+    events.worker[place] = worker
+    events.arrival[place] = node[at(taken, NODE_ARRIVAL)]
+    events.start[place] = node[at(taken, NODE_START)]

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streamgroup.base.schema import SCHEMA_VERSION
-from streamgroup.replay.loop import Log
+from streamgroup.replay.simulation.events import Events
 from streamgroup.traces.arrays import arrow
 
 __all__ = ["SCHEMA", "LogWriter"]
@@ -44,20 +44,18 @@ class LogWriter:
         self._waiting: list[pa.Table] = []
         self._writer: pq.ParquetWriter | None = None
 
-    def write(
-        self,
-        offset: int,
-        arrival: NDArray[np.int64],
-        key: NDArray[np.uint32],
-        log: Log,
-        finished: NDArray[np.bool_] | None,
-    ) -> None:
-        """Add rows, the first that of tuple `offset`; start and finish are null unless `finished` (None: all did)."""
-        seq = np.arange(offset, offset + len(arrival), dtype=np.int64)
-        version = np.full(len(arrival), SCHEMA_VERSION, dtype=np.int32)
-        columns: list[NDArray[Any]] = [seq, arrival, log.source, key, log.worker, log.start, log.finish, version]
+    def write(self, offset: int, events: Events) -> None:
+        """Add tuples, the first that of number `offset`; start and finish are null where they did not finish."""
+        assert events.source is not None
+        assert events.start is not None
+        count, finished = len(events.key), events.finish >= 0
+        seq = np.arange(offset, offset + count, dtype=np.int64)
+        version = np.full(count, SCHEMA_VERSION, dtype=np.int32)
+        columns: list[NDArray[Any]] = [
+            seq, events.arrival, events.source, events.key, events.worker, events.start, events.finish, version,
+        ]  # fmt: skip
         made = [arrow(column) for column in columns]
-        if finished is not None and not finished.all():
+        if not finished.all():
             known = pa.array(finished)
             for name in ("start_ns", "finish_ns"):
                 place = SCHEMA.get_field_index(name)

@@ -6,8 +6,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.replay.board import NEXT_TUPLE, NODE_SEQ, SINCE, UNSENT, WAITING, WIDTH, at, grown_rows
-from streamgroup.replay.measure import NEVER
+from streamgroup.replay.simulation.events import NEVER
+from streamgroup.replay.simulation.optional import get, put
+from streamgroup.replay.simulation.state import NEXT_TUPLE, NODE_SEQ, SINCE, UNSENT, WAITING, WIDTH, at, grown_rows
 
 __all__ = ["Stream", "grown_stream", "load", "make_stream", "set_turn", "turn_all"]
 
@@ -15,25 +16,25 @@ __all__ = ["Stream", "grown_stream", "load", "make_stream", "set_turn", "turn_al
 class Stream(NamedTuple):
     """Tuples that were read and are not sent: tuple i at i mod capacity, a power of two.
 
-    `arrival` int64, `key` uint32, `cost` int64 or float64 (one of size 1 where all cost the same), `following` int64
-    (the next tuple of the same source, -1: not read yet; of size 1 where tuples are dealt in turn), `source` int32.
+    `arrival` int64, `key` uint32, `cost` int64 or float64 (None where all cost the same), `following` int64 (the next
+    tuple of the same source, -1: not read yet) and `source` int32, of size 1 where sources take tuples round robin.
     """
 
     arrival: NDArray[np.int64]
     key: NDArray[np.uint32]
-    cost: NDArray[Any]
+    cost: NDArray[Any] | None
     following: NDArray[np.int64]
     source: NDArray[np.int32]
 
 
-def make_stream(cost: Any, *, dealt: bool, capacity: int) -> Stream:
+def make_stream(cost: Any, *, round_robin: bool, capacity: int) -> Stream:
     """Make an empty stream; `cost` is the type of the costs, None where all cost the same."""
     return Stream(
         np.zeros(capacity, dtype=np.int64),
         np.zeros(capacity, dtype=np.uint32),
-        np.zeros(1 if cost is None else capacity, dtype=np.int64 if cost is None else cost),
-        np.full(1 if dealt else capacity, -1, dtype=np.int64),
-        np.zeros(1 if dealt else capacity, dtype=np.int32),
+        None if cost is None else np.zeros(capacity, dtype=cost),
+        np.full(1 if round_robin else capacity, -1, dtype=np.int64),
+        np.zeros(1 if round_robin else capacity, dtype=np.int32),
     )
 
 
@@ -44,7 +45,11 @@ def grown_stream(stream: Stream, first: int, end: int) -> Stream:
         return grown_rows(one, first, end) if len(one) > 1 else one
 
     return Stream(
-        grown(stream.arrival), grown(stream.key), grown(stream.cost), grown(stream.following), grown(stream.source)
+        grown(stream.arrival),
+        grown(stream.key),
+        None if stream.cost is None else grown(stream.cost),
+        grown(stream.following),
+        grown(stream.source),
     )
 
 
@@ -93,45 +98,39 @@ def set_turn(node: Any, table: Any, turn: Any, arrival: Any, source: Any, end: A
 
 
 @njit
-def turn_all(board: Any, stream: Any, end: Any, last: Any, closed: Any) -> None:
+def turn_all(state: Any, stream: Any, end: Any, last: Any) -> None:
     """Find the turns of all sources anew."""
-    for source in range(board.source.shape[0] // WIDTH):
-        set_turn(board.node, board.source, board.turn, stream.arrival, source, end, last, closed)
+    closed = np.int64(state.model.max_pending > 0)
+    for source in range(state.source.shape[0] // WIDTH):
+        set_turn(state.node, state.source, state.turn, stream.arrival, source, end, last, closed)
 
 
-@njit
-def load(
-    board: Any,
-    stream: Any,
-    last_of: Any,
-    begin: Any,
-    arrival: Any,
-    key: Any,
-    cost: Any,
-    source: Any,
-    last: Any,
-    closed: Any,
-) -> None:
-    """Take a chunk that begins at tuple `begin` into the stream, which has room for it.
+@njit(forceinline=True)
+def _take_source(source_of: Any, i: Any, state: Any, stream: Any, last_of: Any, seq: Any) -> None:
+    """Note to which source tuple `seq` belongs, and that it follows the one before of that source."""
+    if source_of is not None:
+        mask = stream.key.shape[0] - 1
+        source = source_of[i]
+        stream.source[seq & mask] = source
+        stream.following[seq & mask] = -1
+        if state.source[at(source, NEXT_TUPLE)] < 0:
+            state.source[at(source, NEXT_TUPLE)] = seq
+        elif last_of[source] >= 0:
+            stream.following[last_of[source] & mask] = seq
+        last_of[source] = seq
 
-    `last_of` int64[sources] is the last tuple of each source that was read, -1 for none; `source` is None where tuples
-    are dealt in turn.
+
+def load(state: Any, stream: Any, last_of: Any, chunk: Any, last: Any) -> None:
+    """Take a chunk into the stream, which has room for it; `last` says that it is the last one.
+
+    `last_of` int64[sources] is the last tuple of each source that was read, -1 for none.
     """
     mask = stream.key.shape[0] - 1
-    for i in range(key.shape[0]):
-        place = (begin + i) & mask
-        stream.key[place] = key[i]
-        if closed == 0:
-            stream.arrival[place] = arrival[i]
-        if cost is not None:
-            stream.cost[place] = cost[i]
-        if source is not None:
-            its = source[i]
-            stream.source[place] = its
-            stream.following[place] = -1
-            if board.source[at(its, NEXT_TUPLE)] < 0:
-                board.source[at(its, NEXT_TUPLE)] = begin + i
-            elif last_of[its] >= 0:
-                stream.following[last_of[its] & mask] = begin + i
-            last_of[its] = begin + i
-    turn_all(board, stream, begin + key.shape[0], last, closed)
+    for i in range(chunk.key.shape[0]):
+        seq = chunk.offset + i
+        stream.key[seq & mask] = chunk.key[i]
+        if state.model.max_pending == 0:
+            stream.arrival[seq & mask] = chunk.arrival[i]
+        put(stream.cost, seq & mask, get(chunk.cost, i, 0))
+        _take_source(chunk.source, i, state, stream, last_of, seq)
+    turn_all(state, stream, chunk.offset + chunk.key.shape[0], last)

@@ -1,0 +1,1 @@
+"""What is measured of a simulation: per worker, per window, over the run."""

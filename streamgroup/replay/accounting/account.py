@@ -1,0 +1,244 @@
+"""What is measured of tuples, in the order of the stream: per worker, per window, over the run.
+
+It is compiled once for all groupings, and for both kinds of simulation.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from streamgroup.kernels.latencies import BUCKETS, bucket_of, rank_value
+from streamgroup.replay.simulation.events import DROPPED, LOST, NEVER
+
+__all__ = ["BLOCK", "Meters", "Progress", "WindowRows", "WorkerSums", "account", "make_meters"]
+
+I64 = NDArray[np.int64]
+
+# Sums of latencies are high x 2^62 + low with 0 <= low < 2^62, so they never overflow.
+_CARRY = 1 << 62
+# Tuples that are accounted together.
+BLOCK = 256
+_BUCKETS = np.uint64(BUCKETS)
+
+
+class WorkerSums(NamedTuple):
+    """Sums of the run by worker, int64[n] each: `tuples` sent to it, of which a crash took `lost`.
+
+    `busy` is its service time where that differs between tuples, `low` and `high` the sum of latencies (high x 2^62 +
+    low), `keys` the keys that it got for the first time.
+    """
+
+    tuples: I64
+    lost: I64
+    busy: I64
+    low: I64
+    high: I64
+    keys: I64
+
+
+class Meters(NamedTuple):
+    """What is measured: `sums` by worker; least and largest latency of the window at hand, int64[1] each.
+
+    Of the run, int64[1] each: `pairs` of key and worker that are new in their window, `dropped` tuples, `last_finish`
+    (-1: none). `window_histogram` int64[BUCKETS] and `worker_histogram` int64[n BUCKETS] count latencies.
+
+    `bucket` and `place` uint64[BLOCK] are scratch space: buckets of a block's tuples, and places of those served in
+    `worker_histogram`; `unseen` int64[BLOCK] its tuples whose pair is new in the sums.
+    """
+
+    sums: WorkerSums
+    latency_min: I64
+    latency_max: I64
+    pairs: I64
+    dropped: I64
+    last_finish: I64
+    window_histogram: I64
+    worker_histogram: I64
+    bucket: NDArray[np.uint64]
+    place: NDArray[np.uint64]
+    unseen: I64
+
+
+class WindowRows(NamedTuple):
+    """One row for each window that ends: `ends` int64[rows] is the number of the tuple before which it does.
+
+    Of the run up to there: `tuples`, `lost`, `busy` int64[rows, n]; `low`, `high` int64[rows], the sum of all
+    latencies; `pairs` int64[rows]. Of the window: `latency_min`, `latency_max` int64[rows]; `quantile` float64[rows,
+    3]: p50, p95, p99 in ns.
+    """
+
+    ends: I64
+    tuples: I64
+    lost: I64
+    busy: I64
+    low: I64
+    high: I64
+    pairs: I64
+    latency_min: I64
+    latency_max: I64
+    quantile: NDArray[np.float64]
+
+
+class Progress(NamedTuple):
+    """How far accounting got: places `begin`..`end - 1` of the events are left, of which the first is tuple `offset`.
+
+    `row` is the next window to end, `redelivery` the next delivery that was made again.
+    """
+
+    offset: int
+    begin: int
+    end: int
+    row: int
+    redelivery: int
+
+
+def make_meters(workers: int) -> Meters:
+    """Make meters of `workers` workers that have measured nothing."""
+
+    def filled(size: int, value: int = 0) -> I64:
+        return np.full(size, value, dtype=np.int64)
+
+    return Meters(
+        WorkerSums(*(filled(workers) for _ in WorkerSums._fields)),
+        latency_min=filled(1, NEVER),
+        latency_max=filled(1, -1),
+        pairs=filled(1),
+        dropped=filled(1),
+        last_finish=filled(1, -1),
+        window_histogram=filled(BUCKETS),
+        worker_histogram=filled(workers * BUCKETS),
+        bucket=np.zeros(BLOCK, dtype=np.uint64),
+        place=np.zeros(BLOCK, dtype=np.uint64),
+        unseen=filled(BLOCK),
+    )
+
+
+@njit
+def _end_window(row: Any, rows: Any, sums: Any, histogram: Any, least: Any, largest: Any) -> None:
+    """Write the row of the window that ended, and empty its histogram."""
+    low: Any = np.int64(0)
+    high: Any = np.int64(0)
+    served = np.int64(0)
+    for worker in range(sums.tuples.shape[0]):
+        rows.tuples[row, worker] = sums.tuples[worker]
+        rows.lost[row, worker] = sums.lost[worker]
+        rows.busy[row, worker] = sums.busy[worker]
+        low += sums.low[worker]
+        high += sums.high[worker] + (low >> 62)
+        low &= _CARRY - 1
+    rows.low[row], rows.high[row] = low, high
+    rows.latency_min[row], rows.latency_max[row] = least, largest
+    if largest >= 0:
+        first, last = bucket_of(least), bucket_of(largest)
+        for bucket in range(first, last + 1):
+            served += histogram[bucket]
+        for column in range(3):
+            percent = (50, 95, 99)[column]
+            rows.quantile[row, column] = rank_value(histogram, first, (served * percent + 99) // 100)
+        for bucket in range(first, last + 1):
+            histogram[bucket] = 0
+
+
+@njit(forceinline=True)
+def _touch(meters: Any, pairs: Any, key: Any, worker: Any) -> None:
+    new = pairs.touch(key, worker)
+    if new != 0:
+        meters.pairs[0] += 1
+        meters.sums.keys[worker] += new >> 1
+
+
+@njit(forceinline=True)
+def _add_busy(start: Any, i: Any, finish: Any, busy: Any, worker: Any) -> None:
+    if start is not None:
+        busy[worker] += finish - start[i]
+
+
+@njit(forceinline=True)
+def _account_latencies(events: Any, meters: Any, begin: Any, end: Any) -> None:
+    """Account the latencies and service times of a block of tuples."""
+    sums = meters.sums
+    # In loops of their own: this one becomes vectors, and in the last the processor waits for many places at once.
+    for place in range(begin, end):
+        i = np.uint64(place)
+        meters.bucket[np.uint64(place - begin)] = np.uint64(bucket_of(events.finish[i] - events.arrival[i]))
+    least, largest, last = meters.latency_min[0], meters.latency_max[0], meters.last_finish[0]
+    served = 0
+    for place in range(begin, end):
+        i = np.uint64(place)
+        worker, finish = np.uint64(events.worker[i]), events.finish[i]
+        if finish < 0:
+            if finish == LOST:
+                sums.tuples[worker] += 1
+                sums.lost[worker] += 1
+            else:
+                meters.dropped[0] += 1
+            continue
+        latency = finish - events.arrival[i]
+        sums.tuples[worker] += 1
+        low = sums.low[worker] + latency
+        if low >= _CARRY:
+            low -= _CARRY
+            sums.high[worker] += 1
+        sums.low[worker] = low
+        _add_busy(events.start, i, finish, sums.busy, worker)
+        least, largest, last = min(least, latency), max(largest, latency), max(last, finish)
+        bucket = meters.bucket[np.uint64(place - begin)]
+        meters.window_histogram[bucket] += 1
+        meters.place[np.uint64(served)] = worker * _BUCKETS + bucket
+        served += 1
+    for place in range(served):
+        meters.worker_histogram[meters.place[np.uint64(place)]] += 1
+    meters.latency_min[0], meters.latency_max[0], meters.last_finish[0] = least, largest, last
+
+
+@njit(forceinline=True)
+def _account_pairs(events: Any, meters: Any, pairs: Any, begin: Any, end: Any) -> None:
+    """Account which workers got which keys."""
+    count: Any = 0
+    for place in range(begin, end):
+        i = np.uint64(place)
+        meters.unseen[np.uint64(count)] = place
+        count += 1 - np.int64(pairs.is_touched(np.int64(events.key[i]), np.int64(events.worker[i])))
+    for unseen in range(count):
+        i = np.uint64(meters.unseen[unseen])
+        if events.finish[i] != DROPPED:
+            _touch(meters, pairs, np.int64(events.key[i]), np.int64(events.worker[i]))
+
+
+def account(events: Any, meters: Any, pairs: Any, again: Any, rows: Any, progress: Any) -> Any:
+    """Account events, none of them open, and end windows; return the progress, short of the end if pairs need room.
+
+    Events have a `start` where tuples differ in service time. `again` int64[k, 2] are deliveries that were lost and
+    made again: number of the tuple and worker, in order of tuples.
+    """
+    offset, begin, end = progress.offset, progress.begin, progress.end
+    row, redelivery = progress.row, progress.redelivery
+    while True:
+        stop = end
+        if row < rows.ends.shape[0]:
+            stop = min(stop, rows.ends[row] - offset)
+        while begin < stop:
+            upto = min(begin + BLOCK, stop)
+            if pairs.is_full(upto - begin + again.shape[0] - redelivery):
+                return Progress(offset, begin, end, row, redelivery)
+            while redelivery < again.shape[0] and again[redelivery, 0] < offset + upto:
+                worker = again[redelivery, 1]
+                meters.sums.tuples[worker] += 1
+                meters.sums.lost[worker] += 1
+                _touch(meters, pairs, np.int64(events.key[again[redelivery, 0] - offset]), worker)
+                redelivery += 1
+            _account_latencies(events, meters, begin, upto)
+            _account_pairs(events, meters, pairs, begin, upto)
+            begin = upto
+        if row < rows.ends.shape[0] and rows.ends[row] - offset == stop:
+            least, largest = meters.latency_min[0], meters.latency_max[0]
+            _end_window(row, rows, meters.sums, meters.window_histogram, least, largest)
+            rows.pairs[row] = meters.pairs[0]
+            meters.latency_min[0], meters.latency_max[0] = NEVER, -1
+            pairs.forget_window()
+            row += 1
+        else:
+            break
+    return Progress(offset, begin, end, row, redelivery)

@@ -1,0 +1,272 @@
+"""What a run measured, gathered window by window: the loops fill arrays, this gives and takes them."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.kernels.latencies import BUCKETS
+from streamgroup.replay.accounting import pairs
+from streamgroup.replay.accounting.account import Meters, Progress, WindowRows, make_meters
+from streamgroup.replay.compile import resolved
+from streamgroup.replay.hotness import Hotness
+from streamgroup.replay.members import Members
+from streamgroup.replay.outcome import WindowTable, WorkerTable
+from streamgroup.replay.simulation.events import DROPPED, Events, each_column
+
+__all__ = ["NEVER_AGAIN", "Accounting", "Recorder", "Totals"]
+
+I64 = NDArray[np.int64]
+# Windows that are accounted in one call, as windows x workers.
+_WINDOW_CELLS = 1 << 20
+NEVER_AGAIN = np.zeros((0, 2), dtype=np.int64)
+
+
+class Totals(NamedTuple):
+    """Sums over the measured tuples of a run: `redelivered`, `lost` and `dropped` tuples, `hot` ones and their choices.
+
+    `source_state` is the largest state of a source, `last_finish` in ns, None if nothing finished.
+    """
+
+    redelivered: int
+    lost: int
+    dropped: int
+    hot: int
+    hot_choices: int
+    choices_max: int
+    source_state: int
+    last_finish: int | None
+
+
+def _blank_rows(ends: I64, workers: int) -> WindowRows:
+    """Make rows for the windows that end before the tuples of these numbers."""
+    count = len(ends)
+    by_worker = (np.zeros((count, workers), dtype=np.int64) for _ in range(3))
+    numbers = (np.zeros(count, dtype=np.int64) for _ in range(5))
+    columns: list[NDArray[Any]] = [ends, *by_worker, *numbers, np.zeros((count, 3), dtype=np.float64)]
+    return WindowRows(*columns)
+
+
+class Accounting:
+    """Accounts events piece by piece, as they happen, from a place on; the first is that of tuple `offset`.
+
+    Windows end before the tuples numbered `ends`. `again` int64[k, 2] are deliveries that were lost and made again:
+    number of the tuple and worker.
+    """
+
+    def __init__(self, recorder: "Recorder", events: Events, offset: int, place: int, ends: I64, again: I64) -> None:
+        self._recorder, self._events, self._again = recorder, events, again
+        self._first, self._ends, self._ended = place, ends, 0
+        self._progress = Progress(offset, place, place, 0, 0)
+        # What is not needed is left out: then it is one compiled function for all.
+        start = events.start if recorder.service_ns is None else None
+        self._needed = events._replace(source=None, start=start, hot=None, entries=None)
+        self._begin_rows()
+
+    def _begin_rows(self) -> None:
+        """Make rows for as many windows as fit into memory."""
+        recorder = self._recorder
+        ends = self._ends[self._ended : self._ended + max(1, _WINDOW_CELLS // recorder.workers)]
+        self._ended += len(ends)
+        self._rows = _blank_rows(ends.copy(), recorder.workers)
+        self._progress = self._progress._replace(row=0)
+        self._run = resolved(
+            recorder.run, self._needed, recorder.meters, recorder.pairs, self._again, self._rows, self._progress
+        )
+
+    def advance(self, end: int) -> None:
+        """Account what happened before a place."""
+        recorder = self._recorder
+        while True:
+            upto = end
+            if self._ended < len(self._ends):
+                upto = min(end, int(self._rows.ends[-1]) - self._progress.offset)
+            progress = self._progress._replace(end=upto)
+            self._progress = self._run(self._needed, recorder.meters, recorder.pairs, self._again, self._rows, progress)
+            if self._progress.begin < upto:
+                recorder.make_room()
+            elif self._ended < len(self._ends) and self._progress.row == len(self._rows.ends):
+                recorder.add_rows(self._rows)
+                self._begin_rows()
+            elif upto == end:
+                return
+
+    def finish(self) -> None:
+        """Hand over the rows of windows, and account what the grouping reported."""
+        first, end = self._first, self._progress.begin
+        self._recorder.add_rows(self._rows)
+        events = each_column(self._events, lambda column: column[first:end])
+        self._recorder.account_reports(events, self._ends - (self._progress.offset + first))
+
+
+class Recorder:
+    """Meters of a run; `run` is `account`, compiled or interpreted.
+
+    `free` int64[n] is when each worker that there ever is is idle, `service_ns` int64[n] the service time of all tuples
+    on it, None where they differ. `hotness` follows the hot keys, None where the grouping reports none; `entries` says
+    whether it reports the size of its detector.
+    """
+
+    def __init__(
+        self,
+        run: Callable[..., Progress],
+        keys: int,
+        free: I64,
+        service_ns: I64 | None,
+        hotness: Hotness | None,
+        *,
+        entries: bool,
+    ) -> None:
+        workers = len(free)
+        self.run, self.service_ns = run, service_ns
+        self._keys = keys
+        self._free = free
+        self.meters: Meters = make_meters(workers)
+        # The largest state of a source, and the longest wait of a tuple on each worker.
+        self.largest_state = np.zeros(1, dtype=np.int64)
+        self.waits = np.zeros(workers, dtype=np.int64)
+        self.pairs = pairs.make_pairs(keys, workers)
+        # Tuples treated as hot by worker, the sum and the maximum of the workers allowed to them.
+        self.hot_tuples = np.zeros(workers, dtype=np.int64)
+        self.hot_choices = 0
+        self.choices_max = 0
+        # The size of the detector at the end of each window, and after the last tuple.
+        self._entries: list[I64] = []
+        self._last_entries = 0
+        self.redelivered = 0
+        self.workers = workers
+        self.hotness = hotness
+        self._has_entries = entries
+        self._rows: list[WindowRows] = []
+        self._numbers: list[I64] = []
+        self._starts: list[I64] = []
+        self._first_tuples: list[I64] = []
+        self._last: int | None = None
+
+    def blank(self) -> "Recorder":
+        """Make another one that has measured nothing, for the same workers."""
+        return Recorder(self.run, self._keys, self._free, self.service_ns, self.hotness, entries=self._has_entries)
+
+    def begin_windows(self, offset: int, place: I64, number: I64, arrival: I64) -> I64:
+        """Note the windows that begin at places of a chunk, the first of them may have begun before; where some end.
+
+        `offset` is the number of the chunk's first tuple.
+        """
+        goes_on = int(number[0]) == self._last
+        place, number = place[goes_on:], number[goes_on:]
+        # A window ends where the next begins; the first of all has none before it.
+        ends = place if self._last is not None else place[1:]
+        if len(number):
+            self._numbers.append(number)
+            self._starts.append(arrival[place])
+            self._first_tuples.append(place + offset)
+            self._last = int(number[-1])
+        return ends
+
+    def account(self, events: Events, offset: int, ends: I64, again: I64 = NEVER_AGAIN) -> None:
+        """Account events, the first that of tuple `offset`; other arguments as of `Accounting`."""
+        accounting = Accounting(self, events, offset, 0, ends, again)
+        accounting.advance(len(events.key))
+        accounting.finish()
+
+    def add_rows(self, rows: WindowRows) -> None:
+        """Take the rows of windows that ended."""
+        if len(rows.ends):
+            self._rows.append(rows)
+
+    def make_room(self) -> None:
+        """Double the room for pairs."""
+        assert isinstance(self.pairs, pairs.HashPairs)
+        self.pairs = pairs.grown(self.pairs)
+
+    def account_reports(self, events: Events, ends: I64) -> None:
+        """Account what the grouping reported: tuples treated as hot, and the size of its detector where windows end."""
+        if events.hot is not None:
+            hot = (events.hot > 0) & (events.finish != DROPPED)
+            choices = events.hot[hot]
+            self.hot_tuples += np.bincount(events.worker[hot], minlength=self.workers)
+            self.hot_choices += int(choices.sum(dtype=np.int64))
+            self.choices_max = max(self.choices_max, int(choices.max(initial=0)))
+        if events.entries is not None:
+            self._entries.append(np.append(self._last_entries, events.entries)[ends])
+            self._last_entries = int(events.entries[-1]) if len(events.entries) else self._last_entries
+
+    def totals(self) -> Totals:
+        """Give the sums of the run, after its last window ended."""
+        last = int(self.meters.last_finish[0])
+        return Totals(
+            self.redelivered,
+            # A tuple that was sent anew is not lost, its first delivery is.
+            int(self.meters.sums.lost.sum()) - self.redelivered,
+            int(self.meters.dropped[0]),
+            int(self.hot_tuples.sum()),
+            self.hot_choices,
+            self.choices_max,
+            int(self.largest_state[0]),
+            last if last >= 0 else None,
+        )
+
+    def worker_table(self, members: Members, first: int, last_finish: int) -> WorkerTable:
+        """Give the totals per worker; alive times lie between the first measured arrival and the last finish."""
+        total = self.meters.sums
+        sums = [(high << 62) + low for high, low in zip(total.high.tolist(), total.low.tolist(), strict=True)]
+        alive = members.alive_times(first, last_finish, self._free)
+        finished = total.tuples - total.lost
+        busy = total.busy if self.service_ns is None else finished * self.service_ns
+        ever = members.ever
+        return WorkerTable(
+            tuples=total.tuples[:ever].copy(),
+            busy_ns=busy[:ever].copy(),
+            wait_max_ns=self.waits[:ever].copy(),
+            keys=total.keys[:ever].copy(),
+            latency_sum_ns=sums[:ever],
+            histogram=self.meters.worker_histogram.reshape(-1, BUCKETS)[:ever],
+            head_tuples=self.hot_tuples[:ever] if self.hotness is not None else None,
+            finished=finished[:ever],
+            alive_from_ns=None if alive is None else alive[0],
+            alive_to_ns=None if alive is None else alive[1],
+        )
+
+    def window_table(
+        self, members: Members, tuples: int, shift_ns: int, width_ns: int | None, finished: dict[int, int] | None
+    ) -> WindowTable:
+        """Give the windows of a trace of `tuples` tuples; `width_ns`, `finished` (by number) where windows are times.
+
+        `shift_ns` is the first measured arrival, where window 0 begins.
+        """
+        number = np.concatenate(self._numbers)
+        first = np.concatenate(self._first_tuples)
+        alive, ever = members.at(np.append(first[1:], tuples) - 1)
+        # What counts the run up to the end of each window.
+        sent, lost, busy = self._in_windows("tuples"), self._in_windows("lost"), self._in_windows("busy")
+        finishing = sent - lost
+        if self.service_ns is not None:
+            busy = finishing * self.service_ns
+        sums = [(high << 62) + low for high, low in zip(self._column("high"), self._column("low"), strict=True)]
+        return WindowTable(
+            number=number,
+            start_ns=np.concatenate(self._starts) if width_ns is None else number * np.int64(width_ns) + shift_ns,
+            tuples=sent[:, : members.ever],
+            busy_ns=busy[:, : members.ever],
+            latency_min_ns=np.concatenate([rows.latency_min for rows in self._rows]),
+            latency_max_ns=np.concatenate([rows.latency_max for rows in self._rows]),
+            latency_sum_ns=[one - before for one, before in zip(sums, [0, *sums], strict=False)],
+            quantile_ns=np.concatenate([rows.quantile for rows in self._rows]),
+            pairs=self._in_windows("pairs"),
+            detector_entries=np.concatenate(self._entries) if self._has_entries else None,
+            finished=(
+                None if finished is None else np.array([finished.get(k, 0) for k in number.tolist()], dtype=np.int64)
+            ),
+            served=finishing.sum(axis=1),
+            alive=alive,
+            ever=ever,
+        )
+
+    def _column(self, name: str) -> list[int]:
+        return [value for rows in self._rows for value in getattr(rows, name).tolist()]
+
+    def _in_windows(self, name: str) -> I64:
+        """Give what happened in each window of what the rows count from the beginning of the run."""
+        counted = np.concatenate([getattr(rows, name) for rows in self._rows])
+        return np.diff(counted, axis=0, prepend=np.zeros_like(counted[:1]))

@@ -1,0 +1,1 @@
+"""The simulation: sources choose workers, workers serve, and what flows back."""

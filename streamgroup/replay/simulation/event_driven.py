@@ -1,0 +1,354 @@
+"""The event-driven simulation of one run: what is certain is accounted in the order of the stream, meanwhile."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.replay.accounting.recorder import Recorder
+from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.feed import Ready
+from streamgroup.replay.grouping import RunningGrouping
+from streamgroup.replay.members import Members
+from streamgroup.replay.simulation import departures, event_loop
+from streamgroup.replay.simulation import state as states
+from streamgroup.replay.simulation import stream as streams
+from streamgroup.replay.simulation.choose import Sources
+from streamgroup.replay.simulation.event_loop import Clock, Until
+from streamgroup.replay.simulation.events import NEVER, OPEN, Chunk, Events, each_column
+from streamgroup.replay.simulation.feed_forward import Edge, Function, frozen, no_worker, too_late
+from streamgroup.replay.simulation.serve import Workers
+
+__all__ = ["EventDriven", "Queues", "Sink"]
+
+I64 = NDArray[np.int64]
+# Events that are kept of tuples which were sent and are not accounted yet, a power of two from 4 on; a quarter of them
+# is accounted at a time.
+_EVENTS = 1 << 17
+
+# Takes tuples in the order of the stream as they are certain: number of the first, what happened to them, and the
+# deliveries of theirs that were lost and made again, int64[j, 2].
+Sink = Callable[[int, Events, I64], None]
+
+
+class Queues(NamedTuple):
+    """What holds tuples back: room of a worker's queue (0: no limit), whether a full one drops, and whether tuples that
+    a crash took are chosen anew; `max_pending` tuples of a source in a closed loop (0: an open one)."""
+
+    capacity: int
+    drops: bool
+    redeliver: bool
+    max_pending: int
+
+
+class EventDriven:
+    """Calls the event loop; `function` gives it compiled or interpreted.
+
+    While the loop goes on, a thread accounts the tuples that are certain. The first `warmup` tuples of `tuples` are not
+    measured. `sink` gets all of them.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        grouping: RunningGrouping,
+        edge: Edge,
+        queues: Queues,
+        members: Members,
+        recorder: Recorder,
+        windows: WindowRule,
+        span: tuple[int, int],
+        sink: Sink,
+        *,
+        round_robin: bool,
+    ) -> None:
+        self._run = function(event_loop.simulate, own=True)
+        self._load_stream, self._turn_all = function(streams.load), function(streams.turn_all)
+        self._first_open, self._forget_dropped = function(departures.first_open), function(departures.forget_dropped)
+        self._grouping, self._edge, self._queues = grouping, edge, queues
+        self._members, self._recorder, self._windows = members, recorder, windows
+        self._warmup, self._tuples = span
+        self._sink = sink
+        model = states.Model(
+            queues.capacity, queues.drops, queues.max_pending, round_robin, self._warmup,
+            firm=not members.crashes, light=not (members.crashes or queues.max_pending or grouping.hears),
+        )  # fmt: skip
+        self._state = states.make_state(model, edge.sources, members.most, members.events)
+        self._workers = Workers(edge.service, edge.delay, edge.free, recorder.waits, None)
+        self._stream: streams.Stream | None = None
+        self._last_of = np.full(edge.sources, -1, dtype=np.int64)
+        self._events = self._blank(_EVENTS)
+        self._clock = Clock(0, 0, 0, -1)
+        # What was read of the stream, whether it is all, and redeliveries that are known.
+        self._end, self._last, self._redeliveries = 0, 0, 0
+        # Deliveries that were lost and made again: tuple and worker.
+        self._again = np.zeros((0, 2), dtype=np.int64)
+        # Of tuples before which workers change: when they arrive, and whether the one before arrives with them.
+        self._index_arrives: dict[int, tuple[int, bool]] = {}
+        self._last_arrival = -1
+        self.first_measured: int | None = None
+        # Events are taken up to here, and free for others up to there; what is being accounted in between.
+        self._taken = 0
+        self._freed = 0
+        self._accounting: Future[None] | None = None
+        self._accountant = ThreadPoolExecutor(1, thread_name_prefix="streamgroup-account")
+        self._events_end = self._next_stop(0, self._capacity)
+        self.seconds = 0.0
+
+    def _blank(self, size: int) -> Events:
+        """Make columns of events, all of them open."""
+        ints, longs = np.zeros((3, size), dtype=np.int32), np.zeros((3, size), dtype=np.int64)
+        hot = None if self._grouping.choices is None else ints[2]
+        entries = None if self._grouping.detector is None else longs[2]
+        finish = np.full(size, OPEN, dtype=np.int64)
+        return Events(ints[0], np.zeros(size, dtype=np.uint32), ints[1], longs[0], longs[1], finish, hot, entries)
+
+    @property
+    def counts_queues(self) -> bool:
+        """Tell whether queues are counted: where they have a limit."""
+        return self._queues.capacity > 0
+
+    @property
+    def queue_max(self) -> int | None:
+        """Give the longest queue, where queues were counted."""
+        return int(self._state.meta[states.QUEUE_MAX]) if self._queues.capacity else None
+
+    def chunk(self, ready: Ready) -> None:
+        """Send the tuples of a chunk; after the last one, all that is still to happen happens."""
+        self._load(ready)
+        while True:
+            why = self._call(costs=ready.cost is not None)
+            if why in (event_loop.MORE, event_loop.DONE):
+                break
+            if why == event_loop.FULL_NODES:
+                self._state = states.grown_nodes(self._state)
+            elif why == event_loop.FULL_STATE:
+                self._grouping.grow(1)
+            elif why == event_loop.FULL_EVENTS:
+                self._account()
+            elif why == event_loop.CHANGE:
+                self._change()
+            elif why == event_loop.NO_WORKER:
+                raise no_worker(self._grouping, self._members, self._clock.fault)
+            else:
+                raise too_late(self._clock.fault)
+
+    @property
+    def _capacity(self) -> int:
+        return len(self._events.finish)
+
+    def _unsent(self) -> int:
+        """Give the first tuple of the stream that may be needed still."""
+        if self._queues.max_pending:
+            return self._clock.arrived
+        tuples = self._state.source.reshape(-1, states.WIDTH)[:, states.NEXT_TUPLE]
+        return int(np.where(tuples < 0, self._end, tuples).min(initial=self._end))
+
+    def _load(self, ready: Ready) -> None:
+        size = len(ready.key)
+        end = ready.offset + size
+        if self._stream is None:
+            capacity = 1 << max(size - 1, 1).bit_length()
+            cost = None if ready.cost is None else ready.cost.dtype
+            self._stream = streams.make_stream(cost, round_robin=ready.source is None, capacity=capacity)
+            if cost is not None:
+                self._state = self._state._replace(cost=self._state.cost.astype(cost))
+        first = self._unsent()
+        # The last tuple that was read bounds the next one of a source.
+        first = max(min(first, ready.offset - 1), 0)
+        while end - first > len(self._stream.key):
+            self._stream = streams.grown_stream(self._stream, first, ready.offset)
+        self._end, self._last = end, int(end == self._tuples)
+        if not self._queues.max_pending:
+            for index in self._members.indexes():
+                if ready.offset <= index < end:
+                    place = index - ready.offset
+                    at = int(ready.arrival[place])
+                    before = int(ready.arrival[place - 1]) if place else self._last_arrival
+                    self._index_arrives[index] = at, at == before
+            self._last_arrival = int(ready.arrival[-1])
+        chunk = Chunk(ready.offset, self._edge.sources, ready.arrival, ready.key, ready.cost, ready.source)
+        self._load_stream(self._state, self._stream, self._last_of, chunk, self._last)
+
+    def finish(self) -> None:
+        """Account what is left and end the last window."""
+        while self._state.model.light and self._members.next_time() <= int(self._edge.free.max()):
+            # Where nothing asked what has finished, workers may still change until the last tuple is.
+            self._clock = self._clock._replace(now=self._members.next_time())
+            self._change()
+        self._forget_dropped(self._state, self._events, NEVER)
+        self._collect()
+        end = self._first_open(self._events.finish, self._taken, self._tuples)
+        assert end == self._tuples, f"tuple {end} is neither finished nor lost"
+        begun = time.perf_counter()
+        self._take(self._taken, end, self._again)
+        self._recorder.account(self._piece(0, 0), self._tuples, np.array([self._tuples]))
+        if self._recorder.hotness is not None:
+            self._recorder.hotness.end()
+        self.seconds += time.perf_counter() - begun
+
+    def close(self) -> None:
+        """Wait for the thread that accounts, and end it."""
+        self._accountant.shutdown()
+
+    def _call(self, *, costs: bool) -> int:
+        edge, grouping = self._edge, self._grouping
+        sources = Sources(
+            len(edge.free), self._members.alive, edge.cost if costs else None, edge.slowdown,
+            grouping.choices, grouping.entries, grouping.detector, grouping.room, self._recorder.largest_state,
+            True if grouping.hears else None,
+        )  # fmt: skip
+        until, clock = self._until(), self._clock._replace(by_tie=0)
+        begun = time.perf_counter()
+        why: int
+        why, self._clock = self._run(
+            grouping.hooks, sources, self._workers, self._state, self._stream, self._events, until, clock
+        )
+        self.seconds += time.perf_counter() - begun
+        return why
+
+    def _until(self) -> Until:
+        """Tell the loop how far it may go: when workers change next, and what was read."""
+        index, at = self._members.next_index(), self._members.next_time()
+        tie_at, tie_before = 0, NEVER
+        if 0 <= index < self._end:
+            if self._queues.max_pending:
+                tie_before = index
+            else:
+                arrives, tied = self._index_arrives[index]
+                if tied:
+                    tie_at, tie_before = arrives, index
+                else:
+                    at = min(at, arrives)
+        waits = self._members.events and not self._queues.max_pending
+        horizon = self._last_arrival if waits else NEVER
+        return Until(self._end, self._last, self._events_end, self._redeliveries, horizon, at, tie_at, tie_before)
+
+    def _change(self) -> None:
+        """Let the workers change: what was on one that crashed is lost or chosen anew."""
+        state, now, index = self._state, self._clock.now, -1
+        if self._clock.by_tie:
+            index = self._members.next_index()
+        elif not self._queues.max_pending:
+            index = max((i for i, (at, tied) in self._index_arrives.items() if at <= now and not tied), default=-1)
+        pointer = index if self._clock.by_tie else self._arrived(now)
+        for event in self._members.due(now, index):
+            change = self._members.apply(event, now, pointer)
+            for worker in change.left:
+                self._forget_dropped(state, self._events, now)
+                if event.kind == "crash":
+                    self._lose(departures.crash(state, worker, now), worker, now)
+                departures.forget_waiters(state, worker, now)
+            self._grouping.change(change)
+        if not self._members.crashes and not state.model.firm:
+            # Nothing more can be lost: what was sent will finish.
+            self._state = state = state._replace(model=state.model._replace(firm=True))
+            self._forget_dropped(state, self._events, NEVER)
+            departures.settle(state, self._events, self._recorder.waits)
+        self._turn_all(state, self._stream, self._end, self._last)
+
+    def _arrived(self, now: int) -> int:
+        """Count the tuples that arrived before a time."""
+        if self._queues.max_pending:
+            return self._clock.arrived
+        assert self._stream is not None
+        items = np.arange(self._unsent(), self._end)
+        waiting = self._stream.arrival[items & (len(self._stream.arrival) - 1)]
+        return int(items[0] if len(items) else self._end) + int(np.searchsorted(waiting, now))
+
+    def _lose(self, lost: I64, worker: int, now: int) -> None:
+        node = self._state.node.reshape(-1, states.WIDTH)
+        lost = lost[np.argsort(node[lost, states.NODE_SEQ], kind="stable")]
+        if not self._queues.redeliver:
+            departures.lose(self._state, self._events, lost)
+            return
+        if not len(lost):
+            return
+        # From the last in the stream on: each goes to the head of what its source has to send.
+        lost = lost[::-1].copy()
+        node[lost[:-1], states.NODE_NEXT] = lost[1:]
+        node[lost[-1], states.NODE_NEXT] = -1
+        self._state.due[self._redeliveries] = now + self._edge.control_delay, lost[0]
+        self._redeliveries += 1
+        again = np.stack([node[lost, states.NODE_SEQ], np.full(len(lost), worker)], axis=1)
+        self._again = np.concatenate([self._again, again.astype(np.int64)])
+        self._again = self._again[np.argsort(self._again[:, 0], kind="stable")]
+
+    def _account(self) -> None:
+        """Let the tuples that are certain be accounted while the loop goes on; make room if few are."""
+        arrived = self._events_end
+        if arrived == self._warmup:
+            self._grouping.begin_measuring()
+        self._forget_dropped(self._state, self._events, self._clock.now)
+        self._collect()
+        begin = self._taken
+        end = int(self._first_open(self._events.finish, begin, self._freed + self._capacity))
+        if begin < end:
+            count = int(np.searchsorted(self._again[:, 0], end))
+            again, self._again = self._again[:count], self._again[count:]
+            self._taken = end
+            self._accounting = self._accountant.submit(self._take, begin, end, again)
+        if self._freed + self._capacity <= arrived:
+            self._collect()
+            if self._freed + self._capacity - arrived < self._capacity // 4:
+                self._more_events()
+        self._events_end = self._next_stop(arrived, self._freed + self._capacity)
+
+    def _more_events(self) -> None:
+        """Double the room for events; what is new is open."""
+        larger, items = self._blank(2 * self._capacity), np.arange(self._freed, self._freed + self._capacity)
+        for new, old in zip(larger, self._events, strict=True):
+            if new is not None and old is not None:
+                new[items & (2 * self._capacity - 1)] = old[items & (self._capacity - 1)]
+        self._events = larger
+
+    def _next_stop(self, arrived: int, room: int) -> int:
+        """Tell before which tuple the loop comes back: to account, for want of room, or where the warm-up ends."""
+        stop = min(arrived + max(self._capacity // 4, 1), room)
+        return min(stop, self._warmup) if arrived < self._warmup else stop
+
+    def _collect(self) -> None:
+        """Wait for what is being accounted; its places are free then."""
+        if self._accounting is not None:
+            begun = time.perf_counter()
+            self._accounting.result()
+            self.seconds += time.perf_counter() - begun
+            self._accounting = None
+        self._freed = self._taken
+
+    def _piece(self, begin: int, end: int) -> Events:
+        """View places of the events, read-only."""
+        return each_column(self._events, lambda column: frozen(column[begin:end]))
+
+    def _take(self, begin: int, end: int, again: I64) -> None:
+        """Account and hand over tuples, in pieces whose events lie together; they are open for others then."""
+        size = self._capacity
+        while begin < end:
+            place = begin & (size - 1)
+            upto = min(end, begin + size - place)
+            count = int(np.searchsorted(again[:, 0], upto))
+            self._take_piece(begin, self._piece(place, place + upto - begin), again[:count])
+            self._events.finish[place : place + upto - begin] = OPEN
+            begin, again = upto, again[count:]
+
+    def _take_piece(self, begin: int, events: Events, again: I64) -> None:
+        end = begin + len(events.key)
+        self._sink(begin, events, again)
+        first, ends = max(begin, self._warmup), np.zeros(0, dtype=np.int64)
+        if first < end:
+            arrival = events.arrival[first - begin :]
+            if self.first_measured is None:
+                self.first_measured = int(arrival[0])
+            since = arrival - self.first_measured if self._windows.width_ns is not None else arrival
+            place, number = self._windows.begins(first - self._warmup, since)
+            ends = self._recorder.begin_windows(first, place, number, arrival) + first
+        if self._recorder.hotness is not None:
+            self._recorder.hotness.add_events(events, begin, min(first, end) - begin, ends - begin)
+        if first < end:
+            again = again[again[:, 0] >= self._warmup]
+            self._recorder.redelivered += len(again)
+            measured = each_column(events, lambda column: column[first - begin :])
+            self._recorder.account(measured, first, ends, again)

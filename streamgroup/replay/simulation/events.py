@@ -1,0 +1,93 @@
+"""The arrays that the halves of the simulation share: a chunk of the stream, and what happened to its tuples."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "DROPPED",
+    "LOST",
+    "MAX_TIME_NS",
+    "NEVER",
+    "OPEN",
+    "Choices",
+    "Chunk",
+    "Events",
+    "Served",
+    "Span",
+    "each_column",
+]
+
+I64 = NDArray[np.int64]
+
+MAX_TIME_NS = 1 << 62
+# Past every time, and with room for one more.
+NEVER = (1 << 63) - 2
+
+# In place of a finish: not known yet, lost in a crash, dropped by a full queue.
+OPEN, LOST, DROPPED = -1, -2, -3
+
+
+class Chunk(NamedTuple):
+    """Tuples of the stream, one element each; `offset` is the number of the first in the stream.
+
+    `arrival` int64 in ns, `key` uint32, `cost` int64 or float64 in ns (None: the same for all tuples), `source` int32
+    (None: `sources` sources take tuples round robin).
+    """
+
+    offset: int
+    sources: int
+    arrival: I64
+    key: NDArray[np.uint32]
+    cost: NDArray[Any] | None
+    source: NDArray[np.int32] | None
+
+
+class Choices(NamedTuple):
+    """What the sources chose, one element a tuple.
+
+    `worker` int32; `hot` int32, the number of workers allowed to a tuple treated as hot, else 0 (None without a
+    detector); `entries` int64, the size of the detector (None where the grouping does not report it).
+    """
+
+    worker: NDArray[np.int32]
+    hot: NDArray[np.int32] | None
+    entries: I64 | None
+
+
+class Served(NamedTuple):
+    """When the service of each tuple starts and finishes in ns, int64; `start` is None where nobody needs it."""
+
+    start: I64 | None
+    finish: I64
+
+
+class Events(NamedTuple):
+    """What happened to tuples, one element each, as it is accounted and logged; columns as above.
+
+    `finish` is OPEN, LOST or DROPPED where there is none; `worker` of a dropped tuple is the one that was full.
+    """
+
+    source: NDArray[np.int32] | None
+    key: NDArray[np.uint32]
+    worker: NDArray[np.int32]
+    arrival: I64
+    start: I64 | None
+    finish: I64
+    hot: NDArray[np.int32] | None
+    entries: I64 | None
+
+
+def each_column(events: Events, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Events:
+    """Give events with every column changed; those that are missing stay so."""
+    changed: list[Any] = [None if column is None else change(column) for column in events]
+    return Events(*changed)
+
+
+class Span(NamedTuple):
+    """The places `begin`..`end - 1` of a chunk."""
+
+    begin: int
+    end: int
