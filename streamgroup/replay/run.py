@@ -235,8 +235,7 @@ class _Replay:
     ) -> Ready:
         """Read the stream and send it chunk by chunk; give the last chunk."""
         worst = self.plan.speeds.longest_factor()
-        base = self.plan.costs.by_worker
-        if base is not None:
+        if (base := self.plan.costs.by_worker) is not None:
             worst *= float(base.max(initial=0))
         ready = None
         try:
@@ -247,12 +246,11 @@ class _Replay:
                         f"tuple {place} would be served for over 2^53 ns (104 days)", "check the costs, or --slowdown"
                     )
                 results.add_costs(ready)
-                for piece in self.tiers.pieces(ready, ready.offset):
+                for ready in self.tiers.pieces(ready, ready.offset):  # noqa: B020 (the last is given)
                     with self.grouping.blamed("a hook failed"), told_by_line(self.grouping.source):
-                        send(piece)
-                    ready = piece
+                        send(ready)
                     if progress is not None:
-                        progress(len(piece.key))
+                        progress(len(ready.key))
         finally:
             stream.close()
         assert ready is not None
@@ -390,9 +388,8 @@ def replay(
     """Replay a trace; the result depends on the trace, the options and the installed versions alone.
 
     `log_directory` takes the assignment log; `progress` is told the number of tuples after each chunk. `interpreted`
-    runs the loop as plain Python: the same results, with readable tracebacks, some hundred times slower; False compiles
-    it, None does what gives the results sooner (see `tiers`). `feeds` shares what is read with other replays in threads
-    of this process: the same results.
+    runs the loop as plain Python, False compiles it, None does what is quicker (see `tiers`): the same results. `feeds`
+    shares what is read with other replays in threads of this process.
     """
     begun = time.perf_counter()
     plan = make_plan(trace, options)
