@@ -98,7 +98,7 @@ def entries_of(tables: SpaceSaving, source: int) -> dict[int, tuple[int, int]]:
 
 def capacity_of(tables: SpaceSaving) -> int:
     """Give how many keys each table has room for."""
-    return tables.top.shape[1]
+    return len(tables.top[0])
 
 
 @njit(forceinline=True)
