@@ -119,7 +119,8 @@ class Fish(NamedTuple):
     Of them the tuple goes to the one with the least C_w P_w (Algorithm 3): C_w tuples that the source sent and that
     must be left, P_w ns for each. When more than T has passed, C_w loses its source's share of what the worker has
     served since. P_w is measured at the worker: it reports the mean time of its tuples after the first 50, then
-    every T; a report takes the control delay (section 4.2.1). While nobody has reported, C_w alone is compared.
+    every T; a report takes the control delay (section 4.2.1). While nobody has reported, C_w alone is compared. `heeds`
+    int64[1] is when it matters next what has finished (see `kernels.reports`).
 
     Departures from the paper: a tuple is counted once in C_w (Algorithm 3 adds it twice); the time that has passed is
     taken off, not the constant T, and by each source 1/sources of it, since a worker serves the others too
