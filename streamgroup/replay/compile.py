@@ -240,7 +240,7 @@ def _told(error: NumbaError, source: Path) -> UsageError:
 
 
 @cache
-def compiled(function: Callable[..., Any], code: Code = COMMON) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], code: Code) -> Callable[..., Any]:
     """Give a copy of a function under its own name for some code, compiled at its first call.
 
     Whenever a call needs another specialisation, from whatever thread, it is compiled (or found) under the lock of its

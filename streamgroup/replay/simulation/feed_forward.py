@@ -24,8 +24,8 @@ I64 = NDArray[np.int64]
 # Gives a function as it runs: compiled or interpreted; for this grouping alone, or once for all.
 Function = Callable[..., Callable[..., Any]]
 
-# Tuples that go through a half before the other one follows. Many: after each call of compiled code the thread waits for
-# Python's lock, which the thread that reads the trace may hold.
+# Tuples that go through a half before the other one follows. Many, since after each call of compiled code the thread
+# waits for the interpreter's lock, which the thread that reads the trace may hold.
 BLOCK = 1 << 20
 
 
