@@ -12,6 +12,7 @@ import pytest
 from streamgroup.base.storage import Place, locate
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session, open_session
+from tests.spark.cluster import Cluster, open_cluster
 
 _KEYS = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -51,6 +52,11 @@ class Bucket(NamedTuple):
         return [entry.place.within(whole) for entry in whole.entries(recursive=True) if not entry.is_dir]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """Put tests that use Spark first: of two processes one gets them all, and only that one opens a session."""
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None and "spark" not in item.fixturenames)
+
+
 @pytest.fixture(scope="session")
 def _s3_port() -> Iterator[int]:
     command = [sys.executable, str(Path(__file__).with_name("s3_server.py"))]
@@ -77,3 +83,10 @@ def spark() -> Iterator[Session]:
     """Open the session of this process: PySpark has no more than one at a time."""
     with open_session(SparkOptions(master="local[2]", driver_memory="1g")) as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Open a session on a cluster of two executors, in a process of its own."""
+    with open_cluster(tmp_path_factory.mktemp("cluster")) as opened:
+        yield opened

@@ -7,9 +7,11 @@ import numpy as np
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.detectors.protocol import start_detector
 from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.cursors import Cursors, make_cursors
+from streamgroup.kernels.hashing import candidate_words
 from streamgroup.kernels.loads import Loads, make_loads
 
-__all__ = ["ENTRY_BYTES", "begun", "moved"]
+__all__ = ["ENTRY_BYTES", "begun", "cursors_of", "moved"]
 
 # A key or worker and its count.
 ENTRY_BYTES = 16
@@ -43,3 +45,9 @@ def moved(state: Any, change: WorkersChange, context: Context) -> dict[str, Any]
         "detector_entries": detector.entries,
         "workers": context.workers,
     }
+
+
+def cursors_of(context: Context, most: int) -> Cursors:
+    """Make ready to look for the least loaded of up to `most` candidates of a key."""
+    words = candidate_words(context.hash_lo, context.hash_hi, context.hash_seed)
+    return make_cursors(words, context.sources, most)

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._heads import begun, moved
+from streamgroup.groupings._heads import begun, cursors_of, moved
 from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.hashing import candidate_words
+from streamgroup.kernels.cursors import Cursors
 from streamgroup.kernels.loads import Loads, send_to_any, send_to_some, send_to_two
 from streamgroup.kernels.optimal_choices import Powers, choices_needed, make_powers
 
@@ -55,7 +55,7 @@ class DChoices(NamedTuple):
 
     detector: Any
     loads: Loads
-    hashes: NDArray[np.uint64]
+    cursors: Cursors
     d: NDArray[np.int64]
     due: NDArray[np.int64]
     estimates: NDArray[np.int64]
@@ -95,7 +95,7 @@ class DChoices(NamedTuple):
                 d = np.int64(self.workers)
                 worker = send_to_any(self.loads, source)
             else:
-                worker = send_to_some(self.loads, self.hashes, source, key, d)
+                worker = send_to_some(self.loads, self.cursors, source, key, d)
             self.choices[0] = d
         else:
             worker = send_to_two(self.loads, source, key)
@@ -111,6 +111,7 @@ class DChoices(NamedTuple):
         """Keep what was counted; d is cut to the number of workers until it is computed anew."""
         return self._replace(
             **moved(self, change, context),
+            cursors=cursors_of(context, context.workers),
             # After a time with one worker, a hot key has no fewer choices than another.
             d=np.clip(self.d, min(2, context.workers), context.workers),
             powers=make_powers(context.workers),
@@ -122,7 +123,7 @@ def start(params: Params, context: Context) -> DChoices:
     shared = begun(params, context, "hottest", "total", "most")
     return DChoices(
         **shared,
-        hashes=candidate_words(context.hash_lo, context.hash_hi, context.hash_seed),
+        cursors=cursors_of(context, context.workers),
         d=np.full(context.sources, min(2, context.workers), dtype=np.int64),
         due=np.full(context.sources, params.recompute_every, dtype=np.int64),
         # Room for all that the detector can hold.

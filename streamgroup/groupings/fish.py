@@ -17,7 +17,7 @@ from streamgroup.groupings.protocol import Context, Destinations, GroupingParams
 from streamgroup.kernels.backlogs import drain, drain_at_speeds, make_backlogs, send, send_at_speeds
 from streamgroup.kernels.decayed_space_saving import LARGEST_CAPACITY, cells_taken, make_table
 from streamgroup.kernels.fish import BY_CHK, EVERYWHERE, OPTIMAL, FishCore, Widths, count_and_widen
-from streamgroup.kernels.reports import Reports, finished, make_reports, pass_time, with_workers
+from streamgroup.kernels.reports import Reports, finished, make_reports, pass_time, sent, with_workers
 
 __all__ = ["CountingFish", "Fish", "OracleFish", "Params", "start"]
 
@@ -135,6 +135,7 @@ class Fish(NamedTuple):
     detector_entries: NDArray[np.int64]
     control_messages: NDArray[np.int64]
     control_bytes: NDArray[np.int64]
+    heeds: NDArray[np.int64]
     theta: str
     vnodes: int
 
@@ -142,7 +143,9 @@ class Fish(NamedTuple):
         """Count the tuple, find how many workers its key may go to, and take the one that seems to be done first."""
         drain(self.core.backlogs, source, now)
         d = count_and_widen(self.core, source, key)
-        return send(self.core.backlogs, self.core.shortlists, source, key, d)
+        worker = send(self.core.backlogs, self.core.shortlists, source, key, d)
+        sent(self.reports, worker)
+        return worker
 
     def executed(self, worker: int, key: int, arrival: int, start: int, finish: int) -> None:
         """Measure the tuple at its worker."""
@@ -278,4 +281,10 @@ def start(params: Params, context: Context) -> Fish | CountingFish | OracleFish:
         assert context.slowdown is not None
         costs, tuples = np.zeros(1), np.zeros(1, dtype=np.int64)
         return OracleFish(**common, cost=context.cost, slowdown=context.slowdown, costs=costs, tuples=tuples)
-    return Fish(**common, reports=reports, control_messages=reports.messages, control_bytes=reports.octets)
+    return Fish(
+        **common,
+        reports=reports,
+        control_messages=reports.messages,
+        control_bytes=reports.octets,
+        heeds=reports.heeds,
+    )

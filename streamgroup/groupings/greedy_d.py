@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._heads import begun, moved
+from streamgroup.groupings._heads import begun, cursors_of, moved
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
-from streamgroup.kernels.hashing import candidate_words
+from streamgroup.kernels.cursors import Cursors
 from streamgroup.kernels.loads import Loads, send_to_some, send_to_two
 from streamgroup.kernels.picks import least_loaded
 
@@ -76,7 +76,7 @@ class HeadGreedyD(NamedTuple):
 
     detector: Any
     loads: Loads
-    hashes: NDArray[np.uint64]
+    cursors: Cursors
     choices: NDArray[np.int64]
     state_entries: NDArray[np.int64]
     detector_entries: NDArray[np.int64]
@@ -87,7 +87,7 @@ class HeadGreedyD(NamedTuple):
     def choose(self, source: int, key: int, now: int) -> int:
         """Take the least loaded of d for a hot key, of two for another."""
         if self.detector.detect(source, key, now) > 0:
-            worker = send_to_some(self.loads, self.hashes, source, key, self.d)
+            worker = send_to_some(self.loads, self.cursors, source, key, self.d)
             self.choices[0] = min(self.d, self.workers)
         else:
             worker = send_to_two(self.loads, source, key)
@@ -101,7 +101,7 @@ class HeadGreedyD(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "HeadGreedyD":
         """Keep what was counted; keys are hashed anew to the live workers."""
-        return self._replace(**moved(self, change, context))
+        return self._replace(**moved(self, change, context), cursors=cursors_of(context, self.d))
 
 
 def start_for_all(d: int, context: Context) -> GreedyD:
@@ -116,6 +116,6 @@ def start(params: Params, context: Context) -> GreedyD | HeadGreedyD:
         return start_for_all(params.d, context)
     return HeadGreedyD(
         **begun(params, context),
-        hashes=candidate_words(context.hash_lo, context.hash_hi, context.hash_seed),
+        cursors=cursors_of(context, params.d),
         d=params.d,
     )

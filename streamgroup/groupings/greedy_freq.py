@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.groupings._heads import begun, moved
+from streamgroup.groupings._heads import begun, cursors_of, moved
 from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.hashing import candidate_words
+from streamgroup.kernels.cursors import Cursors
 from streamgroup.kernels.loads import Loads, send_to_any, send_to_some, send_to_two
 
 __all__ = ["GreedyByFrequency", "Params", "start"]
@@ -29,7 +29,7 @@ class GreedyByFrequency(NamedTuple):
 
     detector: Any
     loads: Loads
-    hashes: NDArray[np.uint64]
+    cursors: Cursors
     choices: NDArray[np.int64]
     state_entries: NDArray[np.int64]
     detector_entries: NDArray[np.int64]
@@ -46,7 +46,7 @@ class GreedyByFrequency(NamedTuple):
                 d = np.int64(self.workers)
                 worker = send_to_any(self.loads, source)
             else:
-                worker = send_to_some(self.loads, self.hashes, source, key, d)
+                worker = send_to_some(self.loads, self.cursors, source, key, d)
             self.choices[0] = d
         else:
             worker = send_to_two(self.loads, source, key)
@@ -60,12 +60,12 @@ class GreedyByFrequency(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "GreedyByFrequency":
         """Keep what was counted; keys are hashed anew to the live workers."""
-        return self._replace(**moved(self, change, context))
+        return self._replace(**moved(self, change, context), cursors=cursors_of(context, context.workers))
 
 
 def start(params: Params, context: Context) -> GreedyByFrequency:
     """No key has been seen, nothing has been sent."""
     return GreedyByFrequency(
         **begun(params, context, "total"),
-        hashes=candidate_words(context.hash_lo, context.hash_hi, context.hash_seed),
+        cursors=cursors_of(context, context.workers),
     )

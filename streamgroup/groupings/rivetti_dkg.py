@@ -27,7 +27,7 @@ from streamgroup.kernels.plans import (
     widened,
     worker_of,
 )
-from streamgroup.kernels.space_saving import SpaceSaving
+from streamgroup.kernels.space_saving import SpaceSaving, capacity_of
 
 __all__ = ["DistributionAware", "Params", "start"]
 
@@ -133,7 +133,7 @@ class DistributionAware(NamedTuple):
         else:
             phase[_NEXT] = phase[_AT_WORK]
         learner, other = (fresh, other) if phase[_NEXT] == 0 else (learner, fresh)
-        capacity = max(one.tables.entry.shape[1] - 1 for one in (learner, other))
+        capacity = max(capacity_of(one.tables) for one in (learner, other))
         columns = max(len(one.bucket) for one in (learner, other))
         plan = widened(self.plan, capacity, columns, carry_loads(self.plan.load, change))
         _give_away(plan, change)

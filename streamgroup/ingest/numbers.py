@@ -17,6 +17,8 @@ _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
 _INT64 = 2**63
 # Longest text for the vectorised way: sign, 18 digits, point.
 _WIDTH = 24
+# As many digits fit into int64, whatever they are.
+_ALIKE = 18
 
 
 def offsets_of(texts: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -61,6 +63,9 @@ def to_fixed(texts: pa.Array, exponent: int) -> tuple[NDArray[np.int64], NDArray
     rows = len(texts)
     bounds, data = offsets_of(texts)
     start, length = bounds[:-1], np.diff(bounds)
+    alike = _alike(data, length, exponent)
+    if alike is not None and texts.null_count == 0:
+        return alike, np.zeros(rows, np.uint8)
     values = np.zeros(rows, np.int64)
     point = np.full(rows, _WIDTH, np.int64)
     digits = np.zeros(rows, np.int64)
@@ -91,6 +96,32 @@ def to_fixed(texts: pa.Array, exponent: int) -> tuple[NDArray[np.int64], NDArray
         for row, outcome in zip(odd.tolist(), exact, strict=True):
             values[row], status[row] = outcome or (0, BAD)
     return values, status
+
+
+def _alike(data: NDArray[np.uint8], length: NDArray[np.int64], exponent: int) -> NDArray[np.int64] | None:
+    """Read digits, in all texts as many and with the point at one place or nowhere; None where they are not so."""
+    width = int(length[0]) if len(length) else 0
+    if not 0 < width <= _ALIKE or (length != width).any():
+        return None
+    # Digits become 0 to 9, a column a row; the point becomes 254.
+    digits = (data[: width * len(length)] - np.uint8(ord("0"))).reshape(-1, width).T
+    point = int(np.argmax(digits[:, 0] == 254)) if (digits[:, 0] == 254).any() else width
+    fraction = max(width - 1 - point, 0)
+    if (width == 1 and point == 0) or width - fraction + exponent > _ALIKE:
+        return None
+    values = np.zeros(len(length), np.int64)
+    for column in range(width):
+        digit = np.ascontiguousarray(digits[column])
+        if column == point:
+            if (digit != 254).any():
+                return None
+        elif digit.max() > 9:
+            return None
+        elif column <= point + exponent:
+            values *= 10
+            values += digit
+    values *= 10 ** (exponent - min(fraction, exponent))
+    return values
 
 
 def _float(text: bytes | None) -> float:

@@ -110,14 +110,15 @@ def sources(path: str, start: int = 0, encoding: str | None = None) -> Iterator[
     are not packed. Each source ends with the next one. DataError when the archive holds no file, or is damaged, or
     packed in a way that is not known here.
     """
-    kind = compression_of(path)
+    kind = None if start else compression_of(path)
     with open_raw(path) as raw, told(path):
         if kind == "zip":
             yield from _made(of_zip(raw, path), path, encoding)
             return
         if start:
+            ends = _ends(Ahead(raw).peek) if encoding else None
             raw.seek(start)
-            yield _source(raw, path, "", path, encoding, ends=_first_ends(path) if encoding else None)
+            yield _source(raw, path, "", path, encoding, ends=ends)
             return
         file = unpacked(raw)
         head = file.peek(HEAD)
@@ -175,8 +176,3 @@ def _ends(peek: Callable[[int], bytes]) -> tuple[bool, bool]:
     if feed >= 0:
         return False, head[max(feed - 2, 0) : feed] == b"\r\r"
     return b"\r" in head and b"\n" not in peek(FAR), False
-
-
-def _first_ends(path: str) -> tuple[bool, bool]:
-    with open_raw(path) as file:
-        return _ends(Ahead(file).peek)

@@ -5,9 +5,9 @@ none is left the least load is one higher: the set is filled anew by one pass ov
 at most once for every n tuples, so that a pass costs less than one step a tuple. Within a level bits only go, so the
 search for the lowest id goes on where it stopped.
 
-`load` int64[sources, workers] is the caller's, indexed by id; `levels` int64[sources, 4 + words] belongs here: the
-least load, how many workers have it, the first word that can have a bit, unused, then the bits, 32 to a word. `live`
-int64[n'] are the ids that may be picked.
+`load` int64[sources, workers] is the caller's, indexed by id; `levels` int64[sources, 4 + 2 words] belongs here: the
+least load, how many workers have it, the first word that can have a bit, unused, then the bits, 32 to a word, and in
+the same way the live workers. `live` int64[n'] are the ids that may be picked.
 """
 
 from typing import Any
@@ -32,29 +32,55 @@ _PLACE.flags.writeable = False
 
 def make_levels(load: I64, live: I64) -> I64:
     """Make the sets of all sources for loads as they are: `load` int64[sources, N], `live` ids below N, ascending."""
-    levels = np.zeros((load.shape[0], _BITS + (load.shape[1] + 31) // 32), dtype=np.int64)
+    words = (load.shape[1] + 31) // 32
+    levels = np.zeros((load.shape[0], _BITS + 2 * words), dtype=np.int64)
+    for worker in live.tolist():
+        levels[:, _BITS + words + (worker >> 5)] |= np.int64(1) << (worker & 31)
     for source in range(load.shape[0]):
-        _fill(levels, load, live, source)
+        _fill_anew(levels, load, live, source)
     return levels
 
 
+@njit(forceinline=True)
+def _bits_set(word: Any) -> Any:
+    """Count the bits of a 32-bit word."""
+    word -= (word >> 1) & 0x55555555
+    word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
+    return (((word + (word >> 4)) & 0x0F0F0F0F) * 0x01010101 & 0xFFFFFFFF) >> 24
+
+
 @njit
-def _fill(levels: Any, load: Any, live: Any, source: Any) -> None:
-    """Find the least load of a source and the workers that have it."""
-    lowest = load[source, live[0]]
-    for place in range(1, live.shape[0]):
-        lowest = min(lowest, load[source, live[place]])
-    for word in range(_BITS, levels.shape[1]):
-        levels[source, word] = 0
-    count = np.int64(0)
-    for place in range(live.shape[0]):
-        worker = live[place]
-        if load[source, worker] == lowest:
-            levels[source, _BITS + (worker >> 5)] |= np.int64(1) << (worker & 31)
-            count += 1
+def _fill(levels: Any, load: Any, source: Any, lowest: Any) -> Any:
+    """Take `lowest` for the least load of a source, and find the live workers that have it; return how many."""
+    count, size = np.int64(0), load.shape[1]
+    words = (levels.shape[1] - _BITS) >> 1
+    for word in range(words):
+        bits, first = np.int64(0), word << 5
+        for bit in range(min(32, size - first)):
+            bits |= np.int64(load[source, first + bit] == lowest) << bit
+        bits &= levels[source, _BITS + words + word]
+        levels[source, _BITS + word] = bits
+        count += _bits_set(bits)
     levels[source, LEAST] = lowest
     levels[source, LEFT] = count
     levels[source, FROM] = _BITS
+    return count
+
+
+@njit
+def _fill_anew(levels: Any, load: Any, live: Any, source: Any) -> None:
+    """Find the least load of a source, and the workers that have it."""
+    lowest = load[source, live[0]]
+    for place in range(1, live.shape[0]):
+        lowest = min(lowest, load[source, live[place]])
+    _fill(levels, load, source, lowest)
+
+
+@njit
+def _rise(levels: Any, load: Any, live: Any, source: Any) -> None:
+    """Go on to the next least load of a source: nearly always it is one higher."""
+    if _fill(levels, load, source, levels[source, LEAST] + 1) == 0:
+        _fill_anew(levels, load, live, source)
 
 
 @njit(forceinline=True)
@@ -82,4 +108,4 @@ def add_one(levels: Any, load: Any, live: Any, source: Any, worker: Any) -> None
     left = levels[row, LEFT] - had
     levels[row, LEFT] = left
     if left == 0:
-        _fill(levels, load, live, source)
+        _rise(levels, load, live, source)

@@ -6,12 +6,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.kernels.cursors import least_of_many
 from streamgroup.kernels.levels import LEAST, add_one, least, make_levels
 from streamgroup.kernels.picks import least_of_candidates, less_loaded
 
 __all__ = ["Loads", "make_loads", "send_to_any", "send_to_some", "send_to_this", "send_to_two"]
 
 I64 = NDArray[np.int64]
+
+# So few candidates are hashed as quickly as they are looked up.
+_FEW = 4
 
 
 class Loads(NamedTuple):
@@ -52,8 +56,11 @@ def send_to_any(loads: Any, source: Any) -> Any:
 
 
 @njit(forceinline=True)
-def send_to_some(loads: Any, hashes: Any, source: Any, key: Any, d: Any) -> Any:
-    """Send to the least loaded of F_1..F_d, ties to the first; `hashes` are `hashing.candidate_words`."""
+def send_to_some(loads: Any, cursors: Any, source: Any, key: Any, d: Any) -> Any:
+    """Send to the least loaded of F_1..F_d, ties to the first."""
     floor = loads.levels[np.uint64(source), LEAST]
-    worker = least_of_candidates(hashes, key, d, loads.live, loads.load, source, floor)
+    if d <= _FEW:
+        worker = least_of_candidates(cursors.words, key, d, loads.live, loads.load, source, floor)
+    else:
+        worker = least_of_many(cursors, loads.load, loads.live, source, key, d, floor)
     return send_to_this(loads, source, worker)

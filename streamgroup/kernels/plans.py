@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from streamgroup.kernels.int_map import enlarged, get, make_int_map, put
 from streamgroup.kernels.ranking import in_order, keep_best, sink
-from streamgroup.kernels.space_saving import BUCKET, KEY, USED, SpaceSaving, make_space_saving, offer
+from streamgroup.kernels.space_saving import (
+    SpaceSaving,
+    entry_at,
+    forget_all,
+    make_space_saving,
+    offer,
+    places,
+    used,
+)
 
 __all__ = [
     "COLUMNS",
@@ -111,7 +119,7 @@ def learn(learner: Any, hashed: Any, key: Any, state_entries: Any) -> None:
     """Count a tuple; `state_entries` int64[sources] are set to the entries and buckets that there are."""
     offer(learner.tables, np.int64(0), key, True)
     learner.bucket[bucket_of(hashed, learner.bucket.shape[0])] += 1
-    entries = learner.tables.state[0, USED] + learner.bucket.shape[0]
+    entries = used(learner.tables, 0) + learner.bucket.shape[0]
     if entries != state_entries[0]:
         state_entries[:] = entries
 
@@ -119,11 +127,7 @@ def learn(learner: Any, hashed: Any, key: Any, state_entries: Any) -> None:
 @njit
 def forget(learner: Any) -> None:
     """Start anew."""
-    for table in (learner.tables.entry, learner.tables.links):
-        table[:] = 0
-    for table in (learner.tables.error, learner.tables.counts, learner.tables.state):
-        table[:] = 0
-    learner.tables.slot[:] = 0
+    forget_all(learner.tables)
     learner.bucket[:] = 0
 
 
@@ -141,10 +145,10 @@ def plan_for(learner: Any, plan: Any, hashed: Any, live: Any, theta: Any, rows: 
     for column in range(columns):
         learned += bucket[column]
     size = np.int64(0)
-    for one in range(1, tables.state[0, USED] + 1):
-        load = tables.counts[0, tables.entry[0, one, BUCKET]] - tables.error[0, one]
-        if load * theta[1] >= theta[0] * learned:
-            key = np.int64(tables.entry[0, one, KEY])
+    for number in range(places(tables)):
+        key, count, error = entry_at(tables, np.int64(0), number)
+        load = count - error
+        if key >= 0 and load * theta[1] >= theta[0] * learned:
             keep_best(items, size, items.shape[0], load, columns + key, columns + key)
             bucket[bucket_of(hashed[key], columns)] -= load
             size += 1

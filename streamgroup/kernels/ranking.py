@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["in_order", "keep_best", "sink"]
+__all__ = ["in_order", "keep_best", "sink", "sort_descending"]
 
 
 @njit(forceinline=True)
@@ -70,3 +70,29 @@ def in_order(rows: Any, size: Any) -> None:
     for last in range(size - 1, 0, -1):
         _swap(rows, 0, last)
         sink(rows, last)
+
+
+@njit
+def _sink_number(values: Any, place: Any, size: Any) -> None:
+    """Let a number sink in a heap of numbers with the smallest at 0."""
+    value = values[place]
+    child = 2 * place + 1
+    while child < size:
+        if child + 1 < size and values[child + 1] < values[child]:
+            child += 1
+        if values[child] >= value:
+            break
+        values[place] = values[child]
+        place = child
+        child = 2 * place + 1
+    values[place] = value
+
+
+@njit
+def sort_descending(values: Any, size: Any) -> None:
+    """Sort the first `size` numbers, largest first (heapsort; in place)."""
+    for place in range(size // 2 - 1, -1, -1):
+        _sink_number(values, place, size)
+    for end in range(size - 1, 0, -1):
+        values[0], values[end] = values[end], values[0]
+        _sink_number(values, 0, end)

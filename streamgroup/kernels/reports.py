@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from streamgroup.base.budget import MOST_CELLS, fits
 from streamgroup.kernels.backlogs import take_mean, take_time, take_times
 
-__all__ = ["Reports", "finished", "make_reports", "pass_time", "with_workers"]
+__all__ = ["Reports", "finished", "make_reports", "pass_time", "sent", "with_workers"]
 
 # A worker reports first after this many tuples, since a mean of few would say nothing.
 _FIRST = 50
@@ -20,7 +20,9 @@ _BYTES_ON_THE_WAY = 18
 # Columns of `tally`, and places in `queue` and in `wake`.
 _COUNT, _SUM, _SPOKE = range(3)
 _HEAD, _WAITING = range(2)
-_NEXT, _TIMER, _ANEW = range(3)
+_NEXT, _TIMER, _ANEW, _AWAITED = range(4)
+# In `heeds`: at any time.
+_ALWAYS = -1
 
 
 class Reports(NamedTuple):
@@ -28,9 +30,12 @@ class Reports(NamedTuple):
 
     On the way are `who` uint16[N q], `value` float64[N q] and `due` int64[N q], in a circle in the order in which they
     were made, which is that in which they are due; `queue` int64[2] is the place of the first and their number. `told`
-    float64[N] is what arrived last, -1.0 before. `wake` int64[3]: before the first there is nothing to do; the second
-    is the next timer, every `interval` ns; the third is 1 when the workers have changed since the last time. `messages`
-    and `octets` int64[1] are running totals.
+    float64[N] is what arrived last, -1.0 before. `wake` int64[4]: before the first there is nothing to do; the second
+    is the next timer, every `interval` ns; the third is 1 when the workers have changed since the last time; the fourth
+    counts the workers that may report for the first time, having been sent enough. `quiet` int64[N] is how many more
+    tuples a worker is to be sent until then, -1 once it has reported. `heeds` int64[1] is when it matters next what has
+    finished: at the next timer, or at any time while a first report is awaited. `messages` and `octets` int64[1] are
+    running totals.
     """
 
     tally: NDArray[np.int64]
@@ -40,6 +45,8 @@ class Reports(NamedTuple):
     value: NDArray[np.float64]
     told: NDArray[np.float64]
     wake: NDArray[np.int64]
+    quiet: NDArray[np.int64]
+    heeds: NDArray[np.int64]
     messages: NDArray[np.int64]
     octets: NDArray[np.int64]
     interval: int
@@ -64,7 +71,9 @@ def make_reports(workers: int, sources: int, interval: int, delay: int) -> Repor
         due=np.zeros(workers * room, dtype=np.int64),
         value=np.zeros(workers * room),
         told=np.full(workers, -1.0),
-        wake=np.array([interval, interval, 0], dtype=np.int64),
+        wake=np.array([interval, interval, 0, 0], dtype=np.int64),
+        quiet=np.full(workers, _FIRST, dtype=np.int64),
+        heeds=np.full(1, interval, dtype=np.int64),
         messages=np.zeros(1, dtype=np.int64),
         octets=np.zeros(1, dtype=np.int64),
         interval=interval,
@@ -92,7 +101,26 @@ def with_workers(reports: Reports, workers: int) -> Reports:
         value=longer(np.roll(reports.value, -first), room),
         told=longer(reports.told, new, -1.0),
         wake=wake,
+        quiet=longer(reports.quiet, new, _FIRST),
     )
+
+
+@njit(forceinline=True)
+def _heed(reports: Any) -> None:
+    """Say when it matters next what has finished."""
+    reports.heeds[0] = reports.wake[_TIMER] if reports.wake[_AWAITED] == 0 else _ALWAYS
+
+
+@njit(forceinline=True)
+def sent(reports: Any, worker: Any) -> None:
+    """Note that a worker was sent a tuple: only after enough of them it may report for the first time."""
+    row = np.uint64(worker)
+    left = reports.quiet[row] - 1
+    if left >= 0:
+        reports.quiet[row] = left
+        if left == 0:
+            reports.wake[_AWAITED] += 1
+            _heed(reports)
 
 
 @njit
@@ -106,6 +134,10 @@ def _report(reports: Any, worker: Any, now: Any) -> None:
     tally[worker, _COUNT] = 0
     tally[worker, _SUM] = 0
     tally[worker, _SPOKE] = 1
+    if reports.quiet[worker] >= 0:
+        reports.wake[_AWAITED] -= np.int64(reports.quiet[worker] == 0)
+        reports.quiet[worker] = -1
+        _heed(reports)
     reports.messages[0] += reports.sources
     reports.octets[0] += reports.sources * REPORT_BYTES
     reports.wake[_NEXT] = min(reports.wake[_NEXT], now + reports.delay)
@@ -149,6 +181,7 @@ def _wake_up(reports: Any, backlogs: Any, now: Any) -> None:
             if tally[worker, _SPOKE] != 0 and tally[worker, _COUNT] > 0:
                 _report(reports, worker, instant)
         heard |= _deliver(reports, backlogs, now)
+        _heed(reports)
     wake[_NEXT] = min(wake[_TIMER], reports.due[queue[_HEAD]]) if queue[_WAITING] > 0 else wake[_TIMER]
     if wake[_ANEW] != 0:
         wake[_ANEW] = 0

@@ -1,14 +1,15 @@
 """SpaceSaving: the most frequent keys of a stream in a table of fixed size, every update in constant time.
 
-Metwally, Agrawal, El Abbadi, ICDT 2005, in their Stream-Summary form: entries of one count hang together in a bucket,
-and the buckets are a list in order of counts. An update moves an entry to the end of the next bucket, so that the
-first entry of the first bucket is the least recently updated one among those with the least count: it is the one that
-makes room. (The papers leave that tie open.)
+Metwally, Agrawal, El Abbadi, ICDT 2005. The entry that makes room is the one that was updated least recently among
+those with the least count. (The papers leave that tie open.)
 
 The sum of all counts is the number of tuples offered; count - error <= true count <= count; error <= tuples /
 capacity.
 
-Entries and buckets are numbered from 1; 0 is none, and bucket 0 is the head of the list of buckets, a ring.
+A tuple of a key that has an entry writes that entry and nothing else, which is what most tuples do. For the order of
+eviction there is a queue for each of the few lowest counts: an entry that reaches such a count is recorded there, and
+its record is void once the entry has a higher count. A count is in no queue while it is above these; when the least
+count rises, the entries that have the count which is then the highest of the few are put in order by their last update.
 """
 
 from typing import Any, NamedTuple
@@ -17,178 +18,221 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.kernels.ranking import sort_descending
+
 __all__ = [
     "SpaceSaving",
+    "capacity_of",
     "cells_taken",
-    "entry_of",
+    "entries_of",
+    "entry_at",
     "error_of",
+    "forget_all",
     "make_space_saving",
     "offer",
+    "places",
     "top_counts",
     "top_estimates",
+    "used",
 ]
 
-U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_ENTRY, _HALF, _ONE = np.uint64(0xFFFF_FFFF), np.uint64(32), np.uint64(1)
-# Columns of an entry, of a bucket's links and of a table's state.
-KEY, BUCKET, BEFORE, AFTER = range(4)
-FIRST, LAST, LOWER, HIGHER = range(4)
-USED, FREE, BUCKETS = range(3)
+_ONE, _TWO, _THREE, _NEXT_PLACE = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+_38 = np.uint64(38)
+# Counts that have a queue, from the least on: a power of two.
+_QUEUES = 4
+# Columns of a source's numbers: entries, updates, the least count, how many records of its queue were read, the count
+# from which on keys are listed in `top` and how many these are; then the length of each queue.
+USED, _UPDATES, _LEVEL, _READ, _LISTED, _TOP = range(6)
+_LENGTH = 8
+_NEVER = np.int64((1 << 63) - 1)
 
 
 class SpaceSaving(NamedTuple):
-    """The tables of all sources, with room for `capacity` = entry.shape[1] - 1 keys each.
+    """The tables of all sources, with room for as many keys each as `top` has columns.
 
-    `slot` uint64[sources, 2^k]: key x 2^32 + entry, open addressing, 0 where empty; `entry` uint32[sources,
-    capacity + 1, 4]: key, bucket, the entries before and after it in its bucket; `error` int64[sources, capacity + 1];
-    `links` uint32[sources, capacity + 2, 4]: a bucket's first and last entry, the next lower and higher bucket;
-    `counts` int64[sources, capacity + 2], of each bucket; `state` int64[sources, 3]: entries used, first free bucket
-    (linked by `links[..., 3]`), buckets ever used.
+    `slot` int64[sources, 4 x 2^k] is the index, open addressing; a place has four numbers: key + 1 (0: empty), count,
+    number of the last update, error. `record` uint32[sources, queues x capacity] are the keys recorded in each queue,
+    that of count c at c mod queues. `top` uint32[sources, capacity] begins with the keys of large counts, once they
+    were asked for (`top_counts`). `state` int64[sources, 12]: see the columns above. `order` int64[capacity] is room
+    to sort in.
     """
 
-    slot: NDArray[np.uint64]
-    entry: U32
-    error: I64
-    links: U32
-    counts: I64
+    slot: I64
+    record: NDArray[np.uint32]
+    top: NDArray[np.uint32]
     state: I64
+    order: I64
 
 
-def _slots(capacity: int) -> int:
+def _places(capacity: int) -> int:
     return 1 << max(2, (2 * capacity - 1).bit_length())
 
 
 def cells_taken(sources: int, capacity: int) -> int:
-    """Count the cells of 8 bytes that tables take: the slots, and 6 for each entry with its bucket."""
-    return sources * (_slots(capacity) + 6 * capacity)
+    """Count the cells of 8 bytes that tables take: 4 for each place, half of one for each key in a queue or on top."""
+    return sources * (4 * _places(capacity) + (_QUEUES + 1) * capacity // 2) + capacity
 
 
 def make_space_saving(sources: int, capacity: int) -> SpaceSaving:
     """Make empty tables; capacity 1..2^24."""
+    state = np.zeros((sources, _LENGTH + _QUEUES), dtype=np.int64)
+    state[:, _LEVEL] = 1
+    state[:, _LISTED] = _NEVER
     return SpaceSaving(
-        slot=np.zeros((sources, _slots(capacity)), dtype=np.uint64),
-        entry=np.zeros((sources, capacity + 1, 4), dtype=np.uint32),
-        error=np.zeros((sources, capacity + 1), dtype=np.int64),
-        links=np.zeros((sources, capacity + 2, 4), dtype=np.uint32),
-        counts=np.zeros((sources, capacity + 2), dtype=np.int64),
-        state=np.zeros((sources, 3), dtype=np.int64),
+        slot=np.zeros((sources, 4 * _places(capacity)), dtype=np.int64),
+        record=np.zeros((sources, _QUEUES * capacity), dtype=np.uint32),
+        top=np.zeros((sources, capacity), dtype=np.uint32),
+        state=state,
+        order=np.zeros(capacity, dtype=np.int64),
     )
+
+
+def entries_of(tables: SpaceSaving, source: int) -> dict[int, tuple[int, int]]:
+    """Give count and error of each key in a source's table."""
+    places = tables.slot[source].reshape(-1, 4)
+    return {int(code) - 1: (int(count), int(error)) for code, count, _, error in places if code != 0}
+
+
+def capacity_of(tables: SpaceSaving) -> int:
+    """Give how many keys each table has room for."""
+    return tables.top.shape[1]
+
+
+@njit(forceinline=True)
+def used(tables: Any, source: Any) -> Any:
+    """Give how many keys a source's table holds."""
+    return tables.state[np.uint64(source), USED]
+
+
+@njit
+def forget_all(tables: Any) -> None:
+    """Empty all tables."""
+    tables.slot[:] = 0
+    tables.state[:] = 0
+    tables.state[:, _LEVEL] = 1
+    tables.state[:, _LISTED] = _NEVER
 
 
 @njit(forceinline=True)
 def _home(slot: Any, key: Any) -> Any:
     """Give the place where the search for a key begins."""
-    return (np.uint64(key) * _GOLDEN) >> np.uint64(40) & np.uint64(slot.shape[1] - 1)
+    return (np.uint64(key) * _GOLDEN) >> _38 & np.uint64(slot.shape[1] - 4)
 
 
 @njit(forceinline=True)
 def _find(slot: Any, row: Any, key: Any) -> Any:
     """Give the place of a key, or the empty one where it would go."""
     mask = np.uint64(slot.shape[1] - 1)
-    place = _home(slot, key)
-    word = slot[row, place]
-    while word != 0 and word >> _HALF != np.uint64(key):
-        place = (place + _ONE) & mask
-        word = slot[row, place]
+    place, code = _home(slot, key), np.int64(key) + 1
+    found = slot[row, place]
+    while found != code and found != 0:
+        place = (place + _NEXT_PLACE) & mask
+        found = slot[row, place]
     return place
 
 
 @njit(forceinline=True)
-def entry_of(tables: Any, source: Any, key: Any) -> Any:
-    """Give the entry of a key in a source's table, 0 if it has none."""
-    row = np.uint64(source)
-    return np.int64(tables.slot[row, _find(tables.slot, row, key)] & _ENTRY)
-
-
-@njit(forceinline=True)
-def _forget(slot: Any, row: Any, key: Any) -> None:
-    """Take a key out of the places, and move those up that would be cut off from where their search begins."""
+def _forget(slot: Any, row: Any, hole: Any) -> None:
+    """Empty a place, and move those up that would be cut off from where their search begins."""
     mask = np.uint64(slot.shape[1] - 1)
-    hole = _find(slot, row, key)
-    place = (hole + _ONE) & mask
-    word = slot[row, place]
-    while word != 0:
-        if (place - _home(slot, word >> _HALF)) & mask >= (place - hole) & mask:
-            slot[row, hole] = word
+    place = (hole + _NEXT_PLACE) & mask
+    code = slot[row, place]
+    while code != 0:
+        if (place - _home(slot, code - 1)) & mask >= (place - hole) & mask:
+            slot[row, hole] = code
+            slot[row, hole | _ONE] = slot[row, place | _ONE]
+            slot[row, hole | _TWO] = slot[row, place | _TWO]
+            slot[row, hole | _THREE] = slot[row, place | _THREE]
             hole = place
-        place = (place + _ONE) & mask
-        word = slot[row, place]
+        place = (place + _NEXT_PLACE) & mask
+        code = slot[row, place]
     slot[row, hole] = 0
+    slot[row, hole | _ONE] = 0
 
 
 @njit(forceinline=True)
-def _new_bucket(tables: Any, row: Any, lower: Any, count: Any) -> Any:
-    """Put an empty bucket after bucket `lower`."""
-    links, state = tables.links, tables.state
-    bucket = np.uint64(state[row, FREE])
-    if bucket == 0:
-        state[row, BUCKETS] += 1
-        bucket = np.uint64(state[row, BUCKETS])
-    else:
-        state[row, FREE] = links[row, bucket, HIGHER]
-    higher = np.uint64(links[row, lower, HIGHER])
-    links[row, bucket, LOWER] = lower
-    links[row, bucket, HIGHER] = higher
-    links[row, lower, HIGHER] = bucket
-    links[row, higher, LOWER] = bucket
-    links[row, bucket, FIRST] = 0
-    links[row, bucket, LAST] = 0
-    tables.counts[row, bucket] = count
-    return bucket
+def _reached(tables: Any, row: Any, key: Any, count: Any) -> None:
+    """Record that an entry has reached a count: in that count's queue if it has one, and on top."""
+    state = tables.state
+    if count < state[row, _LEVEL] + _QUEUES:
+        queue = count & (_QUEUES - 1)
+        length = state[row, np.uint64(_LENGTH + queue)]
+        state[row, np.uint64(_LENGTH + queue)] = length + 1
+        tables.record[row, np.uint64(queue * tables.top.shape[1] + length)] = key
+    if count == state[row, _LISTED]:
+        tables.top[row, np.uint64(state[row, _TOP])] = key
+        state[row, _TOP] += 1
+
+
+@njit
+def _rise(tables: Any, row: Any) -> None:
+    """Raise the least count by one, and fill the queue of the count that is the highest to have one from then on."""
+    slot, state, order = tables.slot, tables.state, tables.order
+    state[row, _LEVEL] += 1
+    state[row, _READ] = 0
+    count = state[row, _LEVEL] + _QUEUES - 1
+    found = 0
+    for number in range(slot.shape[1] >> 2):
+        if slot[row, np.uint64(number << 2) | _ONE] == count:
+            order[found] = slot[row, np.uint64(number << 2) | _TWO] << 25 | number
+            found += 1
+    sort_descending(order, found)
+    queue = count & (_QUEUES - 1)
+    begin = queue * tables.top.shape[1]
+    for i in range(found):
+        place = np.uint64((order[found - 1 - i] & ((1 << 25) - 1)) << 2)
+        tables.record[row, begin + i] = slot[row, place] - 1
+    state[row, _LENGTH + queue] = found
 
 
 @njit(forceinline=True)
-def _append(tables: Any, row: Any, bucket: Any, one: Any) -> None:
-    """Put an entry at the end of a bucket."""
-    entry, links = tables.entry, tables.links
-    last = np.uint64(links[row, bucket, LAST])
-    entry[row, one, BUCKET] = bucket
-    entry[row, one, BEFORE] = last
-    entry[row, one, AFTER] = 0
-    links[row, bucket, LAST] = one
-    if last == 0:
-        links[row, bucket, FIRST] = one
-    else:
-        entry[row, last, AFTER] = one
-
-
-@njit(forceinline=True)
-def _increment(tables: Any, row: Any, one: Any) -> Any:
-    """Count one more for an entry; return its count."""
-    entry, links = tables.entry, tables.links
-    bucket = np.uint64(entry[row, one, BUCKET])
-    count = tables.counts[row, bucket] + 1
-    higher = np.uint64(links[row, bucket, HIGHER])
-    # Bucket 0, the head of the ring, has count 0 and is never the right one.
-    fits = tables.counts[row, higher] == count
-    alone = links[row, bucket, FIRST] == links[row, bucket, LAST]
-    if alone and not fits:
-        tables.counts[row, bucket] = count
-        return count
-    before, after = np.uint64(entry[row, one, BEFORE]), np.uint64(entry[row, one, AFTER])
-    if not fits:
-        higher = _new_bucket(tables, row, bucket, count)
-    if alone:
-        # Its bucket goes.
-        lower = np.uint64(links[row, bucket, LOWER])
-        links[row, lower, HIGHER] = higher
-        links[row, higher, LOWER] = lower
-        links[row, bucket, HIGHER] = tables.state[row, FREE]
-        tables.state[row, FREE] = bucket
-    else:
-        if before == 0:
-            links[row, bucket, FIRST] = after
+def _victim(tables: Any, row: Any) -> Any:
+    """Give the place of the entry that makes room, which leaves its queue."""
+    slot, state = tables.slot, tables.state
+    while True:
+        level, at = state[row, _LEVEL], state[row, _READ]
+        queue = level & (_QUEUES - 1)
+        if at == state[row, np.uint64(_LENGTH + queue)]:
+            _rise(tables, row)
         else:
-            entry[row, before, AFTER] = after
-        if after == 0:
-            links[row, bucket, LAST] = before
-        else:
-            entry[row, after, BEFORE] = before
-    _append(tables, row, higher, one)
-    return count
+            state[row, _READ] = at + 1
+            place = _find(slot, row, tables.record[row, np.uint64(queue * tables.top.shape[1] + at)])
+            if slot[row, place | _ONE] == level:
+                return place
+
+
+@njit(forceinline=True)
+def _enter(slot: Any, row: Any, place: Any, key: Any, error: Any, update: Any) -> None:
+    slot[row, place] = np.int64(key) + 1
+    slot[row, place | _ONE] = error + 1
+    slot[row, place | _TWO] = update
+    slot[row, place | _THREE] = error
+
+
+@njit(forceinline=True)
+def _offer_new(tables: Any, row: Any, place: Any, key: Any, replacement: Any) -> Any:
+    """Take up a key that has no entry; `place` is the empty one where it would go."""
+    slot, state = tables.slot, tables.state
+    error = np.int64(0)
+    if state[row, USED] < tables.top.shape[1]:
+        state[row, USED] += 1
+        _enter(slot, row, place, key, error, state[row, _UPDATES])
+    elif replacement:
+        hole = _victim(tables, row)
+        error = state[row, _LEVEL]
+        if error + 1 >= state[row, _LISTED]:
+            # What comes or goes belongs on top: who is there is to be found anew.
+            state[row, _LISTED] = _NEVER
+        # The new key goes in first, where the search for it has ended; taking out the old one keeps it findable.
+        _enter(slot, row, place, key, error, state[row, _UPDATES])
+        _forget(slot, row, hole)
+    else:
+        return np.int64(0)
+    _reached(tables, row, key, error + 1)
+    return error + 1
 
 
 @njit(forceinline=True)
@@ -198,70 +242,88 @@ def offer(tables: Any, source: Any, key: Any, replacement: Any) -> Any:
     Without `replacement` a key that does not fit into a full table is not taken up, and its count is 0.
     """
     row = np.uint64(source)
-    slot = tables.slot
+    slot, state = tables.slot, tables.state
+    update = state[row, _UPDATES] + 1
+    state[row, _UPDATES] = update
     place = _find(slot, row, key)
-    one = slot[row, place] & _ENTRY
-    if one != 0:
-        return _increment(tables, row, one)
-    return _offer_new(tables, row, place, key, replacement)
-
-
-@njit(forceinline=True)
-def _offer_new(tables: Any, row: Any, place: Any, key: Any, replacement: Any) -> Any:
-    """Take up a key that has no entry; `place` is the empty one where it would go."""
-    slot, entry, links, state = tables.slot, tables.entry, tables.links, tables.state
-    if state[row, USED] < entry.shape[1] - 1:
-        state[row, USED] += 1
-        one = np.uint64(state[row, USED])
-        slot[row, place] = (np.uint64(key) << _HALF) | one
-        entry[row, one, KEY] = key
-        bucket = np.uint64(links[row, 0, HIGHER])
-        if tables.counts[row, bucket] != 1:
-            bucket = _new_bucket(tables, row, np.uint64(0), np.int64(1))
-        _append(tables, row, bucket, one)
-        return np.int64(1)
-    if not replacement:
-        return np.int64(0)
-    bucket = np.uint64(links[row, 0, HIGHER])
-    one = np.uint64(links[row, bucket, FIRST])
-    # The new key goes in first, where the search for it has ended; taking out the old one keeps it findable.
-    slot[row, place] = (np.uint64(key) << _HALF) | one
-    _forget(slot, row, entry[row, one, KEY])
-    entry[row, one, KEY] = key
-    tables.error[row, one] = tables.counts[row, bucket]
-    return _increment(tables, row, one)
+    if slot[row, place] == 0:
+        return _offer_new(tables, row, place, key, replacement)
+    count = slot[row, place | _ONE] + 1
+    slot[row, place | _ONE] = count
+    slot[row, place | _TWO] = update
+    _reached(tables, row, key, count)
+    return count
 
 
 @njit(forceinline=True)
 def error_of(tables: Any, source: Any, key: Any) -> Any:
     """Give the error of a key's count, 0 if it has no entry."""
-    return tables.error[np.uint64(source), np.uint64(entry_of(tables, source, key))]
+    row = np.uint64(source)
+    place = _find(tables.slot, row, key)
+    return tables.slot[row, place | _THREE] if tables.slot[row, place] != 0 else np.int64(0)
+
+
+@njit(forceinline=True)
+def entry_at(tables: Any, source: Any, number: Any) -> Any:
+    """Give key, count and error of the entry at one of `places`; the key is -1 where there is none."""
+    row, place = np.uint64(source), np.uint64(number << 2)
+    return tables.slot[row, place] - 1, tables.slot[row, place | _ONE], tables.slot[row, place | _THREE]
+
+
+@njit(forceinline=True)
+def places(tables: Any) -> Any:
+    """Give how many places an index has."""
+    return tables.slot.shape[1] >> 2
+
+
+@njit
+def _list_anew(tables: Any, row: Any, least: Any) -> None:
+    """Put all keys on top that have a count of at least `least`."""
+    found = 0
+    for number in range(places(tables)):
+        key, count, _ = entry_at(tables, row, number)
+        if count >= least:
+            tables.top[row, found] = key
+            found += 1
+    tables.state[row, _TOP] = found
+    tables.state[row, _LISTED] = least
 
 
 @njit
 def top_counts(tables: Any, source: Any, denominator: Any, least: Any, counts: Any) -> Any:
     """Fill `counts` with the counts c for which c x denominator >= least, largest first; return how many there are."""
     row = np.uint64(source)
+    lowest = max(1, -(-least // denominator))
+    top, state = tables.top, tables.state
+    if lowest < state[row, _LISTED]:
+        _list_anew(tables, row, lowest)
     found = 0
-    bucket = np.uint64(tables.links[row, 0, LOWER])
-    while bucket != 0 and tables.counts[row, bucket] * denominator >= least:
-        one = np.uint64(tables.links[row, bucket, FIRST])
-        while one != 0:
-            counts[found] = tables.counts[row, bucket]
+    for place in range(state[row, _TOP]):
+        key = top[row, place]
+        count = tables.slot[row, _find(tables.slot, row, key) | _ONE]
+        if count >= lowest:
+            # In descending order from the last time, but for a few.
+            at = found
+            while at > 0 and counts[at - 1] < count:
+                counts[at] = counts[at - 1]
+                top[row, at] = top[row, at - 1]
+                at -= 1
+            counts[at] = count
+            top[row, at] = key
             found += 1
-            one = np.uint64(tables.entry[row, one, AFTER])
-        bucket = np.uint64(tables.links[row, bucket, LOWER])
+    state[row, _TOP] = found
+    state[row, _LISTED] = lowest
     return found
 
 
 @njit
 def top_estimates(tables: Any, source: Any, denominator: Any, least: Any, sign: Any, estimates: Any) -> Any:
     """Fill `estimates` with count + sign x error where that x denominator >= least, largest first; return how many."""
-    row = np.uint64(source)
     found = 0
-    for one in range(1, tables.state[row, USED] + 1):
-        estimate = tables.counts[row, tables.entry[row, one, BUCKET]] + sign * tables.error[row, one]
-        if estimate * denominator >= least and estimate > 0:
+    for number in range(places(tables)):
+        key, count, error = entry_at(tables, source, number)
+        estimate = count + sign * error
+        if key >= 0 and estimate * denominator >= least and estimate > 0:
             place = found
             while place > 0 and estimates[place - 1] < estimate:
                 estimates[place] = estimates[place - 1]

@@ -38,8 +38,8 @@ I64 = NDArray[np.int64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _32 = np.uint64(32)
 # Columns of an item; of what is looked at when it moves (NEXT links the Babies of a source, and the free items).
-COUNT, CHECKED = 0, 1
-KEY, BORN, NEXT = range(3)
+COUNT, CHECKED, _LABEL, _BORN = range(4)
+KEY, NEXT = range(2)
 # Columns of a source.
 FIRST_BABY, BABIES, TEENAGERS, OLD_ONES = range(4)
 # Places of the pool's own numbers.
@@ -50,9 +50,9 @@ BABY, TEENAGE, OLD = 1, 2, 3
 class Spaces(NamedTuple):
     """The spaces of all sources.
 
-    `slot` uint32[2^k, 2]: key and item, open addressing, item 0 where empty. What every tuple looks at is kept small:
-    `item` int64[capacity + 1, 2]: count, time of the last check (-1: never); `label` int64[capacity + 1]: source * 4 +
-    space. `life` int64[capacity + 1, 3]: key, number in order of creation, next. `source` int64[sources, 4]: the first
+    `slot` uint32[2^k, 2]: key and item, open addressing, item 0 where empty. What every tuple looks at lies together:
+    `item` int64[capacity + 1, 4]: count, time of the last check (-1: never), source * 4 + space, number in order of
+    creation. `life` int64[capacity + 1, 2]: key, next. `source` int64[sources, 4]: the first
     of its Babies, and how many are in each space; `teenage` int64[sources, 40 %] and `old` int64[sources, 10 %] of the
     expected keys: items in order, head first; `pool` int64[4]: items used, first free one, ever used, last number
     given. `rows` int64[expected, 3] and `queue` int64[2, expected] are for sorting and promoting.
@@ -60,7 +60,6 @@ class Spaces(NamedTuple):
 
     slot: U32
     item: I64
-    label: I64
     life: I64
     source: I64
     teenage: I64
@@ -79,9 +78,8 @@ def make_spaces(sources: int, expected_keys: int, capacity: int) -> Spaces:
     """Make empty spaces for `expected_keys` (at least 10) keys a source, and room for `capacity` items in all."""
     return Spaces(
         slot=_slots(capacity),
-        item=np.zeros((capacity + 1, 2), dtype=np.int64),
-        label=np.zeros(capacity + 1, dtype=np.int64),
-        life=np.zeros((capacity + 1, 3), dtype=np.int64),
+        item=np.zeros((capacity + 1, 4), dtype=np.int64),
+        life=np.zeros((capacity + 1, 2), dtype=np.int64),
         source=np.zeros((sources, 4), dtype=np.int64),
         teenage=np.zeros((sources, expected_keys * 2 // 5), dtype=np.int64),
         old=np.zeros((sources, expected_keys // 10), dtype=np.int64),
@@ -95,13 +93,12 @@ def larger_spaces(spaces: Spaces) -> Spaces:
     """Double the room for items."""
     capacity = 2 * (spaces.item.shape[0] - 1)
     slot = _slots(capacity)
-    _copy_slots(spaces.slot, spaces.label, slot)
+    _copy_slots(spaces.slot, spaces.item, slot)
     more = capacity + 1 - spaces.item.shape[0]
     return spaces._replace(
         slot=slot,
-        item=np.concatenate([spaces.item, np.zeros((more, 2), dtype=np.int64)]),
-        label=np.concatenate([spaces.label, np.zeros(more, dtype=np.int64)]),
-        life=np.concatenate([spaces.life, np.zeros((more, 3), dtype=np.int64)]),
+        item=np.concatenate([spaces.item, np.zeros((more, 4), dtype=np.int64)]),
+        life=np.concatenate([spaces.life, np.zeros((more, 2), dtype=np.int64)]),
     )
 
 
@@ -112,23 +109,23 @@ def _home(slot: Any, source: Any, key: Any) -> Any:
 
 
 @njit(forceinline=True)
-def _find(slot: Any, label: Any, source: Any, key: Any) -> Any:
+def _find(slot: Any, item: Any, source: Any, key: Any) -> Any:
     """Give the place of a key of a source, or the empty one where it would go."""
     mask = slot.shape[0] - 1
     place = _home(slot, source, key)
     while True:
         one = np.uint64(slot[np.uint64(place), 1])
-        if one == 0 or (slot[np.uint64(place), 0] == key and label[one] >> 2 == source):
+        if one == 0 or (slot[np.uint64(place), 0] == key and item[one, _LABEL] >> 2 == source):
             return np.uint64(place)
         place = (place + 1) & mask
 
 
 @njit
-def _copy_slots(slot: Any, label: Any, larger: Any) -> None:
+def _copy_slots(slot: Any, item: Any, larger: Any) -> None:
     for place in range(slot.shape[0]):
         one = slot[place, 1]
         if one != 0:
-            empty = _find(larger, label, label[one] >> 2, slot[place, 0])
+            empty = _find(larger, item, item[one, _LABEL] >> 2, slot[place, 0])
             larger[empty, 0] = slot[place, 0]
             larger[empty, 1] = one
 
@@ -136,15 +133,15 @@ def _copy_slots(slot: Any, label: Any, larger: Any) -> None:
 @njit
 def _forget(spaces: Any, one: Any) -> None:
     """Give an item back to the pool, and move the places up that would be cut off from where their search begins."""
-    slot, label = spaces.slot, spaces.label
+    slot, item = spaces.slot, spaces.item
     mask = slot.shape[0] - 1
-    hole = np.int64(_find(slot, label, label[one] >> 2, spaces.life[one, KEY]))
+    hole = np.int64(_find(slot, item, item[one, _LABEL] >> 2, spaces.life[one, KEY]))
     place = hole
     while True:
         place = (place + 1) & mask
         if slot[place, 1] == 0:
             break
-        home = _home(slot, label[slot[place, 1]] >> 2, slot[place, 0])
+        home = _home(slot, item[slot[place, 1], _LABEL] >> 2, slot[place, 0])
         if ((place - home) & mask) >= ((place - hole) & mask):
             slot[hole, 0] = slot[place, 0]
             slot[hole, 1] = slot[place, 1]
@@ -158,13 +155,13 @@ def _forget(spaces: Any, one: Any) -> None:
 @njit(forceinline=True)
 def item_of(spaces: Any, source: Any, key: Any) -> Any:
     """Give the item of a key at a source, 0 if it has none."""
-    return np.uint64(spaces.slot[_find(spaces.slot, spaces.label, source, key), 1])
+    return np.uint64(spaces.slot[_find(spaces.slot, spaces.item, source, key), 1])
 
 
 @njit(forceinline=True)
 def space_of(spaces: Any, one: Any) -> Any:
     """Give the space that an item is in."""
-    return spaces.label[one] & 3
+    return spaces.item[one, _LABEL] & 3
 
 
 @njit(forceinline=True)
@@ -185,14 +182,14 @@ def add_baby(spaces: Any, source: Any, key: Any) -> None:
         one = pool[EVER]
     pool[USED] += 1
     pool[BORN_LAST] += 1
-    place = _find(spaces.slot, spaces.label, source, key)
+    place = _find(spaces.slot, spaces.item, source, key)
     spaces.slot[place, 0] = key
     spaces.slot[place, 1] = one
     item[one, COUNT] = 1
     item[one, CHECKED] = -1
-    spaces.label[one] = source * 4 + BABY
+    spaces.item[one, _LABEL] = source * 4 + BABY
     life[one, KEY] = key
-    life[one, BORN] = pool[BORN_LAST]
+    item[one, _BORN] = pool[BORN_LAST]
     life[one, NEXT] = spaces.source[source, FIRST_BABY]
     spaces.source[source, FIRST_BABY] = one
     spaces.source[source, BABIES] += 1
@@ -238,23 +235,23 @@ def _sorted_into(item: Any, rows: Any, queue: Any, row: Any, ordered: Any, size:
 
 
 @njit
-def _taken_over(label: Any, queue: Any, back: Any, end: Any, ordered: Any, space: Any) -> None:
+def _taken_over(item: Any, queue: Any, back: Any, end: Any, ordered: Any, space: Any) -> None:
     """Write queue[1, back:end], a destination from its last, as a space."""
     for place in range(back, end):
         one = queue[1, place]
-        label[one] = label[one] & ~np.int64(3) | space
+        item[one, _LABEL] = item[one, _LABEL] & ~np.int64(3) | space
         ordered[end - 1 - place] = one
 
 
 @njit
 def _babies_grow_up(spaces: Any, source: Any, keep: Any, is_literal: Any) -> None:
     """Forget all Babies but the `keep` most frequent (ties: first seen) and promote to Teenage."""
-    item, label, life, queue, rows = spaces.item, spaces.label, spaces.life, spaces.queue, spaces.rows
+    item, life, queue, rows = spaces.item, spaces.life, spaces.queue, spaces.rows
     numbers, teenage = spaces.source[source], spaces.teenage[source]
     one, size = numbers[FIRST_BABY], np.int64(0)
     while one != 0:
         following = life[one, NEXT]
-        loser = keep_best(rows, size, keep, item[one, COUNT], life[one, BORN], one)
+        loser = keep_best(rows, size, keep, item[one, COUNT], item[one, _BORN], one)
         if loser < 0:
             size += 1
         else:
@@ -266,13 +263,13 @@ def _babies_grow_up(spaces: Any, source: Any, keep: Any, is_literal: Any) -> Non
     staying = numbers[TEENAGERS]
     _sorted_into(item, rows, queue, 1, teenage, staying)
     over, back = promote(item, queue, size, staying, teenage.shape[0], is_literal)
-    _taken_over(label, queue, back, staying + over, teenage, TEENAGE)
+    _taken_over(item, queue, back, staying + over, teenage, TEENAGE)
     numbers[TEENAGERS] = staying + over - back
     numbers[BABIES] = size + back - over
     numbers[FIRST_BABY] = 0
     for place in range(over, size + back):
         one = queue[0, place]
-        label[one] = label[one] & ~np.int64(3) | BABY
+        item[one, _LABEL] = item[one, _LABEL] & ~np.int64(3) | BABY
         life[one, NEXT] = numbers[FIRST_BABY]
         numbers[FIRST_BABY] = one
 
@@ -280,16 +277,16 @@ def _babies_grow_up(spaces: Any, source: Any, keep: Any, is_literal: Any) -> Non
 @njit
 def _teenagers_grow_old(spaces: Any, source: Any, is_literal: Any) -> None:
     """Promote from Teenage to Old."""
-    item, label, queue, rows = spaces.item, spaces.label, spaces.queue, spaces.rows
+    item, queue, rows = spaces.item, spaces.queue, spaces.rows
     numbers, teenage, old = spaces.source[source], spaces.teenage[source], spaces.old[source]
     leaving, staying = numbers[TEENAGERS], numbers[OLD_ONES]
     _sorted_into(item, rows, queue, 0, teenage, leaving)
     _sorted_into(item, rows, queue, 1, old, staying)
     over, back = promote(item, queue, leaving, staying, old.shape[0], is_literal)
-    _taken_over(label, queue, back, staying + over, old, OLD)
+    _taken_over(item, queue, back, staying + over, old, OLD)
     for place in range(over, leaving + back):
         one = queue[0, place]
-        label[one] = label[one] & ~np.int64(3) | TEENAGE
+        item[one, _LABEL] = item[one, _LABEL] & ~np.int64(3) | TEENAGE
         teenage[place - over] = one
     numbers[OLD_ONES] = staying + over - back
     numbers[TEENAGERS] = leaving + back - over

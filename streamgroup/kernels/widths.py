@@ -7,6 +7,7 @@ from numba import njit
 
 from streamgroup.kernels.decayed_space_saving import BEFORE, LARGEST_CAPACITY, SIZE, STEP, TOP, TOTAL, WIDTH
 from streamgroup.kernels.optimal_choices import has_room, power
+from streamgroup.kernels.ranking import sort_descending
 
 __all__ = ["average_width", "chk_width", "denominator", "halvings", "is_hot", "optimal_width", "sort_hot"]
 
@@ -49,22 +50,6 @@ def chk_width(table: Any, source: Any, slot: Any, workers: Any, least: Any) -> A
 
 
 @njit
-def _sink(values: Any, place: Any, size: Any) -> None:
-    """Let a value sink in a heap with its smallest at 0."""
-    value = values[place]
-    child = 2 * place + 1
-    while child < size:
-        if child + 1 < size and values[child + 1] < values[child]:
-            child += 1
-        if values[child] >= value:
-            break
-        values[place] = values[child]
-        place = child
-        child = 2 * place + 1
-    values[place] = value
-
-
-@njit
 def sort_hot(table: Any, source: Any, theta: Any, whole: Any, hot: Any) -> Any:
     """Write the stored counts of a source's hot entries to `hot` (float64[K]), descending; give how many there are."""
     size = 0
@@ -73,11 +58,7 @@ def sort_hot(table: Any, source: Any, theta: Any, whole: Any, hot: Any) -> Any:
         if is_hot(stored, theta, whole):
             hot[size] = stored
             size += 1
-    for place in range(size // 2 - 1, -1, -1):
-        _sink(hot, place, size)
-    for end in range(size - 1, 0, -1):
-        hot[0], hot[end] = hot[end], hot[0]
-        _sink(hot, 0, end)
+    sort_descending(hot, size)
     return size
 
 

@@ -1,7 +1,6 @@
 """`sweep` from a shell: what it prints and leaves behind, resumed, killed, interrupted, in threads and on a cluster."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,6 +11,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+
+from tests.spark.cluster import MASTER, Cluster
 
 Invoke = Callable[..., Any]
 GRID = ("-g", "kg", "-g", "greedy_d:d=2..4", "-n", "4,8", "--arrivals", "utilization=0.8")
@@ -297,18 +298,17 @@ def test_a_sweep_that_was_stopped_goes_on(long: Path, tmp_path: Path, invoke: In
 
 
 @pytest.mark.spark
-def test_a_cluster_gives_the_same_and_goes_on_with_what_is_there(trace: Path, tmp_path: Path, invoke: Invoke) -> None:
+def test_a_cluster_gives_the_same_and_goes_on_with_what_is_there(
+    trace: Path, tmp_path: Path, invoke: Invoke, cluster: Cluster
+) -> None:
     grid = (trace, "-g", "kg", "-g", "greedy_d:d=2,3", "-g", "posg", "-n", "4,8", "--queue-capacity", "10")
     grid = (*grid, "--when-full", "drop", "--json")
     here = invoke("sweep", *grid, "-o", tmp_path / "here")
     first = invoke("sweep", *grid[:3], "-n", "4", *grid[9:], "-o", tmp_path / "there")
     assert (here.exit_code, first.exit_code) == (1, 0)
-    command = [sys.executable, "-m", "streamgroup", "sweep", *map(str, grid), "-o", str(tmp_path / "there")]
-    there = subprocess.run(
-        [*command, "--master", "local-cluster[2,1,1024]"],
-        capture_output=True, text=True, env=dict(os.environ), check=False, timeout=300,
-    )  # fmt: skip
-    assert there.returncode == 1, there.stderr
-    assert "1 reused, 7 to run" in there.stderr
-    assert json.loads(there.stdout) == json.loads(here.stdout)
+    command = ("sweep", *map(str, grid), "-o", str(tmp_path / "there"), "--master", MASTER)
+    code, printed, told = cluster.call("tests.spark.on_cluster:run_command", *command)
+    assert code == 1, told
+    assert "1 reused, 7 to run" in told
+    assert json.loads(printed) == json.loads(here.stdout)
     assert tables(tmp_path / "there") == tables(tmp_path / "here")

@@ -2,8 +2,6 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,7 +12,7 @@ from streamgroup.base import discover
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.selection import family
-from tests.docs.console import DOCS, ROOT
+from tests.docs.console import DOCS, ROOT, run_here
 
 PAGES = sorted(
     path for path in (*DOCS.rglob("*.md"), *ROOT.glob("*.md"), ROOT / "traces" / "README.md") if path != DOCS / "cli.md"
@@ -27,13 +25,7 @@ _FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-[a-z])\b")
 
 @cache
 def _help(*command: str) -> str:
-    told = subprocess.run(
-        [sys.executable, "-m", "streamgroup", *command, "--help"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    told = run_here(" ".join(["streamgroup", *command, "--help"]), ROOT)
     assert told.returncode == 0, f"streamgroup {' '.join(command)} --help: {told.stderr}"
     return told.stdout
 

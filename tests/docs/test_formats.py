@@ -5,7 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
-from tests.docs.console import DOCS, ROOT, run
+from tests.docs.console import DOCS, ROOT, run_here
 
 CASES = ROOT / "tests" / "data" / "cases"
 # Of the other formats: the first lines.
@@ -36,7 +36,7 @@ def test_commands_for_formats_without_a_reader(tmp_path: Path) -> None:
     commands = re.findall(r"^\| .*? \| `(streamgroup ingest \S+ (\S+) .*?)`", section, re.MULTILINE)
     assert {name for _, name in commands} == set(TIMES)
     for command, name in commands:
-        made = run(f"{command} --dry-run --json", tmp_path)
+        made = run_here(f"{command} --dry-run --json", tmp_path)
         assert made.returncode == 0, made.stderr
         found = json.loads(made.stdout)
         assert found["tuples"][0]["timestamp"] == TIMES[name], name

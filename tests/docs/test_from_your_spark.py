@@ -1,6 +1,7 @@
 """The commands of the page on Spark's own sources run, but for those that need a network or a server."""
 
 import datetime as dt
+import functools
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.traces.trace import open_trace
-from tests.docs.console import DOCS, run, steps
+from tests.docs.console import DOCS, run, run_here, steps
 from tests.docs.test_pages import _commands
 
 PAGE = DOCS / "from-your-spark.md"
@@ -46,11 +47,14 @@ def test_commands_that_need_a_network_are_few() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("_shared_session")
 def test_commands(directory: Path) -> None:
-    for command in _commands(PAGE):
-        if any(word in command for word in ELSEWHERE):
-            continue
-        told = run(command, directory)
+    here = [command for command in _commands(PAGE) if not any(word in command for word in ELSEWHERE)]
+    files = {path.name: str(path) for path in directory.iterdir()}
+    for command in here:
+        # The session of the tests has another directory: but for the first, which has one of its own, names are whole.
+        whole = functools.reduce(lambda text, name: text.replace(name, files[name]), files, command)
+        told = run(command, directory) if command == here[0] else run_here(whole, directory)
         assert told.returncode == 0, f"{command}\n{told.stderr}"
         if command.endswith("--dry-run"):
             assert "column service_ms: double" in told.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamgroup.replay.selection import family
-from tests.docs.console import DOCS, ROOT, prepare, run
+from tests.docs.console import DOCS, ROOT, prepare, run_here
 
 RAW = "traces/raw"
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -23,13 +23,14 @@ def _commands(page: Path) -> list[str]:
 
 
 def _works(command: str, directory: Path) -> str:
-    result = run(command, directory)
+    result = run_here(command, directory)
     # A gate that does not hold is what such a command is for.
     assert result.returncode in ((0, 5) if "--fail-on" in command else (0,)), f"{command}\n{result.stderr}"
     return result.stdout
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("_shared_session")
 def test_commands_of_the_readme_and_of_the_metrics_page(tmp_path: Path) -> None:
     prepare(tmp_path)
     (begun,) = re.findall(r"`cp (streamgroup/\S+) mine\.py`", (ROOT / "README.md").read_text())
@@ -44,6 +45,7 @@ def test_commands_of_the_readme_and_of_the_metrics_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("_shared_session")
 def test_commands_of_the_readers_page(tmp_path: Path) -> None:
     for name in ("nycflights13/flights-first45000.csv.gz", "jodie-wikipedia/wikipedia.tsv.gz"):
         whole = ROOT / RAW / name

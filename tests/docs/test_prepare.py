@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.console import ROOT, run
+from tests.docs.console import ROOT, run, run_here
 
 SAMPLES = {
     "amazon-reviews": b"product/productId: B1\nreview/userId: A1\nreview/time: 1182729600\n",
@@ -38,7 +38,7 @@ def test_the_page_of_a_script_names_options_that_there_are(reader: str, scripts:
     assert (without.returncode, without.stdout, without.stderr) == (2, told.stdout, "")
     page = told.stdout.replace("\\\n", " ")
     (command,) = re.findall(rf"^ +(streamgroup ingest {reader} .*)$", page, re.MULTILINE)
-    known = set(re.findall(r"--?[a-z][a-z-]*", run(f"streamgroup ingest {reader} --help", scripts).stdout))
+    known = set(re.findall(r"--?[a-z][a-z-]*", run_here(f"streamgroup ingest {reader} --help", scripts).stdout))
     used = {word for word in shlex.split(command) if word.startswith("-")}
     offered = re.search(rf"^Options of `streamgroup ingest {reader}`.*?\n\n", page, re.MULTILINE | re.DOTALL)
     assert offered

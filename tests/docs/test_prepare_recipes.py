@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.console import ROOT, run
+from tests.docs.console import ROOT, run, run_here
 
 # A file, its one row, what its key is, and how the address of the data set begins.
 FILES = {
@@ -40,7 +40,7 @@ def test_recipe(name: str, tmp_path: Path) -> None:
     place, content, key, home = FILES[name]
     for text in (home, f"streamgroup ingest {name} ", f"-o traces/{name}.big", "To be expected"):
         assert text in page.stdout
-    known = set(re.findall(r"--?[a-z][a-z-]*", run(f"streamgroup ingest {name} --help", tmp_path).stdout))
+    known = set(re.findall(r"--?[a-z][a-z-]*", run_here(f"streamgroup ingest {name} --help", tmp_path).stdout))
     assert set(re.findall(r"(?<=\s)--[a-z][a-z-]*", page.stdout)) <= known
     (tmp_path / place).parent.mkdir(exist_ok=True)
     (tmp_path / place).write_text(content)

@@ -8,18 +8,26 @@ from tests.docs.console import DOCS, follow, missing
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("_shared_session")
 def test_tutorial(tmp_path: Path) -> None:
     assert follow(DOCS / "tutorial.md", tmp_path) > 15
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("_shared_session")
 def test_keys_or_key_groups(tmp_path: Path) -> None:
     assert follow(DOCS / "flink-skew.md", tmp_path) == 7
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("_shared_session")
+def test_advice(tmp_path: Path) -> None:
+    assert follow(DOCS / "advice.md", tmp_path) == 3
+
+
 @pytest.mark.parametrize(
     ("page", "commands"),
-    [("advice.md", 3), ("cluster.md", 2), ("sweeps.md", 6), ("what-happens-when.md", 13), ("where.md", 8)],
+    [("cluster.md", 2), ("sweeps.md", 6), ("what-happens-when.md", 13), ("where.md", 8)],
 )
 def test_page(page: str, commands: int, tmp_path: Path) -> None:
     assert follow(DOCS / page, tmp_path) == commands

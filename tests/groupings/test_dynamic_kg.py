@@ -66,7 +66,7 @@ def test_what_is_cut_from_baby_loses_its_count_and_keeps_its_width() -> None:
         for _ in range(2 if key else 1):
             send(state, key, 0)
     widen(state, 0, 0, 4)
-    assert state.spaces.item[item_of(state.spaces, 0, 0)].tolist() == [1, -1]
+    assert state.spaces.item[item_of(state.spaces, 0, 0)][:2].tolist() == [1, -1]
     state.tick(15 * SECOND)
     assert item_of(state.spaces, 0, 0) == 0
     assert width(state, 0, 0) == 4

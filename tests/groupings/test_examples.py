@@ -78,7 +78,7 @@ def test_gd_01_for_all_keys() -> None:
 def test_gd_01_for_a_hot_key() -> None:
     given, expected = example("GD-01")
     state = started("greedy_d:scope=head,theta=1/1000,d=4", given["n"], 1)
-    state.hashes[0] = words_for(given["F"], given["n"])
+    state.cursors.words[0] = words_for(given["F"], given["n"])
     workers = []
     for d in given["d"]:
         wide = state._replace(d=d)

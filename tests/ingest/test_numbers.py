@@ -36,6 +36,24 @@ def test_fixed_point_is_the_exact_floor(values: list[str], exponent: int) -> Non
             assert code == RANGE
 
 
+@settings(deadline=None)
+@given(st.data(), st.integers(1, 19), st.sampled_from([9, 6, 3, 0, -3]))
+def test_texts_of_one_width_are_read_as_each_alone(data: st.DataObject, width: int, exponent: int) -> None:
+    """With the point at one place they have a way of their own; one text in another form must not take it."""
+    point = data.draw(st.none() | st.integers(0, width - 1))
+    digits = st.text("0123456789", min_size=width, max_size=width)
+    values = [
+        value if point is None else f"{value[:point]}.{value[point + 1 :]}"
+        for value in data.draw(st.lists(digits, min_size=1, max_size=9))
+    ]
+    values += data.draw(st.lists(st.text("0123456789-+e. x", min_size=width, max_size=width), max_size=1))
+    array = pa.concat_arrays([texts(b"7"), texts(*(value.encode() for value in values))]).slice(1)
+    found, status = to_fixed(array, exponent)
+    alone = [to_fixed(texts(b"-1", value.encode()), exponent) for value in values]
+    assert found.tolist() == [own.tolist()[1] for own, _ in alone]
+    assert status.tolist() == [own.tolist()[1] for _, own in alone]
+
+
 @pytest.mark.parametrize(
     "text", [b"", b"-", b".", b"1.2.3", b"1-2", b"--1", b"0x10", b"1e", b"e5", b"nan", b"inf", b"1 2", b"1,5", None]
 )

@@ -201,7 +201,7 @@ def test_opens_grow_with_the_splits_and_no_faster(tmp_path: Path, monkeypatch: p
         prints.add(ingest(options).manifest.fingerprint)
         found.append(opened)
     assert len(prints) == 1
-    assert all(count <= 6 * splits + 16 for splits, count in zip((10, 20, 40, 80), found, strict=True)), found
+    assert all(count <= 4 * splits + 16 for splits, count in zip((10, 20, 40, 80), found, strict=True)), found
 
 
 @pytest.mark.parametrize("later", [[[Given(1, b"b", 0, 0)], [Given(2, b"a", 0, 0)]], [[Given(1, b"a", 0, 0)] * 2, []]])

@@ -32,6 +32,7 @@ from streamgroup.spark.session import Session
 from streamgroup.traces.keys import hash_key
 from streamgroup.traces.manifest import read_manifest
 from tests.ingest.twin import Twin, tuples_of
+from tests.spark.cluster import Cluster
 
 pytestmark = pytest.mark.spark
 
@@ -175,11 +176,11 @@ def test_head_is_the_first_of_the_stream(make: Ingest, tied_files: list[Path], h
     assert (result.manifest.filtered or {}).get("beyond --head", 0) == 12 * 700 - len(twin)
 
 
-@pytest.mark.parametrize("master", ["local[1]", "local[4]", "local-cluster[2,1,1024]"])
+@pytest.mark.parametrize("master", ["local[1]", "local[4]", "cluster"])
 def test_the_same_bytes_from_every_master(
-    spark: Session, tied_files: list[Path], tmp_path: Path, raw: Path, master: str
+    spark: Session, tied_files: list[Path], tmp_path: Path, master: str, request: pytest.FixtureRequest
 ) -> None:
-    """In a process of its own, as a session cannot be open twice; machine zone and hash seed differ, too."""
+    """In another process, as a session cannot be open twice; machine zone and hash seed differ, too."""
     folder = tmp_path / "one"
     inputs = [*tied_files, tmp_path / "odd.csv", tmp_path / "written.csv"]
     inputs[-2].write_bytes(b"time,key\n3,\xff\nx,y\n4,\xff\n5,b\n")
@@ -188,27 +189,35 @@ def test_the_same_bytes_from_every_master(
         make_options(reader="csv", inputs=tuple(map(str, inputs)), output=folder / "x.trace", cost=None),
         session=spark,
     )
-    code = (
-        "import sys; from streamgroup.ingest.run import ingest; from streamgroup.ingest.options import make_options\n"
-        "if __name__ == '__main__':\n"
-        "    ingest(make_options(reader='csv', inputs=tuple(sys.argv[3:]), output=sys.argv[2], master=sys.argv[1],"
-        " driver_memory='1g'))\n"
-    )
     other = tmp_path / "two" / "x.trace"
-    told = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, master, str(other), *map(str, inputs)],
-        env={**os.environ, "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "2", "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
+    if master == "cluster":
+        cluster: Cluster = request.getfixturevalue("cluster")
+        cluster.call("tests.spark.on_cluster:ingest_files", str(other), [*map(str, inputs)])
+    else:
+        _ingest_on(master, other, inputs)
     assert tree(other) == tree(expected.trace)
     assert tuples_of(other)[-3:] == [
         (1_710_034_200_000_000, "c"), (1_710_037_800_000_000, "a"), (1_710_039_600_500_000, "b"),
     ]  # fmt: skip
     assert list(other.parent.iterdir()) == [other]
     assert not (Path(pyspark.__file__).parent / "work").exists()
+
+
+def _ingest_on(master: str, output: Path, inputs: list[Path]) -> None:
+    code = (
+        "import sys; from streamgroup.ingest.run import ingest; from streamgroup.ingest.options import make_options\n"
+        "if __name__ == '__main__':\n"
+        "    ingest(make_options(reader='csv', inputs=tuple(sys.argv[3:]), output=sys.argv[2], master=sys.argv[1],"
+        " driver_memory='1g'))\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, master, str(output), *map(str, inputs)],
+        env={**os.environ, "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "2", "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
 
 
 def test_rejects_are_kept_with_file_and_line(make: Ingest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,7 +214,7 @@ def test_rows_that_segments_cut_count_once(batches: list[Any], size: int, bound:
     assert read(frame) == [(stamp, key) for stamp, key, _ in expected]
     rows, late = slow([(stamp, number) for stamp, _, number in expected])
     assert sum(segment.rows for segment in found) == rows
-    assert order.count_late(frame, found) == late
+    assert order.count_late(found, order.late_rows(frame, found)) == late
     assert order.in_order(found) == (late == 0)
     first_tuples = data.draw(st.integers(1, len(expected)))
     cut, left = head.cut_head(frame, found, first_tuples, ordered=True)

@@ -30,6 +30,7 @@ from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.spark.session import Session
 from streamgroup.traces.trace import open_trace
 from streamgroup.traces.validate import validate
+from tests.spark.cluster import Cluster
 
 # Two parts, nine blocks, and a last block that is not full.
 GIVEN = {"tuples": 8_500_000, "keys": 3000, "exponent": 1.1, "rate": 1_000_000, "seed": 4}
@@ -107,13 +108,20 @@ def test_every_generator_can_be_made_by_tasks(spark: Session, tmp_path: Path) ->
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("master", ["local[1]", "local-cluster[2,1,1024]"])
-def test_the_same_bytes_from_every_master(local: Path, tmp_path: Path, master: str) -> None:
+def test_the_same_bytes_from_a_cluster(local: Path, tmp_path: Path, cluster: Cluster) -> None:
+    output = tmp_path / "made" / "z.trace"
+    cluster.call("tests.spark.on_cluster:make_synthetic", "zipf", GIVEN, str(output))
+    assert tree(output) == tree(local)
+    assert list(output.parent.iterdir()) == [output]
+
+
+@pytest.mark.spark
+def test_the_same_bytes_from_one_core(local: Path, tmp_path: Path) -> None:
     """By the command line, in a process of its own, as a session cannot be open twice."""
     output, temporary = tmp_path / "made" / "z.trace", tmp_path / "tmp"
     temporary.mkdir()
     given = [f"--{name}={value}" for name, value in GIVEN.items()]
-    flags = ["--engine", "spark", "--master", master, "--driver-memory", "1g", "--json", "--quiet"]
+    flags = ["--engine", "spark", "--master", "local[1]", "--driver-memory", "1g", "--json", "--quiet"]
     told = subprocess.run(
         [sys.executable, "-W", "error", "-m", "streamgroup", "synth", "zipf", *given, "-o", output, *flags],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(temporary)},

@@ -22,6 +22,7 @@ from streamgroup.kernels.plans import (
     plan_for,
     worker_of,
 )
+from streamgroup.kernels.space_saving import capacity_of
 
 EXAMPLES = {one["id"]: one for one in json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())}
 
@@ -34,7 +35,7 @@ def hashes(buckets: list[int], columns: int) -> Any:
 
 
 def planned(learner: Learner, hashed: Any, live: list[int], theta: tuple[int, int]) -> Plan:
-    capacity, columns = learner.tables.entry.shape[1] - 1, len(learner.bucket)
+    capacity, columns = capacity_of(learner.tables), len(learner.bucket)
     plan = make_plan(capacity, columns, max(live) + 1)
     rows = np.zeros((2, max(capacity + columns, len(live)), 3), dtype=np.int64)
     plan_for(learner, plan, hashed, np.array(live), np.array(theta), rows)

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.kernels.space_saving import entry_of, make_space_saving, offer, top_counts, top_estimates
+from streamgroup.kernels.space_saving import (
+    capacity_of,
+    entries_of,
+    error_of,
+    forget_all,
+    make_space_saving,
+    offer,
+    top_counts,
+    top_estimates,
+    used,
+)
 from tests.naive.space_saving import SpaceSaving as Naive
 
 EXAMPLES = {
@@ -18,12 +28,10 @@ EXAMPLES = {
 
 
 def table(tables: Any, source: int = 0) -> dict[int, tuple[int, int]]:
-    """Key -> count and error."""
-    found = {}
-    for one in range(1, int(tables.state[source, 0]) + 1):
-        key, bucket = int(tables.entry[source, one, 0]), tables.entry[source, one, 1]
-        assert entry_of(tables, source, key) == one
-        found[key] = int(tables.counts[source, bucket]), int(tables.error[source, one])
+    """Key -> count and error, each of them found by its key."""
+    found = entries_of(tables, source)
+    assert used(tables, source) == len(found) <= capacity_of(tables)
+    assert all(error_of(tables, source, key) == error for key, (_, error) in found.items())
     return found
 
 
@@ -57,14 +65,30 @@ def test_as_its_twin_and_as_promised(stream: list[int], capacity: int, replaceme
     assert table(tables, 0) == {}
 
 
-def test_buckets_are_used_again() -> None:
-    """A long stream over few entries needs no more buckets than entries."""
-    tables = make_space_saving(1, 5)
-    rng = np.random.default_rng(0)
-    for key in rng.integers(0, 40, 5000):
-        offer(tables, 0, int(key), True)
-    assert tables.state[0, 2] <= 6
-    assert sum(count for count, _ in table(tables).values()) == 5000
+@pytest.mark.parametrize(("capacity", "exponent"), [(1, 1.2), (5, 1.2), (64, 1.2), (64, 3.0), (500, 1.05)])
+def test_long_streams(capacity: int, exponent: float) -> None:
+    """Counts rise over many queues: one step at a time, and, where a key is much more frequent, through a gap."""
+    tables, naive = make_space_saving(1, capacity), Naive(capacity)
+    rng = np.random.default_rng(capacity)
+    keys = rng.zipf(exponent, 6000) % 3000
+    keys[2000:2500] = 7
+    for place, key in enumerate(keys.tolist()):
+        offer(tables, 0, key, True)
+        naive.offer(key)
+        if place % 53 == 0:
+            assert table(tables) == {key: (entry.count, entry.error) for key, entry in naive.table.items()}
+    assert sum(count for count, _ in table(tables).values()) == 6000
+
+
+def test_all_is_forgotten() -> None:
+    tables = make_space_saving(1, 3)
+    for _ in range(2):
+        for key in (1, 2, 3, 4, 4, 5):
+            offer(tables, 0, key, True)
+        # The second time as the first.
+        assert table(tables) == {3: (1, 0), 4: (3, 1), 5: (2, 1)}
+        forget_all(tables)
+        assert table(tables) == {}
 
 
 @settings(deadline=None)
@@ -80,3 +104,22 @@ def test_the_top_is_sorted_and_whole(stream: list[int], capacity: int, least: in
         found = top_estimates(tables, 0, 3, least, sign, counts)
         estimates = [c + sign * e for c, e in table(tables).values()]
         assert counts[:found].tolist() == sorted((e for e in estimates if 3 * e >= least and e > 0), reverse=True)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3)), min_size=1, max_size=200),
+    st.integers(1, 9),
+    st.lists(st.integers(1, 40), min_size=1, max_size=9),
+)
+def test_the_top_is_kept_up_to_date(stream: list[tuple[int, int]], capacity: int, bounds: list[int]) -> None:
+    """Asked at any time, with bounds that rise and fall, also below the counts of keys that make room."""
+    tables = make_space_saving(1, capacity)
+    counts = np.zeros(capacity, dtype=np.int64)
+    for place, (key, asks) in enumerate(stream):
+        offer(tables, 0, key, True)
+        if asks == 0:
+            least = bounds[place % len(bounds)]
+            found = top_counts(tables, 0, 3, least, counts)
+            wanted = sorted((c for c, _ in table(tables).values() if 3 * c >= least), reverse=True)
+            assert counts[:found].tolist() == wanted

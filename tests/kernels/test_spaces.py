@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from streamgroup.kernels.spaces import (
     COUNT,
+    NEXT,
     OLD,
     USED,
     Spaces,
@@ -115,7 +116,7 @@ def babies(spaces: Spaces, source: int) -> list[list[int]]:
     found, one = [], int(spaces.source[source, 0])
     while one:
         found.append([int(spaces.life[one, 0]), int(spaces.item[one, COUNT])])
-        one = int(spaces.life[one, 2])
+        one = int(spaces.life[one, NEXT])
     return sorted(found)
 
 

@@ -56,6 +56,40 @@ def test_it_chooses_the_same_when_it_is_told_late(
     assert options["workers"] == 1 or len({row["worker"] for row in late}) > 2
 
 
+NEVER_HEEDFUL = """
+from streamgroup.groupings.fish import Params, start as begin
+
+
+def start(params, context):
+    return begin(params, context)._replace(heeds=None)
+"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"workers": 6, "service": "1ms", "control_delay": "3ms", "warmup": "700"},
+        {"workers": 5, "service": "1ms", "join": ("20%", "40%"), "leave": ("30%:1",), "crash": ("60%:random",)},
+        {"workers": 4, "service": "900us", "slowdown": "1,2,0.5,3", "service_distribution": "exponential"},
+        {"workers": 40, "service": "9ms", "network_delay": "1ms", "warmup": "4000"},
+    ],
+    ids=["delay", "changes", "uneven", "many"],
+)
+def test_fish_does_the_same_when_it_is_told_late(trace: Trace, tmp_path: Path, options: dict[str, Any]) -> None:
+    """Also in its first reports, which are made at any time, and in what it has sent since the warm-up."""
+    file = tmp_path / "never.py"
+    file.write_text(NEVER_HEEDFUL)
+    told: list[tuple[Any, int, int]] = []
+    for name in ("fish", str(file)):
+        log = tmp_path / f"log-{len(told)}"
+        asked = ReplayOptions(f"{name}:interval=50ms", **options)
+        outcome = replay(trace, asked, log_directory=log, interpreted=True)
+        rows = [row for part in sorted(log.rglob("*.parquet")) for row in pq.read_table(part).to_pylist()]
+        told.append((rows, outcome.control_messages, outcome.control_bytes))
+    assert told[0] == told[1]
+    assert told[0][1] > 100
+
+
 def test_heeds_must_be_one_number(trace: Trace, tmp_path: Path) -> None:
     file = tmp_path / "wrong.py"
     file.write_text(HEEDFUL.read_text().replace("heeds=following if", "heeds=np.zeros(2, np.int64) if"))

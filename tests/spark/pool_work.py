@@ -1,16 +1,11 @@
-"""Work for `run_each`: each job tells what is to happen in its task. As a program: jobs on a cluster of two."""
+"""Work for `run_each`: each job tells what is to happen in its task."""
 
-import json
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
 from streamgroup.base.errors import DataError
-from streamgroup.spark.options import SparkOptions
-from streamgroup.spark.session import open_session
-from streamgroup.spark.task_pool import run_each
 
 JOBS = ("sleep 1", "raise", "fault", "kill", "lose once", "pid", "pid", "pid", "echo")
 
@@ -39,15 +34,3 @@ def _lose(seen: Path) -> None:
         seen.touch()
         stat = Path(f"/proc/{os.getppid()}/stat").read_text()
         os.kill(int(stat.rsplit(")", 1)[1].split()[1]), signal.SIGKILL)
-
-
-def main(seen: str) -> None:
-    """Print what ended, in the order in which it did."""
-    jobs = [job.replace("once", seen) for job in JOBS]
-    with open_session(SparkOptions(master="local-cluster[2,1,1024]", driver_memory="1g")) as session:
-        for number, result, error in run_each(session, work, jobs):
-            sys.stdout.write(json.dumps([number, result, error]) + "\n")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -43,12 +44,18 @@ def opened(cache: Path, what: str, *conf: str, code: int = 0) -> str:
     return told.stdout
 
 
-def test_sessions_write_an_archive_once_and_then_use_it(tmp_path: Path) -> None:
-    cache = tmp_path / 'a "place" with blanks'
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a cache with an archive. Writing one takes longer than a session, so tests share it."""
+    cache = tmp_path_factory.mktemp("cache") / 'a "place" with blanks'
     cache.mkdir()
     opened(cache, "fail", code=7)
     assert not list((cache / "classes").glob("*.jsa"))
     opened(cache, "work")
+    return cache
+
+
+def test_sessions_write_an_archive_once_and_then_use_it(cache: Path) -> None:
     (archive,) = (cache / "classes").iterdir()
     assert archive.stat().st_size > 10_000_000
     log = opened(cache, "work", "spark.driver.extraJavaOptions=-Xlog:class+load")
@@ -58,8 +65,8 @@ def test_sessions_write_an_archive_once_and_then_use_it(tmp_path: Path) -> None:
     assert [entry.name for entry in cache.iterdir()] == ["classes"]
 
 
-def test_one_that_was_cut_off_does_not_stop_spark(tmp_path: Path) -> None:
-    opened(tmp_path, "work")
+def test_one_that_was_cut_off_does_not_stop_spark(cache: Path, tmp_path: Path) -> None:
+    shutil.copytree(cache, tmp_path, dirs_exist_ok=True)
     (archive,) = (tmp_path / "classes").iterdir()
     archive.chmod(0o644)
     os.truncate(archive, 5_000_000)

@@ -1,9 +1,5 @@
 """Work as Spark tasks, each for itself."""
 
-import json
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,9 +12,9 @@ from streamgroup.base.errors import StreamgroupError
 from streamgroup.spark import task_pool
 from streamgroup.spark.session import Session
 from streamgroup.spark.task_pool import run_each
+from tests.spark.cluster import Cluster
 from tests.spark.pool_work import JOBS, work
 
-ROOT = Path(__file__).resolve().parents[2]
 ALONE = "the process that ran it was killed or crashed, perhaps for want of memory"
 
 
@@ -48,27 +44,17 @@ def test_whoever_stops_cancels_what_runs(spark: Session) -> None:
 
 
 @pytest.mark.spark
-def test_on_a_cluster_lost_tasks_are_tried_again(tmp_path: Path) -> None:
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
-    told = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.spark.pool_work", str(tmp_path / "seen")],
-        env={**os.environ, "TMPDIR": str(temporary)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (told.returncode, told.stderr) == (0, "")
-    found = sorted(json.loads(line) for line in told.stdout.splitlines())
+def test_on_a_cluster_lost_tasks_are_tried_again(cluster: Cluster, tmp_path: Path) -> None:
+    seen = str(tmp_path / "seen")
+    answer = cluster.call("tests.spark.on_cluster:run_jobs", [job.replace("once", seen) for job in JOBS])
+    found = sorted(answer, key=lambda each: int(each[0]))
     assert [number for number, _, _ in found] == list(range(len(JOBS)))
     results = {JOBS[number]: (result, error) for number, result, error in found}
-    assert results["kill"] == (None, f"{ALONE} (4 attempts)")
-    assert results["lose once"] == (f"lose {tmp_path / 'seen'}", None)
+    assert results["kill"] == (None, f"{ALONE} (8 attempts)")
+    assert results["lose once"] == (f"lose {seen}", None)
     assert results["raise"] == (None, "ValueError: two lines")
     assert results["sleep 1"] == ("sleep 1", None)
     assert results["echo"] == ("echo", None)
-    assert list(temporary.iterdir()) == []
 
 
 class Gone:

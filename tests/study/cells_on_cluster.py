@@ -1,19 +1,17 @@
-"""Cells run here and on a cluster of two executors, as a program: prints the number of cells whose files are equal.
+"""Cells run here and on a cluster of two executors, in the process of `tests.spark.cluster`."""
 
-`python -m tests.study.cells_on_cluster TRACE FOLDER`; the trace may be named relatively.
-"""
-
-import json
-import sys
+import contextlib
 from pathlib import Path
 
 from streamgroup.groupings import kg
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.session import Session
 from streamgroup.study.cell import Cell, CellOutcome, make_cell, run_cell
 from streamgroup.study.on_spark import run_on_spark
 from streamgroup.study.run import write_run
 from streamgroup.traces.trace import open_trace
+from tests.spark.on_cluster import shared
 
 # In the run's record: what need not be the same.
 OWN = ("timings", "host", "finished_at")
@@ -39,17 +37,18 @@ def written(outcome: CellOutcome, folder: Path) -> dict[str, object]:
     return {"error": outcome.error, "row": outcome.row, "told": outcome.warnings, "record": record, "files": files}
 
 
-def main(trace: str, place: str) -> None:
-    """Run all cells twice and compare."""
+def compare(session: Session, trace: str, place: str) -> dict[str, int]:
+    """Run all cells twice and compare; return the numbers of cells, of those that are equal, and of those that failed.
+
+    The trace is named relative to `place`, which becomes the current directory.
+    """
     folder = Path(place)
-    cells = cells_of(trace, folder)
-    spark = SparkOptions(master="local-cluster[2,1,1024]", driver_memory="1g")
-    far = {outcome.cell.id: outcome for outcome in run_on_spark(cells, spark)}
-    equal = [written(far[cell.id], folder / f"far-{cell.id}") == written(run_cell(cell), folder / f"near-{cell.id}")
-             for cell in cells]  # fmt: skip
+    with contextlib.chdir(folder), shared(session):
+        cells = cells_of(trace, folder)
+        far = {outcome.cell.id: outcome for outcome in run_on_spark(cells, SparkOptions(master=session.master))}
+        equal = [
+            written(far[cell.id], folder / f"far-{cell.id}") == written(run_cell(cell), folder / f"near-{cell.id}")
+            for cell in cells
+        ]
     failed = [cell.id for cell in cells if far[cell.id].error is not None]
-    sys.stdout.write(json.dumps({"cells": len(cells), "equal": sum(equal), "failed": len(failed)}) + "\n")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return {"cells": len(cells), "equal": sum(equal), "failed": len(failed)}

@@ -1,12 +1,8 @@
 """Cells as tasks of Spark: what crosses, and what is told when an executor sees something else."""
 
 import functools
-import json
-import os
 import pickle
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,11 +15,11 @@ from streamgroup.study import on_spark
 from streamgroup.study import run as study
 from streamgroup.study.cell import Cell, CellOutcome, make_cell, run_cell
 from streamgroup.traces.trace import open_trace
+from tests.spark.cluster import Cluster
 from tests.study.cells_on_cluster import written
 from tests.study.traces import write_trace
 
 TIMES, KEYS = [i * 1500 for i in range(300)], [f"k{i * i % 17}" for i in range(300)]
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -88,23 +84,7 @@ def test_relative_paths_are_those_of_the_command(trace: Path, tmp_path: Path, mo
 
 
 @pytest.mark.spark
-def test_a_cluster_gives_the_same_as_this_process(trace: Path, tmp_path: Path) -> None:
-    """Relative to the command's directory, by two executors that start with an empty cache of compiled code."""
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
-    told = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.study.cells_on_cluster", trace.name, str(tmp_path)],
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "TMPDIR": str(temporary),
-            "STREAMGROUP_CACHE_DIR": str(tmp_path / "cache"),
-        },
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (told.returncode, told.stderr) == (0, "")
-    assert json.loads(told.stdout) == {"cells": 8, "equal": 8, "failed": 1}
-    assert list(temporary.iterdir()) == []
+def test_a_cluster_gives_the_same_as_this_process(trace: Path, tmp_path: Path, cluster: Cluster) -> None:
+    """Relative to the command's directory, by executors whose cache of compiled code is empty at first."""
+    answer = cluster.call("tests.study.cells_on_cluster:compare", trace.name, str(tmp_path))
+    assert answer == {"cells": 8, "equal": 8, "failed": 1}

@@ -19,6 +19,7 @@ from streamgroup.kernels.space_saving import (
     offer,
     top_counts,
     top_estimates,
+    used,
 )
 
 __all__ = ["Params", "SpaceSavingDetector", "start"]
@@ -98,9 +99,9 @@ class SpaceSavingDetector(NamedTuple):
         total = self.total[row] + 1
         self.total[row] = total
         estimate = offer(self.tables, source, key, self.replacement)
-        used = self.tables.state[row, 0]
-        if used != self.held[row]:
-            self.held[row] = used
+        held = used(self.tables, source)
+        if held != self.held[row]:
+            self.held[row] = held
             self.entries[0] += 1
         if self.sign != 0:
             estimate += self.sign * error_of(self.tables, source, key)

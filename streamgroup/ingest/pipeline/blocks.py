@@ -98,7 +98,9 @@ class Row:
             pa.array([to], pa.int32()),
             *(pa.array([number], pa.int64()) for number in (self.segment, self.place)),
             pa.array([self.stats], pa.string()),
-            pa.Array.from_buffers(pa.binary(), 1, _buffers(self._cell)),
+            pa.Array.from_buffers(pa.binary(), 1, _buffers(self._cell))
+            if self._cell.is_valid
+            else pa.nulls(1, pa.binary()),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=BLOCKS)
 

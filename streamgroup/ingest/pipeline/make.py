@@ -7,6 +7,7 @@ from streamgroup.base.errors import RunError
 from streamgroup.base.outputs import remove_old
 from streamgroup.base.storage import Place
 from streamgroup.ingest.pipeline import dictionary, head, order, parts, tuples
+from streamgroup.ingest.pipeline.blocks import Row
 from streamgroup.ingest.pipeline.frames import Frame, Runner
 from streamgroup.ingest.pipeline.segments import CHANGED, Segment
 from streamgroup.traces import schema
@@ -49,19 +50,21 @@ def make_parts(
     runner: Runner, frame: Frame, segments: list[Segment], folder: Place, rejects: Rejects, asked: Asked
 ) -> Made:
     """Write the parts of a trace from a kept frame of segments."""
-    ordered, first = asked.ordered, asked.first
-    in_order, late, read = None, None, frame
-    if ordered:
-        in_order, late = order.in_order(segments), 0
-        if not in_order:
-            late = runner.run(partial(order.count_late, frame, segments), 1, "checking the order")
-    if first is not None and first < sum(segment.tuples for segment in segments):
+    ordered, first, read, given = asked.ordered, asked.first, frame, segments
+    in_order = order.in_order(segments) if ordered else None
+    cuts = first is not None and first < sum(segment.tuples for segment in segments)
+    late: list[Row] = []
+    if cuts:
+        assert first is not None
+        if in_order is False:
+            late = runner.run(partial(order.late_rows, frame, segments), 1, "checking the order")
         cutting = partial(head.cut_head, read, segments, first, ordered=ordered)
         frame, segments = runner.run(cutting, 1, "cutting to the head")
     borders = dictionary.key_ranges(segments, runner.parallelism)
     ranks = dictionary.count_keys(dictionary.cut_keys(frame, segments, borders), by_bytes=not ordered).keep()
     found = runner.run(lambda: dictionary.number_keys(ranks), len(borders) + 1, "ranking keys")
-    groups = tuples.group_segments(segments, runner.parallelism)
+    counts_late = in_order is False and not cuts
+    groups = tuples.group_segments(segments, runner.parallelism, order.latest_before(segments) if counts_late else {})
     total = sum(segment.tuples for segment in segments)
     whole = [(0, min(schema.PART_ROWS, total - start)) for start in range(0, total, schema.PART_ROWS)]
     if in_order or len(whole) == 1:
@@ -69,7 +72,9 @@ def make_parts(
     else:
         in_segments = tuples.sorted_segments(frame, ranks, found.ids, groups).keep()
         tasks = max(group.task for group in groups.values()) + 1
-        borders_of_time = runner.run(lambda: order.choose_borders(in_segments), tasks, "sorting")
+        of_segments = runner.run(lambda: in_segments.stats("samples", "late"), tasks, "sorting")
+        late += of_segments
+        borders_of_time = order.choose_borders(of_segments)
         below = runner.run(lambda: order.count_below(in_segments, borders_of_time), tasks, "counting")
         spans = order.plan_parts(borders_of_time, below[:-1], total)
         whole = [(span.skip, span.tuples) for span in spans]
@@ -82,10 +87,13 @@ def make_parts(
         every = every.union(parts.reject_parts(read, rejects.of_split, number))
         number += -(-rejects.number // parts.REJECT_ROWS)
     remove_old(folder, marker=schema.MANIFEST)
-    written = runner.run(lambda: parts.write_parts(every, output, number), number, "writing")
+    rows = runner.run(lambda: parts.write_parts(every, output, number), number, "writing")
     parts.check_seen(folder, tuples=len(whole), keys=keys, rejects=number - len(whole) - keys)
-    stats = join_stats(parts.part_stats(row) for row in sorted(written, key=lambda row: row.place) if row.stats)
+    late += rows
+    written = sorted((row for row in rows if row.kind == "written"), key=lambda row: row.place)
+    stats = join_stats(parts.part_stats(row) for row in written if row.stats)
     if len(written) != number or stats.rows != total:
         what = f"{stats.rows} tuples in {len(written)} parts were written, not {total} in {number}"
         raise RunError(what, CHANGED)
-    return Made(stats, found.keys, found.top, sum(segment.rows for segment in segments), in_order, late)
+    kept = sum(segment.rows for segment in segments)
+    return Made(stats, found.keys, found.top, kept, in_order, order.count_late(given, late) if ordered else None)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamgroup.ingest.pipeline.blocks import block, rows_of
+from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
 from streamgroup.ingest.pipeline.frames import Frame
 from streamgroup.ingest.pipeline.segments import CARRIED, LateRows, Marked, Segment, row_numbers
 from streamgroup.traces import schema
@@ -27,6 +27,9 @@ __all__ = [
     "count_once",
     "cut_parts",
     "in_order",
+    "late_block",
+    "late_rows",
+    "latest_before",
     "plan_parts",
     "samples_of",
     "sorting",
@@ -40,7 +43,7 @@ RANGE_TUPLES = 1 << 20
 # Places in a sorted segment that the driver sees.
 SAMPLES = 32
 
-# A place in the order of all tuples: the sort key of the tuple there.
+# A place in the order of all tuples: the sort key of the tuple there, its segment, and its place in that when sorted.
 Border = tuple[int, ...]
 
 
@@ -60,19 +63,36 @@ def in_order(segments: list[Segment]) -> bool:
     )
 
 
-def count_late(frame: Frame, segments: list[Segment]) -> int:
-    """Count the rows of the whole input of which a tuple has a time before the latest one seen until then."""
+def latest_before(segments: list[Segment]) -> dict[int, int]:
+    """Give the latest time before each segment in which it makes rows late that the segment does not know of."""
     before: dict[int, int] = {}
     latest = -(2**63)
     for segment in segments:
         if latest > segment.lowest:
             before[segment.number] = latest
         latest = max(latest, segment.highest)
+    return before
+
+
+def count_late(segments: list[Segment], rows: list[Row]) -> int:
+    """Count the rows of the whole input of which a tuple has a time before the latest one seen until then.
+
+    `rows` of kind `late` are of the segments of `latest_before`; what the others counted by themselves is right.
+    """
     found = {segment.number: segment.late for segment in segments}
-    if before:
-        rows = frame.of("tuples").map(partial(_count_late, before)).stats("late")
-        found |= {row.segment: Marked(*json.loads(row.stats or "")) for row in rows}
+    found |= {row.segment: Marked(*json.loads(row.stats or "")) for row in rows if row.kind == "late"}
     return sum(count_once(segments, [found[segment.number] for segment in segments]))
+
+
+def late_rows(frame: Frame, segments: list[Segment]) -> list[Row]:
+    """Find the late rows of segments by themselves, where no step goes over all tuples anyway."""
+    before = latest_before(segments)
+    return frame.of("tuples").map(partial(_count_late, before)).stats("late") if before else []
+
+
+def late_block(segment: int, late: LateRows, to: int = 0) -> pa.RecordBatch:
+    """Make the block that tells the late rows of a segment."""
+    return block("late", to=to, segment=segment, stats=json.dumps(late.found))
 
 
 def _count_late(before: dict[int, int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -83,7 +103,7 @@ def _count_late(before: dict[int, int], batches: Iterator[pa.RecordBatch]) -> It
             for row in rows:
                 columns = row.columns()
                 late.add(columns.column("timestamp").to_numpy(), row_numbers(row, columns))
-            yield block("late", segment=segment, stats=json.dumps(late.found))
+            yield late_block(segment, late)
 
 
 def count_once(segments: list[Segment], found: list[Marked]) -> list[int]:
@@ -101,12 +121,11 @@ def count_once(segments: list[Segment], found: list[Marked]) -> list[int]:
 def _sort_key(columns: Mapping[str, Any]) -> list[I64]:
     """Give what the order of tuples goes by, as whole numbers, first things first.
 
-    The place in the `input`, where there is one, is last.
+    Among tuples that it does not tell apart the segment decides, and in a segment the place.
     """
     names = ["timestamp"]
     if "by_bytes" in columns:
         names += ["by_bytes", *(name for name in CARRIED if name in columns)]
-    names += ["input"] if "input" in columns else []
     return [whole_numbers(columns[name]) for name in names]
 
 
@@ -122,26 +141,28 @@ def whole_numbers(column: Any) -> I64:
 
 def sorting(columns: Mapping[str, Any]) -> I64:
     """Give the permutation that puts tuples in the order of the trace; equal ones stay as they are."""
-    key = _sort_key({name: column for name, column in columns.items() if name != "input"})
+    key = _sort_key(columns)
     if len(key) == 1:
         by_time: I64 = np.argsort(key[0], kind="stable")
         return by_time
     return np.lexsort(key[::-1])
 
 
-def samples_of(columns: Mapping[str, Any]) -> list[tuple[int, Border]]:
+def samples_of(segment: int, columns: Mapping[str, Any]) -> list[tuple[int, Border]]:
     """Give places of a sorted segment, evenly spread, each with the number of tuples that it stands for."""
     key = _sort_key(columns)
     size = len(key[0])
     step = max(1, size // SAMPLES)
-    return [(min(step, size - start), tuple(int(column[start]) for column in key)) for start in range(0, size, step)]
+    return [
+        (min(step, size - start), (*(int(column[start]) for column in key), segment, start))
+        for start in range(0, size, step)
+    ]
 
 
-def choose_borders(frame: Frame) -> list[Border]:
+def choose_borders(rows: list[Row]) -> list[Border]:
     """Choose borders of ranges of about RANGE_TUPLES tuples from the samples of all segments."""
-    found = sorted(
-        (tuple(border), int(weight)) for row in frame.stats("samples") for weight, border in json.loads(row.stats or "")
-    )
+    samples = (row for row in rows if row.kind == "samples")
+    found = sorted((tuple(border), int(weight)) for row in samples for weight, border in json.loads(row.stats or ""))
     borders: list[Border] = []
     held = 0
     for border, weight in found:
@@ -163,7 +184,7 @@ def _count_below(borders: list[Border], batches: Iterator[pa.RecordBatch]) -> It
     total = np.zeros(len(borders) + 1, np.int64)
     for row in rows_of(batches):
         columns = row.columns()
-        total[:-1] += _places(_arrays(columns), borders)
+        total[:-1] += _places(row, _arrays(columns), borders)
         total[-1] += columns.num_rows
     yield block("below", {"tuples": total})
 
@@ -172,19 +193,24 @@ def _arrays(columns: pa.RecordBatch) -> dict[str, Any]:
     return {name: columns.column(name).to_numpy() for name in columns.schema.names}
 
 
-def _places(columns: Mapping[str, Any], borders: list[Border]) -> I64:
-    """Find how many of some sorted tuples come before each border."""
+def _places(row: Row, columns: Mapping[str, Any], borders: list[Border]) -> I64:
+    """Find how many of the sorted tuples of a block come before each border."""
     key = _sort_key(columns)
     times = np.array([border[0] for border in borders], np.int64)
     low, high = (np.searchsorted(key[0], times, side) for side in ("left", "right"))
     for number in np.flatnonzero(low < high).tolist():
         start, stop = int(low[number]), int(high[number])
-        for column, value in zip(key[1:], borders[number][1:], strict=True):
+        *values, segment, place = borders[number]
+        for column, value in zip(key[1:], values[1:], strict=True):
             own = column[start:stop]
             start, stop = (
                 start + int(np.searchsorted(own, value, "left")),
                 start + int(np.searchsorted(own, value, "right")),
             )
+        if row.segment < segment:
+            start = stop
+        elif row.segment == segment:
+            start = min(max(start, place - row.place), stop)
         low[number] = start
     return low.astype(np.int64)
 
@@ -220,10 +246,10 @@ def _cut(parts: list[Part], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     for row in rows_of(batches):
         columns = _arrays(row.columns())
         size = len(columns["timestamp"])
-        starts, ends = iter(_places(columns, lows).tolist()), iter(_places(columns, highs).tolist())
+        starts, ends = (iter(_places(row, columns, borders).tolist()) for borders in (lows, highs))
         for number, part in enumerate(parts):
             start = 0 if part.low is None else next(starts)
             stop = size if part.high is None else next(ends)
             if start < stop:
-                cut = {name: column[start:stop] for name, column in columns.items() if name != "input"}
+                cut = {name: column[start:stop] for name, column in columns.items()}
                 yield block("part", cut, to=number, segment=row.segment, place=row.place + start)

@@ -89,13 +89,18 @@ def _cut_rejects(
 
 
 def write_parts(frame: Frame, output: Output, parts: int) -> list[Row]:
-    """Write all parts; gives a row of kind `written` for each, with its number and, for tuples, its statistics."""
-    return frame.exchange(parts).map(partial(_write, output)).stats("written")
+    """Write all parts; gives a row of kind `written` for each, with its number and, for tuples, its statistics.
+
+    Rows of kind `late` come through as they are.
+    """
+    return frame.exchange(parts).map(partial(_write, output)).stats("written", "late")
 
 
 def _write(output: Output, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     rows = sorted(rows_of(batches), key=lambda row: (row.to, row.segment, row.place))
-    for number, group in itertools.groupby(rows, key=lambda row: row.to):
+    yield from (row.moved(row.to) for row in rows if row.kind == "late")
+    parts = (row for row in rows if row.kind != "late")
+    for number, group in itertools.groupby(parts, key=lambda row: row.to):
         yield _write_part(output, number, list(group))
 
 

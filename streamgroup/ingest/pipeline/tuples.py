@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from streamgroup.ingest.pipeline import order
-from streamgroup.ingest.pipeline.blocks import block, rows_of
+from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
 from streamgroup.ingest.pipeline.dictionary import Ids, give_ids
 from streamgroup.ingest.pipeline.frames import Frame
-from streamgroup.ingest.pipeline.segments import CARRIED, Segment, check_same
+from streamgroup.ingest.pipeline.segments import CARRIED, LateRows, Segment, check_same, row_numbers
 from streamgroup.traces import schema
 
 __all__ = ["Group", "group_segments", "in_input_order", "sorted_segments"]
@@ -26,15 +26,21 @@ MOST_TUPLES = 4 << 20
 
 
 class Group(NamedTuple):
-    """The number of the task that looks after a segment, how many tuples come before it in the input, its digest."""
+    """The number of the task that looks after a segment, how many tuples come before it in the input, its digest, and
+    the latest time before it if its late rows are to be counted (see `order.latest_before`).
+    """
 
     task: int
     first: int
     digest: int
+    latest: int | None
 
 
-def group_segments(segments: list[Segment], parallelism: int) -> dict[int, Group]:
-    """Share segments, in the order of the input, between tasks."""
+def group_segments(segments: list[Segment], parallelism: int, latest: Mapping[int, int]) -> dict[int, Group]:
+    """Share segments, in the order of the input, between tasks; `latest` by number, of those with late rows to count.
+
+    Of these the steps give a block of kind `late` each.
+    """
     aim = sum(segment.tuples for segment in segments) // (4 * parallelism)
     aim = max(LEAST_TUPLES, min(MOST_TUPLES, aim))
     groups: dict[int, Group] = {}
@@ -42,7 +48,7 @@ def group_segments(segments: list[Segment], parallelism: int) -> dict[int, Group
     for segment in segments:
         if held >= aim:
             task, held = task + 1, 0
-        groups[segment.number] = Group(task, first, segment.digest)
+        groups[segment.number] = Group(task, first, segment.digest, latest.get(segment.number))
         held += segment.tuples
         first += segment.tuples
     return groups
@@ -67,13 +73,13 @@ def _address(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Ite
 def in_input_order(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int, Group]) -> Frame:
     """Send tuples with ids to the parts in which they are if the input's order is that of the trace.
 
-    Gives blocks of kind `part`.
+    Gives blocks of kinds `part` and `late`.
     """
     return _together(frame, ranks, ids, groups).map(partial(_straight, groups))
 
 
 def _straight(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for segment, blocks in _segments(batches):
+    for segment, blocks, late in _segments(groups, batches):
         at = groups[segment].first
         for columns in blocks:
             size = len(columns["timestamp"])
@@ -85,44 +91,56 @@ def _straight(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> It
                 yield block("part", cut, to=part, segment=segment, place=at + start)
                 start = stop
             at += size
+        if late:
+            yield order.late_block(segment, late, to=groups[segment].first // schema.PART_ROWS)
 
 
 def sorted_segments(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int, Group]) -> Frame:
     """Sort each segment by the order of the trace.
 
-    Gives blocks of kind `sorted`, and `samples` of the places in that order.
+    Gives blocks of kinds `sorted`, `samples` of the places in that order, and `late`.
     """
     return _together(frame, ranks, ids, groups).map(partial(_sort, groups))
 
 
 def _sort(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for segment, blocks in _segments(batches):
+    for segment, blocks, late in _segments(groups, batches):
         held = list(blocks)
+        if late:
+            yield order.late_block(segment, late)
         columns = {name: np.concatenate([own[name] for own in held]) for name in held[0]}
-        # The place in the input decides among tuples that the order does not tell apart.
-        columns["input"] = np.arange(len(columns["timestamp"]), dtype=np.int64) + groups[segment].first
         places = order.sorting(columns)
         columns = {name: column[places] for name, column in columns.items()}
-        yield block("samples", segment=segment, stats=json.dumps(order.samples_of(columns)))
+        yield block("samples", segment=segment, stats=json.dumps(order.samples_of(segment, columns)))
         for start in range(0, len(places), SORTED_TUPLES):
             cut = {name: column[start : start + SORTED_TUPLES] for name, column in columns.items()}
             yield block("sorted", cut, segment=segment, place=start)
 
 
-def _segments(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[dict[str, Any]]]]:
-    """Give the segments of a task, each with the columns of its blocks, in the order of the input."""
+def _segments(
+    groups: dict[int, Group], batches: Iterator[pa.RecordBatch]
+) -> Iterator[tuple[int, Iterator[dict[str, Any]], LateRows | None]]:
+    """Give the segments of a task, each with the columns of its blocks, in the order of the input.
+
+    What counts the late rows of a segment, if anything does, has counted them when all blocks have been taken.
+    """
     rows = sorted(rows_of(batches), key=lambda row: (row.segment, row.kind, row.place))
     for segment, own in itertools.groupby(rows, key=lambda row: row.segment):
         kinds = {kind: list(group) for kind, group in itertools.groupby(own, key=lambda row: row.kind)}
         places = kinds["places"][0].columns().column("place").to_numpy()
         given = pa.Table.from_batches([row.columns() for row in kinds["ids"]])
         of_local = {name: given.column(name).to_numpy()[places] for name in given.column_names}
-        yield segment, (_numbered(row.columns(), of_local) for row in kinds["tuples"])
+        latest = groups[segment].latest
+        late = None if latest is None else LateRows(latest)
+        yield segment, (_numbered(row, of_local, late) for row in kinds["tuples"]), late
 
 
-def _numbered(block: pa.RecordBatch, of_local: dict[str, Any]) -> dict[str, Any]:
-    local = block.column("local").to_numpy()
-    columns = {"timestamp": block.column("timestamp").to_numpy(), "key_id": of_local["id"][local]}
+def _numbered(row: Row, of_local: dict[str, Any], late: LateRows | None) -> dict[str, Any]:
+    block = row.columns()
+    local, stamps = block.column("local").to_numpy(), block.column("timestamp").to_numpy()
+    if late:
+        late.add(stamps, row_numbers(row, block))
+    columns = {"timestamp": stamps, "key_id": of_local["id"][local]}
     if "by_bytes" in of_local:
         columns["by_bytes"] = of_local["by_bytes"][local]
     return columns | {name: block.column(name).to_numpy() for name in CARRIED if name in block.schema.names}

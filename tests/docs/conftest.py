@@ -1,0 +1,14 @@
+import contextlib
+
+import pytest
+
+from streamgroup.ingest import run, synthesis
+from streamgroup.ingest.sources import run as sources
+from streamgroup.spark.session import Session
+
+
+@pytest.fixture
+def _shared_session(spark: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands that run in this process use the session of the tests: starting Spark takes seconds."""
+    for module in (run, synthesis, sources):
+        monkeypatch.setattr(module, "open_session", lambda _: contextlib.nullcontext(spark))
