@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 import llvmlite.binding as llvm
 import numba
 from numba.core import config, types
-from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.extending import overload_method
 
@@ -45,7 +44,6 @@ __all__ = [
     "code_of",
     "compiled",
     "names_on_disk",
-    "resolved",
     "told_by_line",
 ]
 
@@ -244,7 +242,7 @@ def _told(error: NumbaError, source: Path) -> UsageError:
 
 
 @cache
-def compiled(function: Callable[..., Any], code: Code = COMMON) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], code: Code) -> Callable[..., Any]:
     """Give a copy of a function under its own name for some code, compiled at its first call.
 
     Whenever a call needs another specialisation, from whatever thread, it is compiled (or found) under the lock of its
@@ -268,19 +266,3 @@ def compiled(function: Callable[..., Any], code: Code = COMMON) -> Callable[...,
         finally:
             settings.CACHE_DIR = previous
     return guarded(dispatcher, directory, own)  # type: ignore[no-any-return]
-
-
-def resolved(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
-    """Give the machine code of a compiled function for arguments of these types; it must get no others.
-
-    A call finds it by the types of all arguments, which takes as long as thousands of tuples do. A function that is
-    interpreted, or not compiled for these types yet, is given as it is.
-    """
-    if hasattr(function, "resolve"):
-        found_now: Callable[..., Any] = function.resolve(*arguments)
-        return found_now
-    if not isinstance(function, Dispatcher):
-        return function
-    found: Any = function.overloads.get(tuple(function.typeof_pyval(argument) for argument in arguments))
-    code: Callable[..., Any] = function if found is None else found.entry_point
-    return code

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.code_cache import is_at_hand
 from streamgroup.base.plain import NotPlainError, plain, view
-from streamgroup.replay.compile import COMMON, Code, Interpreted, compiled, resolved
+from streamgroup.replay.compile import COMMON, Code, Interpreted, compiled
 from streamgroup.replay.feed import Ready
 
 __all__ = ["SMALL", "Tiers"]
@@ -79,10 +79,6 @@ class Tiers:
                     return run(*views)
             return dispatcher(*arguments)
 
-        def resolve(*arguments: Any) -> Callable[..., Any]:
-            return resolved(dispatcher, *arguments) if self._always or is_at_hand(dispatcher, arguments) else call
-
-        call.resolve = resolve  # type: ignore[attr-defined]
         return call
 
     @staticmethod

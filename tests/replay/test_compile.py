@@ -17,7 +17,7 @@ import pytest
 import streamgroup
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.replay.accounting.account import account
-from streamgroup.replay.compile import Code, cache_directory, check_shape, compiled
+from streamgroup.replay.compile import COMMON, Code, cache_directory, check_shape, compiled
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.replay.selection import select
@@ -126,7 +126,7 @@ def test_an_edited_grouping_or_kernel_runs_as_edited(trace: Path, tmp_path: Path
         ("kernels/ring.py", ["choose_block"]),
         ("kernels/latencies.py", ["account"]),
         ("replay/simulation/serve.py", ["serve_block"]),
-        ("replay/simulation/optional.py", HALVES),
+        ("replay/simulation/optional.py", ["choose_block", "serve_block"]),
         ("cluster/service.py", HALVES),
         ("replay/compile.py", HALVES),
     ],
@@ -196,7 +196,11 @@ def test_every_kind_of_run_without_extras_is_one_compilation(trace: Path) -> Non
         ReplayOptions(grouping="kg", workers=3, spread_ties=True, speedup="0.7", service="3ms"),
     ]
     modules = ("streamgroup.cluster.service", "streamgroup.groupings.kg")
-    made: list[Any] = [compiled(choose_block, Code("kg", modules)), compiled(serve_block), compiled(account)]
+    made: list[Any] = [
+        compiled(choose_block, Code("kg", modules)),
+        compiled(serve_block, COMMON),
+        compiled(account, COMMON),
+    ]
     before = [len(one.signatures) for one in made]
     for options in runs:
         replay(opened, options, interpreted=False)
@@ -333,7 +337,7 @@ def test_every_compilation_holds_the_lock_of_its_cache(tmp_path: Path, monkeypat
     monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path))
     compiled.cache_clear()
     try:
-        function = compiled(twice)
+        function = compiled(twice, COMMON)
         assert function(2) == 4
         with (cache_directory(twice) / ".twice_any.lock").open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)

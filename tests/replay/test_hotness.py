@@ -10,7 +10,7 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.compile import compiled
+from streamgroup.replay.compile import COMMON, compiled
 from streamgroup.replay.hotness import Hotness, follow
 from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.outcome import HotKeys
@@ -86,7 +86,7 @@ def test_windows_by_hand(case: str, piece: int) -> None:
 
 
 def test_compiled_is_the_same() -> None:
-    run = compiled(follow)
+    run = compiled(follow, COMMON)
     for text, expected, (detected, tuples) in CASES.values():
         found = followed(text, run=run, piece=3).found()
         assert rows(found) == expected

@@ -56,7 +56,6 @@ class Meters(NamedTuple):
     last_finish: I64
     window_histogram: I64
     worker_histogram: I64
-    bucket: NDArray[np.uint64]
     place: NDArray[np.uint64]
     unseen: I64
 
@@ -109,7 +108,6 @@ def make_meters(workers: int) -> Meters:
         last_finish=filled(1, -1),
         window_histogram=filled(BUCKETS),
         worker_histogram=filled(workers * BUCKETS),
-        bucket=np.zeros(BLOCK, dtype=np.uint64),
         place=np.zeros(BLOCK, dtype=np.uint64),
         unseen=filled(BLOCK),
     )
@@ -159,10 +157,6 @@ def _add_busy(start: Any, i: Any, finish: Any, busy: Any, worker: Any) -> None:
 def _account_latencies(events: Any, meters: Any, begin: Any, end: Any) -> None:
     """Account the latencies and service times of a block of tuples."""
     sums = meters.sums
-    # In loops of their own: this one becomes vectors, and in the last the processor waits for many places at once.
-    for place in range(begin, end):
-        i = np.uint64(place)
-        meters.bucket[np.uint64(place - begin)] = np.uint64(bucket_of(events.finish[i] - events.arrival[i]))
     least, largest, last = meters.latency_min[0], meters.latency_max[0], meters.last_finish[0]
     served = 0
     for place in range(begin, end):
@@ -184,10 +178,11 @@ def _account_latencies(events: Any, meters: Any, begin: Any, end: Any) -> None:
         sums.low[worker] = low
         _add_busy(events.start, i, finish, sums.busy, worker)
         least, largest, last = min(least, latency), max(largest, latency), max(last, finish)
-        bucket = meters.bucket[np.uint64(place - begin)]
+        bucket = np.uint64(bucket_of(latency))
         meters.window_histogram[bucket] += 1
         meters.place[np.uint64(served)] = worker * _BUCKETS + bucket
         served += 1
+    # By themselves, so that the processor waits for many at once: they are spread over more than a cache.
     for place in range(served):
         meters.worker_histogram[meters.place[np.uint64(place)]] += 1
     meters.latency_min[0], meters.latency_max[0], meters.last_finish[0] = least, largest, last

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from streamgroup.kernels.latencies import BUCKETS
 from streamgroup.replay.accounting import pairs
 from streamgroup.replay.accounting.account import Meters, Progress, WindowRows, make_meters
-from streamgroup.replay.compile import resolved
 from streamgroup.replay.hotness import Hotness
 from streamgroup.replay.members import Members
 from streamgroup.replay.outcome import WindowTable, WorkerTable
@@ -71,9 +70,6 @@ class Accounting:
         self._ended += len(ends)
         self._rows = _blank_rows(ends.copy(), recorder.workers)
         self._progress = self._progress._replace(row=0)
-        self._run = resolved(
-            recorder.run, self._needed, recorder.meters, recorder.pairs, self._again, self._rows, self._progress
-        )
 
     def advance(self, end: int) -> None:
         """Account what happened before a place."""
@@ -83,7 +79,9 @@ class Accounting:
             if self._ended < len(self._ends):
                 upto = min(end, int(self._rows.ends[-1]) - self._progress.offset)
             progress = self._progress._replace(end=upto)
-            self._progress = self._run(self._needed, recorder.meters, recorder.pairs, self._again, self._rows, progress)
+            self._progress = recorder.run(
+                self._needed, recorder.meters, recorder.pairs, self._again, self._rows, progress
+            )
             if self._progress.begin < upto:
                 recorder.make_room()
             elif self._ended < len(self._ends) and self._progress.row == len(self._rows.ends):

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, RunError
 from streamgroup.replay.accounting.recorder import NEVER_AGAIN, Accounting, Recorder
-from streamgroup.replay.compile import resolved
 from streamgroup.replay.feed import Ready
 from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.members import Members
@@ -25,9 +24,9 @@ I64 = NDArray[np.int64]
 # Gives a function as it runs: compiled or interpreted; for this grouping alone, or once for all.
 Function = Callable[..., Callable[..., Any]]
 
-# Tuples that go through a half before the other one follows: few enough for the caches, and so many that the calls
-# take no time.
-BLOCK = 1 << 14
+# Tuples that go through a half before the other one follows. Many, since after each call of compiled code the thread
+# waits for the interpreter's lock, which the thread that reads the trace may hold.
+BLOCK = 1 << 20
 
 
 class Edge(NamedTuple):
@@ -246,16 +245,13 @@ class FeedForward:
         hooks, choices, served = grouping.hooks, self._choices, self._served
         if self._alternates:
             feedback = Feedback(self._in_flight, grouping.heeds, until)
-            both = resolved(self._both, hooks, sources, workers, chunk, choices, served, feedback, Span(0, 0))
-            return lambda span: both(hooks, sources, workers, chunk, choices, served, feedback, span)
+            return lambda span: self._both(hooks, sources, workers, chunk, choices, served, feedback, span)
         # Without what only one of the halves needs: then both are compiled once for more kinds of runs.
         choosing, serving = chunk._replace(cost=None), chunk._replace(source=None)
-        choose = resolved(self._choose, hooks, sources, choosing, choices, Span(0, 0))
-        serve = resolved(self._serve, workers, serving, choices.worker, served, Span(0, 0))
 
         def simulate(span: Span) -> tuple[int, int]:
-            reason, chosen = choose(hooks, sources, choosing, choices, span)
-            place = serve(workers, serving, choices.worker, served, Span(span.begin, chosen))
+            reason, chosen = self._choose(hooks, sources, choosing, choices, span)
+            place = self._serve(workers, serving, choices.worker, served, Span(span.begin, chosen))
             return (reason, place) if place == chosen else (TOO_LATE, place)
 
         return simulate
