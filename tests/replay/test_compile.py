@@ -22,7 +22,6 @@ from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.replay.selection import select
 from streamgroup.replay.simulation.choose import choose_block
-from streamgroup.replay.simulation.serve import serve_block
 from streamgroup.traces.trace import open_trace
 from tests.traces_by_hand import write_trace
 
@@ -46,7 +45,7 @@ print(json.dumps({
     "compiled": sorted(name for name, one in stats.items() if sum(one.cache_misses.values())),
 }))
 """
-HALVES = ["account", "choose_block", "serve_block"]
+HALVES = ["account", "choose_block"]
 OUTSIDE = """
 from typing import NamedTuple
 from streamgroup.groupings.protocol import Context, GroupingParams
@@ -125,8 +124,8 @@ def test_an_edited_grouping_or_kernel_runs_as_edited(trace: Path, tmp_path: Path
         ("groupings/kg.py", ["choose_block"]),
         ("kernels/ring.py", ["choose_block"]),
         ("kernels/latencies.py", ["account"]),
-        ("replay/simulation/serve.py", ["serve_block"]),
-        ("replay/simulation/optional.py", ["choose_block", "serve_block"]),
+        ("replay/simulation/serve.py", ["account"]),
+        ("replay/simulation/optional.py", HALVES),
         ("cluster/service.py", HALVES),
         ("replay/compile.py", HALVES),
     ],
@@ -198,7 +197,6 @@ def test_every_kind_of_run_without_extras_is_one_compilation(trace: Path) -> Non
     modules = ("streamgroup.cluster.service", "streamgroup.groupings.kg")
     made: list[Any] = [
         compiled(choose_block, Code("kg", modules)),
-        compiled(serve_block, COMMON),
         compiled(account, COMMON),
     ]
     before = [len(one.signatures) for one in made]

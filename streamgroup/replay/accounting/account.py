@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from streamgroup.kernels.latencies import BUCKETS, bucket_of, rank_value
-from streamgroup.replay.simulation.events import DROPPED, LOST, NEVER
+from streamgroup.replay.simulation.events import DROPPED, LOST, NEVER, Span
+from streamgroup.replay.simulation.serve import serve_block
 
-__all__ = ["BLOCK", "Meters", "Progress", "WindowRows", "WorkerSums", "account", "make_meters"]
+__all__ = ["BLOCK", "Meters", "Progress", "Serving", "WindowRows", "WorkerSums", "account", "make_meters"]
 
 I64 = NDArray[np.int64]
 
@@ -63,15 +65,15 @@ class Meters(NamedTuple):
 class WindowRows(NamedTuple):
     """One row for each window that ends: `ends` int64[rows] is the number of the tuple before which it does.
 
-    Of the run up to there: `tuples`, `lost`, `busy` int64[rows, n]; `low`, `high` int64[rows], the sum of all
-    latencies; `pairs` int64[rows]. Of the window: `latency_min`, `latency_max` int64[rows]; `quantile` float64[rows,
-    3]: p50, p95, p99 in ns.
+    Of the run up to there: `tuples` int64[rows, n]; `busy` int64[rows, n], the service times, or the tuples that
+    finished where all have the same; `served` int64[rows]; `low`, `high` int64[rows], the sum of latencies; `pairs`
+    int64[rows]. Of the window: `latency_min`, `latency_max` int64[rows]; `quantile` float64[rows, 3]: p50, p95, p99.
     """
 
     ends: I64
     tuples: I64
-    lost: I64
     busy: I64
+    served: I64
     low: I64
     high: I64
     pairs: I64
@@ -80,10 +82,19 @@ class WindowRows(NamedTuple):
     quantile: NDArray[np.float64]
 
 
+class Serving(NamedTuple):
+    """What serves tuples that are accounted at once: the workers, the chunk, and where starts and finishes go."""
+
+    workers: Any
+    chunk: Any
+    served: Any
+
+
 class Progress(NamedTuple):
     """How far accounting got: places `begin`..`end - 1` of the events are left, of which the first is tuple `offset`.
 
-    `row` is the next window to end, `redelivery` the next delivery that was made again.
+    `row` is the next window to end, `redelivery` the next delivery that was made again; `late` is 1 if the tuple at
+    `begin` finishes past the end of the clock.
     """
 
     offset: int
@@ -91,6 +102,7 @@ class Progress(NamedTuple):
     end: int
     row: int
     redelivery: int
+    late: int
 
 
 def make_meters(workers: int) -> Meters:
@@ -114,19 +126,20 @@ def make_meters(workers: int) -> Meters:
 
 
 @njit
-def _end_window(row: Any, rows: Any, sums: Any, histogram: Any, least: Any, largest: Any) -> None:
-    """Write the row of the window that ended, and empty its histogram."""
+def _end_window(row: Any, rows: Any, sums: Any, histogram: Any, least: Any, largest: Any, alike: Any) -> None:
+    """Write the row of the window that ended, and empty its histogram; `alike`: in service time."""
     low: Any = np.int64(0)
     high: Any = np.int64(0)
-    served = np.int64(0)
+    finished, served = np.int64(0), np.int64(0)
     for worker in range(sums.tuples.shape[0]):
         rows.tuples[row, worker] = sums.tuples[worker]
-        rows.lost[row, worker] = sums.lost[worker]
-        rows.busy[row, worker] = sums.busy[worker]
+        its = sums.tuples[worker] - sums.lost[worker]
+        finished += its
+        rows.busy[row, worker] = its if alike else sums.busy[worker]
         low += sums.low[worker]
         high += sums.high[worker] + (low >> 62)
         low &= _CARRY - 1
-    rows.low[row], rows.high[row] = low, high
+    rows.low[row], rows.high[row], rows.served[row] = low, high, finished
     rows.latency_min[row], rows.latency_max[row] = least, largest
     if largest >= 0:
         first, last = bucket_of(least), bucket_of(largest)
@@ -202,8 +215,18 @@ def _account_pairs(events: Any, meters: Any, pairs: Any, begin: Any, end: Any) -
             _touch(meters, pairs, np.int64(events.key[i]), np.int64(events.worker[i]))
 
 
-def account(events: Any, meters: Any, pairs: Any, again: Any, rows: Any, progress: Any) -> Any:
+@register_jitable(forceinline=True)
+def _serve(serving: Any, events: Any, begin: Any, end: Any) -> Any:
+    if serving is not None:
+        return serve_block(serving.workers, serving.chunk, events.worker, serving.served, Span(begin, end))
+    return end
+
+
+def account(events: Any, serving: Any, meters: Any, pairs: Any, again: Any, rows: Any, progress: Any) -> Any:
     """Account events, none of them open, and end windows; return the progress, short of the end if pairs need room.
+
+    With `serving` the workers serve each block of tuples first, so that it goes through the caches once; then it is
+    also short of the end if a tuple finishes past the end of the clock, and says so by a `late` of 1.
 
     Events have a `start` where tuples differ in service time. `again` int64[k, 2] are deliveries that were lost and
     made again: number of the tuple and worker, in order of tuples.
@@ -217,7 +240,10 @@ def account(events: Any, meters: Any, pairs: Any, again: Any, rows: Any, progres
         while begin < stop:
             upto = min(begin + BLOCK, stop)
             if pairs.is_full(upto - begin + again.shape[0] - redelivery):
-                return Progress(offset, begin, end, row, redelivery)
+                return Progress(offset, begin, end, row, redelivery, 0)
+            served = _serve(serving, events, begin, upto)
+            if served < upto:
+                return Progress(offset, served, end, row, redelivery, 1)
             while redelivery < again.shape[0] and again[redelivery, 0] < offset + upto:
                 worker = again[redelivery, 1]
                 meters.sums.tuples[worker] += 1
@@ -229,11 +255,11 @@ def account(events: Any, meters: Any, pairs: Any, again: Any, rows: Any, progres
             begin = upto
         if row < rows.ends.shape[0] and rows.ends[row] - offset == stop:
             least, largest = meters.latency_min[0], meters.latency_max[0]
-            _end_window(row, rows, meters.sums, meters.window_histogram, least, largest)
+            _end_window(row, rows, meters.sums, meters.window_histogram, least, largest, events.start is None)
             rows.pairs[row] = meters.pairs[0]
             meters.latency_min[0], meters.latency_max[0] = NEVER, -1
             pairs.forget_window()
             row += 1
         else:
             break
-    return Progress(offset, begin, end, row, redelivery)
+    return Progress(offset, begin, end, row, redelivery, 0)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamgroup.kernels.latencies import BUCKETS
 from streamgroup.replay.accounting import pairs
-from streamgroup.replay.accounting.account import Meters, Progress, WindowRows, make_meters
+from streamgroup.replay.accounting.account import Meters, Progress, Serving, WindowRows, make_meters
 from streamgroup.replay.hotness import Hotness
 from streamgroup.replay.members import Members
 from streamgroup.replay.outcome import WindowTable, WorkerTable
@@ -41,8 +41,8 @@ class Totals(NamedTuple):
 def _blank_rows(ends: I64, workers: int) -> WindowRows:
     """Make rows for the windows that end before the tuples of these numbers."""
     count = len(ends)
-    by_worker = (np.zeros((count, workers), dtype=np.int64) for _ in range(3))
-    numbers = (np.zeros(count, dtype=np.int64) for _ in range(5))
+    by_worker = (np.zeros((count, workers), dtype=np.int64) for _ in range(2))
+    numbers = (np.zeros(count, dtype=np.int64) for _ in range(6))
     columns: list[NDArray[Any]] = [ends, *by_worker, *numbers, np.zeros((count, 3), dtype=np.float64)]
     return WindowRows(*columns)
 
@@ -51,13 +51,23 @@ class Accounting:
     """Accounts events piece by piece, as they happen, from a place on; the first is that of tuple `offset`.
 
     Windows end before the tuples numbered `ends`. `again` int64[k, 2] are deliveries that were lost and made again:
-    number of the tuple and worker.
+    number of the tuple and worker. With `serving` the workers serve them first.
     """
 
-    def __init__(self, recorder: "Recorder", events: Events, offset: int, place: int, ends: I64, again: I64) -> None:
+    def __init__(
+        self,
+        recorder: "Recorder",
+        events: Events,
+        offset: int,
+        place: int,
+        ends: I64,
+        again: I64 = NEVER_AGAIN,
+        serving: Serving | None = None,
+    ) -> None:
+        self._serving = serving
         self._recorder, self._events, self._again = recorder, events, again
         self._first, self._ends, self._ended = place, ends, 0
-        self._progress = Progress(offset, place, place, 0, 0)
+        self._progress = Progress(offset, place, place, 0, 0, 0)
         # What is not needed is left out: then it is one compiled function for all.
         start = events.start if recorder.service_ns is None else None
         self._needed = events._replace(source=None, start=start, hot=None, entries=None)
@@ -71,8 +81,8 @@ class Accounting:
         self._rows = _blank_rows(ends.copy(), recorder.workers)
         self._progress = self._progress._replace(row=0)
 
-    def advance(self, end: int) -> None:
-        """Account what happened before a place."""
+    def advance(self, end: int) -> int:
+        """Account what happens before a place; return it, or that of a tuple that finishes past the clock's end."""
         recorder = self._recorder
         while True:
             upto = end
@@ -80,15 +90,17 @@ class Accounting:
                 upto = min(end, int(self._rows.ends[-1]) - self._progress.offset)
             progress = self._progress._replace(end=upto)
             self._progress = recorder.run(
-                self._needed, recorder.meters, recorder.pairs, self._again, self._rows, progress
+                self._needed, self._serving, recorder.meters, recorder.pairs, self._again, self._rows, progress
             )
+            if self._progress.late:
+                return self._progress.begin
             if self._progress.begin < upto:
                 recorder.make_room()
             elif self._ended < len(self._ends) and self._progress.row == len(self._rows.ends):
                 recorder.add_rows(self._rows)
                 self._begin_rows()
             elif upto == end:
-                return
+                return end
 
     def finish(self) -> None:
         """Hand over the rows of windows, and account what the grouping reported."""
@@ -236,16 +248,14 @@ class Recorder:
         number = np.concatenate(self._numbers)
         first = np.concatenate(self._first_tuples)
         alive, ever = members.at(np.append(first[1:], tuples) - 1)
-        # What counts the run up to the end of each window.
-        sent, lost, busy = self._in_windows("tuples"), self._in_windows("lost"), self._in_windows("busy")
-        finishing = sent - lost
+        busy = self._in_windows("busy")
         if self.service_ns is not None:
-            busy = finishing * self.service_ns
+            busy *= self.service_ns
         sums = [(high << 62) + low for high, low in zip(self._column("high"), self._column("low"), strict=True)]
         return WindowTable(
             number=number,
             start_ns=np.concatenate(self._starts) if width_ns is None else number * np.int64(width_ns) + shift_ns,
-            tuples=sent[:, : members.ever],
+            tuples=self._in_windows("tuples")[:, : members.ever],
             busy_ns=busy[:, : members.ever],
             latency_min_ns=np.concatenate([rows.latency_min for rows in self._rows]),
             latency_max_ns=np.concatenate([rows.latency_max for rows in self._rows]),
@@ -256,7 +266,7 @@ class Recorder:
             finished=(
                 None if finished is None else np.array([finished.get(k, 0) for k in number.tolist()], dtype=np.int64)
             ),
-            served=finishing.sum(axis=1),
+            served=self._in_windows("served"),
             alive=alive,
             ever=ever,
         )
@@ -266,5 +276,6 @@ class Recorder:
 
     def _in_windows(self, name: str) -> I64:
         """Give what happened in each window of what the rows count from the beginning of the run."""
-        counted = np.concatenate([getattr(rows, name) for rows in self._rows])
-        return np.diff(counted, axis=0, prepend=np.zeros_like(counted[:1]))
+        counted: I64 = np.concatenate([getattr(rows, name) for rows in self._rows])
+        counted[1:] -= counted[:-1]
+        return counted

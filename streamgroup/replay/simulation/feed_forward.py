@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, RunError
-from streamgroup.replay.accounting.recorder import NEVER_AGAIN, Accounting, Recorder
+from streamgroup.replay.accounting.account import Serving
+from streamgroup.replay.accounting.recorder import Accounting, Recorder
 from streamgroup.replay.feed import Ready
 from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.members import Members
@@ -16,7 +17,7 @@ from streamgroup.replay.simulation import in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, Sources, choose_block
 from streamgroup.replay.simulation.events import NEVER, Choices, Chunk, Events, Served, Span, each_column
 from streamgroup.replay.simulation.feedback import FULL_QUEUE, TOO_LATE, Feedback, feedback_block
-from streamgroup.replay.simulation.serve import Workers, serve_block
+from streamgroup.replay.simulation.serve import Workers
 
 __all__ = ["Edge", "FeedForward", "Function", "frozen", "no_worker", "too_late"]
 
@@ -82,7 +83,7 @@ class FeedForward:
     def __init__(
         self, function: Function, grouping: RunningGrouping, edge: Edge, members: Members, recorder: Recorder
     ) -> None:
-        self._choose, self._serve = function(choose_block, own=True), function(serve_block)
+        self._choose = function(choose_block, own=True)
         self._both = function(feedback_block, own=True)
         self._grouping, self._edge, self._members, self._recorder = grouping, edge, members, recorder
         self._warm: Recorder | None = None
@@ -187,7 +188,7 @@ class FeedForward:
     def _deliver(self, ready: Ready, until: int) -> None:
         """Deliver what finishes until then to a grouping with feedback."""
         if self._in_flight is not None:
-            self._halves(ready, self._recorder, until)(Span(0, 0))
+            self._halves(ready, self._recorder, until)[0](Span(0, 0))
 
     def _next_change(self, ready: Ready, begin: int, end: int) -> int | None:
         """Give the place before whose tuple the next change comes, if that is before `end`."""
@@ -207,11 +208,15 @@ class FeedForward:
     def _span(self, ready: Ready, begin: int, end: int, ends: I64, recorder: Recorder) -> None:
         """Send the tuples of a span, block by block; windows end before the places `ends`."""
         begun = time.perf_counter()
-        accounting = Accounting(recorder, self._events(ready), ready.offset, begin, ends + ready.offset, NEVER_AGAIN)
-        simulate = self._halves(ready, recorder)
+        simulate, serving = self._halves(ready, recorder)
+        accounting = Accounting(
+            recorder, self._events(ready), ready.offset, begin, ends + ready.offset, serving=serving
+        )
         while True:
-            reason, place = simulate(Span(begin, min(begin + BLOCK, end)))
-            accounting.advance(place)
+            reason, chosen = simulate(Span(begin, min(begin + BLOCK, end)))
+            place = accounting.advance(chosen)
+            if place < chosen:
+                reason = TOO_LATE
             if reason == FULL_STATE:
                 self._grouping.grow(1)
             elif reason == FULL_QUEUE:
@@ -224,15 +229,17 @@ class FeedForward:
             if place == end:
                 break
             if reason != CHOSEN:
-                simulate = self._halves(ready, recorder)
+                simulate, _ = self._halves(ready, recorder)
             begin = place
         accounting.finish()
         self.seconds += time.perf_counter() - begun
 
-    def _halves(self, ready: Ready, recorder: Recorder, until: int = -1) -> Callable[[Span], tuple[int, int]]:
-        """Give what lets the sources choose for the tuples of a span, and the workers serve them.
+    def _halves(
+        self, ready: Ready, recorder: Recorder, until: int = -1
+    ) -> tuple[Callable[[Span], tuple[int, int]], Serving | None]:
+        """Give what lets the sources choose for the tuples of a span, and returns why it stopped, before which place.
 
-        It returns why it stopped, and before which place.
+        And what serves these tuples when they are accounted; None if the former does.
         """
         edge, grouping = self._edge, self._grouping
         sources = Sources(
@@ -245,13 +252,7 @@ class FeedForward:
         hooks, choices, served = grouping.hooks, self._choices, self._served
         if self._alternates:
             feedback = Feedback(self._in_flight, grouping.heeds, until)
-            return lambda span: self._both(hooks, sources, workers, chunk, choices, served, feedback, span)
+            return lambda span: self._both(hooks, sources, workers, chunk, choices, served, feedback, span), None
         # Without what only one of the halves needs: then both are compiled once for more kinds of runs.
-        choosing, serving = chunk._replace(cost=None), chunk._replace(source=None)
-
-        def simulate(span: Span) -> tuple[int, int]:
-            reason, chosen = self._choose(hooks, sources, choosing, choices, span)
-            place = self._serve(workers, serving, choices.worker, served, Span(span.begin, chosen))
-            return (reason, place) if place == chosen else (TOO_LATE, place)
-
-        return simulate
+        choosing, serving = chunk._replace(cost=None), Serving(workers, chunk._replace(source=None), served)
+        return lambda span: self._choose(hooks, sources, choosing, choices, span), serving

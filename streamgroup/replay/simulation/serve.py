@@ -46,6 +46,7 @@ def occupy(workers: Any, worker: Any, reached: Any, start: Any, finish: Any) -> 
     return finish
 
 
+@register_jitable(forceinline=True)
 def serve_block(workers: Any, chunk: Any, chosen: Any, served: Any, span: Any) -> Any:
     """Serve the tuples of a span, sent to the workers `chosen`; return the place of one that finishes past the clock's
     end, or the end of the span.
