@@ -83,11 +83,16 @@ class WindowRows(NamedTuple):
 
 
 class Serving(NamedTuple):
-    """What serves tuples that are accounted at once: the workers, the chunk, and where starts and finishes go."""
+    """What serves tuples that are accounted at once: the workers, the chunk, and where starts and finishes go.
+
+    With `by_block` 1 these columns are one of BLOCK tuples, and each block takes the place of the one before, so that
+    they stay in the cache; with 0 they hold all tuples of the chunk.
+    """
 
     workers: Any
     chunk: Any
     served: Any
+    by_block: int
 
 
 class Progress(NamedTuple):
@@ -161,20 +166,21 @@ def _touch(meters: Any, pairs: Any, key: Any, worker: Any) -> None:
 
 
 @njit(forceinline=True)
-def _add_busy(start: Any, i: Any, finish: Any, busy: Any, worker: Any) -> None:
+def _add_busy(start: Any, at: Any, finish: Any, busy: Any, worker: Any) -> None:
     if start is not None:
-        busy[worker] += finish - start[i]
+        busy[worker] += finish - start[at]
 
 
 @njit(forceinline=True)
-def _account_latencies(events: Any, meters: Any, begin: Any, end: Any) -> None:
+def _account_latencies(events: Any, meters: Any, begin: Any, end: Any, base: Any) -> None:
     """Account the latencies and service times of a block of tuples."""
     sums = meters.sums
     least, largest, last = meters.latency_min[0], meters.latency_max[0], meters.last_finish[0]
     served = 0
     for place in range(begin, end):
         i = np.uint64(place)
-        worker, finish = np.uint64(events.worker[i]), events.finish[i]
+        at = np.uint64(place - base)
+        worker, finish = np.uint64(events.worker[i]), events.finish[at]
         if finish < 0:
             if finish == LOST:
                 sums.tuples[worker] += 1
@@ -189,7 +195,7 @@ def _account_latencies(events: Any, meters: Any, begin: Any, end: Any) -> None:
             low -= _CARRY
             sums.high[worker] += 1
         sums.low[worker] = low
-        _add_busy(events.start, i, finish, sums.busy, worker)
+        _add_busy(events.start, at, finish, sums.busy, worker)
         least, largest, last = min(least, latency), max(largest, latency), max(last, finish)
         bucket = np.uint64(bucket_of(latency))
         meters.window_histogram[bucket] += 1
@@ -202,7 +208,7 @@ def _account_latencies(events: Any, meters: Any, begin: Any, end: Any) -> None:
 
 
 @njit(forceinline=True)
-def _account_pairs(events: Any, meters: Any, pairs: Any, begin: Any, end: Any) -> None:
+def _account_pairs(events: Any, meters: Any, pairs: Any, begin: Any, end: Any, base: Any) -> None:
     """Account which workers got which keys."""
     count: Any = 0
     for place in range(begin, end):
@@ -211,15 +217,24 @@ def _account_pairs(events: Any, meters: Any, pairs: Any, begin: Any, end: Any) -
         count += 1 - np.int64(pairs.is_touched(np.int64(events.key[i]), np.int64(events.worker[i])))
     for unseen in range(count):
         i = np.uint64(meters.unseen[unseen])
-        if events.finish[i] != DROPPED:
+        if events.finish[np.uint64(meters.unseen[unseen] - base)] != DROPPED:
             _touch(meters, pairs, np.int64(events.key[i]), np.int64(events.worker[i]))
 
 
 @register_jitable(forceinline=True)
 def _serve(serving: Any, events: Any, begin: Any, end: Any) -> Any:
     if serving is not None:
-        return serve_block(serving.workers, serving.chunk, events.worker, serving.served, Span(begin, end))
+        base = begin * serving.by_block
+        return serve_block(serving.workers, serving.chunk, events.worker, serving.served, Span(begin, end), base)
     return end
+
+
+@register_jitable(forceinline=True)
+def _base(serving: Any, begin: Any) -> Any:
+    """Give the place of the tuple whose start and finish come first in their columns."""
+    if serving is not None:
+        return begin * serving.by_block
+    return 0
 
 
 def account(events: Any, serving: Any, meters: Any, pairs: Any, again: Any, rows: Any, progress: Any) -> Any:
@@ -250,8 +265,9 @@ def account(events: Any, serving: Any, meters: Any, pairs: Any, again: Any, rows
                 meters.sums.lost[worker] += 1
                 _touch(meters, pairs, np.int64(events.key[again[redelivery, 0] - offset]), worker)
                 redelivery += 1
-            _account_latencies(events, meters, begin, upto)
-            _account_pairs(events, meters, pairs, begin, upto)
+            base = _base(serving, begin)
+            _account_latencies(events, meters, begin, upto, base)
+            _account_pairs(events, meters, pairs, begin, upto, base)
             begin = upto
         if row < rows.ends.shape[0] and rows.ends[row] - offset == stop:
             least, largest = meters.latency_min[0], meters.latency_max[0]

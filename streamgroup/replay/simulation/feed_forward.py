@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, RunError
-from streamgroup.replay.accounting.account import Serving
+from streamgroup.replay.accounting import account
 from streamgroup.replay.accounting.recorder import Accounting, Recorder
 from streamgroup.replay.feed import Ready
 from streamgroup.replay.grouping import RunningGrouping
@@ -94,6 +94,7 @@ class FeedForward:
         self._size = 0
         self._choices = Choices(np.zeros(0, dtype=np.int32), None, None)
         self._served = Served(None, np.zeros(0, dtype=np.int64))
+        self._by_block = False
         # The other thread still reads what was told of hot keys in the chunk before.
         self._hot_before: NDArray[np.int32] | None = None
         self.seconds = 0.0
@@ -146,7 +147,9 @@ class FeedForward:
             self._hot_before = np.zeros(size, dtype=np.int32)
         entries = None if self._grouping.detector is None else np.zeros(size, dtype=np.int64)
         self._choices = Choices(np.zeros(size, dtype=np.int32), hot, entries)
-        self._served = Served(np.zeros(size, dtype=np.int64) if starts else None, np.zeros(size, dtype=np.int64))
+        self._by_block = not keep and not self._alternates
+        rows = account.BLOCK if self._by_block else size
+        self._served = Served(np.zeros(rows, dtype=np.int64) if starts else None, np.zeros(rows, dtype=np.int64))
 
     def _events(self, ready: Ready, begin: int = 0) -> Events:
         (worker, hot, entries), (start, finish) = self._choices, self._served
@@ -236,7 +239,7 @@ class FeedForward:
 
     def _halves(
         self, ready: Ready, recorder: Recorder, until: int = -1
-    ) -> tuple[Callable[[Span], tuple[int, int]], Serving | None]:
+    ) -> tuple[Callable[[Span], tuple[int, int]], account.Serving | None]:
         """Give what lets the sources choose for the tuples of a span, and returns why it stopped, before which place.
 
         And what serves these tuples when they are accounted; None if the former does.
@@ -254,5 +257,8 @@ class FeedForward:
             feedback = Feedback(self._in_flight, grouping.heeds, until)
             return lambda span: self._both(hooks, sources, workers, chunk, choices, served, feedback, span), None
         # Without what only one of the halves needs: then both are compiled once for more kinds of runs.
-        choosing, serving = chunk._replace(cost=None), Serving(workers, chunk._replace(source=None), served)
-        return lambda span: self._choose(hooks, sources, choosing, choices, span), serving
+        choosing, serving = chunk._replace(cost=None), chunk._replace(source=None)
+        return (
+            lambda span: self._choose(hooks, sources, choosing, choices, span),
+            account.Serving(workers, serving, served, int(self._by_block)),
+        )

@@ -47,9 +47,9 @@ def occupy(workers: Any, worker: Any, reached: Any, start: Any, finish: Any) -> 
 
 
 @register_jitable(forceinline=True)
-def serve_block(workers: Any, chunk: Any, chosen: Any, served: Any, span: Any) -> Any:
+def serve_block(workers: Any, chunk: Any, chosen: Any, served: Any, span: Any, base: Any) -> Any:
     """Serve the tuples of a span, sent to the workers `chosen`; return the place of one that finishes past the clock's
-    end, or the end of the span.
+    end, or the end of the span. The columns of `served` begin with the tuple at the place `base`.
     """
     for place in range(span.begin, span.end):
         i = np.uint64(place)
@@ -59,6 +59,7 @@ def serve_block(workers: Any, chunk: Any, chosen: Any, served: Any, span: Any) -
         start, finish = serve_one(workers, worker, np.int64(chunk.key[i]), cost, chunk.offset + place, reached)
         if finish > MAX_TIME_NS:
             return place
-        put(served.start, i, start)
-        served.finish[i] = occupy(workers, worker, reached, start, finish)
+        at = np.uint64(place - base)
+        put(served.start, at, start)
+        served.finish[at] = occupy(workers, worker, reached, start, finish)
     return span.end
