@@ -107,7 +107,9 @@ class Accounting:
         first, end = self._first, self._progress.begin
         self._recorder.add_rows(self._rows)
         events = each_column(self._events, lambda column: column[first:end])
-        self._recorder.account_reports(events, self._ends - (self._progress.offset + first))
+        # What the workers serve here was not dropped.
+        ends = self._ends - (self._progress.offset + first)
+        self._recorder.account_reports(events, ends, drops=self._serving is None)
 
 
 class Recorder:
@@ -190,10 +192,14 @@ class Recorder:
         assert isinstance(self.pairs, pairs.HashPairs)
         self.pairs = pairs.grown(self.pairs)
 
-    def account_reports(self, events: Events, ends: I64) -> None:
-        """Account what the grouping reported: tuples treated as hot, and the size of its detector where windows end."""
+    def account_reports(self, events: Events, ends: I64, *, drops: bool) -> None:
+        """Account what the grouping reported: tuples treated as hot, unless they were dropped (if any was), and the
+        size of its detector where windows end.
+        """
         if events.hot is not None:
-            hot = (events.hot > 0) & (events.finish != DROPPED)
+            hot = events.hot > 0
+            if drops:
+                hot &= events.finish != DROPPED
             choices = events.hot[hot]
             self.hot_tuples += np.bincount(events.worker[hot], minlength=self.workers)
             self.hot_choices += int(choices.sum(dtype=np.int64))
