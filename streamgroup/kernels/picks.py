@@ -95,8 +95,9 @@ def send_to_less_loaded(candidates: Any, load: Any, source: Any, key: Any) -> An
     """
     first, second = candidates[np.uint64(key), 0], candidates[np.uint64(key), 1]
     row, one, other = np.uint64(source), np.uint64(first), np.uint64(second)
-    mine = load[row, one]
-    to_second = np.int64(load[row, other] < mine)
+    mine, its = load[row, one], load[row, other]
+    to_second = np.int64(its < mine)
+    # Both are written, the first last, as the two may be one; then neither is read again.
+    load[row, other] = its + to_second
     load[row, one] = mine + 1 - to_second
-    load[row, other] += to_second
     return np.int64(first) + to_second * (np.int64(second) - np.int64(first))

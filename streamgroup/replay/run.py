@@ -16,7 +16,6 @@ from streamgroup.engines.keys import Keys, make_keys
 from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay import hotness, partials
-from streamgroup.replay.accounting.account import account
 from streamgroup.replay.accounting.log import LogWriter
 from streamgroup.replay.accounting.recorder import Recorder
 from streamgroup.replay.accounting.windows import WindowRule
@@ -90,7 +89,7 @@ class _Replay:
             dies=deaths(trace, plan) if options.crash and not plan.is_ordered else None,
         )
         self.recorder = Recorder(
-            self._function(account), trace.keys, self.free, self.edge.service_ns, self._hotness(),
+            self._function, trace.keys, self.free, self.edge.service_ns, self._hotness(),
             entries=self.grouping.detector is not None,
         )  # fmt: skip
         self.windows = WindowRule(options.window, trace.tuples - warmup)

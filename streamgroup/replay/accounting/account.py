@@ -12,9 +12,20 @@ from numpy.typing import NDArray
 
 from streamgroup.kernels.latencies import BUCKETS, bucket_of, rank_value
 from streamgroup.replay.simulation.events import DROPPED, LOST, NEVER, Span
+from streamgroup.replay.simulation.optional import get
 from streamgroup.replay.simulation.serve import serve_block
 
-__all__ = ["BLOCK", "Meters", "Progress", "Serving", "WindowRows", "WorkerSums", "account", "make_meters"]
+__all__ = [
+    "BLOCK",
+    "Meters",
+    "Progress",
+    "Serving",
+    "WindowRows",
+    "WorkerSums",
+    "account",
+    "account_hot",
+    "make_meters",
+]
 
 I64 = NDArray[np.int64]
 
@@ -279,3 +290,19 @@ def account(events: Any, serving: Any, meters: Any, pairs: Any, again: Any, rows
         else:
             break
     return Progress(offset, begin, end, row, redelivery, 0)
+
+
+def account_hot(worker: Any, hot: Any, finish: Any, tuples: Any, choices: Any) -> None:
+    """Account tuples treated as hot: `tuples` int64[n] by worker; `choices` int64[2], the sum and the maximum of the
+    workers allowed to them. Those that were dropped are left out; `finish` is None where none was.
+    """
+    total, most = choices[0], choices[1]
+    for place in range(hot.shape[0]):
+        i = np.uint64(place)
+        allowed = np.int64(hot[i])
+        if get(finish, i, 0) != DROPPED:
+            # Without a branch on what no processor can predict.
+            tuples[np.uint64(worker[i])] += np.int64(allowed > 0)
+            total += allowed
+            most = max(most, allowed)
+    choices[0], choices[1] = total, most

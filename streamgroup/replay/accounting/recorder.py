@@ -8,11 +8,19 @@ from numpy.typing import NDArray
 
 from streamgroup.kernels.latencies import BUCKETS
 from streamgroup.replay.accounting import pairs
-from streamgroup.replay.accounting.account import Meters, Progress, Serving, WindowRows, make_meters
+from streamgroup.replay.accounting.account import (
+    Meters,
+    Progress,
+    Serving,
+    WindowRows,
+    account,
+    account_hot,
+    make_meters,
+)
 from streamgroup.replay.hotness import Hotness
 from streamgroup.replay.members import Members
 from streamgroup.replay.outcome import WindowTable, WorkerTable
-from streamgroup.replay.simulation.events import DROPPED, Events, each_column
+from streamgroup.replay.simulation.events import Events, each_column
 
 __all__ = ["NEVER_AGAIN", "Accounting", "Recorder", "Totals"]
 
@@ -113,7 +121,7 @@ class Accounting:
 
 
 class Recorder:
-    """Meters of a run; `run` is `account`, compiled or interpreted.
+    """Meters of a run; `function` gives a function compiled or interpreted.
 
     `free` int64[n] is when each worker that there ever is is idle, `service_ns` int64[n] the service time of all tuples
     on it, None where they differ. `hotness` follows the hot keys, None where the grouping reports none; `entries` says
@@ -122,7 +130,7 @@ class Recorder:
 
     def __init__(
         self,
-        run: Callable[..., Progress],
+        function: Callable[[Any], Callable[..., Any]],
         keys: int,
         free: I64,
         service_ns: I64 | None,
@@ -131,7 +139,8 @@ class Recorder:
         entries: bool,
     ) -> None:
         workers = len(free)
-        self.run, self.service_ns = run, service_ns
+        self._function, self.service_ns = function, service_ns
+        self.run, self._run_hot = function(account), function(account_hot)
         self._keys = keys
         self._free = free
         self.meters: Meters = make_meters(workers)
@@ -141,8 +150,7 @@ class Recorder:
         self.pairs = pairs.make_pairs(keys, workers)
         # Tuples treated as hot by worker, the sum and the maximum of the workers allowed to them.
         self.hot_tuples = np.zeros(workers, dtype=np.int64)
-        self.hot_choices = 0
-        self.choices_max = 0
+        self._choices = np.zeros(2, dtype=np.int64)
         # The size of the detector at the end of each window, and after the last tuple.
         self._entries: list[I64] = []
         self._last_entries = 0
@@ -158,7 +166,9 @@ class Recorder:
 
     def blank(self) -> "Recorder":
         """Make another one that has measured nothing, for the same workers."""
-        return Recorder(self.run, self._keys, self._free, self.service_ns, self.hotness, entries=self._has_entries)
+        return Recorder(
+            self._function, self._keys, self._free, self.service_ns, self.hotness, entries=self._has_entries
+        )
 
     def begin_windows(self, offset: int, place: I64, number: I64, arrival: I64) -> I64:
         """Note the windows that begin at places of a chunk, the first of them may have begun before; where some end.
@@ -197,13 +207,11 @@ class Recorder:
         size of its detector where windows end.
         """
         if events.hot is not None:
-            hot = events.hot > 0
-            if drops:
-                hot &= events.finish != DROPPED
-            choices = events.hot[hot]
-            self.hot_tuples += np.bincount(events.worker[hot], minlength=self.workers)
-            self.hot_choices += int(choices.sum(dtype=np.int64))
-            self.choices_max = max(self.choices_max, int(choices.max(initial=0)))
+            # Read-only, as all columns are that compiled code takes: others would be compiled once more.
+            worker, hot, finish = (column.view() for column in (events.worker, events.hot, events.finish))
+            for column in (worker, hot, finish):
+                column.flags.writeable = False
+            self._run_hot(worker, hot, finish if drops else None, self.hot_tuples, self._choices)
         if events.entries is not None:
             self._entries.append(np.append(self._last_entries, events.entries)[ends])
             self._last_entries = int(events.entries[-1]) if len(events.entries) else self._last_entries
@@ -217,8 +225,8 @@ class Recorder:
             int(self.meters.sums.lost.sum()) - self.redelivered,
             int(self.meters.dropped[0]),
             int(self.hot_tuples.sum()),
-            self.hot_choices,
-            self.choices_max,
+            int(self._choices[0]),
+            int(self._choices[1]),
             int(self.largest_state[0]),
             last if last >= 0 else None,
         )
