@@ -99,7 +99,7 @@ class RunningGrouping:
         self._replace(state, "workers_changed()")
 
     def _tick(self, now: int) -> None:
-        if cells(self.state) <= MOST_CELLS:
+        if not self.selection.outside_digest and cells(self.state) <= MOST_CELLS:
             with contextlib.suppress(NotPlainError):
                 view(self.state).tick(now)
                 return

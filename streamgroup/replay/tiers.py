@@ -35,8 +35,8 @@ _FIRST = 2048
 class Tiers:
     """How one run of `tuples` tuples calls the functions that can be compiled.
 
-    With `interpreted` it never compiles, and what cannot be rewritten runs as it is written; with False it always
-    compiles.
+    With `interpreted` it never compiles, and what cannot be rewritten, or is a file of somebody else's, runs as it is
+    written; with False it always compiles.
     """
 
     def __init__(self, tuples: int, *, interpreted: bool | None) -> None:
@@ -52,7 +52,7 @@ class Tiers:
     def made(self, function: Callable[..., Any], code: Code) -> Callable[..., Any]:
         """Give a function as it is to be called; `code` as in `compile.compiled`."""
         if self._never:
-            return self._interpreted(function)
+            return self._as_written(function) if code.outside_digest else self._interpreted(function)
         dispatcher: Any = compiled(function, code)
         if code.outside_digest:
             # Numbers that wrap in compiled code do not here, and it is not known whether somebody else's code has any.
@@ -82,18 +82,22 @@ class Tiers:
         return call
 
     @staticmethod
-    def _interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
+    def _as_written(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            return function(*(Interpreted(one) if _has_hooks(one) else one for one in arguments))
+
+        return call
+
+    def _interpreted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         kept: dict[int, Any] = {}
+        as_written = self._as_written(function)
 
         def call(*arguments: Any) -> Any:
             try:
                 run = plain(function)
                 views = [_kept_view(kept, one) for one in arguments]
             except NotPlainError:
-                hooks = [
-                    Interpreted(one) if hasattr(one, "_fields") and hasattr(one, "choose") else one for one in arguments
-                ]
-                return function(*hooks)
+                return as_written(*arguments)
             return run(*views)
 
         return call
@@ -120,6 +124,10 @@ class Tiers:
                 # There is code.
                 self._most = self._tuples
             begin, self._most = end, self._most * 2
+
+
+def _has_hooks(value: Any) -> bool:
+    return hasattr(value, "_fields") and hasattr(value, "choose")
 
 
 def _kept_view(kept: dict[int, Any], value: Any) -> Any:
