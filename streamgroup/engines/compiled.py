@@ -4,6 +4,7 @@ numba's cache looks only at the file of the cached function. Here its directory 
 this room and of the kernels, so that an edited helper is another directory.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable
 from functools import cache
@@ -50,7 +51,9 @@ def compiled(function: Callable[..., Any]) -> Any:
     @functools.wraps(function)
     def run(*arguments: Any) -> Any:
         if cells(arguments) <= _FEW and not is_at_hand(made, arguments):
-            return interpreted(function, *arguments)
+            # A signed number that does not fit wraps in compiled code only, which writes all results anew.
+            with contextlib.suppress(OverflowError, ValueError):
+                return interpreted(function, *arguments)
         return made(*arguments)
 
     return run
