@@ -168,6 +168,8 @@ class Rewriter:
             return ast.Assign([ast.Tuple(names, ast.Store())], ast.Tuple([made for made, _ in values], ast.Load()))
         if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice):
             part = ast.Subscript(self._expr(target.value)[0], self._index(target.slice), ast.Load())
+            if isinstance(value, ast.Tuple):
+                raise NotPlainError(f"line {target.lineno}: several values at once")
             return ast.Expr(_call("_fill", part, self._value(value)[0]))
         made, kind = self._value(value)
         return ast.Assign([self._target(target, kind)], made)
@@ -263,6 +265,8 @@ class Rewriter:
         made: Any = self._expr(node.value)[0]
         places = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         for number, place in enumerate(places, 1):
+            if isinstance(place, ast.Slice) and len(places) > 1:
+                raise NotPlainError(f"line {node.lineno}: a part of a table")
             context = node.ctx if number == len(places) else ast.Load()
             made = ast.copy_location(ast.Subscript(made, self._index(place), context), node)
         assert isinstance(made, ast.Subscript)

@@ -112,8 +112,9 @@ def forget_all(tables: Any) -> None:
     """Empty all tables."""
     tables.slot[:] = 0
     tables.state[:] = 0
-    tables.state[:, _LEVEL] = 1
-    tables.state[:, _LISTED] = _NEVER
+    for source in range(tables.state.shape[0]):
+        tables.state[source, _LEVEL] = 1
+        tables.state[source, _LISTED] = _NEVER
 
 
 @njit(forceinline=True)
