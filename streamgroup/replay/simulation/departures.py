@@ -67,16 +67,16 @@ def first_open(finish: Any, begin: Any, end: Any) -> Any:
 @njit
 def forget_waiters(state: Any, worker: Any, now: Any) -> None:
     """Let the sources that wait for a place on a worker choose anew: it takes nothing any more."""
-    crew, table = state.worker, state.source
-    source = crew[at(worker, WAIT_FIRST)]
+    worker_table, table = state.worker, state.source
+    source = worker_table[at(worker, WAIT_FIRST)]
     while source >= 0:
         waiting = table[at(source, WAITING)]
         table[at(source, WAITING)] = -1
         give_back(state.node, table, waiting, now)
         source = table[at(source, WAITER_NEXT)]
-    crew[at(worker, WAIT_FIRST)] = -1
-    crew[at(worker, WAIT_LAST)] = -1
-    first = crew[at(worker, SENT_FIRST)]
+    worker_table[at(worker, WAIT_FIRST)] = -1
+    worker_table[at(worker, WAIT_LAST)] = -1
+    first = worker_table[at(worker, SENT_FIRST)]
     set_leaf(state.tree, state.winner, 0, worker, state.node[at(first, NODE_FINISH)] if first >= 0 else np.int64(NEVER))
 
 
@@ -106,9 +106,9 @@ def take_back(state: Any, taken: Any, now: Any) -> None:
 @njit
 def crash(state: Any, worker: Any, now: Any) -> Any:
     """Take all tuples away from a worker that crashes, but those that have finished: their nodes, int64[k]."""
-    node, crew, meta = state.node, state.worker, state.meta
+    node, worker_table, meta = state.node, state.worker, state.meta
     count = 0
-    taken = crew[at(worker, SENT_FIRST)]
+    taken = worker_table[at(worker, SENT_FIRST)]
     while taken >= 0:
         count += 1
         taken = node[at(taken, NODE_NEXT)]
@@ -118,15 +118,15 @@ def crash(state: Any, worker: Any, now: Any) -> Any:
         doomed = node[at(doomed, NODE_NEXT)]
     lost = np.empty(count, dtype=np.int64)
     count = 0
-    taken = crew[at(worker, SENT_FIRST)]
+    taken = worker_table[at(worker, SENT_FIRST)]
     kept = np.int64(-1)
-    crew[at(worker, SENT_FIRST)] = -1
+    worker_table[at(worker, SENT_FIRST)] = -1
     while taken >= 0:
         following = node[at(taken, NODE_NEXT)]
         if node[at(taken, NODE_FINISH)] <= now:
             # It finishes at this very instant, and will be told so.
             if kept < 0:
-                crew[at(worker, SENT_FIRST)] = taken
+                worker_table[at(worker, SENT_FIRST)] = taken
             else:
                 node[at(kept, NODE_NEXT)] = taken
             node[at(taken, NODE_NEXT)] = -1
@@ -135,9 +135,9 @@ def crash(state: Any, worker: Any, now: Any) -> Any:
             lost[count] = taken
             count += 1
         taken = following
-    crew[at(worker, SENT_LAST)] = kept
-    crew[at(worker, UNSTARTED)] = -1
-    crew[at(worker, QUEUED)] = 0
+    worker_table[at(worker, SENT_LAST)] = kept
+    worker_table[at(worker, UNSTARTED)] = -1
+    worker_table[at(worker, QUEUED)] = 0
     before = np.int64(-1)
     doomed = meta[DOOMED_FIRST]
     while doomed >= 0:

@@ -74,23 +74,23 @@ class Clock(NamedTuple):
 
 
 @njit(forceinline=True)
-def _start(node: Any, crew: Any, meta: Any, worker: Any, now: Any, light: Any) -> None:
+def _start(node: Any, worker_table: Any, meta: Any, worker: Any, now: Any, light: Any) -> None:
     """Take those tuples out of a worker's queue that have started by now."""
-    first = crew[b.at(worker, b.UNSTARTED)]
+    first = worker_table[b.at(worker, b.UNSTARTED)]
     while first >= 0 and node[b.at(first, b.NODE_START)] <= now:
-        crew[b.at(worker, b.QUEUED)] -= 1
+        worker_table[b.at(worker, b.QUEUED)] -= 1
         following = node[b.at(first, b.NODE_NEXT)]
         if light:
             node[b.at(first, b.NODE_NEXT)] = meta[b.FREE]
             meta[b.FREE] = first
         first = following
-    crew[b.at(worker, b.UNSTARTED)] = first
+    worker_table[b.at(worker, b.UNSTARTED)] = first
 
 
 @register_jitable(forceinline=True)
 def _accept(state: Any, workers: Any, events: Any, worker: Any, taken: Any, now: Any) -> Any:
     """Send a tuple to a worker that has room for it; give its finish, which may be too late for the clock."""
-    node, crew, model = state.node, state.worker, state.model
+    node, worker_table, model = state.node, state.worker, state.model
     place = np.uint64(worker)
     reached = now + workers.delay
     start, finish = serve_one(
@@ -107,28 +107,28 @@ def _accept(state: Any, workers: Any, events: Any, worker: Any, taken: Any, now:
     if model.firm:
         b.certain(node, events, workers.waits, worker, taken, model.measured_from)
     if not model.light:
-        if crew[b.at(worker, b.SENT_FIRST)] < 0:
-            crew[b.at(worker, b.SENT_FIRST)] = taken
+        if worker_table[b.at(worker, b.SENT_FIRST)] < 0:
+            worker_table[b.at(worker, b.SENT_FIRST)] = taken
         else:
-            node[b.at(crew[b.at(worker, b.SENT_LAST)], b.NODE_NEXT)] = taken
-        crew[b.at(worker, b.SENT_LAST)] = taken
+            node[b.at(worker_table[b.at(worker, b.SENT_LAST)], b.NODE_NEXT)] = taken
+        worker_table[b.at(worker, b.SENT_LAST)] = taken
     return finish
 
 
 @njit(forceinline=True)
 def _queue(state: Any, worker: Any, taken: Any, judged: Any) -> None:
     """Count an accepted tuple as waiting unless it starts at once; fullness is judged at the instant `judged`."""
-    node, crew, meta, model = state.node, state.worker, state.meta, state.model
+    node, worker_table, meta, model = state.node, state.worker, state.meta, state.model
     if node[b.at(taken, b.NODE_START)] > judged:
-        crew[b.at(worker, b.QUEUED)] += 1
-        if crew[b.at(worker, b.UNSTARTED)] < 0:
-            crew[b.at(worker, b.UNSTARTED)] = taken
+        worker_table[b.at(worker, b.QUEUED)] += 1
+        if worker_table[b.at(worker, b.UNSTARTED)] < 0:
+            worker_table[b.at(worker, b.UNSTARTED)] = taken
         elif model.light:
-            node[b.at(crew[b.at(worker, b.SENT_LAST)], b.NODE_NEXT)] = taken
+            node[b.at(worker_table[b.at(worker, b.SENT_LAST)], b.NODE_NEXT)] = taken
         if model.light:
-            crew[b.at(worker, b.SENT_LAST)] = taken
+            worker_table[b.at(worker, b.SENT_LAST)] = taken
         if node[b.at(taken, b.NODE_SEQ)] >= model.measured_from:
-            meta[b.QUEUE_MAX] = max(meta[b.QUEUE_MAX], crew[b.at(worker, b.QUEUED)])
+            meta[b.QUEUE_MAX] = max(meta[b.QUEUE_MAX], worker_table[b.at(worker, b.QUEUED)])
     elif model.light:
         node[b.at(taken, b.NODE_NEXT)] = meta[b.FREE]
         meta[b.FREE] = taken
@@ -149,13 +149,13 @@ def _executed(feedback: Any, grouping: Any, node: Any, worker: Any, taken: Any, 
 
 
 @njit(forceinline=True)
-def _next_of(node: Any, crew: Any, worker: Any) -> Any:
+def _next_of(node: Any, worker_table: Any, worker: Any) -> Any:
     """Tell when a worker's next event is: a tuple finishes, or one starts and leaves its place to one that waits."""
     at = np.int64(NEVER)
-    if crew[b.at(worker, b.SENT_FIRST)] >= 0:
-        at = node[b.at(crew[b.at(worker, b.SENT_FIRST)], b.NODE_FINISH)]
-    if crew[b.at(worker, b.WAIT_FIRST)] >= 0 and crew[b.at(worker, b.UNSTARTED)] >= 0:
-        at = min(at, node[b.at(crew[b.at(worker, b.UNSTARTED)], b.NODE_START)])
+    if worker_table[b.at(worker, b.SENT_FIRST)] >= 0:
+        at = node[b.at(worker_table[b.at(worker, b.SENT_FIRST)], b.NODE_FINISH)]
+    if worker_table[b.at(worker, b.WAIT_FIRST)] >= 0 and worker_table[b.at(worker, b.UNSTARTED)] >= 0:
+        at = min(at, node[b.at(worker_table[b.at(worker, b.UNSTARTED)], b.NODE_START)])
     return at
 
 
@@ -172,7 +172,7 @@ def simulate(
     closed = np.int64(most_pending > 0)
     count = np.int64(state.source.shape[0] // b.WIDTH)
     mask = stream.key.shape[0] - 1
-    node, table, crew, meta, due = state.node, state.source, state.worker, state.meta, state.due
+    node, table, worker_table, meta, due = state.node, state.source, state.worker, state.meta, state.due
     tree, winner, turn = state.tree, state.winner, state.turn
     arrived, by_tie = clock.arrived, clock.by_tie
     fault: Any = np.int64(-1)
@@ -233,10 +233,10 @@ def simulate(
         if event == following:
             now = event
             worker = winner[0, 1]
-            taken = crew[b.at(worker, b.SENT_FIRST)]
+            taken = worker_table[b.at(worker, b.SENT_FIRST)]
             while taken >= 0 and node[b.at(taken, b.NODE_FINISH)] <= now:
-                if crew[b.at(worker, b.UNSTARTED)] == taken:
-                    _start(node, crew, meta, worker, now, light)
+                if worker_table[b.at(worker, b.UNSTARTED)] == taken:
+                    _start(node, worker_table, meta, worker, now, light)
                 _executed(sources.feedback, grouping, node, worker, taken, now)
                 if not model.firm:
                     b.certain(node, events, workers.waits, worker, taken, model.measured_from)
@@ -249,15 +249,15 @@ def simulate(
                 node[b.at(taken, b.NODE_NEXT)] = meta[b.FREE]
                 meta[b.FREE] = taken
                 taken = after
-            crew[b.at(worker, b.SENT_FIRST)] = taken
-            if crew[b.at(worker, b.WAIT_FIRST)] >= 0:
+            worker_table[b.at(worker, b.SENT_FIRST)] = taken
+            if worker_table[b.at(worker, b.WAIT_FIRST)] >= 0:
                 # Places go to the sources that wait for one.
-                _start(node, crew, meta, worker, now, light)
-                while crew[b.at(worker, b.WAIT_FIRST)] >= 0 and crew[b.at(worker, b.QUEUED)] < limit:
-                    its_source = crew[b.at(worker, b.WAIT_FIRST)]
-                    crew[b.at(worker, b.WAIT_FIRST)] = table[b.at(its_source, b.WAITER_NEXT)]
-                    if crew[b.at(worker, b.WAIT_FIRST)] < 0:
-                        crew[b.at(worker, b.WAIT_LAST)] = -1
+                _start(node, worker_table, meta, worker, now, light)
+                while worker_table[b.at(worker, b.WAIT_FIRST)] >= 0 and worker_table[b.at(worker, b.QUEUED)] < limit:
+                    its_source = worker_table[b.at(worker, b.WAIT_FIRST)]
+                    worker_table[b.at(worker, b.WAIT_FIRST)] = table[b.at(its_source, b.WAITER_NEXT)]
+                    if worker_table[b.at(worker, b.WAIT_FIRST)] < 0:
+                        worker_table[b.at(worker, b.WAIT_LAST)] = -1
                     waited = table[b.at(its_source, b.WAITING)]
                     table[b.at(its_source, b.WAITING)] = -1
                     if _accept(state, workers, events, worker, waited, now) > MAX_TIME_NS:
@@ -270,7 +270,7 @@ def simulate(
                         b.source_opens(table, meta, its_source)
                 if why != DONE:
                     break
-            set_leaf(tree, winner, 0, worker, _next_of(node, crew, worker))
+            set_leaf(tree, winner, 0, worker, _next_of(node, worker_table, worker))
             continue
         if again == following:
             now = again
@@ -324,10 +324,10 @@ def simulate(
             # Fullness is judged on arrival where full queues drop, else at the choice.
             if model.drops:
                 judged += workers.delay
-            _start(node, crew, meta, worker, judged, light)
-            fits = crew[b.at(worker, b.QUEUED)] < limit
+            _start(node, worker_table, meta, worker, judged, light)
+            fits = worker_table[b.at(worker, b.QUEUED)] < limit
         if fits:
-            idle = crew[b.at(worker, b.SENT_FIRST)] < 0
+            idle = worker_table[b.at(worker, b.SENT_FIRST)] < 0
             finish = _accept(state, workers, events, worker, taken, now)
             if finish > MAX_TIME_NS:
                 fault = seq
@@ -341,8 +341,8 @@ def simulate(
             doom(state, events, worker, taken, judged)
             forget_dropped(state, events, np.int64(NEVER) if model.firm else now)
         else:
-            b.wait_for_place(table, crew, worker, source, taken, now)
-            at_next = _next_of(node, crew, worker)
+            b.wait_for_place(table, worker_table, worker, source, taken, now)
+            at_next = _next_of(node, worker_table, worker)
             if at_next != tree[0, worker + (tree.shape[1] >> 1)]:
                 set_leaf(tree, winner, 0, worker, at_next)
         if closed == 0 or table[b.at(source, b.UNSENT)] >= 0 or turn[4] <= now:

@@ -95,7 +95,7 @@ class FeedForward:
         self._choices = Choices(np.zeros(0, dtype=np.int32), None, None)
         self._served = Served(None, np.zeros(0, dtype=np.int64))
         self._by_block = False
-        # The other thread still reads what was told of hot keys in the chunk before.
+        # The other thread still reads which tuples of the chunk before were treated as hot.
         self._hot_before: NDArray[np.int32] | None = None
         self.seconds = 0.0
 
@@ -132,8 +132,8 @@ class FeedForward:
         events = self._events(ready)
         if not keep:
             return events
-        dealt = (ready.offset + np.arange(size)) % self._edge.sources
-        return events._replace(source=dealt.astype(np.int32) if ready.source is None else ready.source)
+        round_robin = (ready.offset + np.arange(size)) % self._edge.sources
+        return events._replace(source=round_robin.astype(np.int32) if ready.source is None else ready.source)
 
     def _make_room(self, size: int, *, keep: bool) -> None:
         """Make the columns that a chunk needs; they are used again unless they are kept."""

@@ -191,28 +191,28 @@ def source_shuts(table: Any, meta: Any, source: Any) -> None:
 
 
 @njit
-def wait_for_place(table: Any, crew: Any, worker: Any, source: Any, node: Any, now: Any) -> None:
+def wait_for_place(table: Any, worker_table: Any, worker: Any, source: Any, node: Any, now: Any) -> None:
     """Let a source wait at a worker that is full: places go in order of waiting time, then of sources."""
     table[at(source, WAITING)] = node
     table[at(source, WAITING_SINCE)] = now
     table[at(source, WAITER_NEXT)] = -1
-    last = crew[at(worker, WAIT_LAST)]
+    last = worker_table[at(worker, WAIT_LAST)]
     if last < 0:
-        crew[at(worker, WAIT_FIRST)] = source
-        crew[at(worker, WAIT_LAST)] = source
+        worker_table[at(worker, WAIT_FIRST)] = source
+        worker_table[at(worker, WAIT_LAST)] = source
         return
     if table[at(last, WAITING_SINCE)] < now or last < source:
         table[at(last, WAITER_NEXT)] = source
-        crew[at(worker, WAIT_LAST)] = source
+        worker_table[at(worker, WAIT_LAST)] = source
         return
     before = np.int64(-1)
-    after = crew[at(worker, WAIT_FIRST)]
+    after = worker_table[at(worker, WAIT_FIRST)]
     while table[at(after, WAITING_SINCE)] < now or after < source:
         before = after
         after = table[at(after, WAITER_NEXT)]
     table[at(source, WAITER_NEXT)] = after
     if before < 0:
-        crew[at(worker, WAIT_FIRST)] = source
+        worker_table[at(worker, WAIT_FIRST)] = source
     else:
         table[at(before, WAITER_NEXT)] = source
 
