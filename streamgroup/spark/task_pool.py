@@ -46,6 +46,8 @@ _ROW_BYTES = 8 << 20
 _SCHEMA = pa.schema([("result", pa.binary())])
 # Seconds that cancelled queries are given to end.
 _CANCEL = 1.0
+# The latest cancellation: one that Spark is slow to take would take queries with it that begin before it is over.
+_cancelling: list[BackgroundCall[None]] = []
 
 
 class Finished(NamedTuple, Generic[R]):
@@ -70,6 +72,8 @@ def run_each(
     """
     if not jobs:
         return
+    for cancelling in _cancelling:
+        cancelling.done.wait(_PATIENCE)
     pool = _TaskPool[R](session, partial(_try, function), jobs)
     try:
         for number in range(len(jobs)):
@@ -127,7 +131,8 @@ class _TaskPool(Generic[R]):
         self._over.set()
         self._growing.done.wait(_CANCEL)
         if not all(thread.done.is_set() for thread in self._threads):
-            complete(lambda: self._session.interrupt(self._tag), _CANCEL)
+            _cancelling[:] = [BackgroundCall(lambda: self._session.interrupt(self._tag))]
+            complete(_cancelling[0].done.wait, _CANCEL)
             complete(lambda: [thread.done.wait() for thread in self._threads], _CANCEL)
 
     def _grow(self) -> None:

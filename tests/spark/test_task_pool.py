@@ -40,8 +40,7 @@ def test_whoever_stops_cancels_what_runs(spark: Session) -> None:
     begun = time.monotonic()
     running.close()
     assert time.monotonic() - begun < 20
-    # A cancellation that Spark is slow to take, on a busy machine, may take the next query with it.
-    assert any([found.result for found in run_each(spark, work, ["echo"])] == ["echo"] for _ in range(5))
+    assert [found.result for found in run_each(spark, work, ["echo"])] == ["echo"]
 
 
 @pytest.mark.spark
