@@ -7,7 +7,7 @@ import socket
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
@@ -53,7 +53,9 @@ def connect_session(remote: str, conf: tuple[str, ...], scratch: Path) -> Iterat
     check_packages()
     _check_reachable(remote)
     with restored_environment(scratch):
-        opening = BackgroundCall(lambda: _open(remote))
+        spark = _client(remote)
+        # The first call to the server.
+        opening = BackgroundCall(lambda: spark.version)
         succeeded = False
         try:
             if not opening.done.wait(_ANSWER):
@@ -61,28 +63,27 @@ def connect_session(remote: str, conf: tuple[str, ...], scratch: Path) -> Iterat
             if opening.failure is not None:
                 reason = summary_line(str(opening.failure))
                 raise EnvironmentFault(f"cannot open a session on {server_name(remote)}: {reason}", _HINT)
-            spark = opening.outcome[0]
             for pair in conf:
                 _set(spark, *pair.split("=", 1))
             yield spark
             succeeded = True
         finally:
-            for opened in opening.outcome:
-                complete(opened.stop, _RELEASE if succeeded else _QUICK_RELEASE)
+            if opening.done.is_set():
+                complete(spark.stop, _RELEASE if succeeded else _QUICK_RELEASE)
+            # One that is not closed tries for minutes to reach its server when the process ends.
+            complete(spark.client.close, _QUICK_RELEASE)
 
 
 _HINT = "is a Spark Connect server running there, and is --remote its address?"
 
 
-def _open(remote: str) -> "SparkSession":
+def _client(remote: str) -> Any:
+    """Make a session that has not called its server yet."""
     from pyspark.sql import SparkSession
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        spark = SparkSession.builder.remote(remote).create()
-        # The first call to the server.
-        assert spark.version
-    return spark
+        return SparkSession.builder.remote(remote).create()
 
 
 def _check_reachable(remote: str) -> None:

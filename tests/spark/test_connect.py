@@ -3,6 +3,7 @@
 import importlib
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -129,11 +130,13 @@ def synthetic(frame: Any, folder: Path) -> Manifest:
 @pytest.mark.spark
 @pytest.mark.parametrize("make", [ingested, read, synthetic])
 def test_the_package_is_sent_in_a_session_of_the_callers(
-    server: str, tmp_path: Path, make: Callable[[Any, Path], Manifest]
+    server: str, tmp_path: Path, make: Callable[[Any, Path], Manifest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server answers `local[2]` when it is asked for its master, and its Python finds another package."""
     from pyspark.sql import SparkSession
 
+    # PySpark leaves it set, and would take the classic session of other tests for one of Connect.
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
     spark: Any = SparkSession.builder.remote(server).create()  # type: ignore[attr-defined]
     try:
         assert make(spark.range(3), tmp_path).tuples == 3
@@ -167,6 +170,25 @@ def test_a_server_of_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
         opening = open_session(SparkOptions(remote=remote))
         with pytest.raises(EnvironmentFault, match=r"^sc://127\.0\.0\.1:\d+ does not answer"), opening:
             pass
+
+
+def test_a_process_ends_soon_whose_server_never_answered() -> None:
+    """Left to itself, PySpark's client tries for minutes to reach its server when the process ends."""
+    program = (
+        "import sys\n"
+        "from streamgroup.spark import connect\n"
+        "from streamgroup.spark.options import SparkOptions\n"
+        "from streamgroup.spark.session import open_session\n"
+        "connect._ANSWER = 0.5\n"
+        "with open_session(SparkOptions(remote=sys.argv[1])):\n"
+        "    pass\n"
+    )
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        command = [sys.executable, "-c", program, f"sc://127.0.0.1:{silent.getsockname()[1]}"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "does not answer" in ended.stderr
 
 
 def test_packages_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
