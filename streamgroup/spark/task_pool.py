@@ -11,6 +11,7 @@ import pickle
 import queue
 import re
 import threading
+import time
 import uuid
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -44,8 +45,9 @@ _NOT_TAKEN = "has not accepted any resources"
 # Bytes of a result in one row: Spark Connect limits the size of a message.
 _ROW_BYTES = 8 << 20
 _SCHEMA = pa.schema([("result", pa.binary())])
-# Seconds that cancelled queries are given to end.
-_CANCEL = 1.0
+# Seconds that cancelled queries are given to end, and between two interrupts of them.
+_CANCEL = 2.0
+_AGAIN = 0.1
 # The latest cancellation: one that Spark is slow to take would take queries with it that begin before it is over.
 _cancelling: list[BackgroundCall[None]] = []
 
@@ -131,9 +133,15 @@ class _TaskPool(Generic[R]):
         self._over.set()
         self._growing.done.wait(_CANCEL)
         if not all(thread.done.is_set() for thread in self._threads):
-            _cancelling[:] = [BackgroundCall(lambda: self._session.interrupt(self._tag))]
+            _cancelling[:] = [BackgroundCall(self._cancel)]
             complete(_cancelling[0].done.wait, _CANCEL)
-            complete(lambda: [thread.done.wait() for thread in self._threads], _CANCEL)
+
+    def _cancel(self) -> None:
+        """Interrupt until all threads have ended: a query may be submitted just after an interrupt."""
+        until = time.monotonic() + _PATIENCE
+        while not all(thread.done.is_set() for thread in self._threads) and time.monotonic() < until:
+            self._session.interrupt(self._tag)
+            time.sleep(_AGAIN)
 
     def _grow(self) -> None:
         """Keep as many threads as there are executor cores, and some: these later, so that the first jobs are first."""
