@@ -27,6 +27,8 @@ __all__ = ["classic_session"]
 # Seconds that the JVM is given to end, also when it writes a class-data archive.
 _END = 10
 _ARCHIVE_END = 60
+# Settings, besides that of the event log, whose code is called when a session ends in order.
+_LISTENERS = ("spark.extraListeners", "spark.plugins", "spark.sql.queryExecutionListeners", "spark.metrics.conf")
 # Seconds that a failed or interrupted run on a cluster is given to tell the master that it ends.
 _QUICK_END = 2
 
@@ -56,7 +58,7 @@ def classic_session(options: SparkOptions, scratch: Path, log: Path) -> Iterator
             if not starting.done.is_set():
                 driver.process.kill()
                 complete(starting.done.wait)
-            if succeeded:
+            if succeeded and driver.has_more_to_write:
                 complete(driver.stop, _END + _ARCHIVE_END)
             else:
                 complete(driver.stop_quickly, _QUICK_END + _END)
@@ -102,8 +104,20 @@ class _Driver:
             self._archive.discard()
             return connection
 
+    @property
+    def has_more_to_write(self) -> bool:
+        """Report whether a JVM whose work is done must end in order, which takes over a second."""
+        assert self._spark is not None
+        conf = self._spark.conf.getAll
+        listens = conf.get("spark.eventLog.enabled") == "true" or any(name in conf for name in _LISTENERS)
+        return self._writes_archive or listens or not self._local
+
+    @property
+    def _writes_archive(self) -> bool:
+        return self._archive is not None and self._archive.unfinished is not None
+
     def stop_quickly(self) -> None:
-        """End the JVM of a run that failed or was interrupted: at once, or when it has told its cluster, but soon."""
+        """End the JVM at once; on a cluster, when it has told its master, but soon."""
         if not self._local:
             complete(self._stop_session, _QUICK_END)
         self.process.kill()
@@ -113,8 +127,7 @@ class _Driver:
     def stop(self) -> None:
         """Stop the session and end the JVM in order."""
         self._stop_session()
-        writes = self._archive is not None and self._archive.unfinished is not None
-        self.process.stop(_ARCHIVE_END if writes else _END)
+        self.process.stop(_ARCHIVE_END if self._writes_archive else _END)
         if self._archive is not None and self.process.returncode == 0:
             self._archive.keep()
 

@@ -1,9 +1,12 @@
 """How a driver ends, without a JVM."""
 
 import socketserver
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -44,6 +47,42 @@ def test_a_cluster_that_does_not_answer_holds_up_an_interrupted_run_only_shortly
     driver.stop_quickly()
     assert time.monotonic() - begun < 10
     assert ending.asked == asked
+
+
+@pytest.mark.parametrize(
+    ("master", "settings", "expected"),
+    [
+        ("local[2]", {}, False),
+        ("local[2]", {"spark.eventLog.enabled": "false"}, False),
+        ("local[2]", {"spark.eventLog.enabled": "true"}, True),
+        ("local[2]", {"spark.extraListeners": "x.Y"}, True),
+        ("spark://h:1", {}, True),
+    ],
+)
+def test_whether_a_driver_has_to_end_in_order(
+    tmp_path: Path, master: str, settings: dict[str, str], expected: bool
+) -> None:
+    with restored_environment(tmp_path):
+        driver = classic._Driver(SparkOptions(master=master), tmp_path, tmp_path / "log", None)
+    spark: Any = SimpleNamespace(conf=SimpleNamespace(getAll=settings))
+    driver._spark = spark
+    assert driver.has_more_to_write is expected
+
+
+@pytest.mark.spark
+def test_an_event_log_is_complete(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from streamgroup.spark.options import SparkOptions\n"
+        "from streamgroup.spark.session import open_session\n"
+        "conf = ('spark.eventLog.enabled=true', f'spark.eventLog.dir={sys.argv[1]}')\n"
+        "with open_session(SparkOptions(master='local[1]', spark_conf=conf)) as session:\n"
+        "    assert session.spark.range(3).count() == 3\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, timeout=120)
+    names = [path.name for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(name.startswith("events_1_") for name in names)
+    assert not [name for name in names if name.endswith(".inprogress")]
 
 
 def test_servers_of_pyspark_print_nothing_and_others_do(capsys: pytest.CaptureFixture[str]) -> None:
