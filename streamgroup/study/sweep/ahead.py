@@ -1,7 +1,8 @@
 """Compiling loops side by side: numba compiles one function at a time in a process, so others do some of it.
 
 `python -m streamgroup.study.sweep.ahead TRACE` compiles, and keeps on disk, the code of the runs whose options
-it reads, an object of JSON a line. Whoever needs code that is being made waits for the lock of its name, and finds it on disk.
+it reads, an object of JSON a line. A process that needs code that is being compiled waits for the lock of its name, and
+finds it on disk.
 """
 
 import contextlib
