@@ -32,7 +32,7 @@ def _draw(name: str, output: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_picture_stands_beside_its_command(name: str) -> None:
     shown = re.compile(
-        rf"^scripts/picture {name}\n.*\n```\n\n!\[[^]]+\]\(((?:\.\./|docs/)?pictures/{name}\.svg)\)$", re.M | re.S
+        rf"^scripts/picture {name}\n(?:.*\n)?```\n\n!\[[^]]+\]\(((?:\.\./|docs/)?pictures/{name}\.svg)\)$", re.M | re.S
     )
     (target,) = [
         page.parent / found.group(1)
