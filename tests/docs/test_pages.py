@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamgroup.replay.scenario.selection import family
-from tests.docs.console import DOCS, ROOT, prepare, run_here
+from tests.docs.console import DOCS, ROOT, follow, prepare, run_here
 
 RAW = "traces/raw"
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -32,11 +32,11 @@ def _works(command: str, directory: Path) -> str:
 @pytest.mark.spark
 @pytest.mark.usefixtures("_shared_session")
 def test_commands_of_the_readme_and_of_the_metrics_page(tmp_path: Path) -> None:
-    prepare(tmp_path)
+    assert follow(ROOT / "README.md", tmp_path) == 2
     (begun,) = re.findall(r"`cp (streamgroup/\S+) mine\.py`", (ROOT / "README.md").read_text())
     shutil.copy(ROOT / begun, tmp_path / "mine.py")
-    found = [command for command in _commands(ROOT / "README.md") if "demo/" not in command]
-    assert len(found) == 10
+    found = _commands(ROOT / "README.md")
+    assert len(found) == 7
     for command in found:
         _works(command, tmp_path)
     _works("streamgroup replay requests.trace -g sg -n 50 --arrivals utilization=0.8 -o runs/sg", tmp_path)
