@@ -82,6 +82,8 @@ class _Rows:
 def view(value: Any) -> Any:
     """Give what rewritten code takes for a value of compiled code."""
     if isinstance(value, np.ndarray):
+        if value.dtype.names:
+            return types.SimpleNamespace(**{name: value[name].data for name in value.dtype.names})
         if value.ndim < 2:
             return value.data
         return _Rows(value) if len(value) > _MOST_ROWS else [view(row) for row in value]
