@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from streamgroup.base.storage import Place, locate
+from streamgroup.base.storage.places import Place, locate
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session, open_session
 from tests.spark.cluster import Cluster, open_cluster

@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from streamgroup.base import outputs
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.outputs import UNFINISHED, staged_output
-from streamgroup.base.storage import Place, locate
+from streamgroup.base.storage import outputs
+from streamgroup.base.storage.outputs import UNFINISHED, staged_output
+from streamgroup.base.storage.places import Place, locate
 from streamgroup.cli.app import app
-from streamgroup.ingest.inputs import check_unchanged, resolve
+from streamgroup.ingest.files.inputs import check_unchanged, resolve
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.traces.keys import hash_keys

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgroup.base.storage import Place, locate
+from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces import schema
 from streamgroup.traces.writer import Columns, PartStats, blocks, join_stats, write_part
 

@@ -1,4 +1,4 @@
-"""Families found by file name: a grouping, a reader, a generator is one file in its folder, and no list names it."""
+"""Families found by file name: a grouping, a reader, a generator is one file or package in its folder."""
 
 import difflib
 import importlib
@@ -11,16 +11,16 @@ from streamgroup.base.errors import UsageError
 __all__ = ["GENERATORS", "READERS", "load", "names", "suggest"]
 
 READERS = "streamgroup.ingest.readers"
-GENERATORS = "streamgroup.ingest.generators"
+GENERATORS = "streamgroup.synth.generators"
 
 # Modules of a family folder that are not members of it.
-_PRIVATE = {"protocol"}
+_PRIVATE = {"protocol", "detectors"}
 
 
 def names(package: str) -> list[str]:
     """Name the members of a family, sorted, as they are written on the command line (`-` for `_` in readers)."""
     module = importlib.import_module(package)
-    found = (info.name for info in pkgutil.iter_modules(module.__path__) if not info.ispkg)
+    found = (info.name for info in pkgutil.iter_modules(module.__path__))
     return sorted(name for name in found if name not in _PRIVATE and not name.startswith("_"))
 
 

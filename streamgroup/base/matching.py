@@ -5,7 +5,7 @@ import glob
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from streamgroup.base.storage import Entry, Place, locate
+from streamgroup.base.storage.places import Entry, Place, locate
 
 __all__ = ["has_magic", "matching"]
 

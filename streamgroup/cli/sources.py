@@ -23,7 +23,8 @@ def _source(module: str) -> ast.Module:
     folder = importlib.util.find_spec(package)
     assert folder is not None
     assert folder.submodule_search_locations
-    path = Path(folder.submodule_search_locations[0]) / f"{name}.py"
+    place = Path(folder.submodule_search_locations[0]) / name
+    path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     return ast.parse(path.read_text(encoding="utf-8"))
 
 

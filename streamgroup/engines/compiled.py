@@ -14,8 +14,14 @@ from typing import Any
 import numba
 from numba.core import config
 
-from streamgroup.base.code_cache import SETTING, code_directory, guarded, is_at_hand, sources_digest
-from streamgroup.base.plain import cells, interpreted
+from streamgroup.base.compiling.code_cache import (
+    SETTING,
+    code_directory,
+    guarded,
+    is_at_hand,
+    sources_digest,
+)
+from streamgroup.base.compiling.plain import cells, interpreted
 
 __all__ = ["compiled", "helper"]
 

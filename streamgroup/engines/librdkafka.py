@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.compiled import compiled
-from streamgroup.engines.java import i32
+from streamgroup.engines.hashes.java import i32
 from streamgroup.engines.kafka import java_hashes, kafka_hash
-from streamgroup.engines.keys import Keys
-from streamgroup.engines.serialized import big_endian, key_bytes
-from streamgroup.engines.values import Value, check_workers
+from streamgroup.engines.keys.serialized import big_endian, key_bytes
+from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.values import Value, check_workers
 
 __all__ = ["Partitioner", "librdkafka_partition", "librdkafka_partition_all"]
 

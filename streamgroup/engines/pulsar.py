@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.compiled import compiled
-from streamgroup.engines.java import hash_codes, string_hash
-from streamgroup.engines.keys import Keys, make_keys, pack
-from streamgroup.engines.murmur import murmur3, murmur3_at
-from streamgroup.engines.serialized import key_bytes
-from streamgroup.engines.values import Value, check_value, check_workers
+from streamgroup.engines.hashes.java import hash_codes, string_hash
+from streamgroup.engines.hashes.murmur import murmur3, murmur3_at
+from streamgroup.engines.keys.serialized import key_bytes
+from streamgroup.engines.keys.typed import Keys, make_keys, pack
+from streamgroup.engines.keys.values import Value, check_value, check_workers
 
 __all__ = [
     "HashRanges",

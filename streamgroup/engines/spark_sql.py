@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.engines.compiled import compiled
-from streamgroup.engines.java import i32
-from streamgroup.engines.keys import Keys
-from streamgroup.engines.murmur import finish, finish_word, mix, mix_word, word_at
-from streamgroup.engines.values import Int, Long, Value, check_workers, fields_of, java_utf8
+from streamgroup.engines.hashes.java import i32
+from streamgroup.engines.hashes.murmur import finish, finish_word, mix, mix_word, word_at
+from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.values import Int, Long, Value, check_workers, fields_of, java_utf8
 
 __all__ = ["spark_sql_hash", "spark_sql_partition", "spark_sql_partition_all"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.compiled import compiled, helper
-from streamgroup.engines.java import (
+from streamgroup.engines.hashes.java import (
     floor_mod,
     hash_code,
     hash_codes,
@@ -20,10 +20,10 @@ from streamgroup.engines.java import (
     random_below,
     random_start,
 )
-from streamgroup.engines.keys import Keys
-from streamgroup.engines.murmur128 import murmur128, murmur128_low
-from streamgroup.engines.texts import decimal_texts
-from streamgroup.engines.values import Value, check_workers, fields_of, java_utf8
+from streamgroup.engines.hashes.murmur128 import murmur128, murmur128_low
+from streamgroup.engines.keys.texts import decimal_texts
+from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.values import Value, check_workers, fields_of, java_utf8
 
 __all__ = [
     "Mode",

@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.engines.flink import LARGEST_PARALLELISM, groups_of_subtasks, resolved_max_parallelism
-from streamgroup.engines.keys import Keys
-from streamgroup.groupings._followed import FollowedRule, evenness
+from streamgroup.engines.keys.typed import Keys
+from streamgroup.groupings._stateful import FollowedRule, evenness
 from streamgroup.groupings.protocol import WorkersChange
 
 __all__ = ["KeyGroupRule"]

@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.engines.assignment import Assignor, assign, owners
-from streamgroup.engines.keys import Keys
-from streamgroup.groupings._followed import FollowedRule, evenness
+from streamgroup.engines.keys.typed import Keys
+from streamgroup.groupings._stateful import FollowedRule, evenness
 from streamgroup.groupings.protocol import WorkersChange
 
 __all__ = ["TopicRule"]

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.engines.flink import sql_subtasks_all
-from streamgroup.engines.keys import Keys
-from streamgroup.groupings._followed import start
+from streamgroup.engines.keys.typed import Keys
 from streamgroup.groupings._key_groups import KeyGroupRule
+from streamgroup.groupings._stateful import start
 
 __all__ = ["Params", "start"]
 

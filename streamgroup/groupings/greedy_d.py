@@ -11,8 +11,8 @@ from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.kernels.cursors import Cursors
+from streamgroup.kernels.least_loaded import least_loaded
 from streamgroup.kernels.loads import Loads, send_to_some, send_to_two
-from streamgroup.kernels.picks import least_loaded
 
 __all__ = ["GreedyD", "HeadGreedyD", "Params", "start", "start_for_all"]
 

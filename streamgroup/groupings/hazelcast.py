@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.engines.hazelcast import DEFAULT_PARTITIONS, hazelcast_partition_all
-from streamgroup.engines.keys import Keys
-from streamgroup.groupings._followed import evenness
+from streamgroup.engines.keys.typed import Keys
 from streamgroup.groupings._one_worker import EngineRule, start
+from streamgroup.groupings._stateful import evenness
 
 __all__ = ["Params", "start"]
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.engines.heron import Serializer, fields_tasks_all
-from streamgroup.engines.keys import Keys
+from streamgroup.engines.keys.typed import Keys
 from streamgroup.groupings._one_worker import EngineRule, start
 
 __all__ = ["Params", "start"]

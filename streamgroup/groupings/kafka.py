@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.engines.kafka import kafka_partition_all
-from streamgroup.engines.keys import Keys
-from streamgroup.groupings._followed import start
+from streamgroup.engines.keys.typed import Keys
+from streamgroup.groupings._stateful import start
 from streamgroup.groupings._topic import TopicRule
 
 __all__ = ["Params", "start"]

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.engines.keys import Keys
+from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.librdkafka import Partitioner, librdkafka_partition_all
-from streamgroup.groupings._followed import start
+from streamgroup.groupings._stateful import start
 from streamgroup.groupings._topic import TopicRule
 
 __all__ = ["Params", "start"]

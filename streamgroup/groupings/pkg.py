@@ -9,7 +9,7 @@ from pydantic import Field
 from streamgroup.groupings import greedy_d
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
-from streamgroup.kernels.picks import send_to_less_loaded
+from streamgroup.kernels.least_loaded import send_to_less_loaded
 
 __all__ = ["Params", "TwoChoices", "start"]
 

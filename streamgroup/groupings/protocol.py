@@ -67,7 +67,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from streamgroup.engines.keys import Keys
+from streamgroup.engines.keys.typed import Keys
 
 __all__ = ["SEEN", "Context", "Described", "Destinations", "Grouping", "GroupingParams", "WorkersChange"]
 

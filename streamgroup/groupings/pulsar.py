@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.engines.keys import Keys
+from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.pulsar import (
     HashRanges,
     consistent_consumer_all,
@@ -15,7 +15,7 @@ from streamgroup.engines.pulsar import (
     pulsar_slot_all,
     range_sizes,
 )
-from streamgroup.groupings._followed import FollowedRule, evenness, start
+from streamgroup.groupings._stateful import FollowedRule, evenness, start
 from streamgroup.groupings.protocol import WorkersChange
 
 __all__ = ["Params", "start"]

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.engines.keys import Keys
+from streamgroup.engines.hashes.siphash import MOST_SEED
+from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.pyspark_rdd import Python, pyspark_rdd_partition_all
-from streamgroup.engines.siphash import MOST_SEED
 from streamgroup.groupings._one_worker import EngineRule, start
 
 __all__ = ["Params", "start"]

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.engines.keys import Keys
+from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.spark_rdd import spark_rdd_partition_all
 from streamgroup.groupings._one_worker import EngineRule, start
 

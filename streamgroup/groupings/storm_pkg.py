@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.engines.keys import Keys
+from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.storm import pkg_tasks_all
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
-from streamgroup.kernels.picks import send_to_less_loaded
+from streamgroup.kernels.least_loaded import send_to_less_loaded
 
 __all__ = ["Params", "StormPkg", "start"]
 

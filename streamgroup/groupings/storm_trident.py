@@ -6,7 +6,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.engines.keys import Keys
+from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.storm import trident_tasks_all
 from streamgroup.groupings._one_worker import EngineRule, start
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, JsonValue, PrivateAttr, field_validator, model_validator
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage import locate
-from streamgroup.ingest.function_words import FUNCTION_WORDS
+from streamgroup.base.storage.places import locate
+from streamgroup.ingest.parsing.function_words import FUNCTION_WORDS
 from streamgroup.spark.options import SparkOptions, checked
 
 __all__ = [

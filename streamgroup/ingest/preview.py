@@ -9,16 +9,16 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest import inputs
-from streamgroup.ingest.columns import NO_TIME
-from streamgroup.ingest.contract import Contract
-from streamgroup.ingest.delimited import BLANKS, DelimitedReader
+from streamgroup.ingest.files import inputs
+from streamgroup.ingest.files.unpack import compression_of
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.read import make_reader, shown
+from streamgroup.ingest.parsing.columns import NO_TIME
+from streamgroup.ingest.parsing.delimited import BLANKS, DelimitedReader
+from streamgroup.ingest.parsing.times import iso
+from streamgroup.ingest.pipeline.contract import Contract
+from streamgroup.ingest.pipeline.expansion import Tuples, pieces
 from streamgroup.ingest.readers.protocol import Layout, Reader
-from streamgroup.ingest.times import iso
-from streamgroup.ingest.tuples import Tuples, pieces
-from streamgroup.ingest.unpack import compression_of
+from streamgroup.ingest.reading import make_reader, shown
 
 __all__ = ["ROWS", "Preview", "PreviewReject", "PreviewRow", "head_rows", "iso", "preview"]
 

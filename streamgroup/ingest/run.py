@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 
 import streamgroup
 from streamgroup.base.errors import DataError, RunError
-from streamgroup.base.outputs import staged_output
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage import Place, locate
-from streamgroup.ingest.contract import NULL_KEY
+from streamgroup.base.storage.outputs import staged_output
+from streamgroup.base.storage.places import Place, locate
 from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects
+from streamgroup.ingest.pipeline.contract import NULL_KEY
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.make import Asked, Rejects, make_parts
 from streamgroup.ingest.pipeline.parts import RejectsOf
 from streamgroup.ingest.pipeline.read import SplitStats, split_of
 from streamgroup.ingest.pipeline.segments import SPLIT_BITS, Segment, segment_of
-from streamgroup.ingest.plausible import TimedFile, check_units, span_note, warnings_of
-from streamgroup.ingest.read import nothing_left
+from streamgroup.ingest.reading import nothing_left
 from streamgroup.ingest.sources.files import FileSource
 from streamgroup.ingest.sources.protocol import Source
+from streamgroup.ingest.unit_checks import TimedFile, check_units, span_note, warnings_of
 from streamgroup.spark.package import ensure_package
 from streamgroup.spark.session import Session, check_environment, open_session, terminable
 from streamgroup.traces import schema

@@ -7,8 +7,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels.cursors import least_of_many
+from streamgroup.kernels.least_loaded import least_of_candidates, less_loaded
 from streamgroup.kernels.levels import LEAST, add_one, least, make_levels
-from streamgroup.kernels.picks import least_of_candidates, less_loaded
 
 __all__ = ["Loads", "make_loads", "send_to_any", "send_to_some", "send_to_this", "send_to_two"]
 

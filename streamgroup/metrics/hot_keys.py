@@ -4,7 +4,7 @@ from math import fsum
 
 from streamgroup.metrics.exact import I64, NS_PER_MS, integers, ratio
 from streamgroup.metrics.names import Number
-from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure"]
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamgroup.metrics.exact import I64, deviation, imbalance, integers, peak_to_mean, ratio, row_deviation
 from streamgroup.metrics.names import Number
-from streamgroup.replay.outcome import Outcome, WindowTable
+from streamgroup.replay.accounting.outcome import Outcome, WindowTable
 
 __all__ = ["cumulative_imbalance", "measure", "own_imbalance", "skew_score"]
 

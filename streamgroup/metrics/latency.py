@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from streamgroup.kernels.latencies import lower_bounds
 from streamgroup.metrics.exact import I64, NS_PER_MS, integers, ratio
 from streamgroup.metrics.names import Number
-from streamgroup.replay.outcome import Outcome, WindowTable, WorkerTable
+from streamgroup.replay.accounting.outcome import Outcome, WindowTable, WorkerTable
 
 __all__ = ["measure", "middles", "quantile_ns", "window_quantiles_ms", "worker_latencies"]
 

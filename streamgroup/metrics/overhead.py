@@ -1,7 +1,7 @@
 """What a grouping keeps in its sources and sends on its own account."""
 
 from streamgroup.metrics.names import Number
-from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure"]
 

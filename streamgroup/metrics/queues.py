@@ -2,7 +2,7 @@
 
 from streamgroup.metrics.exact import NS_PER_MS, integers, ratio
 from streamgroup.metrics.names import Number
-from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure"]
 

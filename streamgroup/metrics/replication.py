@@ -4,7 +4,7 @@ import numpy as np
 
 from streamgroup.metrics.exact import I64, integers, ratio
 from streamgroup.metrics.names import Number
-from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure"]
 

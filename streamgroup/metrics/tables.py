@@ -24,7 +24,7 @@ from streamgroup.metrics import (
 )
 from streamgroup.metrics.exact import I64, NS_PER_MS, NS_PER_S, integers, ratio, row_deviation
 from streamgroup.metrics.names import METRICS, Number
-from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.traces.arrays import arrow, column
 
 __all__ = ["FAMILIES", "summary", "tables"]

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from streamgroup.metrics.exact import integers, ratio
 from streamgroup.metrics.names import Number
-from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure", "of_workers"]
 

@@ -2,7 +2,7 @@
 
 from streamgroup.metrics.exact import imbalance, integers, peak_to_mean
 from streamgroup.metrics.names import Number
-from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure"]
 

@@ -30,8 +30,14 @@ from numba.core.errors import NumbaError
 from numba.extending import overload_method
 
 import streamgroup
-from streamgroup.base import plain
-from streamgroup.base.code_cache import SETTING, code_directory, files_digest, guarded, sources_digest
+from streamgroup.base.compiling import plain
+from streamgroup.base.compiling.code_cache import (
+    SETTING,
+    code_directory,
+    files_digest,
+    guarded,
+    sources_digest,
+)
 from streamgroup.base.errors import UsageError
 
 __all__ = [
@@ -198,7 +204,8 @@ def _sources(modules: tuple[str, ...]) -> str:
     waiting, found = [__name__, *modules], dict[str, Path]()
     while waiting:
         name = waiting.pop()
-        path = root.joinpath(*name.split(".")).with_suffix(".py")
+        place = root.joinpath(*name.split("."))
+        path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
         if name not in found and path.is_file():
             found[name] = path
             waiting += _imported(path)

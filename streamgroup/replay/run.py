@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.cluster.service import MAX_SERVICE_NS, ConstantCost, make_service
-from streamgroup.engines.keys import Keys, make_keys
+from streamgroup.engines.keys.typed import Keys, make_keys
 from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing
-from streamgroup.replay import hotness, partials
+from streamgroup.replay.accounting import hotness, partials
 from streamgroup.replay.accounting.log import LogWriter
+from streamgroup.replay.accounting.outcome import Outcome, TopKey
 from streamgroup.replay.accounting.recorder import Recorder
+from streamgroup.replay.accounting.results import Results
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.compile import COMMON, told_by_line
-from streamgroup.replay.feed import CostRule, Feed, Ready, SourceRule
-from streamgroup.replay.feeds import Feeds
 from streamgroup.replay.grouping import RunningGrouping
-from streamgroup.replay.members import Members
-from streamgroup.replay.options import ReplayOptions
-from streamgroup.replay.outcome import Outcome, TopKey
-from streamgroup.replay.plan import Plan, make_plan, offered_load
-from streamgroup.replay.results import Results
-from streamgroup.replay.schedule import deaths, make_arrivals, tuples_before
-from streamgroup.replay.seeds import is_stream_drawn
+from streamgroup.replay.input.chunk_cache import Feeds
+from streamgroup.replay.input.prefetch import CostRule, Feed, Ready, SourceRule
+from streamgroup.replay.scenario.live_workers import Members
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.plan import Plan, make_plan, offered_load
+from streamgroup.replay.scenario.schedule import deaths, make_arrivals, tuples_before
+from streamgroup.replay.scenario.seeds import is_stream_drawn
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.simulation.events import Events, each_column
 from streamgroup.replay.simulation.feed_forward import Edge, FeedForward

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.code_cache import is_at_hand
-from streamgroup.base.plain import NotPlainError, plain, view
+from streamgroup.base.compiling.code_cache import is_at_hand
+from streamgroup.base.compiling.plain import NotPlainError, plain, view
 from streamgroup.replay.compile import COMMON, Code, Interpreted, compiled
-from streamgroup.replay.feed import Ready
+from streamgroup.replay.input.prefetch import Ready
 
 __all__ = ["SMALL", "Tiers"]
 

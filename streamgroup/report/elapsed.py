@@ -8,7 +8,7 @@ import polars as pl
 from streamgroup.report.curves import faceted
 from streamgroup.report.material import MOST_CONDITIONS, Material
 from streamgroup.report.text import number
-from streamgroup.study.glance import Glance
+from streamgroup.study.trace_profile import Glance
 
 __all__ = ["draw_traces", "each_trace", "in_units", "moment", "time_axis"]
 

@@ -13,10 +13,10 @@ import polars as pl
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.report.text import shown
 from streamgroup.study.columns import OPTION_COLUMNS
-from streamgroup.study.conditions import matches, parse_conditions
-from streamgroup.study.glance import Glance, glance
-from streamgroup.study.load import FATE
-from streamgroup.study.summarize import load_runs, run_directories
+from streamgroup.study.summary.conditions import matches, parse_conditions
+from streamgroup.study.summary.load import FATE
+from streamgroup.study.summary.summarize import load_runs, run_directories
+from streamgroup.study.trace_profile import Glance, glance
 from streamgroup.traces.trace import open_trace
 
 __all__ = ["MOST_CONDITIONS", "MOST_GROUPINGS", "Failure", "Material", "gather"]

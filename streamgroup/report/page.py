@@ -14,9 +14,9 @@ import polars as pl
 import vl_convert
 
 import streamgroup
-from streamgroup.base.cache import cache_root
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.base.files import write_files
+from streamgroup.base.storage.cache import cache_root
+from streamgroup.base.storage.local import write_files
 from streamgroup.report import words
 from streamgroup.report.material import Material
 from streamgroup.report.picture import Drawn, chart_names, png, specification, svg

@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from streamgroup.base.cache import cache_root
-from streamgroup.base.staging import owner_is_alive, owner_tag
+from streamgroup.base.storage.cache import cache_root
+from streamgroup.base.storage.staging import owner_is_alive, owner_tag
 
 __all__ = ["ClassArchive", "find_archive"]
 

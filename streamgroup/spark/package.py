@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import streamgroup
-from streamgroup.base.code_cache import sources_digest
+from streamgroup.base.compiling.code_cache import sources_digest
 from streamgroup.base.errors import EnvironmentFault
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.spark.session import Session

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.scenario.options import ReplayOptions
 
 __all__ = ["DEFAULTS", "KINDS", "OPTION_COLUMNS", "readable"]
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from streamgroup.base.staging import check_replaceable
+from streamgroup.base.storage.staging import check_replaceable
 from streamgroup.base.units import index_of, parse_extent
 from streamgroup.cluster.membership import Event
 from streamgroup.cluster.speeds import split_change
 from streamgroup.kernels.latencies import BUCKETS
 from streamgroup.replay.accounting.pairs import MAX_BITS
 from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.options import ReplayOptions
-from streamgroup.replay.plan import Plan, longest_span, make_plan, offered_load
 from streamgroup.replay.run import typed_keys
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.plan import Plan, longest_span, make_plan, offered_load
 from streamgroup.study.run import MARKER, checked, without_changes
 from streamgroup.traces.trace import Trace
 

@@ -19,16 +19,16 @@ import pyarrow.parquet as pq
 import streamgroup
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.schema import SCHEMA_VERSION
-from streamgroup.base.staging import staged_directory
+from streamgroup.base.storage.staging import staged_directory
 from streamgroup.metrics.tables import tables
-from streamgroup.replay.capacity_file import with_capacity
-from streamgroup.replay.feeds import Feeds
-from streamgroup.replay.options import ReplayOptions
-from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.accounting.outcome import Outcome
+from streamgroup.replay.input.chunk_cache import Feeds
 from streamgroup.replay.run import replay
-from streamgroup.replay.selection import select
+from streamgroup.replay.scenario.capacity_file import with_capacity
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.selection import select
 from streamgroup.study.columns import KINDS, OPTION_COLUMNS, readable
-from streamgroup.study.warn import warnings_of
+from streamgroup.study.run_warnings import warnings_of
 from streamgroup.traces.arrays import column
 from streamgroup.traces.trace import Trace, open_trace
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.errors import DataError, RunError, StreamgroupError, UsageError
-from streamgroup.engines.keys import make_keys, pack
-from streamgroup.engines.values import check_kind, parts_of
+from streamgroup.engines.keys.typed import make_keys, pack
+from streamgroup.engines.keys.values import check_kind, parts_of
 from streamgroup.groupings.protocol import Context, Destinations
 from streamgroup.kernels import draws, hashing
-from streamgroup.replay.selection import Selection, select
+from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.traces.keys import hash_keys
 
 __all__ = ["Keys", "Place", "composed", "find_place", "hashed", "keys_at_once"]

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.staging import owner_tag
-from streamgroup.base.storage import Place, locate
+from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.storage.staging import owner_tag
 from streamgroup.traces.keys import key_text, not_utf8
 from streamgroup.traces.parts import TUPLE_COLUMNS
 from streamgroup.traces.stream import Batch

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
-from streamgroup.base.filesystems import cause
-from streamgroup.base.storage import Place, locate
+from streamgroup.base.storage.filesystems import cause
+from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import numbers
 from streamgroup.traces.instants import to_micros

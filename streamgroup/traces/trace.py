@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage import Place, locate
+from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import (
     Dictionary,

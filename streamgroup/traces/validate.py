@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage import Place, locate
+from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import (
     KeyTable,

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
-from streamgroup.base.storage import Place, locate
+from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import arrow
 from streamgroup.traces.keys import as_binary, split_texts

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgroup.base import plain as room
-from streamgroup.base.plain import NotPlainError, call, cells, plain, view
-from streamgroup.kernels import hashing, picks
+from streamgroup.base.compiling import plain as room
+from streamgroup.base.compiling.plain import NotPlainError, call, cells, plain, view
+from streamgroup.kernels import hashing, least_loaded
 from streamgroup.kernels.latencies import bucket_of
 
 WORDS = st.integers(0, (1 << 64) - 1)
@@ -22,8 +22,8 @@ _TABLE = np.array([5, 7, 11])
 @given(WORDS, st.integers(1, 1 << 32))
 def test_words_wrap(word: int, n: int) -> None:
     array = np.array([word], dtype=np.uint64)
-    assert plain(picks.mixed)(word) == int(hashing.mix64(array)[0])
-    assert plain(picks.place)(word, n) == int(hashing.place(hashing.mix64(array), n)[0])
+    assert plain(least_loaded.mixed)(word) == int(hashing.mix64(array)[0])
+    assert plain(least_loaded.place)(word, n) == int(hashing.place(hashing.mix64(array), n)[0])
 
 
 def spread(words: Any, step: Any, found: Any) -> None:

@@ -117,7 +117,8 @@ def test_export_to_a_file(invoke, trace, tmp_path) -> None:
 def test_groupings(invoke) -> None:
     rows = json.loads(invoke("groupings", "--json").stdout)
     folder = Path(streamgroup.__file__).parent / "groupings"
-    files = sorted(path.stem for path in folder.glob("[!_]*.py") if path.stem != "protocol")
+    packages = {path.parent.name for path in folder.glob("*/__init__.py")}
+    files = sorted(({path.stem for path in folder.glob("[!_]*.py")} | packages) - {"detectors", "protocol"})
     assert [row["grouping"] for row in rows] == files
     assert all(row["about"] for row in rows)
     for name in files:

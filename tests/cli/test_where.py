@@ -12,9 +12,9 @@ import pytest
 from streamgroup.base.tables import render
 from streamgroup.engines.flink import keyby_subtask, sql_subtask
 from streamgroup.engines.kafka import kafka_partition
+from streamgroup.engines.keys.values import Int, Long
 from streamgroup.engines.spark_sql import spark_sql_partition
 from streamgroup.engines.storm import fields_task, pkg_tasks
-from streamgroup.engines.values import Int, Long
 from streamgroup.traces.keys import hash_key
 from streamgroup.traces.trace import open_trace
 

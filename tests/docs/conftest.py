@@ -2,9 +2,10 @@ import contextlib
 
 import pytest
 
-from streamgroup.ingest import run, synthesis
+from streamgroup.ingest import run
 from streamgroup.ingest.sources import run as sources
 from streamgroup.spark.session import Session
+from streamgroup.synth import run as synthesis
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings import detectors
-from streamgroup.ingest.contract import Contract
-from streamgroup.ingest.inputs import plan_splits, resolve
+from streamgroup.ingest.files.inputs import plan_splits, resolve
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.synthesis import synthesise
-from streamgroup.replay.options import ReplayOptions
+from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.synth.run import synthesise
 from streamgroup.traces.trace import Trace, open_trace
 from tests.docs.console import DOCS, ROOT, steps
 

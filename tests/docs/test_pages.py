@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgroup.replay.selection import family
+from streamgroup.replay.scenario.selection import family
 from tests.docs.console import DOCS, ROOT, prepare, run_here
 
 RAW = "traces/raw"

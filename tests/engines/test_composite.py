@@ -21,8 +21,8 @@ from streamgroup.engines import (
     spark_sql,
     storm,
 )
-from streamgroup.engines.keys import Keys, make_keys, pack
-from streamgroup.engines.values import Int, Long, check_kind, parts_of
+from streamgroup.engines.keys.typed import Keys, make_keys, pack
+from streamgroup.engines.keys.values import Int, Long, check_kind, parts_of
 from tests.engines.vectors import rows
 
 VECTORS: dict[str, Callable[[Keys, int], Any]] = {

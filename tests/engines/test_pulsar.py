@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.engines.keys.values import Int
 from streamgroup.engines.pulsar import (
     HashRanges,
     consistent_consumer,
@@ -18,7 +19,6 @@ from streamgroup.engines.pulsar import (
     pulsar_slot_all,
     ring_slot,
 )
-from streamgroup.engines.values import Int
 from tests.engines.vectors import check_all, keys_of, rows
 
 HASHES = ("java_string_hash", "murmur3")

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.engines.keys import Keys
+from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.values import Int, Long
 from streamgroup.engines.pyspark_rdd import portable_hash, pyspark_rdd_partition, pyspark_rdd_partition_all
 from streamgroup.engines.spark_rdd import spark_rdd_hash, spark_rdd_partition, spark_rdd_partition_all
 from streamgroup.engines.spark_sql import spark_sql_hash, spark_sql_partition, spark_sql_partition_all
-from streamgroup.engines.values import Int, Long
 from tests.engines.vectors import TEXTS, check_all, keys_of, rows, typed
 
 # Characters of one, two and four bytes, and lengths around whole words of each.

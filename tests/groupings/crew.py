@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.engines.keys import make_keys, pack
+from streamgroup.engines.keys.typed import make_keys, pack
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels import draws, hashing
-from streamgroup.replay.selection import select
+from streamgroup.replay.scenario.selection import select
 
 KEYS = 500
 _NONE = GroupingParams()

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
-from streamgroup.replay.selection import family
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.selection import family
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from streamgroup.engines.values import Int, Long
-from streamgroup.replay.options import ReplayOptions
+from streamgroup.engines.keys.values import Int, Long
 from streamgroup.replay.run import replay
-from streamgroup.replay.selection import family, select
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.selection import family, select
 from streamgroup.traces.trace import Trace
 
 __all__ = ["KINDS", "parts_of", "rules_of_engines", "workers_of"]

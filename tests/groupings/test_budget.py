@@ -7,8 +7,9 @@ import pytest
 from streamgroup.base.budget import MOST_CELLS, MOST_WORKERS
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings import posg
-from streamgroup.kernels import decayed_space_saving, space_saving
-from streamgroup.replay.selection import select
+from streamgroup.groupings.fish import decayed_space_saving
+from streamgroup.kernels import space_saving
+from streamgroup.replay.scenario.selection import select
 from tests.groupings.crew import context
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.kernels import bins, hashing
-from streamgroup.kernels.bins import BUSY, IDLE
+from streamgroup.groupings.consistent_grouping import bins
+from streamgroup.groupings.consistent_grouping.bins import BUSY, IDLE
+from streamgroup.kernels import hashing
 from tests.groupings.crew import KEYS, changed, context, started
 
 EXAMPLES = {one["id"]: one for one in json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())}

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgroup.engines.keys import make_keys, pack
+from streamgroup.engines.keys.typed import make_keys, pack
 from streamgroup.groupings.protocol import GroupingParams
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
-from streamgroup.replay.selection import family, select
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.selection import family, select
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.crew import KEYS, context
 from tests.traces_by_hand import write_trace

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.kernels import draws, messages, synopsis
-from streamgroup.replay.selection import select
+from streamgroup.groupings.detectors.synopsis import bit_vectors, messages
+from streamgroup.kernels import draws
+from streamgroup.replay.scenario.selection import select
 from tests.groupings.crew import KEYS, changed, context, started
 
 EXAMPLES = {one["id"]: one for one in json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())}
@@ -24,7 +25,7 @@ def grown(state: Any) -> Any:
 
 def tosses(count: int, shortest: int, longest: int, seed: int = 0) -> np.ndarray:
     coins = np.array([draws.stream(seed, "coin")], dtype=np.uint64)
-    return np.array([synopsis.toss(coins, 0, shortest, longest) for _ in range(count)])
+    return np.array([bit_vectors.toss(coins, 0, shortest, longest) for _ in range(count)])
 
 
 def run(state: Any, keys: Any, *, sources: int = 3, step: int = 1) -> list[int]:
@@ -81,8 +82,8 @@ def test_two_lengths_are_seen_with_the_probability_of_the_worked_example() -> No
         lengths = tosses(tuples * trials, r + 1, r + 16).reshape(trials, tuples)
         announced = 0
         for trial in lengths:
-            table = synopsis.make_synopsis(4, 0)
-            announced += any(synopsis.note(table, 9, t - r - 1, 2) for t in trial[trial >= 0])
+            table = bit_vectors.make_synopsis(4, 0)
+            announced += any(bit_vectors.note(table, 9, t - r - 1, 2) for t in trial[trial >= 0])
         wanted = example["expected"][f"r=6,N={tuples}"]
         assert abs(announced / trials - wanted) < 4 * (wanted * (1 - wanted) / trials) ** 0.5
 
@@ -92,41 +93,41 @@ def test_a_lone_bit_is_shifted_out_after_the_updates_of_the_worked_example(bit: 
     example = EXAMPLES["DS-06"]
     wanted, trials = example["expected"][bit], 200
     chance = int(example["input"]["p"] * 2**53)
-    table, updates = synopsis.make_synopsis(2, draws.stream(1, bit)), 0
+    table, updates = bit_vectors.make_synopsis(2, draws.stream(1, bit)), 0
     for _ in range(trials):
-        synopsis.note(table, 1, int(bit), 2)
+        bit_vectors.note(table, 1, int(bit), 2)
         while table.size[0]:
-            synopsis.decline(table, chance)
+            bit_vectors.decline(table, chance)
             updates += 1
     spread = wanted / (int(bit) + 1) ** 0.5
     assert abs(updates / trials - wanted) < 4 * spread / trials**0.5
 
 
 def test_decline_keeps_the_order_and_tells_who_left() -> None:
-    table = synopsis.make_synopsis(8, 0)
+    table = bit_vectors.make_synopsis(8, 0)
     for key, bit in ((5, 0), (3, 1), (5, 2), (9, 0), (3, 3), (7, 4)):
-        synopsis.note(table, key, bit, 2)
+        bit_vectors.note(table, key, bit, 2)
     assert table.announced[:4].tolist() == [1, 1, 0, 0]
-    assert synopsis.decline(table, 1 << 53) == 0
+    assert bit_vectors.decline(table, 1 << 53) == 0
     assert table.key[: table.size[0]].tolist() == [5, 3, 7]
     assert table.bits[:3].tolist() == [0b10, 0b101, 0b1000]
-    synopsis.decline(table, 1 << 53)
-    assert synopsis.decline(table, 1 << 53) == 1
+    bit_vectors.decline(table, 1 << 53)
+    assert bit_vectors.decline(table, 1 << 53) == 1
     assert table.left[0] == 5
     assert table.key[: table.size[0]].tolist() == [3, 7]
     # What comes back is new, at the end.
-    assert not synopsis.note(table, 5, 1, 2)
+    assert not bit_vectors.note(table, 5, 1, 2)
     assert table.key[: table.size[0]].tolist() == [3, 7, 5]
 
 
 def test_drawn_decline_shifts_just_the_share() -> None:
-    table = synopsis.make_synopsis(64, 17)
+    table = bit_vectors.make_synopsis(64, 17)
     for key in range(40):
-        synopsis.note(table, key, 60, 9)
+        bit_vectors.note(table, key, 60, 9)
     total = 0
     for _ in range(50):
         before = table.bits[:40].copy()
-        synopsis.decline_exactly(table, 0.06)
+        bit_vectors.decline_exactly(table, 0.06)
         shifted = int((table.bits[:40] != before).sum())
         assert shifted in (2, 3)
         total += shifted
@@ -220,7 +221,7 @@ def test_room_is_enough_for_as_many_tuples_as_it_says() -> None:
         detector = small.detector
         tiny = detector._replace(
             reports=messages.make_messages(1),
-            table=synopsis.make_synopsis(1, int(detector.table.draw[0]), detector.table.announces_all),
+            table=bit_vectors.make_synopsis(1, int(detector.table.draw[0]), detector.table.announces_all),
             broadcasts=messages.make_messages(8),
         )  # fmt: skip
         small = small._replace(detector=tiny)

@@ -9,10 +9,20 @@ import numpy as np
 import pytest
 
 from streamgroup.groupings.dynamic_kg import DynamicKeyGrouping
-from streamgroup.kernels.spaces import BABY, COUNT, KEY, TEENAGERS, USED, add_baby, grow_old, item_of, space_of
+from streamgroup.groupings.dynamic_kg.key_lifecycle import (
+    BABY,
+    COUNT,
+    KEY,
+    TEENAGERS,
+    USED,
+    add_baby,
+    grow_old,
+    item_of,
+    space_of,
+)
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.groupings.crew import started
 from tests.groupings.widths import EAGER, key_at, send, widen, width

@@ -8,9 +8,9 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.fish import Fish
-from streamgroup.kernels.backlogs import make_backlogs
-from streamgroup.kernels.reports import finished, make_reports, pass_time
-from streamgroup.replay.selection import select
+from streamgroup.groupings.fish.backlogs import make_backlogs
+from streamgroup.groupings.fish.service_reports import finished, make_reports, pass_time
+from streamgroup.replay.scenario.selection import select
 from tests.groupings.crew import changed, context
 
 MS = 1_000_000

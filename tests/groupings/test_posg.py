@@ -12,9 +12,9 @@ from streamgroup.base.errors import UsageError
 from streamgroup.groupings.posg import _EPOCH, _ROUND_ROBIN, _RUN, _SEND_ALL, _STATE, _WAIT_ALL
 from streamgroup.kernels.tournament import set_leaf
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
-from streamgroup.replay.selection import select
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.selection import select
 from streamgroup.study.estimate import dry_run
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.crew import changed, started

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
-from streamgroup.replay.selection import family
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.selection import family
 from streamgroup.traces.trace import open_trace
 from tests.groupings.real_keys import rules_of_engines
 from tests.naive.options import TraceTuple

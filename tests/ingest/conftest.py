@@ -4,12 +4,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from streamgroup.ingest.contract import Contract
-from streamgroup.ingest.inputs import limited, plan_splits, resolve
+from streamgroup.ingest.files.inputs import limited, plan_splits, resolve
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.read import make_reader
+from streamgroup.ingest.pipeline.contract import Contract
+from streamgroup.ingest.pipeline.expansion import pieces
+from streamgroup.ingest.reading import make_reader
 from streamgroup.ingest.run import IngestResult, ingest
-from streamgroup.ingest.tuples import pieces
 from streamgroup.spark.session import Session
 
 RAW = Path(__file__).parents[2] / "traces" / "raw"

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.ingest import lines
+from streamgroup.ingest.parsing import lines
 
 Parse = Callable[..., Any]
 QUIET = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -19,9 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, EnvironmentFault
-from streamgroup.ingest import lines, packing
+from streamgroup.ingest.files import compression
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.read import make_reader
+from streamgroup.ingest.parsing import lines
+from streamgroup.ingest.reading import make_reader
 from tests.ingest.conftest import read
 from tests.ingest.test_inputs import zipped
 
@@ -88,8 +89,8 @@ def test_frames_of_zstd_to_skip(parse: Parse) -> None:
 
 def test_a_long_window_of_zstd(parse: Parse) -> None:
     long = zstandard.ZstdCompressionParameters(window_log=31, enable_ldm=True)
-    packing = zstandard.ZstdCompressor(compression_params=long).compressobj()
-    packed = packing.compress(ROWS * 1000) + packing.flush()
+    compression = zstandard.ZstdCompressor(compression_params=long).compressobj()
+    packed = compression.compress(ROWS * 1000) + compression.flush()
     assert zstandard.get_frame_parameters(packed).window_size == 1 << 31
     assert parse(packed, "csv", max_rejects="100%") == parse(ROWS * 1000, "csv", max_rejects="100%")
 
@@ -98,7 +99,7 @@ def test_a_long_window_of_zstd(parse: Parse) -> None:
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=4), st.integers(1, 30))
 def test_pieces_of_any_size(parts: list[bytes], size: int) -> None:
     packed = b"".join(map(gzip.compress, parts))
-    stream = packing._frames(io.BytesIO(packed), packing._FRAMES["gzip"])
+    stream = compression._frames(io.BytesIO(packed), compression._FRAMES["gzip"])
     assert b"".join(iter(lambda: stream.read(size), b"")) == b"".join(parts)
 
 
@@ -121,13 +122,13 @@ def test_compressed_tars_in_any_order_take_few_passes(
 ) -> None:
     members = [(f"m{number:02d}", b"time,key\n%d,k%d\n" % (number, number)) for number in range(count)]
     opened: list[str] = []
-    open_raw = packing.open_raw
+    open_raw = compression.open_raw
 
     def counted(path: str) -> Any:
         opened.append(path)
         return open_raw(path)
 
-    monkeypatch.setattr(packing, "open_raw", counted)
+    monkeypatch.setattr(compression, "open_raw", counted)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "held"))
     (tmp_path / "held").mkdir()
     expected = parse(tarred(*members), "csv")

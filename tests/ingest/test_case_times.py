@@ -11,13 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.ingest.advice import first_time, hint_of
-from streamgroup.ingest.contract import Contract
-from streamgroup.ingest.inputs import plan_splits, resolve
+from streamgroup.ingest.files.inputs import plan_splits, resolve
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.plausible import TimedFile, check_units, span_note, warnings_of
-from streamgroup.ingest.read import make_reader
-from streamgroup.ingest.times import REASONS, find_zone, guess_format, iso, parse_times, resolve_format
+from streamgroup.ingest.parsing.times import (
+    REASONS,
+    find_zone,
+    guess_format,
+    iso,
+    parse_times,
+    resolve_format,
+)
+from streamgroup.ingest.pipeline.contract import Contract
+from streamgroup.ingest.reading import make_reader
+from streamgroup.ingest.reject_hints import first_time, hint_of
+from streamgroup.ingest.unit_checks import TimedFile, check_units, span_note, warnings_of
 from streamgroup.traces.manifest import Manifest
 from tests.ingest.conftest import read
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from streamgroup.ingest.composite import composite
+from streamgroup.ingest.pipeline.composite_keys import composite
 
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 _odd = st.text(st.sampled_from('"\\\n\x00\x1f\x7f\u2028/é😀a,[]'), max_size=6)

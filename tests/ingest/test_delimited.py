@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.ingest import fields, lines
+from streamgroup.ingest.parsing import fields, lines
 
 Parse = Callable[..., Any]
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

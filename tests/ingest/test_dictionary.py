@@ -9,9 +9,9 @@ import pytest
 
 from streamgroup.base.progress import Silent
 from streamgroup.ingest.pipeline import dictionary
+from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.pipeline.frames import LocalRunner
 from streamgroup.ingest.pipeline.segments import SegmentWriter, segment_of
-from streamgroup.ingest.tuples import Tuples
 
 
 @pytest.mark.parametrize(("bound", "ranges"), [(256 << 20, 1), (100_000, 4)])

@@ -9,10 +9,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.ingest.contract import Contract
 from streamgroup.ingest.options import make_options
+from streamgroup.ingest.pipeline.contract import Contract
+from streamgroup.ingest.pipeline.expansion import pieces
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed
-from streamgroup.ingest.tuples import pieces
 
 LAYOUT = Layout(("time", "key"), 0, 1)
 

@@ -11,9 +11,9 @@ import pytest
 
 from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest.generators.protocol import Chunk
-from streamgroup.ingest.generators.stand_in import law as stand_in_law
-from streamgroup.ingest.synthesis import parameters
+from streamgroup.synth.generators.protocol import Chunk
+from streamgroup.synth.generators.stand_in import law as stand_in_law
+from streamgroup.synth.run import parameters
 from tests.ingest.generated import SMALL, fits, labels, make, whole
 from tests.naive import streams
 

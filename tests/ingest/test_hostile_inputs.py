@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.staging import staged_directory
-from streamgroup.ingest.inputs import resolve
+from streamgroup.base.storage.staging import staged_directory
+from streamgroup.ingest.files.inputs import resolve
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.run import ingest
 from tests.ingest.test_case_packing import lz4, tarred, zst

@@ -15,11 +15,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.ingest import inputs, lines
-from streamgroup.ingest.inputs import resolve
+from streamgroup.ingest.files import inputs
+from streamgroup.ingest.files.inputs import resolve
 from streamgroup.ingest.options import make_options
+from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.preview import preview
-from streamgroup.ingest.read import make_reader
+from streamgroup.ingest.reading import make_reader
 
 Parse = Callable[..., Any]
 CONTENT = b"time,key\n" + b"".join(b"%d,k%d\n" % (n, n % 7) for n in range(5000))

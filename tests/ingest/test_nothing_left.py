@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import DataError, RunError
-from streamgroup.ingest import inputs
 from streamgroup.ingest import run as run_module
-from streamgroup.ingest.delimited import DelimitedReader
+from streamgroup.ingest.files import inputs
 from streamgroup.ingest.options import make_options
+from streamgroup.ingest.parsing.delimited import DelimitedReader
 from streamgroup.ingest.readers.protocol import Parsed
 from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.ingest.sources.options import make_source_options

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.ingest.numbers import BAD, OK, RANGE, to_fixed, to_float
+from streamgroup.ingest.parsing.numbers import BAD, OK, RANGE, to_fixed, to_float
 
 
 def texts(*values: bytes | None) -> pa.Array:

@@ -9,8 +9,8 @@ import pytest
 import zstandard
 
 from streamgroup.base.errors import DataError
-from streamgroup.base.storage import locate
-from streamgroup.ingest import lines
+from streamgroup.base.storage.places import locate
+from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.readers import oracle_general
 from tests.ingest.conftest import read
 

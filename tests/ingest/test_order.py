@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgroup.ingest import lines
+from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.run import IngestResult
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.ingest.twin import Twin, tuples_of
 

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import RunError
 from streamgroup.base.progress import Silent
-from streamgroup.base.storage import Place, locate
-from streamgroup.ingest import lines
+from streamgroup.base.storage.places import Place, locate
 from streamgroup.ingest.options import make_options
+from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.pipeline import dictionary, order, parts, segments, tuples
+from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.pipeline.frames import LocalRunner
 from streamgroup.ingest.pipeline.make import Asked, Made, Rejects, make_parts
 from streamgroup.ingest.pipeline.segments import SegmentWriter, segment_of
 from streamgroup.ingest.run import ingest
-from streamgroup.ingest.tuples import Tuples
 from streamgroup.traces import schema
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgroup.ingest import lines
-from streamgroup.ingest.delimited import DelimitedReader
 from streamgroup.ingest.options import make_options
+from streamgroup.ingest.parsing import lines
+from streamgroup.ingest.parsing.delimited import DelimitedReader
 from streamgroup.ingest.preview import Preview, iso, preview
 from streamgroup.ingest.readers.protocol import Parsed
 

@@ -18,14 +18,14 @@ import pyspark
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.ingest import lines
 from streamgroup.ingest.options import make_options
+from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.pipeline import dictionary, segments, tuples
 from streamgroup.ingest.pipeline.blocks import rows_of
 from streamgroup.ingest.pipeline.read import read_task
 from streamgroup.ingest.pipeline.segments import segment_of
-from streamgroup.ingest.read import make_reader
 from streamgroup.ingest.readers.protocol import Split
+from streamgroup.ingest.reading import make_reader
 from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.ingest.sources import files
 from streamgroup.spark.session import Session

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest.contract import Contract
+from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.sources.options import SparkSourceOptions, make_source_options
 from streamgroup.ingest.sources.spark import Prepared, canonical, load, prepare
 from streamgroup.ingest.sources.table import Column, Table, batches, partition_of

@@ -11,17 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest.contract import Contract
-from streamgroup.ingest.inputs import plan_splits, resolve
+from streamgroup.ingest.files.inputs import plan_splits, resolve
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.read import make_reader
+from streamgroup.ingest.parsing.times import KNOWN, resolve_format
+from streamgroup.ingest.pipeline.contract import Contract
+from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.readers.protocol import Layout
+from streamgroup.ingest.reading import make_reader
 from streamgroup.ingest.sources.options import SparkSourceOptions, make_source_options
 from streamgroup.ingest.sources.spark import Prepared
 from streamgroup.ingest.sources.table import Table, batches, partition_of
 from streamgroup.ingest.sources.tables import TableSource
-from streamgroup.ingest.times import KNOWN, resolve_format
-from streamgroup.ingest.tuples import Tuples
 
 
 def options_of(**values: Any) -> SparkSourceOptions:

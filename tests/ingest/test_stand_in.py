@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgroup.ingest.generators.stand_in import DATASETS
-from streamgroup.ingest.generators.stand_in import Params as StandIn
-from streamgroup.ingest.generators.stand_in import law as stand_in_law
-from streamgroup.ingest.zipf_ranks import fitted_exponent, zipf_sum
+from streamgroup.synth.generators.stand_in import DATASETS
+from streamgroup.synth.generators.stand_in import Params as StandIn
+from streamgroup.synth.generators.stand_in import law as stand_in_law
+from streamgroup.synth.zipf_ranks import fitted_exponent, zipf_sum
 from tests.ingest.generated import labels
 from tests.naive import streams
 

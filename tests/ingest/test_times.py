@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest.patterns import compile_pattern
-from streamgroup.ingest.times import REASONS, find_zone, guess_format, parse_times, resolve_format
+from streamgroup.ingest.parsing.time_patterns import compile_pattern
+from streamgroup.ingest.parsing.times import REASONS, find_zone, guess_format, parse_times, resolve_format
 
 
 def texts(*values: str | bytes) -> pa.Array:

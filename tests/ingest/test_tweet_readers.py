@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
-from streamgroup.ingest import lines
+from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.run import IngestResult
 from tests.ingest.twin import tuples_of
 

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.ingest import lines
-from streamgroup.ingest.counted import MAX_COUNT, evenly
 from streamgroup.ingest.options import make_options
+from streamgroup.ingest.parsing import lines
+from streamgroup.ingest.parsing.counted import MAX_COUNT, evenly
 from streamgroup.ingest.preview import preview
 from tests.ingest.conftest import RAW, read
 from tests.ingest.twin import tuples_of

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.ingest import lines
+from streamgroup.ingest.parsing import lines
 
 Parse = Callable[..., Any]
 

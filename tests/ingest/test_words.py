@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.ingest.function_words import FUNCTION_WORDS
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.words import words
+from streamgroup.ingest.parsing.function_words import FUNCTION_WORDS
+from streamgroup.ingest.parsing.words import words
 
 
 def of(*texts: str | bytes | None) -> list[list[str] | None]:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest.generators.zipf import Params, generate
-from streamgroup.ingest.inversion import inverse
-from streamgroup.ingest.synthesis import synthesise
-from streamgroup.ingest.zipf_ranks import cumulated
 from streamgroup.kernels.draws import uniform
+from streamgroup.synth.generators.zipf import Params, generate
+from streamgroup.synth.inverse_sampling import inverse
+from streamgroup.synth.run import synthesise
+from streamgroup.synth.zipf_ranks import cumulated
 from streamgroup.traces.describe import describe
 from streamgroup.traces.trace import open_trace
 from streamgroup.traces.validate import validate

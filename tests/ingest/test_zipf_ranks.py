@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from streamgroup.ingest import zipf_ranks as zipf_module
-from streamgroup.ingest.zipf_ranks import (
-    by_inversion,
-    by_rejection,
-    cumulated,
-    zipf_ranks,
-    zipf_sum,
-)
+from streamgroup.synth import zipf_ranks as zipf_module
+from streamgroup.synth.zipf_ranks import by_inversion, by_rejection, cumulated, zipf_ranks, zipf_sum
 from tests.ingest.generated import example, fits
 from tests.naive import streams
 

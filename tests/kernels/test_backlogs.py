@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from streamgroup.kernels.backlogs import (
+from streamgroup.groupings.fish.backlogs import (
     _cheapest,
     drain,
     drain_at_speeds,
@@ -19,7 +19,7 @@ from streamgroup.kernels.backlogs import (
     send_at_speeds,
     take_times,
 )
-from streamgroup.kernels.shortlists import make_shortlists
+from streamgroup.groupings.fish.candidates import make_shortlists
 
 EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())
 MS = 1_000_000

@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamgroup.groupings.consistent_grouping.bins import (
+    BUSY,
+    IDLE,
+    bins_of,
+    find_bin,
+    leave,
+    make_owners,
+    signal,
+    widened,
+)
 from streamgroup.kernels import hashing
-from streamgroup.kernels.bins import BUSY, IDLE, bins_of, find_bin, leave, make_owners, signal, widened
 from tests.naive.consistent import Mapping
 from tests.naive.groupings import WorkersChange
 

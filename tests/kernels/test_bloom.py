@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streamgroup.kernels import bloom, hashing
+from streamgroup.groupings.detectors.synopsis import bloom
+from streamgroup.kernels import hashing
 
 EXAMPLES = {one["id"]: one for one in json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())}
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.kernels import count_min
+from streamgroup.groupings.posg import count_min
 from streamgroup.kernels.hashing import sketch_columns
 
 EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.kernels.decayed_space_saving import (
+from streamgroup.groupings.fish.decayed_space_saving import (
     BEFORE,
     EPOCHS,
     KEY,

@@ -4,7 +4,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.kernels.messages import NEVER, doubled, make_messages, next_due, pop, push
+from streamgroup.groupings.detectors.synopsis.messages import (
+    NEVER,
+    doubled,
+    make_messages,
+    next_due,
+    pop,
+    push,
+)
 
 
 def test_equal_times_go_by_source_then_by_creation() -> None:

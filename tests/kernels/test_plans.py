@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.kernels.plans import (
+from streamgroup.groupings.rivetti_dkg.plans import (
     Learner,
     Plan,
     bucket_of,

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgroup.kernels.backlogs import make_backlogs
-from streamgroup.kernels.reports import finished, make_reports, pass_time, with_workers
+from streamgroup.groupings.fish.backlogs import make_backlogs
+from streamgroup.groupings.fish.service_reports import finished, make_reports, pass_time, with_workers
 
 
 class Model:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.kernels import shortlists as module
+from streamgroup.groupings.fish import candidates as module
+from streamgroup.groupings.fish.candidates import make_shortlists, place_of, row_of
 from streamgroup.kernels.hashing import candidate, candidate_words, ring_positions
 from streamgroup.kernels.ring import first_point, first_two, make_ring
-from streamgroup.kernels.shortlists import make_shortlists, place_of, row_of
 
 KEYS = 20
 LOW, HIGH = np.random.default_rng(3).integers(-(2**63), 2**63, (2, KEYS))

@@ -7,8 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from streamgroup.kernels.bins import BUSY, IDLE, Owners, bins_of, make_owners
-from streamgroup.kernels.signals import SENT, Signals, exchange, finished, hired, make_signals
+from streamgroup.groupings.consistent_grouping.bins import BUSY, IDLE, Owners, bins_of, make_owners
+from streamgroup.groupings.consistent_grouping.busy_signals import (
+    SENT,
+    Signals,
+    exchange,
+    finished,
+    hired,
+    make_signals,
+)
 from tests.naive.consistent import Worker
 
 

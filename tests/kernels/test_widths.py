@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.kernels.decayed_space_saving import (
+from streamgroup.groupings.fish.choices import (
+    average_width,
+    chk_width,
+    denominator,
+    halvings,
+    is_hot,
+    optimal_width,
+    sort_hot,
+)
+from streamgroup.groupings.fish.decayed_space_saving import (
     BEFORE,
     TOP,
     TOTAL,
@@ -19,7 +28,6 @@ from streamgroup.kernels.decayed_space_saving import (
     make_table,
     slot_of,
 )
-from streamgroup.kernels.widths import average_width, chk_width, denominator, halvings, is_hot, optimal_width, sort_hot
 
 EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())
 

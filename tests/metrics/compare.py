@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from streamgroup.metrics import tables as tables_of_a_run
-from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["assert_rows_agree", "assert_same", "frames", "tables"]
 

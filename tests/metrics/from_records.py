@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamgroup.kernels.latencies import BUCKETS, lower_bounds
-from streamgroup.replay.outcome import HotKeys, Outcome, TopKey, WindowTable, WorkerTable
+from streamgroup.replay.accounting.outcome import HotKeys, Outcome, TopKey, WindowTable, WorkerTable
 from tests.naive.hot import Heads, choices_of_keys, hot_of, treated_by_window, true_by_window, waits
 from tests.naive.metrics import Span, busy_of, latencies_of, loads_of, pairs_of, wait_ahead, windows_of
 from tests.naive.simulate import Run

@@ -11,7 +11,7 @@ from streamgroup.kernels.latencies import BUCKETS, bucket_of
 from streamgroup.metrics.exact import deviation, row_deviation
 from streamgroup.metrics.imbalance import cumulative_imbalance, own_imbalance
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.outcome import Outcome, WindowTable, WorkerTable
+from streamgroup.replay.accounting.outcome import Outcome, WindowTable, WorkerTable
 from tests.metrics.compare import tables
 from tests.metrics.from_records import outcome_of
 from tests.naive.groupings import Setting, Sg

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.replay.capacity_file import CapacityFile, with_capacity
-from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.scenario.capacity_file import CapacityFile, with_capacity
+from streamgroup.replay.scenario.options import ReplayOptions
 
 PLAIN = ReplayOptions("kg", 4)
 WHOLE = """

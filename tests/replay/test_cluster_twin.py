@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from streamgroup.metrics.names import METRICS
 from streamgroup.metrics.tables import summary
-from streamgroup.replay import selection
-from streamgroup.replay.options import ReplayOptions
-from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario import selection
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven
 from streamgroup.traces import schema
 from streamgroup.traces.trace import open_trace

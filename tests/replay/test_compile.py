@@ -18,9 +18,9 @@ import streamgroup
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.replay.accounting.account import account
 from streamgroup.replay.compile import COMMON, Code, cache_directory, check_shape, compiled
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
-from streamgroup.replay.selection import select
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.selection import select
 from streamgroup.replay.simulation.choose import choose_block
 from streamgroup.traces.trace import open_trace
 from tests.traces_by_hand import write_trace
@@ -29,7 +29,7 @@ PACKAGE = Path(streamgroup.__file__).parent
 PROGRAM = """
 import json, sys
 from streamgroup.replay import compile, run, tiers
-from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from streamgroup.engines import compiled as rules
 # However few keys there are.
@@ -107,7 +107,7 @@ def test_an_edited_grouping_or_kernel_runs_as_edited(trace: Path, tmp_path: Path
     assert before["loads"] == interpreted_loads(trace, "pkg")
     again = result(begin(trace, "pkg", cache, package))
     assert (again["loaded"], again["compiled"]) == (HALVES, [])
-    kernel = package / "kernels" / "picks.py"
+    kernel = package / "kernels" / "least_loaded.py"
     edited = re.sub(r"return np\.int64\(first\) \+ .*", "return np.int64(3)", kernel.read_text())
     assert edited != kernel.read_text()
     kernel.write_text(edited)

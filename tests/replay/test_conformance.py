@@ -12,10 +12,10 @@ import pytest
 
 from streamgroup.groupings.protocol import GroupingParams
 from streamgroup.replay import tiers
-from streamgroup.replay.options import ReplayOptions
-from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.run import replay
-from streamgroup.replay.selection import family, select
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.selection import family, select
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.kernels import latencies
-from streamgroup.replay import clock
 from streamgroup.replay.accounting import pairs
 from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.input import clock
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Batch, Trace, open_trace
 from tests.traces_by_hand import Tuple, write_trace
 

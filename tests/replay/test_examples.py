@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.options import ReplayOptions
-from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.traces_by_hand import Tuple, write_trace
 

@@ -11,10 +11,10 @@ import pytest
 
 from streamgroup.base.errors import DataError
 from streamgroup.metrics.tables import tables
-from streamgroup.replay.feed import Feed
-from streamgroup.replay.feeds import Feeds
-from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.input.chunk_cache import Feeds
+from streamgroup.replay.input.prefetch import Feed
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces import schema
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import Tuple, write_trace

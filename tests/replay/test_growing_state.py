@@ -8,10 +8,10 @@ import pytest
 
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.metrics.tables import tables
-from streamgroup.replay import selection
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
-from streamgroup.replay.selection import select
+from streamgroup.replay.scenario import selection
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.selection import select
 from streamgroup.replay.simulation import event_driven, feed_forward
 from streamgroup.traces import schema
 from streamgroup.traces.trace import Trace, open_trace

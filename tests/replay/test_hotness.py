@@ -10,11 +10,11 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.metrics.tables import summary
+from streamgroup.replay.accounting.hotness import Hotness, follow
+from streamgroup.replay.accounting.outcome import HotKeys
 from streamgroup.replay.compile import COMMON, compiled
-from streamgroup.replay.hotness import Hotness, follow
-from streamgroup.replay.options import ReplayOptions
-from streamgroup.replay.outcome import HotKeys
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.replay.test_conformance import same
 from tests.traces_by_hand import write_trace

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from streamgroup.replay import selection
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario import selection
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import feed_forward
 from streamgroup.traces import schema
 from streamgroup.traces.trace import open_trace

@@ -10,10 +10,10 @@ import pyarrow.ipc
 import pytest
 
 from streamgroup.metrics.tables import tables
-from streamgroup.replay import selection
 from streamgroup.replay.accounting import log, recorder
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario import selection
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven, feed_forward
 from streamgroup.traces import schema
 from streamgroup.traces.trace import Trace, open_trace

@@ -7,7 +7,7 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings import kg as kg_module
-from streamgroup.replay.selection import select, split_text
+from streamgroup.replay.scenario.selection import select, split_text
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.clock import ConstantArrivals
-from streamgroup.replay.options import ReplayOptions
-from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.accounting.outcome import Outcome
+from streamgroup.replay.input.clock import ConstantArrivals
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
 from tests.replay.endless import ROWS, endless
 
 SERVICE = 1_000_000

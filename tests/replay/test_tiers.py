@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgroup.replay.selection import family
+from streamgroup.replay.scenario.selection import family
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
 
 PROGRAM = """
 import json, sys, warnings
 from numba.core import event
-from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.run import replay
 from streamgroup.traces.trace import open_trace
 

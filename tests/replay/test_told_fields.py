@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from streamgroup.base.errors import RunError, UsageError
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
 

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.naive import groupings as naive
 from tests.naive.simulate import Run, simulate

@@ -9,9 +9,9 @@ import pytest
 
 from streamgroup.base.errors import DataError
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.options import ReplayOptions
-from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.metrics.compare import tables
 from tests.traces_by_hand import Tuple, write_trace

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.report.material import Material, gather
 from streamgroup.report.page import page
 from streamgroup.report.picture import Drawn, chart_names, specification, svg

@@ -4,12 +4,12 @@ import contextlib
 from pathlib import Path
 
 from streamgroup.groupings import kg
-from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session
-from streamgroup.study.cell import Cell, CellOutcome, make_cell, run_cell
-from streamgroup.study.on_spark import run_on_spark
 from streamgroup.study.run import write_run
+from streamgroup.study.sweep.cell import Cell, CellOutcome, make_cell, run_cell
+from streamgroup.study.sweep.on_spark import run_on_spark
 from streamgroup.traces.trace import open_trace
 from tests.spark.on_cluster import shared
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.replay.options import ReplayOptions
-from streamgroup.study.advice import as_json, compared, headline, remarks, why
-from streamgroup.study.advise import Advice, Question, Watch, advise
-from streamgroup.study.choose import Targets
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.study.advise.advice import as_json, compared, headline, remarks, why
+from streamgroup.study.advise.choose import Targets
+from streamgroup.study.advise.run import Advice, Question, Watch, advise
 from streamgroup.study.run import run_to_directory
 from tests.traces_by_hand import write_trace
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import run as study
 from tests.metrics.compare import assert_rows_agree, assert_same, frames
 from tests.naive import metrics as naive

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from streamgroup.replay.compile import compiled
-from streamgroup.replay.options import ReplayOptions
-from streamgroup.study import ahead
-from streamgroup.study.ahead import missing
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.study.sweep import ahead
+from streamgroup.study.sweep.ahead import missing
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
-from streamgroup.study import cell as cells
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import run as study
-from streamgroup.study.cell import make_cell, run_cell, simulation_of
 from streamgroup.study.run import run_to_directory
+from streamgroup.study.sweep import cell as cells
+from streamgroup.study.sweep.cell import make_cell, run_cell, simulation_of
 from streamgroup.traces.trace import open_trace
 from tests.study.traces import write_trace
 

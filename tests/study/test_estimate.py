@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
-from streamgroup.replay.options import ReplayOptions
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import estimate
 from streamgroup.study.estimate import dry_run
 from streamgroup.study.run import run_to_directory

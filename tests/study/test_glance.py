@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.study import glance as module
-from streamgroup.study.glance import Glance, glance
+from streamgroup.study import trace_profile as module
+from streamgroup.study.trace_profile import Glance, glance
 from streamgroup.traces import schema
 from streamgroup.traces.trace import open_trace
 from tests.study.traces import write_trace

@@ -9,11 +9,11 @@ import pytest
 
 import streamgroup
 from streamgroup.groupings import kg
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
-from streamgroup.study import on_spark
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import run as study
-from streamgroup.study.cell import Cell, CellOutcome, make_cell, run_cell
+from streamgroup.study.sweep import on_spark
+from streamgroup.study.sweep.cell import Cell, CellOutcome, make_cell, run_cell
 from streamgroup.traces.trace import open_trace
 from tests.spark.cluster import Cluster
 from tests.study.cells_on_cluster import written

@@ -13,13 +13,13 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.tables import render
 from streamgroup.groupings import kg
 from streamgroup.metrics.names import METRICS
-from streamgroup.replay.options import ReplayOptions
-from streamgroup.replay.outcome import Outcome
+from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import run as study
 from streamgroup.study.columns import OPTION_COLUMNS, readable
 from streamgroup.study.run import run_to_directory
-from streamgroup.study.warn import warnings_of
+from streamgroup.study.run_warnings import warnings_of
 from streamgroup.traces.trace import open_trace
 from tests.study.traces import write_trace
 

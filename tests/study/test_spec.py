@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
-from streamgroup.study.spec import cells_of, make_spec, read_file, seeds_left_out
-from streamgroup.study.tasks import open_traces
+from streamgroup.study.sweep.schedule import open_traces
+from streamgroup.study.sweep.spec import cells_of, make_spec, read_file, seeds_left_out
 from tests.study.traces import write_trace
 
 WHOLE = """

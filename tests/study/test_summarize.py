@@ -13,8 +13,8 @@ import pytest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.metrics.names import METRICS
 from streamgroup.study.columns import OPTION_COLUMNS
-from streamgroup.study.conditions import parse_conditions
-from streamgroup.study.summarize import check_gate, load_runs, summarize
+from streamgroup.study.summary.conditions import parse_conditions
+from streamgroup.study.summary.summarize import check_gate, load_runs, summarize
 
 # Tables as they were made when there were fewer options.
 NAMING: dict[str, Any] = {
@@ -257,7 +257,7 @@ def test_a_moved_directory_is_still_a_run(runs: Path, tmp_path: Path) -> None:
 
 def test_summarize_starts_without_the_replay() -> None:
     heavy = "numba", "pyspark", "pyarrow"
-    code = f"import sys, streamgroup.study.summarize; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, streamgroup.study.summary.summarize; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 

@@ -16,17 +16,17 @@ import pytest
 
 from streamgroup.base.errors import DataError, RunError, UsageError
 from streamgroup.metrics.names import METRICS
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import run as study
-from streamgroup.study import tasks, threads
-from streamgroup.study.cell import Cell, CellOutcome, make_cell
 from streamgroup.study.columns import OPTION_COLUMNS
-from streamgroup.study.load import load_runs
 from streamgroup.study.run import TABLES, run_to_directory
-from streamgroup.study.sweep import look, run_sweep
-from streamgroup.study.tasks import by_length, makespan, open_traces, plan_tasks
-from streamgroup.study.threads import at_once, run_tasks
+from streamgroup.study.summary.load import load_runs
+from streamgroup.study.sweep import schedule, threads
+from streamgroup.study.sweep.cell import Cell, CellOutcome, make_cell
+from streamgroup.study.sweep.run import look, run_sweep
+from streamgroup.study.sweep.schedule import by_length, makespan, open_traces, plan_tasks
+from streamgroup.study.sweep.threads import at_once, run_tasks
 from tests.study.traces import write_trace
 
 KEYS = [f"k{i * i % 17}" for i in range(300)]
@@ -305,7 +305,7 @@ def test_threads_end_when_nobody_wants_more(trace: str, monkeypatch: pytest.Monk
         return replay(trace, options, interpreted=True, **more)
 
     monkeypatch.setattr(study, "replay", slow)
-    monkeypatch.setattr(tasks, "loop_seconds", lambda plan, tuples: -plan.options.workers)
+    monkeypatch.setattr(schedule, "loop_seconds", lambda plan, tuples: -plan.options.workers)
     outcomes = run_cells([cell(trace, "kg", n) for n in (1, 2, 3)], jobs=1)
     assert next(outcomes).cell.options.workers == 1
     begun.wait(10)

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streamgroup.replay.options import ReplayOptions
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.slices import take_slice
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace

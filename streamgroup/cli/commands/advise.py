@@ -14,7 +14,7 @@ from streamgroup.cli.families import complete_grouping
 from streamgroup.cli.simulation import Conditions
 
 if TYPE_CHECKING:
-    from streamgroup.study.advise import Advice, Question
+    from streamgroup.study.advise.run import Advice, Question
 
 __all__ = ["Options", "run"]
 
@@ -67,8 +67,8 @@ def run(console: Console, options: Options) -> None:
     Replays the trace, or stretches of it, through the groupings that make sense for it, in bounded time. Without a
     known service time or with a trace of one instant the workers are taken to be 80 % busy.
     """
-    from streamgroup.replay.options import ReplayOptions
-    from streamgroup.study.advise import Watch, advise
+    from streamgroup.replay.scenario.options import ReplayOptions
+    from streamgroup.study.advise.run import Watch, advise
 
     known = {field.name for field in dataclasses.fields(ReplayOptions)} - {"grouping"}
     chosen = ReplayOptions("kg", **{name: value for name, value in vars(options).items() if name in known})
@@ -81,9 +81,9 @@ def run(console: Console, options: Options) -> None:
 
 
 def _question(options: Options) -> "Question":
-    from streamgroup.study.advise import Question
-    from streamgroup.study.choose import Targets
-    from streamgroup.study.threads import default_jobs
+    from streamgroup.study.advise.choose import Targets
+    from streamgroup.study.advise.run import Question
+    from streamgroup.study.sweep.threads import default_jobs
 
     return Question(
         targets=Targets(options.max_p99, options.max_replication),
@@ -94,7 +94,7 @@ def _question(options: Options) -> "Question":
 
 
 def _print(console: Console, advice: "Advice") -> None:
-    from streamgroup.study.advice import as_json, compared, headline, remarks, why
+    from streamgroup.study.advise.advice import as_json, compared, headline, remarks, why
 
     if console.form not in ("table", "markdown"):
         console.record(as_json(advice))

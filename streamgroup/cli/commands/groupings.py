@@ -32,7 +32,7 @@ def run(console: Console, options: Options) -> None:
         console.rows([{"grouping": name, "about": sources.summary(f"{GROUPINGS}.{name}")} for name in names])
         return
     # Not before they are needed: `--help` imports nothing heavy.
-    from streamgroup.replay.selection import parameters as parameters_of
+    from streamgroup.replay.scenario.selection import parameters as parameters_of
 
     module = discover.load(GROUPINGS, options.name, "grouping")
     kind = parameters_of(module, {})

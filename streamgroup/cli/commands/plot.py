@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.files import check_free, write_files
+from streamgroup.base.storage.local import check_free, write_files
 from streamgroup.base.tables import render
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console

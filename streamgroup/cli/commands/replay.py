@@ -14,7 +14,7 @@ from streamgroup.cli.families import complete_grouping
 from streamgroup.cli.simulation import REPEATED, SEED_HELP, Simulation
 
 if TYPE_CHECKING:
-    from streamgroup.replay.options import ReplayOptions
+    from streamgroup.replay.scenario.options import ReplayOptions
 
 __all__ = ["Options", "run"]
 
@@ -117,7 +117,7 @@ def run(console: Console, options: Options) -> None:
 
 
 def _chosen(options: Options) -> "ReplayOptions":
-    from streamgroup.replay.options import ReplayOptions
+    from streamgroup.replay.scenario.options import ReplayOptions
 
     given = {name: getattr(options, name) for name in _names(ReplayOptions)}
     # What can be repeated comes as a list, or None without any.

@@ -60,7 +60,7 @@ class Options(Formatted):
 
 def run(console: Console, options: Options) -> None:
     """Read runs and print them as one table: chosen, averaged, compared with a baseline, held to conditions."""
-    from streamgroup.study.summarize import check_gate, load_runs, summarize
+    from streamgroup.study.summary.summarize import check_gate, load_runs, summarize
 
     metrics, by = _split("--metrics", options.metrics), _split("--by", options.by)
     frame = load_runs(options.runs, failed=True)
@@ -92,7 +92,7 @@ def run(console: Console, options: Options) -> None:
 
 def _with_spreads(rows: list[Row], columns: list[str]) -> tuple[list[Row], list[str]]:
     """Put what belongs to a mean into one cell, as in `1.2 +-0.1 (1.1..1.3)`; of one run there is nothing to add."""
-    from streamgroup.study.groups import SPREAD
+    from streamgroup.study.summary.groups import SPREAD
 
     means = [name for name in columns if all(f"{name}{suffix}" in columns for suffix in SPREAD)]
     beside = {f"{name}{suffix}" for name in means for suffix in SPREAD}

@@ -17,9 +17,9 @@ from streamgroup.cli.simulation import REPEATED, Simulation
 
 if TYPE_CHECKING:
     from streamgroup.spark.options import SparkOptions
-    from streamgroup.study.cell import Cell, CellOutcome
-    from streamgroup.study.sweep import SweepResult
-    from streamgroup.study.tasks import Task
+    from streamgroup.study.sweep.cell import Cell, CellOutcome
+    from streamgroup.study.sweep.run import SweepResult
+    from streamgroup.study.sweep.schedule import Task
     from streamgroup.traces.trace import Trace
 
 __all__ = ["Options", "run"]
@@ -123,10 +123,10 @@ def run(console: Console, options: Options) -> None:
     A cell that fails is a row with its error; the others go on, and the exit code is 1. Run again, it goes on where it
     was stopped.
     """
-    from streamgroup.study.spec import cells_of, make_spec, seeds_left_out
-    from streamgroup.study.sweep import look, run_sweep
-    from streamgroup.study.tasks import open_traces, plan_tasks, with_keys_checked
-    from streamgroup.study.threads import default_jobs
+    from streamgroup.study.sweep.run import look, run_sweep
+    from streamgroup.study.sweep.schedule import open_traces, plan_tasks, with_keys_checked
+    from streamgroup.study.sweep.spec import cells_of, make_spec, seeds_left_out
+    from streamgroup.study.sweep.threads import default_jobs
 
     spark = _spark(options)
     spec = make_spec(_given(console, options))
@@ -180,8 +180,8 @@ def _spark(options: Options) -> "SparkOptions | None":
 
 def _given(console: Console, options: Options) -> dict[str, Any]:
     """Put flags over what the file says, and that over defaults."""
-    from streamgroup.base.storage import locate
-    from streamgroup.study.spec import read_file
+    from streamgroup.base.storage.places import locate
+    from streamgroup.study.sweep.spec import read_file
 
     def is_spec(text: str) -> bool:
         return text.endswith(".toml") and locate(text).is_local and not Path(text).is_dir()
@@ -221,8 +221,8 @@ def _check(tasks: Sequence["Task"]) -> None:
 def _tell(
     console: Console, cells: Sequence["Cell"], reused: Mapping[str, Any], tasks: Sequence["Task"], jobs: int
 ) -> None:
-    from streamgroup.study.tasks import makespan
-    from streamgroup.study.threads import at_once
+    from streamgroup.study.sweep.schedule import makespan
+    from streamgroup.study.sweep.threads import at_once
 
     rows = []
     for task in tasks:
@@ -254,8 +254,8 @@ def _varies(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
 
 
 def _in_threads(console: Console, jobs: int, bar: Bar, traces: Mapping[str, "Trace"]) -> Any:
-    from streamgroup.study.tasks import plan_tasks
-    from streamgroup.study.threads import at_once, run_tasks
+    from streamgroup.study.sweep.schedule import plan_tasks
+    from streamgroup.study.sweep.threads import at_once, run_tasks
 
     def run_them(cells: Sequence["Cell"], known: Mapping[str, int]) -> Generator["CellOutcome"]:
         tasks = plan_tasks(cells, traces, known)
@@ -277,8 +277,8 @@ def _tuples(tasks: Sequence["Task"]) -> int:
 
 
 def _on_spark(console: Console, spark: "SparkOptions", bar: Bar, traces: Mapping[str, "Trace"]) -> Any:
-    from streamgroup.study.on_spark import run_on_spark
-    from streamgroup.study.tasks import by_length, plan_tasks
+    from streamgroup.study.sweep.on_spark import run_on_spark
+    from streamgroup.study.sweep.schedule import by_length, plan_tasks
 
     def run_them(cells: Sequence["Cell"], known: Mapping[str, int]) -> Generator["CellOutcome"]:
         tasks = [task for task in by_length(plan_tasks(cells, traces, known)) if not task.hidden]

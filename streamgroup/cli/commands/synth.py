@@ -70,9 +70,9 @@ def _own(module: str) -> Own:
 def run(generator: str, console: Console, options: Options, own: dict[str, Any]) -> None:
     """Make a synthetic trace. `synth GENERATOR --help` tells its parameters."""
     from streamgroup.base.errors import UsageError
-    from streamgroup.base.storage import locate
-    from streamgroup.ingest.synthesis import synthesise
+    from streamgroup.base.storage.places import locate
     from streamgroup.spark.options import SparkOptions, checked
+    from streamgroup.synth.run import synthesise
 
     for flag, value in (
         ("--master", options.master),

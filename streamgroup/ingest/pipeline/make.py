@@ -4,8 +4,8 @@ from functools import partial
 from typing import NamedTuple
 
 from streamgroup.base.errors import RunError
-from streamgroup.base.outputs import remove_old
-from streamgroup.base.storage import Place
+from streamgroup.base.storage.outputs import remove_old
+from streamgroup.base.storage.places import Place
 from streamgroup.ingest.pipeline import dictionary, head, order, parts, tuples
 from streamgroup.ingest.pipeline.blocks import Row
 from streamgroup.ingest.pipeline.frames import Frame, Runner

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgroup.base.errors import EnvironmentFault
-from streamgroup.base.storage import Place
+from streamgroup.base.storage.places import Place
 from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
 from streamgroup.ingest.pipeline.dictionary import Ids
 from streamgroup.ingest.pipeline.frames import Frame

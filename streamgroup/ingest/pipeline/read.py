@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from streamgroup.base.errors import DataError
-from streamgroup.base.storage import locate
-from streamgroup.ingest.contract import Contract
+from streamgroup.base.storage.places import locate
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.pipeline.blocks import Row, block
+from streamgroup.ingest.pipeline.contract import Contract
+from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.pipeline.segments import SegmentWriter
-from streamgroup.ingest.read import digest_file, make_reader, shown
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, Split
-from streamgroup.ingest.tuples import Tuples
+from streamgroup.ingest.reading import digest_file, make_reader, shown
 
 __all__ = ["SplitStats", "blocks_of", "read_task", "split_of"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError
 from streamgroup.ingest.pipeline.blocks import Row, block
-from streamgroup.ingest.tuples import Tuples, pieces
+from streamgroup.ingest.pipeline.expansion import Tuples, pieces
 
 __all__ = [
     "CARRIED",

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest import fields
-from streamgroup.ingest.columns import joined_keys
-from streamgroup.ingest.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.options import IngestOptions
+from streamgroup.ingest.parsing import fields
+from streamgroup.ingest.parsing.columns import joined_keys
+from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
 
 __all__ = ["Reader"]

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.ingest import fields
-from streamgroup.ingest.lines import Block, LineReader
 from streamgroup.ingest.options import IngestOptions
+from streamgroup.ingest.parsing import fields
+from streamgroup.ingest.parsing.lines import Block, LineReader
+from streamgroup.ingest.parsing.records import TOO_LONG, Records, find_records, starts_with
+from streamgroup.ingest.parsing.words import words
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_column
-from streamgroup.ingest.records import TOO_LONG, Records, find_records, starts_with
-from streamgroup.ingest.words import words
 
 __all__ = ["Reader"]
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.ingest import fields
-from streamgroup.ingest.columns import joined_keys, joined_times
-from streamgroup.ingest.delimited import header_names
-from streamgroup.ingest.lines import Block, LineReader
-from streamgroup.ingest.numbers import to_float
+from streamgroup.ingest.parsing import fields
+from streamgroup.ingest.parsing.columns import joined_keys, joined_times
+from streamgroup.ingest.parsing.delimited import header_names
+from streamgroup.ingest.parsing.lines import Block, LineReader
+from streamgroup.ingest.parsing.numbers import to_float
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
 
 __all__ = ["Reader"]

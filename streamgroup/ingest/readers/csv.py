@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from streamgroup.ingest.delimited import DelimitedOptions, DelimitedReader
+from streamgroup.ingest.parsing.delimited import DelimitedOptions, DelimitedReader
 from streamgroup.ingest.readers.protocol import Defaults
 
 __all__ = ["Reader"]

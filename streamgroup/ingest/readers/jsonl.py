@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest import fields
-from streamgroup.ingest.columns import NO_TIME, column_names, joined_keys, joined_times
-from streamgroup.ingest.json_text import Fault, Fraction, decode_all, get, scalar
-from streamgroup.ingest.lines import HEAD_ROWS, Block, LineReader
+from streamgroup.ingest.parsing import fields
+from streamgroup.ingest.parsing.columns import NO_TIME, column_names, joined_keys, joined_times
+from streamgroup.ingest.parsing.json_text import Fault, Fraction, decode_all, get, scalar
+from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
 
 __all__ = ["Reader"]

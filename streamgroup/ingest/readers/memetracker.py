@@ -7,12 +7,12 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest import fields
-from streamgroup.ingest.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.options import IngestOptions
+from streamgroup.ingest.parsing import fields
+from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
+from streamgroup.ingest.parsing.records import TOO_LONG, find_records, nest, starts_with
+from streamgroup.ingest.parsing.words import words
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject
-from streamgroup.ingest.records import TOO_LONG, find_records, nest, starts_with
-from streamgroup.ingest.words import words
 
 __all__ = ["Reader"]
 

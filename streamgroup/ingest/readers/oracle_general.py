@@ -9,13 +9,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
-from streamgroup.base.storage import locate
-from streamgroup.ingest import lines
-from streamgroup.ingest.columns import joined_keys
+from streamgroup.base.storage.places import locate
+from streamgroup.ingest.files.unpack import Source, compression_of, sources
+from streamgroup.ingest.parsing import lines
+from streamgroup.ingest.parsing.columns import joined_keys
+from streamgroup.ingest.parsing.times import resolve_format
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, Split, find_columns
 from streamgroup.ingest.readers.protocol import Reader as Base
-from streamgroup.ingest.times import resolve_format
-from streamgroup.ingest.unpack import Source, compression_of, sources
 
 __all__ = ["Reader"]
 

@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage import locate
-from streamgroup.ingest.columns import joined_keys, joined_times
-from streamgroup.ingest.numbers import to_float
+from streamgroup.base.storage.places import locate
+from streamgroup.ingest.parsing.columns import joined_keys, joined_times
+from streamgroup.ingest.parsing.numbers import to_float
+from streamgroup.ingest.parsing.times import KNOWN, TimeFormat, guess_format, resolve_format
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Split, find_columns
 from streamgroup.ingest.readers.protocol import Reader as Base
-from streamgroup.ingest.times import KNOWN, TimeFormat, guess_format, resolve_format
 
 __all__ = ["Reader"]
 

@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.units import parse_duration_ns
-from streamgroup.ingest import tweets
-from streamgroup.ingest.delimited import DelimitedReader
-from streamgroup.ingest.json_text import get
-from streamgroup.ingest.lines import Block, LineReader
 from streamgroup.ingest.options import IngestOptions
+from streamgroup.ingest.parsing import tweets
+from streamgroup.ingest.parsing.delimited import DelimitedReader
+from streamgroup.ingest.parsing.json_text import get
+from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, refuse
 from streamgroup.ingest.readers.twitter import TweetLines
 

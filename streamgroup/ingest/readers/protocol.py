@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest.columns import NO_TIME, column_names
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.times import TimeFormat
+from streamgroup.ingest.parsing.columns import NO_TIME, column_names
+from streamgroup.ingest.parsing.times import TimeFormat
 
 __all__ = [
     "Defaults",

@@ -9,11 +9,11 @@ import pyarrow as pa
 from pydantic import BaseModel, Field
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage import locate
-from streamgroup.ingest import fields
-from streamgroup.ingest.delimited import DelimitedOptions, DelimitedReader, header_names
-from streamgroup.ingest.lines import Block
-from streamgroup.ingest.numbers import OK, to_fixed, to_float
+from streamgroup.base.storage.places import locate
+from streamgroup.ingest.parsing import fields
+from streamgroup.ingest.parsing.delimited import DelimitedOptions, DelimitedReader, header_names
+from streamgroup.ingest.parsing.lines import Block
+from streamgroup.ingest.parsing.numbers import OK, to_fixed, to_float
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_columns
 
 __all__ = ["Reader"]

@@ -4,12 +4,12 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from streamgroup.ingest import tweets
-from streamgroup.ingest.delimited import DelimitedOptions, DelimitedReader
-from streamgroup.ingest.lines import Block
 from streamgroup.ingest.options import IngestOptions
+from streamgroup.ingest.parsing import tweets
+from streamgroup.ingest.parsing.delimited import DelimitedOptions, DelimitedReader
+from streamgroup.ingest.parsing.lines import Block
+from streamgroup.ingest.parsing.tweets import TweetOptions
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_column
-from streamgroup.ingest.tweets import TweetOptions
 
 __all__ = ["Reader"]
 

@@ -7,12 +7,12 @@ import pyarrow as pa
 from pydantic import BaseModel, Field
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest import fields, tweets
-from streamgroup.ingest.json_text import Fault, get, scalar
-from streamgroup.ingest.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.options import IngestOptions
+from streamgroup.ingest.parsing import fields, tweets
+from streamgroup.ingest.parsing.json_text import Fault, get, scalar
+from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
+from streamgroup.ingest.parsing.tweets import TweetOptions
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject
-from streamgroup.ingest.tweets import TweetOptions
 
 __all__ = ["Reader", "TweetLines"]
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from streamgroup.ingest.delimited import DelimitedReader
+from streamgroup.ingest.parsing.delimited import DelimitedReader
 from streamgroup.ingest.readers.protocol import Defaults
 
 __all__ = ["Reader"]

@@ -5,9 +5,9 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest.counted import Rows, period_of
-from streamgroup.ingest.counted_reader import Columns, CountedOptions, CountedReader
-from streamgroup.ingest.lines import Block
+from streamgroup.ingest.parsing.counted import Rows, period_of
+from streamgroup.ingest.parsing.counted_reader import Columns, CountedOptions, CountedReader
+from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed
 
 __all__ = ["Reader"]

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, Field
 
-from streamgroup.ingest.counted import Rows, decode_once, period_of
-from streamgroup.ingest.counted_reader import Columns, CountedReader, DomainOptions
-from streamgroup.ingest.lines import Block
+from streamgroup.ingest.parsing.counted import Rows, decode_once, period_of
+from streamgroup.ingest.parsing.counted_reader import Columns, CountedReader, DomainOptions
+from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed
 
 __all__ = ["Reader"]

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.ingest import fields
-from streamgroup.ingest.counted import HOUR, MAX_COUNT, Rows, drawn, evenly, period_of
-from streamgroup.ingest.counted_reader import Columns, CountedReader, DomainOptions
-from streamgroup.ingest.letters import Slots, read_letters
-from streamgroup.ingest.lines import HEAD_ROWS, Block
+from streamgroup.ingest.parsing import fields
+from streamgroup.ingest.parsing.counted import HOUR, MAX_COUNT, Rows, drawn, evenly, period_of
+from streamgroup.ingest.parsing.counted_reader import Columns, CountedReader, DomainOptions
+from streamgroup.ingest.parsing.hourly_letters import Slots, read_letters
+from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block
+from streamgroup.ingest.parsing.records import TOO_LONG
 from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed
-from streamgroup.ingest.records import TOO_LONG
 
 __all__ = ["Reader"]
 

@@ -7,17 +7,18 @@ from functools import partial
 from typing import Any, ClassVar
 
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.base.storage import locate
-from streamgroup.ingest import advice, inputs
-from streamgroup.ingest.columns import NO_TIME
-from streamgroup.ingest.contract import Contract
-from streamgroup.ingest.inputs import InputFile
+from streamgroup.base.storage.places import locate
+from streamgroup.ingest import reject_hints
+from streamgroup.ingest.files import inputs
+from streamgroup.ingest.files.inputs import InputFile
 from streamgroup.ingest.options import IngestOptions
+from streamgroup.ingest.parsing.columns import NO_TIME
 from streamgroup.ingest.pipeline.blocks import Row
+from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.pipeline.frames import Frame, Runner
 from streamgroup.ingest.pipeline.read import read_task
-from streamgroup.ingest.read import carrying, make_reader, nothing_left
 from streamgroup.ingest.readers.protocol import Reader, Split
+from streamgroup.ingest.reading import carrying, make_reader, nothing_left
 from streamgroup.ingest.sources.protocol import Source
 from streamgroup.traces.manifest import Input
 
@@ -108,11 +109,11 @@ class FileSource(Source):
     def advise(self, rejected: Counter[str], examples: Mapping[str, str], otherwise: str) -> str:
         """Say which option reads rows like those that were rejected."""
         try:
-            shown = advice.first_time(self._reader, self._first)
+            shown = reject_hints.first_time(self._reader, self._first)
         except (OSError, StreamgroupError):
             # It went or changed since it was read: the hint does without.
             shown = None
-        return advice.hint_of(self._reader, rejected, examples, shown, otherwise)
+        return reject_hints.hint_of(self._reader, rejected, examples, shown, otherwise)
 
 
 def _check_rows(reader: Reader, splits: list[Split], sizes: dict[str, int]) -> None:

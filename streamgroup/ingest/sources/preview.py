@@ -4,9 +4,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest.contract import Contract
+from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.preview import ROWS, PreviewRow, head_rows
-from streamgroup.ingest.read import shown
+from streamgroup.ingest.reading import shown
 from streamgroup.ingest.sources.options import SparkSourceOptions
 from streamgroup.ingest.sources.spark import prepare
 from streamgroup.ingest.sources.table import Column, batches

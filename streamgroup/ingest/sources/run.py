@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgroup.base.errors import DataError, StreamgroupError
-from streamgroup.base.outputs import staged_output
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage import Place, locate
-from streamgroup.ingest.contract import Contract
+from streamgroup.base.storage.outputs import staged_output
+from streamgroup.base.storage.places import Place, locate
+from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.pipeline.frames import SparkRunner
 from streamgroup.ingest.run import IngestResult, make_trace
 from streamgroup.ingest.sources.options import SparkSourceOptions

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.base.redaction import without_secrets
-from streamgroup.ingest import numbers
+from streamgroup.ingest.parsing import numbers
+from streamgroup.ingest.parsing.times import KNOWN, NUMERIC, TimeFormat, guess_format, resolve_format
 from streamgroup.ingest.readers.protocol import Layout
 from streamgroup.ingest.sources.options import SparkSourceOptions
 from streamgroup.ingest.sources.table import PARTITION, Column, Table, key_columns, time_texts
-from streamgroup.ingest.times import KNOWN, NUMERIC, TimeFormat, guess_format, resolve_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

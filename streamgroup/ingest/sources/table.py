@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgroup.ingest.composite import NOT_UTF8, composite
-from streamgroup.ingest.numbers import to_float
+from streamgroup.ingest.parsing.numbers import to_float
+from streamgroup.ingest.pipeline.composite_keys import NOT_UTF8, composite
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject
 from streamgroup.ingest.sources.options import SparkSourceOptions
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from streamgroup.base.redaction import shown_url, without_secrets
-from streamgroup.ingest.contract import Contract
 from streamgroup.ingest.pipeline.blocks import Row
+from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.pipeline.frames import Frame, Runner, SparkRunner
 from streamgroup.ingest.pipeline.read import blocks_of
 from streamgroup.ingest.sources.options import SparkSourceOptions

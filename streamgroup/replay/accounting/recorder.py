@@ -17,9 +17,9 @@ from streamgroup.replay.accounting.account import (
     account_hot,
     make_meters,
 )
-from streamgroup.replay.hotness import Hotness
-from streamgroup.replay.members import Members
-from streamgroup.replay.outcome import WindowTable, WorkerTable
+from streamgroup.replay.accounting.hotness import Hotness
+from streamgroup.replay.accounting.outcome import WindowTable, WorkerTable
+from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation.events import Events, each_column
 
 __all__ = ["NEVER_AGAIN", "Accounting", "Recorder", "Totals"]

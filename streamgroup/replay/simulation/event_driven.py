@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.plain import interpreted
+from streamgroup.base.compiling.plain import interpreted
 from streamgroup.replay.accounting.recorder import Recorder
 from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.feed import Ready
 from streamgroup.replay.grouping import RunningGrouping
-from streamgroup.replay.members import Members
+from streamgroup.replay.input.prefetch import Ready
+from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation import departures, event_loop
 from streamgroup.replay.simulation import state as states
 from streamgroup.replay.simulation import stream as streams

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError, RunError
 from streamgroup.replay.accounting import account
 from streamgroup.replay.accounting.recorder import Accounting, Recorder
-from streamgroup.replay.feed import Ready
 from streamgroup.replay.grouping import RunningGrouping
-from streamgroup.replay.members import Members
+from streamgroup.replay.input.prefetch import Ready
+from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation import in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, Sources, choose_block
 from streamgroup.replay.simulation.events import NEVER, Choices, Chunk, Events, Served, Span, each_column

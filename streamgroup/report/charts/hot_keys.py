@@ -8,7 +8,7 @@ from streamgroup.report.elapsed import draw_traces, each_trace, in_units, moment
 from streamgroup.report.material import Material
 from streamgroup.report.text import number
 from streamgroup.report.theme import Look
-from streamgroup.study.glance import Glance
+from streamgroup.study.trace_profile import Glance
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 

@@ -1,0 +1,1 @@
+"""Compiled code on disk, and kernels rewritten to plain Python."""

@@ -1,0 +1,236 @@
+"""Compiled functions as plain Python, for when compiling takes longer than what there is to do.
+
+`plain(function)` gives a copy of a function, and of all that it calls, rewritten (see `rewriting`); `view` the arrays
+and NamedTuples that such a function takes: memoryviews of the very arrays, so that what it writes is written there.
+"""
+
+import ast
+import inspect
+import linecache
+import math
+import struct
+import threading
+import types
+from bisect import bisect_left
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.base.compiling.rewriting import ANY, WORD, NotPlainError, Rewriter
+
+__all__ = ["MOST_CELLS", "NotPlainError", "call", "cells", "hook_names", "interpreted", "plain", "view"]
+
+# Rows of an array of which a view is kept, 300 bytes each.
+_MOST_ROWS = 1 << 16
+# Cells of the arrays of a call that is interpreted: about a second's work if it looks at all of them.
+MOST_CELLS = 1 << 20
+_LOCK = threading.RLock()
+_BUILTINS = {"abs", "bool", "float", "int", "len", "max", "min", "range", "round"}
+_MATHS = (math.ceil, math.floor, math.sqrt)
+_NUMBERS = (bool, int, float, type(None))
+# Methods that classes of compiled code may have, and of these the ones that do nothing where a class has none.
+hook_names: dict[str, bool] = {}
+
+
+def _int32(number: int) -> int:
+    return ((int(number) + (1 << 31)) & 0xFFFF_FFFF) - (1 << 31)
+
+
+def _int8(number: int) -> int:
+    return ((int(number) + 128) & 0xFF) - 128
+
+
+_DOUBLE, _LONG = struct.Struct("=d").pack, struct.Struct("=q").unpack
+
+
+def _bits(number: float) -> int:
+    """Give the bits of a float as a signed number."""
+    found: int = _LONG(_DOUBLE(number))[0]
+    return found
+
+
+def _fill(array: Any, value: Any) -> None:
+    if isinstance(array, (list, _Rows)):
+        for place in range(len(array)):
+            _fill(array[place], value)
+    else:
+        np.asarray(array)[:] = value
+
+
+def _flat(rows: Any) -> Any:
+    """Give a two-dimensional array as one of one dimension."""
+    whole = rows[0].obj.base
+    return memoryview(whole.reshape(-1))
+
+
+class _Rows:
+    """Rows of an array that are too many to keep a view of each."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, place: int) -> Any:
+        return view(self._array[place])
+
+
+def view(value: Any) -> Any:
+    """Give what rewritten code takes for a value of compiled code."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.names:
+            return types.SimpleNamespace(**{name: value[name].data for name in value.dtype.names})
+        if value.ndim < 2:
+            return value.data
+        return _Rows(value) if len(value) > _MOST_ROWS else [view(row) for row in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple) and hasattr(type(value), "_fields"):
+        return tuple.__new__(_plain_class(type(value)), map(view, value))
+    return tuple(map(view, value)) if isinstance(value, tuple) else value
+
+
+_HELPERS = {
+    "_bits": _bits,
+    "_bisect": bisect_left,
+    "_ceil": lambda x: float(math.ceil(x)),
+    "_fill": _fill,
+    "_flat": _flat,
+    "_floor": lambda x: float(math.floor(x)),
+    "_int8": _int8,
+    "_int32": _int32,
+    "_view": view,
+}
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+@cache
+def _plain_class(kind: type) -> type:
+    """Give a class of the same fields whose hooks are plain."""
+    hooks: dict[str, Any] = {"__slots__": ()}
+    for name, is_optional in hook_names.items():
+        method = getattr(kind, name, None)
+        if inspect.isfunction(method):
+            hooks[name] = plain(method)
+        elif is_optional:
+            hooks[name] = _nothing
+    return type(kind.__name__, (kind,), hooks)
+
+
+@cache
+def _tree(file: str) -> dict[tuple[str, int], ast.FunctionDef]:
+    """Give the functions of a file, by name and first line."""
+    source = "".join(linecache.getlines(file))
+    found = {}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            found[node.name, min([node.lineno, *(one.lineno for one in node.decorator_list)])] = node
+    return found
+
+
+class _Makers:
+    """Functions that were made, and the names by which they call each other."""
+
+    def __init__(self) -> None:
+        self.made: dict[Any, tuple[Callable[..., Any], int]] = {}
+        self.names: dict[Any, str] = {}
+        self.whole: dict[str, ast.FunctionDef] = {}
+        self.scope: dict[str, Any] = {**_HELPERS, "np": np}
+
+    def make(self, function: Callable[..., Any]) -> int:
+        """Make a function unless it is there; return the kind of what it returns."""
+        code = function.__code__
+        if function in self.made:
+            return self.made[function][1]
+        if function in self.names:
+            # It calls itself, by way of others.
+            return ANY
+        own = f"{code.co_name}_{len(self.names)}"
+        self.names[function] = own
+        try:
+            tree = _tree(code.co_filename).get((code.co_name, code.co_firstlineno))
+            if tree is None or function.__closure__:
+                raise NotPlainError(f"{code.co_qualname} has no source of its own")
+            rewriter = Rewriter(lambda parts: self._resolve(function, parts), frozenset(hook_names), self.whole)
+            rewritten = rewriter.function(tree, own)
+            if len(rewritten.body) == 1 and isinstance(rewritten.body[0], ast.Return) and rewritten.body[0].value:
+                self.whole[own] = rewritten
+            module = ast.Module([rewritten], [])
+            exec(compile(ast.fix_missing_locations(module), code.co_filename, "exec"), self.scope)
+        except BaseException:
+            del self.names[function]
+            raise
+        self.made[function] = self.scope[own], rewriter.returns
+        return rewriter.returns
+
+    def _resolve(self, function: Callable[..., Any], parts: tuple[str, ...]) -> tuple[ast.expr, int] | None:
+        first, *rest = parts
+        scope = function.__globals__
+        if first not in scope:
+            return (ast.Name(first, ast.Load()), ANY) if first in _BUILTINS and not rest else None
+        value = scope[first]
+        if rest:
+            if not inspect.ismodule(value):
+                return None
+            value = getattr(value, rest[0])
+        value = getattr(value, "py_func", value)
+        if isinstance(value, np.generic):
+            return ast.Constant(value.item()), WORD if value.dtype == np.uint64 else ANY
+        if isinstance(value, _NUMBERS):
+            return ast.Constant(value), ANY
+        if isinstance(value, np.ndarray):
+            name = f"array_{id(value)}"
+            self.scope[name] = view(value)
+            return ast.Name(name, ast.Load()), ANY
+        if value in _MATHS:
+            self.scope[value.__name__] = value
+            return ast.Name(value.__name__, ast.Load()), ANY
+        if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+            name = f"{value.__name__}_{id(value)}"
+            self.scope[name] = value
+            return ast.Name(name, ast.Load()), ANY
+        if isinstance(value, types.FunctionType):
+            kind = self.make(value)
+            return ast.Name(self.names[value], ast.Load()), kind
+        return None
+
+
+_MAKERS = _Makers()
+
+
+def plain(function: Any) -> Callable[..., Any]:
+    """Give a function (or numba's dispatcher of one) as plain Python; NotPlainError for what is not rewritten."""
+    function = getattr(function, "py_func", function)
+    with _LOCK:
+        _MAKERS.make(function)
+        return _MAKERS.made[function][0]
+
+
+def cells(value: Any) -> int:
+    """Count the cells of an array, or of all arrays in a tuple."""
+    if isinstance(value, np.ndarray):
+        return value.size
+    return sum(map(cells, value)) if isinstance(value, tuple) else 0
+
+
+def call(function: Any, *arguments: Any) -> Any:
+    """Call one of numba's functions from Python: interpreted unless its arrays are large.
+
+    Such a call is not worth a place in a cache on disk, and without one it would be compiled in every process.
+    """
+    if cells(arguments) > MOST_CELLS:
+        return function(*arguments)
+    return interpreted(function, *arguments)
+
+
+def interpreted(function: Any, *arguments: Any) -> Any:
+    """Call a function as plain Python."""
+    found = plain(function)(*map(view, arguments))
+    return np.asarray(found) if isinstance(found, memoryview) else found

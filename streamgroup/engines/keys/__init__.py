@@ -1,0 +1,1 @@
+"""Keys as engines see them: typed values and their bytes."""

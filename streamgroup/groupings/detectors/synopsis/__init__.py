@@ -1,0 +1,182 @@
+"""DStream's predictor of hot keys: coins at the sources, a synopsis of candidates, and a filter of what is hot now."""
+
+from fractions import Fraction
+from math import ceil
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from streamgroup.base.budget import fits
+from streamgroup.base.compiling.plain import call
+from streamgroup.groupings._times import Delay, delay_ns
+from streamgroup.groupings.detectors.synopsis import bit_vectors, bloom, messages
+from streamgroup.groupings.detectors.synopsis.bit_vectors import Synopsis, deliver, report, room_left, toss
+from streamgroup.groupings.detectors.synopsis.messages import Messages
+from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+
+__all__ = ["Params", "Predictor", "start"]
+
+# Bytes of a signal that a tuple was seen.
+_SIGNAL_BYTES = 8
+# Reports on the way, and keys in the synopsis, that there is room for at the start.
+_ROOM = 1024
+# Counters of the filter, a byte each.
+_MOST_COUNTERS = 1 << 28
+
+
+class Params(GroupingParams):
+    """Parameters of the predictor."""
+
+    r: int = Field(default=6, ge=0, le=48, description="length of a run of heads above which a key is reported (r)")
+    l: int = Field(default=16, ge=1, le=64, description="bits of a key's vector (l); r + l is at most 64")  # noqa: E741
+    p: float = Field(default=0.01, gt=0, le=1, description="share of the vectors that is shifted at each report (p)")
+    zeta: int = Field(default=2, ge=1, le=64, description="bits that make a key hot (more than one in the paper)")
+    coin_delay: Delay = Field(default=None, description="delay of reports, as in 5ms; default: the control delay")
+    broadcast_delay: Delay = Field(default=None, description="delay of broadcasts; default: the control delay")
+    filter: Literal["bloom", "exact"] = Field(default="bloom", description="bloom: counting Bloom filter; exact: a set")
+    counters: int = Field(
+        default=1024, ge=16, le=1 << 30, description="counters of the Bloom filter, a power of two (the code has 16)"
+    )
+    hashes: int = Field(default=4, ge=1, le=8, description="counters that each key has in the Bloom filter")
+    decline: Literal["bernoulli", "drawn"] = Field(
+        default="bernoulli",
+        description="bernoulli: each vector is shifted with probability p (section V); drawn: p x size of them (IV-B)",
+    )
+    report: Literal["above", "from"] = Field(
+        default="above", description="above: runs longer than r; from: also r itself (code)"
+    )
+    bit: Literal["offset", "absolute"] = Field(
+        default="offset",
+        description="offset: the shortest reported run is bit 0; absolute: a run of t is bit t (code)",
+    )
+    signals: Literal["once", "code"] = Field(
+        default="once",
+        description="once: a key's coming and leaving; code: each report of a hot key, and all keys that leave",
+    )
+
+    def seeds_used(self) -> tuple[str, ...]:
+        """Coins are tossed."""
+        return ("seed",)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.r + self.l > 64:
+            raise ValueError(f"r + l is {self.r + self.l}, and a coin is tossed 64 times at most")
+        if self.counters & (self.counters - 1):
+            raise ValueError(f"counters is {self.counters}, which is no power of two")
+        return self
+
+
+class Predictor(NamedTuple):
+    """A key is hot from when the synopsis has `zeta` different run lengths of it until all of them are shifted out.
+
+    At each tuple its source tosses a coin until the first tail, l + r times at most. If there were more than r heads,
+    key and length go to the synopsis, `coin_delay` later. There the length sets a bit; a key that has `zeta` bits for
+    the first time is announced; then each vector is shifted right with probability p, and a key without bits leaves,
+    which is announced too if its coming was. Announcements reach all sources at once, `broadcast_delay` later, so that
+    one filter stands for the copies of all (Chen, Zhang, Jin; 002 sections IV and V).
+
+    Departures from the paper: it says both that p x size vectors are drawn and that each is shifted with probability p;
+    the latter is the default. It prints (1/2)^r for the probability of a report, which is (1/2)^(r+1) with "heads
+    before the first tail" and "above r"; `report=from` has the printed one. The published code sets bit t, not t-r-1
+    (`bit=absolute`), announces at every report while hot, and deletes keys that were never announced, which takes away
+    counters of others (`signals=code`); here each coming and leaving is announced once. Its filter has 16 counters, for
+    which 5 hot keys make 28 % of all others look hot; here there are 1024.
+
+    `counters` uint8[columns], `columns` uint32[keys, hashes] are the filter; `coins` uint64[sources] the
+    streams of tosses; `due` int64[1] is when the next message is; `room` int64[1] how many more tuples there is room
+    for; `held` int64[sources] is what each source holds: its counters, or the keys of the exact filter.
+    """
+
+    counters: NDArray[np.uint8]
+    columns: NDArray[np.uint32]
+    coins: NDArray[np.uint64]
+    reports: Messages
+    table: Synopsis
+    broadcasts: Messages
+    due: NDArray[np.int64]
+    room: NDArray[np.int64]
+    entries: NDArray[np.int64]
+    held: NDArray[np.int64]
+    control_messages: NDArray[np.int64]
+    control_bytes: NDArray[np.int64]
+    shortest: int
+    longest: int
+    first_bit: int
+    zeta: int
+    chance: int
+    share: float
+    coin_delay: int
+    broadcast_delay: int
+    is_drawn: bool
+    is_exact: bool
+    entry_bytes: int
+
+    def detect(self, source: int, key: int, now: int) -> int:
+        """Ask the filter; then toss the coin, and report."""
+        hot = bloom.has(self.counters, self.columns, key)
+        self.control_messages[0] += 1
+        self.control_bytes[0] += _SIGNAL_BYTES
+        length = toss(self.coins, source, self.shortest, self.longest)
+        if length >= 0:
+            # The 65th length, which no stream will ever see, shares a bit with the 64th.
+            report(self, source, key, min(length - self.first_bit, 63), now)
+        return hot
+
+    def tick(self, now: int) -> None:
+        """Handle the reports that are due, then apply the broadcasts that are."""
+        if self.due[0] <= now:
+            deliver(self, now)
+
+    def grown(self) -> "Predictor":
+        """Make room for twice as many messages and keys."""
+        reports, table = messages.doubled(self.reports), bit_vectors.doubled(self.table)
+        broadcasts = messages.doubled(self.broadcasts)
+        self.room[0] = call(room_left, reports, table, broadcasts)
+        return self._replace(reports=reports, table=table, broadcasts=broadcasts)
+
+    def workers_changed(self, change: WorkersChange, context: Context) -> "Predictor":
+        """Which keys are hot has nothing to do with the workers."""
+        return self
+
+
+def start(params: Params, context: Context) -> Predictor:
+    """Begin with no key hot and nothing on its way; UsageError for too large a filter."""
+    exact = params.filter == "exact"
+    if not exact:
+        fits(params.counters, _MOST_COUNTERS, f"a filter of {params.counters} counters", "lower counters")
+    if exact:
+        columns = bloom.own_columns(context.keys)
+    else:
+        columns = bloom.shared_columns(context.hash_lo, params.hashes, params.counters)
+    reports, broadcasts = messages.make_messages(_ROOM), messages.make_messages(8 * _ROOM)
+    table = bit_vectors.make_synopsis(_ROOM, context.draw_stream("dstream:decline"), params.signals == "code")
+    shortest = params.r if params.report == "from" else params.r + 1
+    return Predictor(
+        counters=np.zeros(context.keys if exact else params.counters, dtype=np.uint8),
+        columns=columns,
+        coins=np.array([context.draw_stream(f"dstream:coin:{i}") for i in range(context.sources)], dtype=np.uint64),
+        reports=reports,
+        table=table,
+        broadcasts=broadcasts,
+        due=np.full(1, messages.NEVER, dtype=np.int64),
+        room=np.full(1, call(room_left, reports, table, broadcasts), dtype=np.int64),
+        entries=np.zeros(1, dtype=np.int64),
+        held=np.full(context.sources, 0 if exact else params.counters, dtype=np.int64),
+        control_messages=np.zeros(1, dtype=np.int64),
+        control_bytes=np.zeros(1, dtype=np.int64),
+        shortest=shortest,
+        longest=params.r + params.l,
+        first_bit=shortest if params.bit == "offset" else 0,
+        zeta=params.zeta,
+        # A draw of 53 bits is below p x 2^53 just when it is below the next whole number.
+        chance=ceil(Fraction(params.p) * (1 << 53)),
+        share=params.p,
+        coin_delay=delay_ns(params.coin_delay, context.control_delay),
+        broadcast_delay=delay_ns(params.broadcast_delay, context.control_delay),
+        is_drawn=params.decline == "drawn",
+        is_exact=exact,
+        entry_bytes=8 if exact else 1,
+    )

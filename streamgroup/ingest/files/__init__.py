@@ -1,0 +1,1 @@
+"""Input files: archives, compression, splits."""

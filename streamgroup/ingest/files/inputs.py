@@ -1,0 +1,169 @@
+"""Inputs as given on the command line to splits that tasks read."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, cast
+
+from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
+from streamgroup.base.matching import has_magic, matching
+from streamgroup.base.redaction import shown_url
+from streamgroup.base.storage.filesystems import cause
+from streamgroup.base.storage.places import Entry, Place, locate
+from streamgroup.ingest.files.unpack import compression_of, sources
+from streamgroup.ingest.readers.protocol import Reader, Split
+
+__all__ = ["InputFile", "check_apart", "check_unchanged", "limited", "plan_splits", "resolve"]
+
+_T = TypeVar("_T")
+
+# Files of an object store that are looked at together.
+_AT_ONCE = 16
+# Bytes that a file of nothing takes at most when it is packed; its name may be among them.
+_EMPTY_PACKED = 512
+
+
+class InputFile(NamedTuple):
+    """An input: as given (or as a glob or a folder had it), what `locate` finds it by, its size in bytes, and when it
+    was changed last.
+    """
+
+    given: str
+    path: str
+    size: int
+    changed: int
+
+
+def resolve(inputs: tuple[str, ...]) -> list[InputFile]:
+    """Finds the inputs in the order given, those of a glob or a folder sorted by the bytes of their paths.
+
+    Of a folder all files are read, those of the folders in it too, but for names that begin with `.` or `_` (those of
+    partitions, `key=value`, are read). A glob leaves folders out, unless it matches nothing else. UsageError when an
+    input does not exist, is no file, or nothing is found; EnvironmentFault when it cannot be read.
+    """
+    if not all(inputs):
+        raise UsageError("an input is empty, an unset variable of the shell perhaps", "name a file; this folder is .")
+    return [_checked(entry) for given in inputs for entry in _found(given)]
+
+
+def check_apart(files: list[InputFile], output: Place) -> None:
+    """Raises a UsageError if an input lies in the output, which would be replaced."""
+    folder = output.resolved()
+    for file in files:
+        place = locate(file.path)
+        if place.lies_in(output) or place.resolved().lies_in(folder):
+            raise UsageError(f"the input {file.given} lies in the output {output}", "name another output")
+
+
+def _found(given: str) -> list[Entry]:
+    place = locate(given)
+    try:
+        entry = place.stat()
+    except FileNotFoundError:
+        return _matches(given, place)
+    if not entry.is_dir:
+        return [entry]
+    found = _data_files(place)
+    if not found:
+        what = f"{place} is a directory without data files"
+        raise UsageError(what, "names that begin with . or _ are left out; check the path")
+    return found
+
+
+def _matches(given: str, place: Place) -> list[Entry]:
+    if not has_magic(place):
+        raise UsageError(f"there is no file {shown_url(given)}", "check the path")
+    found = matching(place)
+    files = [entry for entry in found if not entry.is_dir]
+    files = files or [file for entry in found for file in _data_files(entry.place)]
+    if not files:
+        raise UsageError(f"nothing matches {shown_url(given)}", "check the path")
+    return files
+
+
+def _data_files(folder: Place) -> list[Entry]:
+    entries = folder.entries(recursive=True)
+    return [entry for entry in entries if not entry.is_dir and not _is_hidden(entry.place.within(folder))]
+
+
+def _is_hidden(path: str) -> bool:
+    """Tells whether Spark and others keep a file for themselves, by its name or that of a folder above."""
+    return any(name[0] == "." or (name[0] == "_" and "=" not in name) for name in path.split("/"))
+
+
+def _checked(entry: Entry) -> InputFile:
+    place = entry.place
+    if place.is_local:
+        if not place.local.exists():
+            raise UsageError(f"{place} is a link to nothing", "remove it, or name the files to read")
+        if not place.is_file():
+            raise UsageError(f"{place} is not a file", "inputs are read more than once: save it to a file")
+        try:
+            with Path(place.where).open("rb"):
+                pass
+        except OSError as error:
+            raise EnvironmentFault(f"{place}: {cause(error)}", "check its permissions") from None
+    return InputFile(place.text, place.where, entry.size, entry.changed)
+
+
+def check_unchanged(files: list[InputFile]) -> None:
+    """Raises a DataError if a file is no longer what it was when it was found: what was read of it may be of both."""
+    for file, now in zip(files, _each(_now, files), strict=True):
+        if now is None:
+            raise DataError(f"{file.given} vanished while it was read", "keep inputs until the end")
+        if (now.size, now.changed) != (file.size, file.changed):
+            raise DataError(f"{file.given} changed while it was read", "copy a file that grows, and read the copy")
+
+
+def _now(file: InputFile) -> Entry | None:
+    try:
+        return locate(file.path).stat()
+    except FileNotFoundError:
+        return None
+
+
+def _each(function: Callable[[InputFile], _T], files: list[InputFile]) -> Iterable[_T]:
+    """Calls a function for each file, for those of an object store several at once."""
+    if len(files) < 2 or all(locate(file.path).is_local for file in files):
+        return map(function, files)
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="inputs") as pool:
+        return list(pool.map(function, files))
+
+
+def plan_splits(reader: Reader, files: list[InputFile]) -> list[Split]:
+    """Cut all inputs into splits, numbered in stream order. Empty files have none, packed or not."""
+    splits: list[Split] = []
+    for number, plan in enumerate(_each(lambda file: [] if _is_empty(file) else reader.plan(file.path), files)):
+        path = files[number].path
+        splits += [Split(len(splits) + offset, number, path, start, end) for offset, (start, end) in enumerate(plan)]
+    if not splits:
+        raise DataError(f"{files[0].given}: no rows in it", "give a file that has some")
+    return splits
+
+
+def _is_empty(file: InputFile) -> bool:
+    if not 0 < file.size <= _EMPTY_PACKED:
+        return not file.size
+    if compression_of(file.path) in (None, "zip", "tar"):
+        return False
+    with closing(cast(Any, sources(file.path))) as found:
+        return not next(found).peek(1)
+
+
+def limited(reader: Reader, splits: list[Split], limit: int) -> list[Split]:
+    """Keep the splits that hold the first `limit` rows, and tell the last how many of them are its own.
+
+    Reads as far as those rows go and no further.
+    """
+    kept: list[Split] = []
+    for split in splits:
+        if limit <= 0:
+            break
+        layout = reader.layout(split.path)
+        rows = 0
+        for parsed in reader.batches(split._replace(rows=limit), layout):
+            rows += parsed.rows
+        kept.append(split._replace(rows=min(rows, limit)))
+        limit -= rows
+    return kept

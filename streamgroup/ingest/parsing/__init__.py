@@ -1,0 +1,1 @@
+"""Bytes to columns: lines, fields, numbers, times, JSON, words."""

@@ -1,0 +1,335 @@
+"""Lines of delimited fields: csv, text and most logs differ only in what they declare here."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest.parsing import fields
+from streamgroup.ingest.parsing.columns import column_names, joined_keys, joined_times
+from streamgroup.ingest.parsing.fields import Fields, Lines
+from streamgroup.ingest.parsing.lines import Block, LineReader
+from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, find_columns
+
+__all__ = ["DelimitedOptions", "DelimitedReader", "header_names"]
+
+# The delimiter that stands for runs of blanks and tabs.
+BLANKS = b""
+_MOST_COLUMNS = 10_000
+# The first line of a file that tells Excel its delimiter.
+_TOLD = re.compile(rb'"?sep=([^\r\n"])"?', re.IGNORECASE)
+
+
+def header_names(pieces: Sequence[bytes]) -> tuple[str, ...]:
+    """Give the names of the columns by the fields of a header, which may begin with `#` as a comment does."""
+    names = [piece.decode(errors="replace").strip(" ") for piece in pieces]
+    return (names[0].lstrip("# "), *names[1:])
+
+
+class DelimitedOptions(BaseModel):
+    """Options of readers of delimited lines."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    comment: str | None = Field(default=None, min_length=1, description="lines that begin with this are comments")
+    ragged: bool = Field(default=False, description="accept rows with more or fewer fields than the first line")
+
+
+class DelimitedReader(LineReader):
+    """Rows of fields between delimiters; a subclass says which delimiter, whether there is a header,
+    quotes.
+    """
+
+    Options: ClassVar[type[BaseModel]] = DelimitedOptions
+    # A reader with `quoting` has a use for it.
+    unused: ClassVar[tuple[str, ...]] = ("multiline",)
+    joins: ClassVar[tuple[str, ...]] = ("time", "key")
+    delimiter: ClassVar[bytes | None] = b","
+    quoting: ClassVar[bool] = False
+    header: ClassVar[bool] = False
+    names: ClassVar[tuple[str, ...]] = ()
+    # The key is all that is left of the line from its field on.
+    key_to_end: ClassVar[bool] = False
+
+    @property
+    def splittable(self) -> bool:
+        """Tell whether no field goes over several lines."""
+        return not self.options.multiline
+
+    def _comment(self) -> bytes | None:
+        comment = getattr(self.own, "comment", None)
+        return comment.encode() if comment else None
+
+    @property
+    def _escape(self) -> bytes:
+        return (getattr(self.own, "escape", None) or "").encode()
+
+    def _empty_is_null(self) -> bool:
+        return bool(getattr(self.own, "empty_is_null", False))
+
+    def _delimiter(self, line: bytes) -> bytes:
+        if self.options.delimiter is not None:
+            return self.options.delimiter.encode()
+        if self.delimiter is not None:
+            return self.delimiter
+        return b"\t" if b"\t" in line else BLANKS
+
+    def look(self, head: Block, path: str) -> Layout:
+        """Lay out a file by its first line that is neither blank nor a comment."""
+        lines = fields.find_lines(head.data)
+        number, line = self._first_line(head, lines)
+        if not number:
+            raise DataError(f"{path}: no rows in it", "give a file that has some")
+        told = _TOLD.fullmatch(line) if self.quoting else None
+        skip = number if told else 0
+        if told:
+            number, line = self._first_line(head, lines, skip)
+        delimiter = told[1] if told and self.options.delimiter is None else self._delimiter(line)
+        if self.options.multiline and self.quoting:
+            records, _ = fields.merge_records(
+                head.data, lines, delimiter, blank_after=False, final=head.final, escape=self._escape
+            )
+            number, line = self._first_line(head, records, skip)
+        inferred, fault = [], ""
+        if self.delimiter is None and self.options.delimiter is None:
+            inferred.append("fields end at tabs" if delimiter == b"\t" else "fields end at runs of blanks")
+        pieces = line.split(delimiter) if delimiter else line.split()
+        blank_after = self.quoting and delimiter.strip() != b"" and len(pieces) > 1
+        blank_after = blank_after and all(piece.startswith(b" ") for piece in pieces[1:])
+        if blank_after:
+            inferred.append("a blank follows each delimiter")
+        if self.quoting:
+            pieces, fault = fields.parse_quoted(line, delimiter, blank_after=blank_after, escape=self._escape)
+        names = self.names
+        has_header = self.header if self.options.header is None else self.options.header
+        if has_header:
+            if fault == fields.NEVER_CLOSED:
+                hint = "--multiline lets quoted fields hold line breaks; the text reader knows no quotes"
+                raise DataError(f"{path}: line {number}, the header: {fault}", hint)
+            names = header_names(pieces)
+        elif not names:
+            names = tuple(str(number) for number in range(1, len(pieces) + 1))
+        width = 0 if self._ragged or self._key_to_end(delimiter) else len(names)
+        names = self._beyond(names)
+        return Layout(
+            names=names,
+            **self._columns(head, names, path),
+            width=width,
+            header=number if has_header else 0,
+            delimiter=delimiter,
+            blank_after=blank_after,
+            inferred=tuple(inferred),
+            skip=skip,
+        )
+
+    def _columns(self, head: Block, names: tuple[str, ...], path: str) -> dict[str, Any]:
+        try:
+            return find_columns(self.options, self.defaults, names, path)
+        except UsageError as error:
+            comment = self._comment()
+            if comment and head.data[: len(comment)].tobytes() == comment:
+                told = f"{error.message} (the first line was left out: --comment {comment.decode()})"
+                raise UsageError(told, error.hint) from None
+            raise
+
+    @property
+    def _ragged(self) -> bool:
+        return bool(getattr(self.own, "ragged", False))
+
+    def _beyond(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Add the numbers of columns up to the last one asked for, if rows may have more fields than the first line."""
+        if not self._ragged:
+            return names
+        opts = self.options
+        asked = (opts.time, opts.key, opts.cost, opts.value, opts.weight)
+        parts = [name for text in asked if text for name in column_names(text) if not name.quoted]
+        numbers = [int(text) for text, _ in parts if text.isdecimal() and text not in names]
+        last = max((number for number in numbers if number <= _MOST_COLUMNS), default=0)
+        return (*names, *map(str, range(len(names) + 1, last + 1)))
+
+    def _key_to_end(self, delimiter: bytes) -> bool:
+        return self.key_to_end or (delimiter == BLANKS and self.options.split_words)
+
+    def _first_line(self, head: Block, lines: Lines, after: int = 0) -> tuple[int, bytes]:
+        """Give the number and text of the first line (or record) behind line `after` that is no comment nor blank."""
+        comment = self._comment()
+        for start, end, number in zip(lines.start.tolist(), lines.end.tolist(), lines.number.tolist(), strict=True):
+            if end > start and number > after:
+                line = head.data[start:end].tobytes()
+                if line.strip(b" \t") and not (comment and line.startswith(comment)):
+                    return number, line
+        return 0, b""
+
+    def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
+        """Take a block apart: blank lines, comments and the header are filtered, odd rows rejected."""
+        data = block.data
+        lines = fields.find_lines(data)
+        physical, consumed = len(lines.start), len(data)
+        if self.options.multiline and self.quoting:
+            lines, consumed = fields.merge_records(
+                data, lines, layout.delimiter, blank_after=layout.blank_after, final=block.final, escape=self._escape
+            )
+            physical = int(np.count_nonzero(data[:consumed] == 10)) + (consumed == len(data) and not _ended(data))
+        if rows is not None and len(lines.start) > rows:
+            lines = Lines(*(bounds[:rows] for bounds in lines))
+        filtered, used = self._set_aside(block, lines, layout)
+        if layout.delimiter == BLANKS:
+            cut = fields.split_blanks(data, lines)
+        else:
+            cut = fields.split_fields(
+                data, lines, layout.delimiter, quoting=self.quoting, blank_after=layout.blank_after
+            )
+        rejects: list[Reject] = []
+        odd = self._odd(data, lines, cut, used) if self.quoting else {}
+        parts = (*layout.time_parts, *layout.key_parts)
+        needed = max(layout.time, layout.key, layout.cost, layout.value, layout.weight, *parts) + 1
+        fits = (cut.count == layout.width) if layout.width else (cut.count >= needed)
+        good = used & fits
+        mended: dict[int, list[bytes | None]] = {}
+        for row in odd:
+            start, end = int(lines.start[row]), int(lines.end[row])
+            bare: set[int] = set()
+            pieces, fault = fields.parse_quoted(
+                data[start:end].tobytes(),
+                layout.delimiter,
+                blank_after=layout.blank_after,
+                bare=bare,
+                escape=self._escape,
+            )
+            enough = len(pieces) == layout.width if layout.width else len(pieces) >= needed
+            good[row] = not fault and enough
+            if good[row]:
+                mended[row] = [*pieces]
+                for place in (layout.key, *layout.key_parts) if self._empty_is_null() else ():
+                    if place in bare and not pieces[place]:
+                        mended[row][place] = None
+            elif fault:
+                odd[row] = fault
+        for row in np.flatnonzero(used & ~good).tolist():
+            reason = odd.get(row) or "wrong number of fields"
+            text = data[int(lines.start[row]) : int(lines.end[row])].tobytes()
+            rejects.append(Reject(int(lines.number[row]), reason, text))
+        keep = np.flatnonzero(good)
+        source = _Columns(block, lines, cut, keep, mended, quoting=self.quoting)
+        return Parsed(
+            rows=len(lines.start),
+            lines=physical,
+            consumed=consumed,
+            line=lines.number[keep],
+            time=self._time(source, layout, len(keep)),
+            key=self._key(source, layout),
+            cost=source.column(layout.cost) if layout.cost >= 0 else None,
+            value=source.column(layout.value) if layout.value >= 0 else None,
+            text=source.text,
+            rejects=rejects,
+            filtered=filtered,
+            weight=source.column(layout.weight) if layout.weight >= 0 else None,
+        )
+
+    @staticmethod
+    def _time(source: "_Columns", layout: Layout, rows: int) -> Any:
+        if layout.time_parts:
+            return joined_times([source.column(number) for number in layout.time_parts])
+        return source.column(layout.time) if layout.time >= 0 else pa.nulls(rows, pa.binary())
+
+    def _key(self, source: "_Columns", layout: Layout) -> Any:
+        null = self._empty_is_null()
+        if layout.key_parts:
+            return joined_keys([source.column(number, empty_is_null=null) for number in layout.key_parts])
+        return source.column(layout.key, to_end=self._key_to_end(layout.delimiter), empty_is_null=null)
+
+    def _set_aside(self, block: Block, lines: Lines, layout: Layout) -> tuple[dict[str, int], NDArray[np.bool_]]:
+        """Count and mark what is no row of data: blank lines, comments, the header."""
+        data = block.data
+        blank = lines.start == lines.end
+        if len(data):
+            # A line of blanks only is blank, too, unless blanks are fields.
+            maybe = np.flatnonzero(~blank & np.isin(data[np.minimum(lines.start, len(data) - 1)], (32, 9)))
+            for row in maybe.tolist():
+                text = data[int(lines.start[row]) : int(lines.end[row])].tobytes()
+                blank[row] = not text.strip(b" \t") and not (layout.delimiter and layout.delimiter in text)
+        filtered = {"blank": int(blank.sum())}
+        used = ~blank
+        if block.at_start and (layout.header or layout.skip):
+            header = (lines.number == layout.header) | (lines.number <= layout.skip)
+            filtered["header"] = int((header & used).sum())
+            used &= ~header
+        comment = self._comment()
+        if comment:
+            marked = used & (lines.end - lines.start >= len(comment))
+            for offset, byte in enumerate(comment):
+                marked &= data[np.minimum(lines.start + offset, len(data) - 1)] == byte
+            filtered["comment"] = int(marked.sum())
+            used &= ~marked
+        return {name: count for name, count in filtered.items() if count}, used
+
+    def _odd(self, data: NDArray[np.uint8], lines: Lines, cut: Fields, used: NDArray[np.bool_]) -> dict[int, str]:
+        """Find the rows whose quotes do more than enclose whole fields: they are taken apart one by one."""
+        quotes = np.flatnonzero(data == ord('"'))
+        if not len(quotes):
+            return {}
+        per_line = np.searchsorted(quotes, lines.end) - np.searchsorted(quotes, lines.start)
+        filled = cut.end - cut.start >= 2
+        last = len(data) - 1
+        opens = (data[np.minimum(cut.start, last)] == ord('"')) & filled
+        closes = (data[np.maximum(cut.end - 1, 0)] == ord('"')) & filled
+        enclosed = np.concatenate([[0], np.cumsum(opens & closes)])
+        simple = 2 * (enclosed[cut.first + cut.count] - enclosed[cut.first])
+        odd = per_line != simple
+        if self._escape:
+            escapes = np.flatnonzero(data == self._escape[0])
+            odd |= (per_line > 0) & (np.searchsorted(escapes, lines.end) > np.searchsorted(escapes, lines.start))
+        return dict.fromkeys(np.flatnonzero(used & odd).tolist(), "")
+
+
+def _ended(data: NDArray[np.uint8]) -> bool:
+    return len(data) == 0 or data[-1] == ord("\n")
+
+
+class _Columns:
+    """The columns of a block, made on demand from the bounds of the fields of the rows kept."""
+
+    def __init__(
+        self,
+        block: Block,
+        lines: Lines,
+        cut: Fields,
+        keep: NDArray[np.int64],
+        mended: dict[int, list[bytes | None]],
+        *,
+        quoting: bool,
+    ) -> None:
+        self._block, self._lines, self._cut, self._keep = block, lines, cut, keep
+        self._mended, self._quoting = mended, quoting
+
+    def text(self, entry: int) -> bytes:
+        row = self._keep[entry]
+        return bytes(self._block.data[int(self._lines.start[row]) : int(self._lines.end[row])].tobytes())
+
+    def column(self, number: int, *, to_end: bool = False, empty_is_null: bool = False) -> Any:
+        plain = self._keep
+        if self._mended:
+            plain = plain[~np.isin(plain, np.fromiter(self._mended, np.int64))]
+        place = self._cut.first[plain] + number
+        start, end = self._cut.start[place], self._cut.end[place]
+        if to_end:
+            end = self._lines.end[plain]
+        empty = start == end
+        if self._quoting and len(start):
+            data = self._block.data
+            quoted = (end - start >= 2) & (data[np.minimum(start, len(data) - 1)] == ord('"'))
+            start, end = start + quoted, end - quoted
+        values = fields.column(self._block.buffer, start, end)
+        if empty_is_null and empty.any():
+            values = pc.if_else(pa.array(empty), pa.scalar(None, values.type), values)
+        if not self._mended:
+            return values
+        rows = np.concatenate([plain, np.fromiter(self._mended, np.int64)])
+        odd = pa.array([pieces[number] for pieces in self._mended.values()], pa.binary())
+        return pa.concat_arrays([values, odd]).take(pa.array(np.argsort(rows, kind="stable")))

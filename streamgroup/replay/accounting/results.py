@@ -1,0 +1,109 @@
+"""What becomes of the tuples of a run besides the meters: the log, finishes by window, partial results, base work."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.replay.accounting.log import LogWriter
+from streamgroup.replay.accounting.partials import Partials
+from streamgroup.replay.accounting.recorder import NEVER_AGAIN
+from streamgroup.replay.input.prefetch import Ready
+from streamgroup.replay.simulation.events import DROPPED, Events
+
+__all__ = ["Results"]
+
+I64 = NDArray[np.int64]
+
+
+class Results:
+    """Takes every tuple of a run in the order of the stream; the first `warmup` of them only into the log.
+
+    `width_ns` is the length of windows that are times, else None; `key_count` int64[keys] is how often each key comes.
+    """
+
+    def __init__(
+        self,
+        writer: LogWriter | None,
+        width_ns: int | None,
+        partials: Partials | None,
+        warmup: int,
+        constant_ns: int | None,
+        key_count: I64,
+    ) -> None:
+        self._writer = writer
+        self._width_ns = width_ns
+        self._partials = partials
+        self._warmup = warmup
+        self._constant = constant_ns
+        self.count = key_count if warmup == 0 else key_count.copy()
+        self.work = 0
+        self.longest = 0
+        self.finished: dict[int, int] | None = {} if width_ns is not None else None
+        self.first_arrival: int | None = None
+        self.last_arrival = 0
+
+    @property
+    def wants_tuples(self) -> bool:
+        """Tell whether it needs to know where each tuple went."""
+        return self._writer is not None or self._partials is not None or self.finished is not None
+
+    @property
+    def windows_ns(self) -> int | None:
+        """Give the length of the windows, where they are times."""
+        return self._width_ns
+
+    @property
+    def messages(self) -> int | None:
+        """Count the partial results, None where workers send them once, at the end."""
+        return None if self._partials is None else self._partials.messages
+
+    def close(self) -> None:
+        """Finish the log."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def add_costs(self, ready: Ready) -> None:
+        """Add the base costs of a chunk, and forget the keys of warm-up tuples."""
+        size = len(ready.key)
+        if ready.skip:
+            self.count -= np.bincount(ready.key[: ready.skip], minlength=len(self.count))
+        if ready.cost is None:
+            self.work += (self._constant or 0) * (size - ready.skip)
+            self.longest = self._constant or 0
+        elif ready.skip < size:
+            cost = np.rint(ready.cost[ready.skip :]).astype(np.int64)
+            self.work += (int((cost >> 20).sum()) << 20) + int((cost & 0xFFFFF).sum())
+            self.longest = max(self.longest, int(cost.max()))
+
+    def add(self, offset: int, events: Events, again: I64 = NEVER_AGAIN) -> None:
+        """Add tuples from number `offset` on, in columns that will not change; `again` are deliveries before the last
+        ones: number of the tuple and worker.
+        """
+        skip = min(max(self._warmup - offset, 0), len(events.key))
+        if skip < len(events.key) and self.first_arrival is None:
+            self.first_arrival = int(events.arrival[skip])
+        self.last_arrival = int(events.arrival[-1])
+        if not self.wants_tuples:
+            return
+        if self._writer is not None:
+            self._writer.write(offset, events)
+        worker = np.where(events.finish == DROPPED, np.int32(-1), events.worker)
+        repeated = again[again[:, 0] >= offset + skip] - np.array([offset + skip, 0])
+        self._add_measured(
+            offset + skip, events.arrival[skip:], events.key[skip:], worker[skip:], events.finish[skip:], repeated
+        )
+
+    def _add_measured(
+        self, offset: int, arrival: I64, key: NDArray[Any], worker: NDArray[Any], finish: I64, again: I64
+    ) -> None:
+        if not len(arrival):
+            return
+        assert self.first_arrival is not None
+        if self.finished is not None and self._width_ns is not None:
+            done = finish[finish >= 0]
+            numbers, counts = np.unique((done - self.first_arrival) // self._width_ns, return_counts=True)
+            for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+                self.finished[number] = self.finished.get(number, 0) + count
+        if self._partials is not None:
+            self._partials.add(offset - self._warmup, arrival - self.first_arrival, key, worker, again)

@@ -1,0 +1,1 @@
+"""The stream as chunks: arrival times, reading ahead, what replays share."""

@@ -1,0 +1,242 @@
+"""Chunks of the stream made ready for the loop in a thread of its own, a few ahead."""
+
+import os
+import queue
+import threading
+from collections.abc import Generator, Hashable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.base.errors import DataError, UsageError
+from streamgroup.cluster.distribution import Distribution, factors
+from streamgroup.kernels import draws, hashing
+from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.input.chunk_cache import Feeds
+from streamgroup.replay.input.clock import Arrivals
+from streamgroup.traces.trace import Batch, Dictionary, Trace
+from streamgroup.traces.writer import whole_ns
+
+__all__ = ["CostRule", "Feed", "Ready", "SourceRule", "cost_ns"]
+
+I64 = NDArray[np.int64]
+_AHEAD = 3
+# Bytes of a tuple in each column.
+_BYTES = {"timestamp": 8, "key_id": 4, "cost": 4}
+# The feed is one thread and the loop another: with two cores there is none left for decoders of their own.
+_DECODERS = max(0, min(4, (os.cpu_count() or 1) - 2))
+
+
+class Ready(NamedTuple):
+    """A chunk for the loop: arrays read-only. `cost` and `source` are None when the loop can do without them.
+
+    `arrival` is one 0 in a closed loop, which finds them itself. The first `skip` tuples are warm-up. The windows are
+    those of the measured tuples, by the place where each begins, and empty in a closed loop.
+    """
+
+    offset: int
+    arrival: I64
+    key: NDArray[np.uint32]
+    cost: I64 | NDArray[np.float64] | None
+    source: NDArray[np.int32] | None
+    skip: int
+    window_place: I64
+    window_number: I64
+
+
+def cost_ns(cost_us: NDArray[np.float32]) -> I64:
+    """Give base costs in whole ns, halves to even; what no int64 holds becomes 2^62, which no service may last."""
+    return np.minimum(whole_ns(cost_us), 2.0**62).astype(np.int64)
+
+
+def _check(batch: Batch, trace: Trace) -> None:
+    """Refuse what a damaged trace could hold and compiled code would trip over; opening trusts a full manifest."""
+    assert batch.key_id is not None
+    fault = None
+    if len(batch.key_id) and int(batch.key_id.max()) >= trace.keys:
+        fault = (int(batch.key_id.argmax()), f"has a key_id that is not in the dictionary of {trace.keys} keys")
+    elif batch.timestamp is not None and np.any(batch.timestamp[1:] < batch.timestamp[:-1]):
+        fault = (int(np.argmax(batch.timestamp[1:] < batch.timestamp[:-1])) + 1, "is earlier than the one before it")
+    elif batch.cost is not None and not np.all(sound := (batch.cost >= 0) & np.isfinite(batch.cost)):
+        fault = (int(np.argmin(sound)), "has a cost that is negative or no number")
+    if fault is not None:
+        place, what = fault
+        raise DataError(f"{trace.path}: tuple {batch.offset + place} {what}", "run streamgroup validate on the trace")
+
+
+class SourceRule:
+    """Which source a tuple comes from: dealt in turn (`shuffle`, by the loop), drawn (`random`), or by its `key`."""
+
+    def __init__(self, text: str, sources: int, seed: int, dictionary: Dictionary) -> None:
+        if text not in ("shuffle", "random", "key"):
+            raise UsageError(f"--source-assignment: there is no kind {text!r}", "shuffle, random or key")
+        self._kind = text
+        self._sources = sources
+        self._seed = seed
+        self._by_key = hashing.source_of(dictionary.hash_lo, sources) if text == "key" else None
+
+    @property
+    def given(self) -> bool:
+        """Tell whether chunks have sources."""
+        return self._kind != "shuffle"
+
+    def chunk(self, offset: int, key: NDArray[np.uint32]) -> NDArray[np.int32] | None:
+        """Give the sources of a chunk, or None when they are dealt in turn."""
+        if self._by_key is not None:
+            return self._by_key[key]
+        if self._kind == "shuffle":
+            return None
+        words = draws.words(self._seed, "source", np.arange(offset, offset + len(key), dtype=np.int64))
+        return hashing.place(words, self._sources).astype(np.int32)
+
+
+class CostRule:
+    """What a tuple costs before a worker's speed counts: int64 ns, or float64 ns with a random factor.
+
+    `base` is the trace's own cost (None: every tuple has `constant` ns), or int64[keys] for each key's; the loop needs
+    no costs where `constant` is all there is. With `by_worker` the loop knows the base, and the factor is the cost.
+    """
+
+    def __init__(
+        self,
+        constant: int | None,
+        by_key: I64 | None,
+        distribution: Distribution | None,
+        seed: int,
+        *,
+        by_worker: bool,
+    ) -> None:
+        self._constant, self._by_key, self._distribution, self._seed = constant, by_key, distribution, seed
+        self._by_worker = by_worker
+
+    @property
+    def traced(self) -> bool:
+        """Tell whether the trace's cost column is needed."""
+        return self._constant is None and self._by_key is None and not self._by_worker
+
+    @property
+    def given(self) -> bool:
+        """Tell whether chunks have costs."""
+        return self.traced or self._by_key is not None or self._distribution is not None
+
+    def chunk(self, batch: Batch) -> I64 | NDArray[np.float64] | None:
+        """Give the costs of a chunk, or None when the loop can do without."""
+        assert batch.key_id is not None
+        base: I64 | None = None
+        if self._by_key is not None:
+            base = self._by_key[batch.key_id]
+        elif self.traced:
+            assert batch.cost is not None
+            base = cost_ns(batch.cost)
+        if self._distribution is None:
+            return base
+        index = np.arange(batch.offset, batch.offset + len(batch.key_id), dtype=np.int64)
+        factor = factors(self._distribution, self._seed, index)
+        if self._by_worker:
+            return factor
+        known = np.float64(self._constant) if base is None else base.astype(np.float64)
+        return np.asarray(known * factor, dtype=np.float64)
+
+
+class Feed:
+    """Makes chunks in a thread, so that reading and decoding overlap with the loop; errors reach whoever takes them."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        arrivals: Arrivals | None,
+        sources: SourceRule,
+        costs: CostRule,
+        windows: WindowRule,
+        warmup: int,
+        *,
+        times: bool,
+    ) -> None:
+        self._trace = trace
+        self._arrivals = arrivals
+        self._sources = sources
+        self._costs = costs
+        self._windows = windows
+        self._warmup = warmup
+        # When the first measured tuple arrives; known once it was read.
+        self.first_measured: int | None = None
+        wanted = (("timestamp", times), ("key_id", True), ("cost", costs.traced))
+        self._columns = [name for name, is_wanted in wanted if is_wanted]
+
+    def _make(self, batch: Batch) -> Ready:
+        assert batch.key_id is not None
+        size = len(batch.key_id)
+        _check(batch, self._trace)
+        cost = self._costs.chunk(batch)
+        source = self._sources.chunk(batch.offset, batch.key_id)
+        skip = min(max(self._warmup - batch.offset, 0), size)
+        place = number = np.zeros(0, dtype=np.int64)
+        if self._arrivals is None:
+            arrival = np.zeros(1, dtype=np.int64)
+        else:
+            arrival = self._arrivals.chunk(batch.offset, batch.timestamp, size)
+            if skip < size:
+                if self.first_measured is None:
+                    self.first_measured = int(arrival[skip])
+                since = arrival[skip:] - self.first_measured if self.first_measured else arrival[skip:]
+                place, number = self._windows.begins(batch.offset + skip - self._warmup, since)
+                place = place + skip
+        for array in (arrival, cost, source, place):
+            if array is not None:
+                array.flags.writeable = False
+        return Ready(batch.offset, arrival, batch.key_id, cost, source, skip, place, number)
+
+    def shared_chunks(self, feeds: Feeds, key: Hashable) -> Generator[Ready]:
+        """Yield the chunks in order, made once for all feeds that give an equal key: it must say all they depend on.
+
+        There is no thread of its own: what shares its chunks runs beside others, and whoever is first makes them.
+        """
+        fingerprint, tuples = self._trace.fingerprint(), self._trace.tuples
+        width = sum(_BYTES[name] for name in self._columns)
+
+        def batches() -> Generator[Batch]:
+            yield from feeds.shared(
+                (fingerprint, *self._columns), tuples * width, lambda: self._trace.batches(self._columns, decoders=0)
+            )
+
+        # A chunk has the very keys of its batch, so they take no room of their own.
+        own = 8 * (self._arrivals is not None) + 8 * self._costs.given + 4 * self._sources.given
+        yield from feeds.shared((fingerprint, key), tuples * own, lambda: map(self._make, batches()))
+
+    def chunks(self) -> Generator[Ready]:
+        """Yield the chunks in order; leaving early stops the thread."""
+        ready: queue.Queue[Ready | BaseException | None] = queue.Queue(_AHEAD)
+        stop = threading.Event()
+
+        def put(item: Ready | BaseException | None) -> None:
+            while not stop.is_set():
+                try:
+                    ready.put(item, timeout=0.1)
+                except queue.Full:
+                    continue
+                return
+
+        def work() -> None:
+            try:
+                for batch in self._trace.batches(self._columns, decoders=_DECODERS):
+                    if stop.is_set():
+                        return
+                    put(self._make(batch))
+                put(None)
+            except BaseException as error:  # noqa: BLE001 (handed over to the taker)
+                put(error)
+
+        thread = threading.Thread(target=work, name="streamgroup-feed", daemon=True)
+        thread.start()
+        try:
+            while True:
+                item = ready.get()
+                if item is None:
+                    return
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            stop.set()
+            thread.join()

@@ -1,0 +1,1 @@
+"""What is simulated: options and files, checked and turned into a plan."""

@@ -1,0 +1,246 @@
+"""What the options of a replay mean for a trace: checked before anything is read or written."""
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.base.budget import MOST_WORKERS
+from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.units import index_of, parse_duration_ns, parse_extent, parse_number
+from streamgroup.cluster.distribution import Distribution, parse_distribution
+from streamgroup.cluster.membership import Event, parse_membership
+from streamgroup.cluster.service import MAX_SERVICE_NS, capacity
+from streamgroup.cluster.speeds import Speeds, make_speeds
+from streamgroup.engines.keys.values import check_kind
+from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.input import clock
+from streamgroup.replay.scenario.capacity_file import MOST_WAITING, WHEN_FULL, with_capacity
+from streamgroup.replay.scenario.key_cost import read_key_cost
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.selection import Selection, select
+from streamgroup.replay.simulation.event_driven import Queues
+from streamgroup.traces.trace import Trace
+
+__all__ = ["Costs", "Plan", "longest_span", "make_plan", "offered_load", "trace_span"]
+
+I64 = NDArray[np.int64]
+_DEFAULT_COST_NS = 1_000_000
+_MOST_SOURCES = 1 << 16
+# Windows x workers: 16 bytes each.
+_MOST_CELLS = 1 << 29
+
+
+class Costs(NamedTuple):
+    """Base costs: `constant_ns` of every tuple, `by_key` int64[keys], `by_worker` float64[keys, N], or the trace's own.
+
+    `mean_ns` is the mean over the tuples, one for each worker with `by_worker`; `distribution` the random factor.
+    """
+
+    constant_ns: int | None
+    by_key: I64 | None
+    by_worker: NDArray[np.float64] | None
+    mean_ns: Fraction | list[Fraction]
+    distribution: Distribution | None
+
+    @property
+    def free_of_charge(self) -> bool:
+        """Tell whether tuples cost nothing (on some worker), so that there is no capacity."""
+        return min(self.mean_ns) == 0 if isinstance(self.mean_ns, list) else self.mean_ns == 0
+
+
+class Plan(NamedTuple):
+    """The options, read. `options` are as given but for what their capacity file filled in.
+
+    `warmup` is the number of tuples that are not measured; None while it is a time, `warmup_ns`.
+    """
+
+    selection: Selection
+    options: ReplayOptions
+    arrivals: clock.ArrivalKind
+    speedup: Fraction
+    speeds: Speeds
+    costs: Costs
+    queues: Queues
+    events: list[Event]
+    network_delay: int
+    control_delay: int
+    warmup: int | None
+    warmup_ns: int
+
+    @property
+    def is_ordered(self) -> bool:
+        """Tell whether something flows back to the sources, so that the ordered loop is needed."""
+        return bool(self.queues.max_pending or self.queues.capacity or self.queues.redeliver)
+
+    @property
+    def capacity(self) -> Fraction:
+        """Give what the workers of the start can serve, in tuples per ns."""
+        return capacity(self.costs.mean_ns, self.speeds.initial)
+
+
+def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
+    """Read and check the options; UsageError for those, DataError for a trace that cannot be replayed."""
+    options = with_capacity(options)
+    for name, value, most in (("-n", options.workers, MOST_WORKERS), ("--sources", options.sources, _MOST_SOURCES)):
+        if not 1 <= value <= most:
+            raise UsageError(f"{name} {value} is not between 1 and {most}")
+    for name, value in (("--seed", options.seed), ("--hash-seed", options.hash_seed)):
+        if not 0 <= value < 1 << 63:
+            raise UsageError(f"{name} {value} is not between 0 and 2^63 - 1")
+    check_kind(options.key_type)
+    selection = select(options.grouping)
+    if trace.tuples == 0:
+        raise DataError(f"{trace.path}: the trace is empty, there is nothing to replay")
+    kind = clock.parse_arrivals(options.arrivals)
+    if kind.name == "trace" and trace.manifest.times == "none":
+        raise UsageError(
+            f"{trace.path}: its tuples have no times to arrive at", "use --arrivals rate=R or utilization=0.8"
+        )
+    speedup = parse_number(options.speedup, "--speedup")
+    if not Fraction(1, 10**9) <= speedup <= 10**9:
+        raise UsageError(f"--speedup {options.speedup} is not between 1e-9 and 1e9")
+    if kind.name != "trace" and (options.spread_ties or speedup != 1):
+        raise UsageError(f"--speedup and --spread-ties change the trace's times, not --arrivals {options.arrivals}")
+    events = parse_membership(options.join, options.leave, options.crash, trace.tuples, options.workers)
+    joiners = len(options.join)
+    speeds = make_speeds(
+        options.slowdown, options.slowdown_at, options.speed_jitter,
+        workers=options.workers, joiners=joiners, tuples=trace.tuples, seed=options.seed,
+    )  # fmt: skip
+    costs = _costs(trace, options, joiners)
+    network = parse_duration_ns(options.network_delay, "--network-delay")
+    control = network if options.control_delay is None else parse_duration_ns(options.control_delay, "--control-delay")
+    _check_service(costs, speeds)
+    if "utilization" in kind.name and costs.free_of_charge:
+        raise UsageError(
+            f"--arrivals {options.arrivals} needs a mean cost over 0", "use --arrivals rate=R or --service"
+        )
+    warmup, warmup_ns = _warmup(options, trace.tuples)
+    plan = Plan(
+        selection, options, kind, speedup, speeds, costs, _queues(options, kind), events, network, control,
+        warmup, warmup_ns,
+    )  # fmt: skip
+    if plan.queues.drops and selection.params.needs_every_delivery():
+        raise UsageError(
+            f"-g {selection.text} counts what it sent until it is served, and --when-full drop would drop some of it",
+            "use --when-full block",
+        )
+    _check_windows(trace, plan, options.workers + joiners)
+    return plan
+
+
+def _queues(options: ReplayOptions, kind: clock.ArrivalKind) -> Queues:
+    when_full = "block" if options.when_full is None else options.when_full
+    if when_full not in WHEN_FULL:
+        raise UsageError(f"--when-full: there is no kind {when_full!r}", " or ".join(WHEN_FULL))
+    if options.queue_capacity is None:
+        if options.when_full is not None:
+            raise UsageError("--when-full needs queues that can be full", "add --queue-capacity Q")
+    elif not 1 <= options.queue_capacity < MOST_WAITING:
+        raise UsageError(f"--queue-capacity {options.queue_capacity} is not between 1 and 2^40")
+    saturate = kind.name == "saturate"
+    drops = options.queue_capacity is not None and when_full == "drop"
+    if saturate and drops:
+        raise UsageError("--arrivals saturate with --when-full drop would drop without end", "use --when-full block")
+    if not 1 <= options.max_pending < MOST_WAITING:
+        raise UsageError(f"--max-pending {options.max_pending} is not between 1 and 2^40")
+    if options.redeliver and not options.crash:
+        raise UsageError("--redeliver is about crashes, and there is none", "add --crash T")
+    return Queues(options.queue_capacity or 0, drops, options.redeliver, options.max_pending if saturate else 0)
+
+
+def _warmup(options: ReplayOptions, tuples: int) -> tuple[int | None, int]:
+    extent = parse_extent(options.warmup, "--warmup")
+    index = index_of(extent, tuples)
+    if index is not None and index >= tuples:
+        raise DataError(
+            f"--warmup {options.warmup}: all {tuples} tuples of the trace are warm-up, none is measured",
+            "make the warm-up shorter",
+        )
+    return index, extent.ns
+
+
+def _check_service(costs: Costs, speeds: Speeds) -> None:
+    """Refuse services that are too long, as far as this is known before the tuples are."""
+    longest = 0.0
+    if costs.constant_ns is not None:
+        longest = costs.constant_ns
+    elif costs.by_key is not None:
+        longest = float(costs.by_key.max(initial=0))
+    elif costs.by_worker is not None:
+        longest = float(costs.by_worker.max(initial=0))
+    # As Fractions: a float would round 2^53 + 1 down.
+    if Fraction(longest) * Fraction(speeds.longest_factor()) > MAX_SERVICE_NS:
+        raise DataError("a service would last over 2^53 ns (104 days)", "use a shorter --service")
+
+
+def _check_windows(trace: Trace, plan: Plan, workers: int) -> None:
+    """Refuse windows that no memory holds: each keeps a row for every worker."""
+    span = min(longest_span(trace, plan), clock.MAX_NS)
+    for name, text in (("--window", plan.options.window), ("--aggregate-every", plan.options.aggregate_every)):
+        if text is None:
+            continue
+        most = WindowRule(text, trace.tuples, name).most(span)
+        if name == "--window" and most * workers > _MOST_CELLS:
+            raise UsageError(
+                f"{name} {text} makes up to {most} windows of {workers} workers, over {16 * most * workers >> 30} GB",
+                "make the windows longer",
+            )
+
+
+def longest_span(trace: Trace, plan: Plan) -> int:
+    """Tell how long it is from the first to the last arrival, in ns: about that long with Poisson arrivals, less in a
+    closed loop."""
+    kind, costs = plan.arrivals, plan.costs
+    if kind.name == "trace":
+        first, last = trace_span(trace)
+        return int(Fraction((last - first) * 1000) / plan.speedup)
+    if kind.name == "saturate":
+        # As if one worker served all, at the lowest speed, and random factors came out twice as high as they should.
+        mean = max(costs.mean_ns) if isinstance(costs.mean_ns, list) else costs.mean_ns
+        return int(2 * trace.tuples * (mean * Fraction(plan.speeds.longest_factor()) + plan.network_delay))
+    assert kind.value is not None
+    spacing = 1 / (kind.value * plan.capacity) if "utilization" in kind.name else Fraction(10**9) / kind.value
+    return int((trace.tuples - 1) * spacing)
+
+
+def offered_load(trace: Trace, plan: Plan, last_arrival: int | None = None) -> Fraction | None:
+    """Give arrival rate / capacity, exactly; None for one instant, in a closed loop, or when tuples cost nothing.
+
+    Without `last_arrival` (ns) this is known before the run, but for ties that are spread: those move the last arrival.
+    """
+    if plan.costs.free_of_charge:
+        return None
+    if last_arrival is None:
+        first, last = trace_span(trace)
+        last_arrival = round(Fraction((last - first) * 1000) / plan.speedup)
+    return clock.offered_load(plan.arrivals, trace.tuples, last_arrival, plan.capacity)
+
+
+def trace_span(trace: Trace) -> tuple[int, int]:
+    """Give the first and the last timestamp of a trace that is not empty, in us."""
+    first, last = trace.first_timestamp, trace.last_timestamp
+    assert first is not None
+    assert last is not None
+    return first, last
+
+
+def _costs(trace: Trace, options: ReplayOptions, joiners: int) -> Costs:
+    distribution = parse_distribution(options.service_distribution)
+    if options.key_cost is not None:
+        if options.service is not None:
+            raise UsageError("--service and --key-cost exclude each other", "give one of them")
+        table = read_key_cost(options.key_cost, trace, options.workers + joiners)
+        count = trace.dictionary().count
+        mean = table.mean_ns(count, options.workers)
+        return Costs(None, table.base_ns, table.by_worker, mean, distribution)
+    if options.service is not None:
+        constant = parse_duration_ns(options.service, "--service")
+    elif trace.has_cost:
+        assert trace.total_cost_ns is not None
+        return Costs(None, None, None, Fraction(trace.total_cost_ns, trace.tuples), distribution)
+    else:
+        constant = _DEFAULT_COST_NS
+    return Costs(constant, None, None, Fraction(constant), distribution)

@@ -1,0 +1,1 @@
+"""Which grouping to take, and how few workers would do."""

@@ -1,0 +1,282 @@
+"""Which grouping to take for a trace and a number of workers: the runs that this needs, in bounded time, and what
+they say."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from streamgroup.base.errors import RunError, UsageError
+from streamgroup.base.memory import free_memory
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.selection import select
+from streamgroup.replay.tiers import SMALL
+from streamgroup.study.advise.candidates import KEY_GROUPING, candidates
+from streamgroup.study.advise.choose import Choice, Row, Targets, balanced, choose, meets, same
+from streamgroup.study.advise.hot_keys import HotKeys, find_hot_keys
+from streamgroup.study.advise.least_workers import MOST, Search, least_enough, together
+from streamgroup.study.advise.offered_load import Offer, offer_of
+from streamgroup.study.advise.samples import STRETCHES, Measured, Sample, measure, sample_of
+from streamgroup.study.estimate import BASE_MB, TUPLES_PER_S
+from streamgroup.study.run import checked
+from streamgroup.study.sweep.ahead import missing
+from streamgroup.traces.trace import Trace
+
+__all__ = ["Advice", "Least", "Question", "Watch", "advise"]
+
+# Shares of the budget: all groupings roughly, those that are left, and other numbers of workers.
+_ROUGHLY, _CLOSELY, _WORKERS = 0.25, 0.45, 0.3
+# Groupings that are looked at closely, beside key grouping and the one with the least latency.
+_LEFT = 3
+# Tries of both searches for the least number of workers, about.
+_TRIES = 24
+# Of the memory that is free, for all runs at once.
+_FOR_RUNS = 0.6
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked beside the options of the runs.
+
+    `groupings` are asked as well as the usual ones. `budget` is in seconds (over 0) of two cores with an assumed speed,
+    so that the answer does not depend on the machine; nor does it on `jobs`, the number of threads.
+    """
+
+    targets: Targets = field(default_factory=Targets)
+    groupings: tuple[str, ...] = ()
+    budget: float = 60.0
+    jobs: int = 1
+
+
+@dataclass(frozen=True)
+class Least:
+    """The least number of `workers` with which a grouping keeps up and meets the targets, and its figures there.
+
+    None if no number up to `most` does, or it was not found out; `reason` then tells why, where that is known.
+    """
+
+    grouping: str
+    workers: int | None
+    row: Row | None
+    most: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The answer: `rows` are of the groupings in the last pass, `roughly` of all in the first, each in the order asked.
+
+    `sample` is what the last pass replayed, `first_sample` the first one. `best` is the row with the least latency of
+    those that keep up (and are balanced, where the rule asks for that), None without any. `failed` are pairs of
+    grouping and error.
+    """
+
+    trace: Trace
+    offer: Offer
+    question: Question
+    choice: Choice
+    kg: Row
+    best: Row | None
+    rows: list[Row]
+    roughly: list[Row]
+    failed: list[tuple[str, str]]
+    warnings: list[str]
+    sample: Sample
+    first_sample: Sample
+    workers_sample: Sample
+    hot_keys: HotKeys
+    least: list[Least]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who is told how far it is: `step` of a part with its tuples (None: unknown), `advance` of tuples, `note`."""
+
+    step: Callable[[int | None, str], None] = lambda *_: None
+    advance: Callable[[int], None] = lambda *_: None
+    note: Callable[[str], None] = lambda *_: None
+
+
+def advise(trace_path: str | Path, options: ReplayOptions, question: Question, watch: Watch | None = None) -> Advice:
+    """Replay what is needed and choose; the grouping in `options` means nothing.
+
+    UsageError for options that are wrong or of which nothing general can be said, DataError for a trace that is empty
+    or not sound, RunError if key grouping cannot be replayed.
+    """
+    for name, value, least in (("--budget", question.budget, 0), ("--max-p99", question.targets.max_p99_ms, 0)):
+        if value is not None and not least < value < float("inf"):
+            raise UsageError(f"{name} {value:g} is not over {least}")
+    limit = question.targets.max_replication
+    if limit is not None and not 1 <= limit < float("inf"):
+        raise UsageError(f"--max-replication {limit:g} is below 1", "every key has one piece of state at least")
+    trace, options = checked(trace_path, dataclasses.replace(options, grouping=KEY_GROUPING), log=False)
+    named = [select(text).text for text in (*candidates(trace, options), *question.groupings)]
+    offer = offer_of(trace, options)
+    return _Inquiry(offer, question, list(dict.fromkeys(named)), watch or Watch()).answer()
+
+
+class _Inquiry:
+    """One answer on its way."""
+
+    def __init__(self, offer: Offer, question: Question, groupings: list[str], watch: Watch) -> None:
+        self.offer, self.trace = offer, offer.trace
+        self.question, self.groupings, self.watch = question, groupings, watch
+        self.workers = offer.options.workers
+        self.budget = question.budget * TUPLES_PER_S["ordered"]
+        self.rows: dict[str, Row] = {}
+        self.failed: dict[str, str] = {}
+        self.warnings: dict[str, tuple[str, ...]] = {}
+
+    def answer(self) -> Advice:
+        _tell_of_compiling(self.groupings, self.trace.tuples, self.watch)
+        first = self._sample(_ROUGHLY, len(self.groupings))
+        self._ask(self.groupings, first, "first pass")
+        roughly = self._in_order()
+        sample = first
+        if not first.whole:
+            left = self._left()
+            sample = self._sample(_CLOSELY, len(left))
+            self.rows = {}
+            self._ask(left, sample, "second pass")
+        rows = self._in_order()
+        choice = choose(rows, self.question.targets)
+        kg = self._kg()
+        fit = balanced(rows) if choice.rule == "compromise" else [row for row in rows if row.keeps_up]
+        stretches = _fifths(self.trace.tuples) if sample.whole else sample.stretches
+        workers_sample = self._sample(_WORKERS, _TRIES)
+        return Advice(
+            trace=self.trace,
+            offer=self.offer,
+            question=self.question,
+            choice=choice,
+            kg=kg,
+            best=min(fit, key=lambda row: (row.latency_p99_high_ms, row.replication_factor), default=None),
+            rows=rows,
+            roughly=roughly,
+            failed=list(self.failed.items()),
+            warnings=self._said(choice),
+            sample=sample,
+            first_sample=first,
+            workers_sample=workers_sample,
+            hot_keys=find_hot_keys(self.trace, self.workers, stretches),
+            least=self._least(list(dict.fromkeys([choice.recommended, kg])), workers_sample),
+        )
+
+    def _sample(self, share: float, runs: int) -> Sample:
+        return sample_of(self.trace.tuples, int(self.budget * share / runs))
+
+    def _ask(self, groupings: Sequence[str], sample: Sample, what: str) -> None:
+        runs = [self.offer.run(text, self.workers, whole=sample.whole) for text in groupings]
+        self.watch.step(len(runs) * sample.tuples, what)
+        for text, one in zip(groupings, self._measure(sample, runs), strict=True):
+            if one.row is None:
+                self.failed[text] = one.error or ""
+            else:
+                # Equals are decided by the place in the whole list.
+                self.rows[text] = dataclasses.replace(one.row, order=self.groupings.index(text))
+                self.warnings[text] = one.warnings
+        self._kg()
+
+    def _measure(self, sample: Sample, runs: Sequence[ReplayOptions]) -> list[Measured]:
+        ever = max(run.workers for run in runs) / self.workers
+        own = (float(str(self.offer.told["memory_mb"])) - BASE_MB) * 1e6 * max(ever, 1.0)
+        at_once = max(1, min(self.question.jobs, int(free_memory() * _FOR_RUNS / max(own, 1.0))))
+        return measure(self.trace, sample, runs, at_once, self.watch.advance)
+
+    def _kg(self) -> Row:
+        row = self.rows.get(KEY_GROUPING)
+        if row is None:
+            raise RunError(f"{KEY_GROUPING}, which all is compared with: {self.failed[KEY_GROUPING]}")
+        return row
+
+    def _in_order(self) -> list[Row]:
+        return sorted(self.rows.values(), key=lambda row: row.order)
+
+    def _left(self) -> list[str]:
+        """Name who is looked at closely: the first choices, who has the least latency, and key grouping."""
+        rows, names = self._in_order(), [self.groupings[row.order] for row in self._in_order()]
+        wanted = {names.index(KEY_GROUPING)}
+        if fit := balanced(rows):
+            # All others are compared with these two.
+            wanted.add(rows.index(min(fit, key=lambda row: (row.latency_p99_high_ms, row.order))))
+            wanted.add(rows.index(min(fit, key=lambda row: (row.worker_load_max or 0, row.order))))
+        remaining = list(rows)
+        for _ in range(_LEFT):
+            choice = choose(remaining, self.question.targets)
+            wanted.add(rows.index(choice.recommended))
+            if choice.runner_up is None:
+                break
+            remaining = [row for row in remaining if not same(row, choice.recommended)]
+        return [names[place] for place in sorted(wanted)]
+
+    def _said(self, choice: Choice) -> list[str]:
+        """Give what figures of the recommended one and of key grouping are to be read with; the load is told apart."""
+        texts = [self.groupings[choice.recommended.order], KEY_GROUPING]
+        said = dict.fromkeys(line for text in texts for line in self.warnings[text])
+        return [line for line in said if not line.startswith("offered load")]
+
+    def _least(self, rows: Sequence[Row], sample: Sample) -> list[Least]:
+        """Search the least number of workers for groupings, side by side."""
+        targets, offer = self.question.targets, self.offer
+        # More workers are more replicas: only time is searched for.
+        timed = Targets(max_p99_ms=targets.max_p99_ms)
+        texts = {row.grouping: self.groupings[row.order] for row in rows}
+        found = {(row.grouping, self.workers): row for row in rows}
+        reasons: dict[str, str] = {}
+        searches: dict[str, Search] = {}
+        for row in rows:
+            reason = self._hopeless(row)
+            if reason is not None:
+                reasons[row.grouping] = reason
+            else:
+                enough = meets(row, timed)
+                searches[row.grouping] = least_enough(self.workers, enough=enough, least=offer.sustainable or MOST + 1)
+
+        def tries(wanted: dict[str, int]) -> Mapping[str, bool]:
+            runs = [offer.run(texts[name], number, whole=sample.whole) for name, number in wanted.items()]
+            for name, number, one in zip(wanted, wanted.values(), self._measure(sample, runs), strict=True):
+                if one.row is None:
+                    reasons.setdefault(name, one.error or "")
+                else:
+                    found[name, number] = one.row
+            return {
+                name: (name, number) in found and meets(found[name, number], timed) for name, number in wanted.items()
+            }
+
+        self.watch.step(None, "workers")
+        answers = together(searches, tries)
+        return [self._told(row.grouping, answers.get(row.grouping), found, reasons) for row in rows]
+
+    def _hopeless(self, row: Row) -> str | None:
+        alone = self.offer.alone
+        if row.grouping == KEY_GROUPING and alone is not None and alone > 1:
+            return f"the most frequent key alone is {alone:.3g} times what a worker can do"
+        if self.offer.sustainable is None:
+            return "the load is more than any number of workers can do, or these speeds are for these workers only"
+        return None
+
+    def _told(
+        self, grouping: str, workers: int | None, found: Mapping[tuple[str, int], Row], reasons: Mapping[str, str]
+    ) -> Least:
+        most = max(MOST, self.workers)
+        limit = self.question.targets.max_replication
+        if grouping in reasons or workers is None:
+            return Least(grouping, None, None, most, reasons.get(grouping))
+        row = found[grouping, workers]
+        if limit is not None and row.replication_factor > limit:
+            reason = f"with {workers}, the least that are fast enough, a key has {row.replication_factor:.3g} pieces"
+            return Least(grouping, None, None, most, reason)
+        return Least(grouping, workers, row, most)
+
+
+def _fifths(tuples: int) -> list[tuple[int, int]]:
+    size = -(-tuples // STRETCHES)
+    return [(first, min(first + size, tuples)) for first in range(0, tuples, size)]
+
+
+def _tell_of_compiling(groupings: Sequence[str], tuples: int, watch: Watch) -> None:
+    """Tell that it takes long because loops are compiled, if that is so: once for each grouping."""
+    count = len(missing([ReplayOptions(text, 1) for text in groupings]))
+    if count and tuples > SMALL:
+        what = "grouping, which takes some 10 s" if count == 1 else "groupings, which takes some 10 s each"
+        watch.note(f"compiling {count} {what} the first time")

@@ -1,0 +1,1 @@
+"""Runs read from their directories into one table: chosen, compared, averaged."""

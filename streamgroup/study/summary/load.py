@@ -1,0 +1,201 @@
+"""Runs and the cells of sweeps, read from their directories into one table."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.schema import SCHEMA_VERSION
+from streamgroup.metrics.names import METRICS
+from streamgroup.study.columns import DEFAULTS, KINDS, OPTION_COLUMNS
+from streamgroup.study.summary.pairs import with_partner
+
+__all__ = ["FATE", "load_runs", "run_directories"]
+
+# What is told of each cell of a sweep besides what is told of a run.
+FATE = ("status", "error")
+
+_MARKER = "run.json"
+_SWEEP = "sweep.json"
+_SUMMARY = "summary.parquet"
+# Where runs lie within a directory that holds several: beside one another, or as the cells of a sweep.
+_PLACES = ("*", "cells/*")
+_POLARS: dict[type, pl.DataType] = {bool: pl.Boolean(), int: pl.Int64(), str: pl.String()}
+_METRIC_KINDS: dict[type, pl.DataType] = {int: pl.Int64(), float: pl.Float64()}
+# Options by which workers come or go.
+_CHANGES = ("join", "leave", "crash")
+_AGAIN = "make the run again"
+
+
+def load_runs(paths: Iterable[str | Path], *, failed: bool = False) -> pl.DataFrame:
+    """Read the summaries of run directories, or of all runs in directories that hold several: one row a run.
+
+    A run that is named twice counts once. A run that is older than an option has that option's default. Two
+    traces of one name are told apart by the start of their fingerprints. `remapped_replicas` is filled in where the
+    same run whose workers stay is there, too. With `failed` the cells of sweeps that failed come behind the runs, as
+    rows without metrics; if there is a sweep, all rows have `status` (ok or failed) and `error`.
+    UsageError for a path that is no run and holds none, DataError for what is damaged or of another version.
+    """
+    places = list(dict.fromkeys(map(Path, paths)))
+    lost = {place: _failed_cells(place) for place in places if failed and (place / _SWEEP).is_file()}
+    runs = run_directories(places)
+    if not runs and not lost:
+        raise UsageError("no run to read: every cell failed", "look at the errors with summarize")
+    frame = _with_remapped(_read(runs)) if runs else pl.DataFrame(schema=_schema())
+    if not lost:
+        return frame
+    frame = frame.with_columns(status=pl.lit("ok"), error=pl.lit(None, pl.String))
+    failures = pl.concat(lost.values(), how="diagonal_relaxed").unique(maintain_order=True, keep="first")
+    return pl.concat([frame, failures], how="diagonal_relaxed")
+
+
+def run_directories(paths: Iterable[str | Path]) -> list[Path]:
+    """Find the runs that paths name or hold, each once, in the order of `load_runs`; UsageError as there.
+
+    A sweep of which every cell failed holds none, and is no error.
+    """
+    found: dict[Path, Path] = {}
+    places = list(map(Path, paths))
+    for path in places:
+        for run in _runs_in(path):
+            found.setdefault(run.resolve(), run)
+    if not places:
+        raise UsageError("no run to read", "name run directories, as replay -o makes them")
+    return list(found.values())
+
+
+def _runs_in(path: Path) -> list[Path]:
+    if not path.is_dir():
+        what = "is not a directory" if path.exists() else "does not exist"
+        raise UsageError(f"run {path} {what}", "name a run directory, as replay -o makes them")
+    if (path / _MARKER).is_file():
+        return [path]
+    # Hidden directories are runs that are being written.
+    runs = sorted(
+        marker.parent
+        for place in _PLACES
+        for marker in path.glob(f"{place}/{_MARKER}")
+        if not marker.parent.name.startswith(".")
+    )
+    if not runs and not ((path / _SWEEP).is_file() and _failed_cells(path).height):
+        raise UsageError(f"{path} is no run and holds none: there is no {_MARKER}", "name a run directory")
+    asked = _asked(path / _SWEEP)
+    return sorted(runs, key=lambda run: asked.get(run.name, len(asked)))
+
+
+def _asked(sweep: Path) -> dict[str, int]:
+    """Give the place of each cell in what a sweep was asked for; nothing where that cannot be told."""
+    try:
+        return {str(cell["id"]): place for place, cell in enumerate(json.loads(sweep.read_bytes())["cells"])}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}
+
+
+def _read(runs: Sequence[Path]) -> pl.DataFrame:
+    marks = [_fingerprint(run) for run in runs]
+    # Tables of one kind are put together before they are completed: that takes a while for each, not for each run.
+    kinds: dict[tuple[object, ...], list[int]] = {}
+    summaries = _summaries(runs)
+    for place, summary in enumerate(summaries):
+        kinds.setdefault(tuple(summary.schema.items()), []).append(place)
+    parts = [
+        _with_all_options(pl.concat([summaries[place] for place in places])).with_columns(
+            pl.Series("_place", places), pl.Series("_fingerprint", [marks[place] for place in places], pl.String)
+        )
+        for places in kinds.values()
+    ]
+    frame = pl.concat(parts, how="diagonal_relaxed").sort("_place")
+    several = pl.col("_fingerprint").n_unique().over("trace") > 1
+    told_apart = pl.format("{}@{}", "trace", pl.col("_fingerprint").str.slice(0, 8))
+    frame = frame.with_columns(pl.when(several).then(told_apart).otherwise("trace").alias("trace"))
+    return frame.drop("_place", "_fingerprint")
+
+
+def _fingerprint(run: Path) -> str:
+    """Give the fingerprint of a run's trace."""
+    try:
+        manifest = json.loads((run / _MARKER).read_bytes())
+        version, fingerprint = manifest["schema_version"], str(manifest["trace"]["fingerprint"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise DataError(f"{run / _MARKER} is not the record of a run", _AGAIN) from None
+    if version != SCHEMA_VERSION:
+        raise DataError(f"{run}: tables of version {version}, this program reads {SCHEMA_VERSION}", _AGAIN)
+    return fingerprint
+
+
+def _summaries(runs: Sequence[Path]) -> list[pl.DataFrame]:
+    """Read the summary of each run: all at once where they are of one kind, which is twice as fast."""
+    try:
+        whole = pl.read_parquet([run / _SUMMARY for run in runs], glob=False, include_file_paths="_path")
+        if whole.height == len(runs) == whole["_path"].n_unique() and _names_runs(whole):
+            return list(whole.drop("_path").iter_slices(1))
+    except (OSError, pl.exceptions.PolarsError):
+        pass
+    return [_summary(run / _SUMMARY) for run in runs]
+
+
+def _summary(path: Path) -> pl.DataFrame:
+    try:
+        frame = pl.read_parquet(path, glob=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = "does not exist" if isinstance(error, FileNotFoundError) else "cannot be read"
+        raise DataError(f"{path} {reason}", _AGAIN) from None
+    if frame.height != 1 or not _names_runs(frame):
+        raise DataError(f"{path} is not the summary of one run", _AGAIN)
+    return frame
+
+
+def _names_runs(frame: pl.DataFrame) -> bool:
+    kinds = {"trace": pl.String(), "grouping": pl.String(), "workers": pl.Int64()}
+    return all(frame.schema.get(name) == kind for name, kind in kinds.items())
+
+
+def _failed_cells(sweep: Path) -> pl.DataFrame:
+    """Read which cells of a sweep failed; those that were run since are left out."""
+    path = sweep / _SUMMARY
+    if not path.is_file():
+        return pl.DataFrame(schema=_schema()).with_columns(pl.lit(None, pl.String).alias(name) for name in FATE)
+    try:
+        frame = pl.read_parquet(path, glob=False).filter(pl.col("status") != "ok")
+        if "cell" in frame.columns:
+            done = [(sweep / "cells" / str(cell) / _MARKER).is_file() for cell in frame["cell"]]
+            frame = frame.filter(~pl.Series(done, dtype=pl.Boolean))
+        known = [name for name in (*OPTION_COLUMNS, *METRICS, *FATE) if name in frame.columns]
+        return _with_all_options(frame.select(known)).cast(
+            {name: kind for name, kind in {**_schema(), "error": pl.String()}.items() if name in known}
+        )
+    except (OSError, pl.exceptions.PolarsError):
+        raise DataError(f"{path} is not the summary of a sweep", "make the sweep again") from None
+
+
+def _schema() -> dict[str, pl.DataType]:
+    options = {name: _POLARS[KINDS[name]] for name in OPTION_COLUMNS}
+    return {**options, **{name: _METRIC_KINDS[kind] for name, kind in METRICS.items()}}
+
+
+def _with_all_options(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add the options that there were not when the run was made, and put all in the order of today's tables."""
+    missing = {name: default for name, default in DEFAULTS.items() if name not in frame.columns}
+    frame = frame.with_columns(
+        pl.lit(default, dtype=_POLARS[KINDS[name]]).alias(name) for name, default in missing.items()
+    )
+    first = [name for name in OPTION_COLUMNS if name in frame.columns]
+    return frame.select(*first, pl.exclude(first))
+
+
+def _with_remapped(frame: pl.DataFrame) -> pl.DataFrame:
+    """Fill in `remapped_replicas` of runs whose workers change from the same runs in which they stay."""
+    if not {"remapped_replicas", "replicas"} <= set(frame.columns):
+        return frame
+    stays = pl.all_horizontal(pl.col(name).is_null() for name in _CHANGES)
+    # What a capacity file says is among the options themselves.
+    aside = {*_CHANGES, "redeliver", "capacity"}
+    names = [name for name in OPTION_COLUMNS if name in frame.columns and name not in aside]
+    missing = pl.col("remapped_replicas").is_null() & ~stays
+    if frame.filter(missing).is_empty():
+        return frame
+    joined = with_partner(frame, frame.filter(stays), names, {"replicas": "_base"})
+    filled = pl.when(missing).then(pl.col("replicas") - pl.col("_base")).otherwise("remapped_replicas")
+    return joined.with_columns(filled.alias("remapped_replicas")).drop("_base")

@@ -1,0 +1,123 @@
+"""Many runs in one table: chosen, compared with a baseline, averaged, held to a gate."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import polars as pl
+
+from streamgroup.base.discover import suggest
+from streamgroup.base.errors import UsageError
+from streamgroup.metrics.names import METRICS
+from streamgroup.study.summary.conditions import grouping_is, matches, parse_conditions
+from streamgroup.study.summary.groups import averaged
+from streamgroup.study.summary.load import FATE, load_runs, run_directories
+from streamgroup.study.summary.pairs import with_partner
+
+__all__ = ["check_gate", "load_runs", "run_directories", "summarize"]
+
+_NOT_OPTIONS = {"schema_version", *FATE, *METRICS}
+
+
+def summarize(
+    frame: pl.DataFrame,
+    *,
+    by: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    where: str | None = None,
+    relative_to: str | None = None,
+) -> pl.DataFrame:
+    """Choose, compare and average runs.
+
+    Without `by`: one row a run, its options (and of sweeps `status` and `error`) and then the metrics (all, or those in
+    `metrics`). With `by`: one row for each combination of those columns, in order, with the number of `runs` and each
+    metric's mean, least, largest and interval over the runs that have it (see `averaged`). `where` keeps the runs that
+    meet all its conditions. `relative_to` names a grouping: each metric gets a column `<metric>_vs_<grouping>`, its
+    ratio to the run of that grouping with all other options equal (the seeds only if its results depend on them), null
+    where there is none or its metric is 0; baselines need not meet `where`. With `by` these are averaged, too: the mean
+    of the ratios of pairs, not a ratio of means. UsageError for names that do not exist.
+    """
+    known = [name for name in METRICS if name in frame.columns]
+    chosen = list(dict.fromkeys(metrics)) or known
+    _must_be_among(chosen, known, "--metrics: there is no metric")
+    options = [name for name in frame.columns if name not in _NOT_OPTIONS]
+    _must_be_among(by, options, "--by: there is no option column")
+    if relative_to is not None:
+        frame = _with_ratios(frame, chosen, options, relative_to)
+        chosen = [name for metric in chosen for name in (metric, f"{metric}_vs_{relative_to}") if name in frame.columns]
+    if where is not None:
+        conditions = parse_conditions(where, frame.schema, "--where")
+        frame = frame.filter(*(matches(condition) for condition in conditions))
+    if by:
+        return averaged(frame, by, chosen)
+    return frame.select(*options, *(name for name in FATE if name in frame.columns), *chosen)
+
+
+def _must_be_among(names: Iterable[str], known: Sequence[str], what: str) -> None:
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{what} {name!r}", suggest(name, known))
+
+
+def _with_ratios(frame: pl.DataFrame, metrics: Sequence[str], options: Sequence[str], relative_to: str) -> pl.DataFrame:
+    baseline = frame.filter(grouping_is(relative_to))
+    variants = baseline["grouping"].unique().sort().to_list()
+    if not variants:
+        raise UsageError(
+            f"--relative-to: there is no run of {relative_to!r}", suggest(relative_to, frame["grouping"].unique())
+        )
+    if len(variants) > 1:
+        raise UsageError(f"--relative-to: {relative_to!r} is several: {', '.join(variants)}", "name one in full")
+    names = [name for name in options if name != "grouping"]
+    joined = with_partner(frame, baseline, names, {name: f"_base_{name}" for name in metrics})
+    ratios = [
+        pl.when(pl.col(f"_base_{name}") != 0)
+        .then(pl.col(name).cast(pl.Float64) / pl.col(f"_base_{name}"))
+        .alias(f"{name}_vs_{relative_to}")
+        for name in metrics
+    ]
+    return joined.with_columns(ratios).drop(*(f"_base_{name}" for name in metrics))
+
+
+def check_gate(frame: pl.DataFrame, text: str) -> list[str]:
+    """Say in one line each where a `--fail-on` condition is true: the list is empty when the gate holds.
+
+    Of several conditions with commas between them, each is a gate of its own. A metric that is null cannot be
+    judged, so it does not hold the gate either, nor does a cell that failed, a group with one, or a table without rows.
+    UsageError for a bad condition.
+    """
+    conditions = parse_conditions(text, frame.schema, "--fail-on")
+    if frame.is_empty():
+        return [f"--fail-on {text}: there is no run to judge"]
+    found = [f"{_place(row)}: {_failure(row)}, so {text} cannot be judged" for row in _with_failures(frame)]
+    for condition in conditions:
+        judged = frame.filter(~_has_failed(frame)).with_columns(matches(condition).alias("_true"))
+        for row in judged.filter(pl.col("_true").fill_null(True)).iter_rows(named=True):
+            where = _place(row, condition.column)
+            if row["_true"] is None:
+                found.append(f"{where}: {condition.column} is null, so {condition} cannot be judged")
+            else:
+                found.append(f"{where}: {condition.column} is {row[condition.column]}, and {condition} fails")
+    return found
+
+
+def _has_failed(frame: pl.DataFrame) -> pl.Expr:
+    if "failed" in frame.columns:
+        return pl.col("failed") > 0
+    return pl.col("status") != "ok" if "status" in frame.columns else pl.lit(False)
+
+
+def _with_failures(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    return frame.filter(_has_failed(frame)).to_dicts()
+
+
+def _failure(row: dict[str, Any]) -> str:
+    count = row.get("failed", 1)
+    return f"failed with {row['error']!r}" if count == 1 else f"{count} runs failed, one with {row['error']!r}"
+
+
+def _place(row: dict[str, Any], column: str | None = None) -> str:
+    """Name a row by what tells it from others: its options but the judged column."""
+    named = [
+        f"{name} {row[name]}" for name in ("trace", "grouping", "workers", "seed") if name in row and name != column
+    ]
+    return ", ".join(named) or "the runs"

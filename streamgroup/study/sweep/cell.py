@@ -1,0 +1,143 @@
+"""One cell of a sweep: a run that is named by what it depends on, and that fails as a row, not as an error."""
+
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import streamgroup
+from streamgroup.base.errors import StreamgroupError
+from streamgroup.base.schema import SCHEMA_VERSION
+from streamgroup.replay.input.chunk_cache import Feeds
+from streamgroup.replay.scenario.capacity_file import with_capacity
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.seeds import SEEDS, seeds_used
+from streamgroup.replay.scenario.selection import select
+from streamgroup.study.run import checked, make_run, without_changes
+from streamgroup.traces.trace import Trace
+
+__all__ = ["Cell", "CellOutcome", "failed", "make_cell", "run_cell", "simulation_of"]
+
+_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A run: `trace` is the path or URL as given, `options` are as given too, `baseline` asks for `remapped_replicas`.
+
+    `id` is a digest (16 hex digits) of all that the tables depend on, see `make_cell`.
+    """
+
+    trace: str
+    options: ReplayOptions
+    baseline: bool
+    id: str
+
+
+@dataclass(frozen=True)
+class CellOutcome:
+    """What became of a cell: its row, warnings, tables and record as `make_run` gives them, or its `error` in a line.
+
+    `seconds` is all that it took, `loop_seconds` the loop's part. It can be pickled.
+    """
+
+    cell: Cell
+    error: str | None
+    row: dict[str, Any] | None = None
+    warnings: list[str] = field(default_factory=list)
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    loop_seconds: float = 0.0
+
+
+def make_cell(trace: Trace, options: ReplayOptions, *, baseline: bool = False) -> Cell:
+    """Name a run by the content of its trace, its options, the files these name, and the version of the program.
+
+    The capacity file and the file of costs count with their content, a grouping outside the package with its code.
+    UsageError for a grouping or a capacity file that is wrong in itself.
+    """
+    path = {"capacity": options.capacity, "trace": trace.name, "baseline": baseline}
+    return Cell(trace.path.reference, options, baseline, _digest(path, _simulation(trace, options)))
+
+
+def simulation_of(trace: Trace, options: ReplayOptions) -> str:
+    """Give a digest of what is simulated, whatever the trace and the capacity file are called."""
+    return _digest(_simulation(trace, options))
+
+
+def run_cell(
+    cell: Cell,
+    *,
+    trace: Trace | None = None,
+    replicas: int | None = None,
+    feeds: Feeds | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> CellOutcome:
+    """Run a cell; whatever goes wrong is told in its outcome.
+
+    `trace` is the cell's if it is open already. `replicas` are those of its baseline, if it asks for one and they are
+    known: else the baseline is run, too. `feeds` and `progress` are as `replay` takes them.
+    """
+    begun = time.perf_counter()
+    try:
+        if trace is None:
+            trace, options = checked(cell.trace, cell.options, log=False)
+        else:
+            options = with_capacity(cell.options)
+        baseline = None
+        if cell.baseline:
+            baseline = without_changes(options) if replicas is None else replicas
+        made = make_run(trace, options, baseline=baseline, progress=progress, feeds=feeds)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a cell that fails must not stop the others)
+        return failed(cell, error, time.perf_counter() - begun)
+    return CellOutcome(
+        cell, None, made.row, made.warnings, made.tables, made.record,
+        time.perf_counter() - begun, made.record["timings"]["loop_seconds"],
+    )  # fmt: skip
+
+
+def failed(cell: Cell, error: Exception | SystemExit, seconds: float = 0.0) -> CellOutcome:
+    """Give the outcome of a cell that an error ended."""
+    if isinstance(error, StreamgroupError):
+        text = f"{error.message} ({error.hint})" if error.hint else error.message
+    elif isinstance(error, MemoryError):
+        text = "not enough memory"
+    else:
+        text = f"{type(error).__name__}: {error}"
+    return CellOutcome(cell, " ".join(text.split()), seconds=seconds)
+
+
+def _simulation(trace: Trace, options: ReplayOptions) -> dict[str, Any]:
+    full = with_capacity(options)
+    selection = select(full.grouping)
+    named = {**dataclasses.asdict(full), "grouping": selection.text}
+    del named["capacity"]
+    # A seed that is not used changes nothing.
+    named |= dict.fromkeys(set(SEEDS) - seeds_used(named), 0)
+    return {
+        "options": named,
+        "code": selection.outside_digest,
+        "costs": None if full.key_cost is None else _content(Path(full.key_cost)),
+        "fingerprint": trace.fingerprint(),
+        "versions": [streamgroup.__version__, SCHEMA_VERSION],
+    }
+
+
+def _content(path: Path) -> str | None:
+    """Give the digest of a file; None for one that cannot be read, which the run will tell."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def _digest(*parts: dict[str, Any]) -> str:
+    text = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]

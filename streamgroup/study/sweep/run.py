@@ -1,0 +1,274 @@
+"""Many runs in one directory, resumed where it was left: cells that are there and whole are not run again."""
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import streamgroup
+from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
+from streamgroup.base.schema import SCHEMA_VERSION
+from streamgroup.base.storage.local import write_files
+from streamgroup.base.storage.staging import reclaim, staged_directory
+from streamgroup.metrics.names import METRICS
+from streamgroup.replay.scenario.capacity_file import with_capacity
+from streamgroup.replay.scenario.seeds import seeds_used
+from streamgroup.replay.scenario.selection import select
+from streamgroup.study.columns import readable
+from streamgroup.study.run import MARKER, TABLES, file_digest, named_options, without_changes, write_run
+from streamgroup.study.sweep.cell import Cell, CellOutcome, simulation_of
+from streamgroup.study.sweep.rows import as_table, row_of
+from streamgroup.traces.trace import Trace
+
+__all__ = ["CELLS", "SWEEP", "Found", "Runner", "SweepResult", "look", "run_sweep"]
+
+SWEEP = "sweep.json"
+SUMMARY = "summary.parquet"
+CELLS = "cells"
+
+# Cells that are to be run, and replicas that are known of simulations; gives their outcomes in any order.
+Runner = Callable[[Sequence[Cell], Mapping[str, int]], Generator[CellOutcome]]
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """A row for each cell, in the order asked; how many were run, reused, and failed; and what to warn of by cell."""
+
+    rows: list[dict[str, Any]]
+    ran: int
+    reused: int
+    failed: int
+    warnings: dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a sweep's directory holds of the cells that are asked for: rows by id, and the ids of damaged ones."""
+
+    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    damaged: list[str] = field(default_factory=list)
+
+
+def run_sweep(
+    cells: Sequence[Cell],
+    output: Path,
+    traces: Mapping[str, Trace],
+    run: Runner,
+    note: Callable[[str], None] | None = None,
+    *,
+    overwrite: bool = False,
+) -> SweepResult:
+    """Run those of `cells` that `output` does not hold yet, and write each as a run directory as soon as it ends.
+
+    `traces` are the open ones by path. `note` is told what is reused. With `overwrite` the cells and the summary of a
+    sweep that is there are removed first, and nothing is reused. The directory says in `sweep.json` what was asked for;
+    cells of earlier sweeps stay in it. `summary.parquet` comes last, a row a cell. What was begun and not ended
+    leaves nothing. UsageError where `output` is something else, RunError while another process writes to it.
+    """
+    with _opened(output):
+        if overwrite:
+            for name in (SUMMARY, CELLS):
+                if (output / name).exists() or (output / name).is_symlink():
+                    _remove(output / name)
+        found = look(output, cells)
+        for name in found.damaged:
+            _remove(output / CELLS / name)
+        missing = [cell for cell in cells if cell.id not in found.rows]
+        if note is not None and (found.rows or found.damaged):
+            note(_resumed(found, len(missing)))
+        (output / SUMMARY).unlink(missing_ok=True)
+        write_files({output / SWEEP: _as_json(_record(cells, traces))}, overwrite=True)
+        (output / CELLS).mkdir(exist_ok=True)
+        known = {
+            simulation_of(traces[cell.trace], cell.options): found.rows[cell.id]["replicas"]
+            for cell in cells
+            if cell.id in found.rows
+        }
+        ended: dict[str, CellOutcome] = {}
+        with contextlib.closing(run(missing, known)) as outcomes:
+            for outcome in outcomes:
+                ended[outcome.cell.id] = _written(outcome, output / CELLS / outcome.cell.id)
+        rows = _rows(cells, traces, found, ended)
+        write_files({output / SUMMARY: _as_parquet(as_table(rows))}, overwrite=True)
+    warnings = {name: outcome.warnings for name, outcome in ended.items() if outcome.warnings}
+    lost = sum(row["status"] != "ok" for row in rows)
+    return SweepResult(rows, len(missing), len(found.rows), lost, warnings)
+
+
+def look(output: Path, cells: Sequence[Cell]) -> Found:
+    """Find the cells that a directory holds, whole or damaged; UsageError where it is there and no sweep."""
+    if not output.exists() and not output.is_symlink():
+        return Found()
+    if not output.is_dir():
+        raise UsageError(f"{output} exists and is not a directory", "name another output")
+    if not (output / SWEEP).is_file() and any(not entry.name.startswith(".") for entry in output.iterdir()):
+        raise UsageError(
+            f"{output} exists and holds no {SWEEP}, so it is no sweep to go on with", "name another output"
+        )
+    if (output / CELLS).exists() and not (output / CELLS).is_dir():
+        raise UsageError(
+            f"{output / CELLS} is not a directory, so there are no cells in it", "remove it, or name another output"
+        )
+    found = Found()
+    for cell in cells:
+        directory = output / CELLS / cell.id
+        if not directory.exists() and not directory.is_symlink():
+            continue
+        row = _row_in(directory)
+        if row is None or not _is_of(cell, row):
+            found.damaged.append(cell.id)
+        else:
+            found.rows[cell.id] = row
+    return found
+
+
+def _row_in(directory: Path) -> dict[str, Any] | None:
+    """Read the row of a cell's directory; None unless all of its tables have the bytes that were written."""
+    try:
+        record = json.loads((directory / MARKER).read_bytes())
+        if record["schema_version"] != SCHEMA_VERSION or not isinstance(record["trace"]["fingerprint"], str):
+            return None
+        digests = {name: file_digest(directory / f"{name}.parquet") for name in TABLES}
+        if record["table_digests"] != digests:
+            return None
+        rows: list[dict[str, Any]] = pq.read_table(directory / f"{TABLES[0]}.parquet", partitioning=None).to_pylist()
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, pa.ArrowException):
+        return None
+    return rows[0] if len(rows) == 1 and METRICS.keys() <= rows[0].keys() else None
+
+
+def _is_of(cell: Cell, row: Mapping[str, Any]) -> bool:
+    """Tell whether a row is of a run with a cell's options, and not one that came to its place by mistake."""
+    options = with_capacity(cell.options)
+    asked = (select(options.grouping).text, options.workers, options.sources, options.arrivals)
+    found = tuple(row.get(name) for name in ("grouping", "workers", "sources", "arrivals"))
+    same_seed = row.get("seed") == options.seed or "seed" not in seeds_used(vars(options))
+    return same_seed and found == tuple(map(readable, asked))
+
+
+def _resumed(found: Found, missing: int) -> str:
+    text = f"{len(found.rows)} reused, {missing} to run"
+    if found.damaged:
+        count = len(found.damaged)
+        text += f" ({count} of them {'was' if count == 1 else 'were'} damaged: {', '.join(found.damaged)})"
+    return text
+
+
+@contextlib.contextmanager
+def _opened(output: Path) -> Iterator[None]:
+    """Make the directory of a sweep if it is not there, and keep others out of it; what killed ones began goes."""
+    look(output, [])
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        handle = os.open(output, os.O_RDONLY)
+    except OSError as error:
+        raise EnvironmentFault(f"cannot write in {output}: {error.strerror}", "choose another output") from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(f"another sweep writes to {output} at the moment", "wait for it, or name another") from None
+        except OSError:
+            # A file system without locks.
+            pass
+        begun = (_BEGUN.fullmatch(entry.name) for entry in (output / CELLS).glob(".*"))
+        for name in {match[1] for match in begun if match}:
+            reclaim((output / CELLS).absolute() / name)
+        yield
+    finally:
+        os.close(handle)
+
+
+# Directories that were begun, as `staged_directory` calls them.
+_BEGUN = re.compile(r"\.([0-9a-f]+)\.(?:partial|replaced)-.*")
+
+
+def _written(outcome: CellOutcome, directory: Path) -> CellOutcome:
+    """Write what a cell gave, and keep the rest of it: tables of hundreds of cells would fill the memory."""
+    if outcome.error is None:
+        with staged_directory(directory, overwrite=False, marker=MARKER) as staged:
+            write_run(staged, outcome.tables, outcome.record)
+    return dataclasses.replace(outcome, tables={}, record={})
+
+
+def _rows(
+    cells: Sequence[Cell], traces: Mapping[str, Trace], found: Found, ended: Mapping[str, CellOutcome]
+) -> list[dict[str, Any]]:
+    rows, replicas = [], dict[str, int]()
+    names = _names(traces)
+    for cell in cells:
+        trace, options = traces[cell.trace], with_capacity(cell.options)
+        row, error = found.rows.get(cell.id), None
+        if row is None:
+            row, error = ended[cell.id].row, ended[cell.id].error
+        naming = named_options(trace, options, select(options.grouping).text)
+        rows.append(row_of(cell.id, {**naming, "trace": names[cell.trace]}, row, error))
+        if row is not None:
+            replicas[simulation_of(trace, options)] = row["replicas"]
+    for cell, row in zip(cells, rows, strict=True):
+        options = with_capacity(cell.options)
+        if (
+            row["status"] == "ok"
+            and row["remapped_replicas"] is None
+            and (options.join or options.leave or options.crash)
+        ):
+            # The same run whose workers stay may be a cell, too.
+            without = replicas.get(simulation_of(traces[cell.trace], without_changes(options)))
+            row["remapped_replicas"] = None if without is None else row["replicas"] - without
+    return rows
+
+
+def _names(traces: Mapping[str, Trace]) -> dict[str, str]:
+    """Name the traces by path; several of one name are told apart by the start of their fingerprints."""
+    marks: dict[str, set[str]] = {}
+    for trace in traces.values():
+        marks.setdefault(trace.name, set()).add(trace.fingerprint())
+    return {
+        path: readable(trace.name if len(marks[trace.name]) == 1 else f"{trace.name}@{trace.fingerprint()[:8]}")
+        for path, trace in traces.items()
+    }
+
+
+def _record(cells: Iterable[Cell], traces: Mapping[str, Trace]) -> dict[str, Any]:
+    listed = []
+    for cell in cells:
+        trace, options = traces[cell.trace], with_capacity(cell.options)
+        named = named_options(trace, options, select(options.grouping).text)
+        place = {
+            "path": os.fsencode(trace.path.text).decode("utf-8", "backslashreplace"),
+            "fingerprint": trace.fingerprint(),
+        }
+        listed.append({"id": cell.id, "trace": place, "baseline": cell.baseline, "options": named})
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "versions": {"streamgroup": streamgroup.__version__},
+        "cells": listed,
+    }
+
+
+def _as_json(content: Mapping[str, Any]) -> bytes:
+    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _as_parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", compression_level=3)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

@@ -1,0 +1,229 @@
+"""What a sweep is asked to run: from flags, from a TOML file, or both, to cells."""
+
+import dataclasses
+import itertools
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+
+from streamgroup.base.budget import MOST_WORKERS
+from streamgroup.base.discover import suggest
+from streamgroup.base.errors import UsageError
+from streamgroup.base.storage.filesystems import split_url
+from streamgroup.base.storage.places import locate
+from streamgroup.replay.input.clock import parse_arrivals
+from streamgroup.replay.scenario.capacity_file import with_capacity
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.seeds import seeds_used
+from streamgroup.replay.scenario.selection import select, split_text
+from streamgroup.study.run import check_top_keys
+from streamgroup.study.sweep.cell import Cell, make_cell
+from streamgroup.study.sweep.grid import arrivals_of, as_text, groupings_of, whole_numbers
+from streamgroup.traces.trace import Trace
+
+__all__ = ["Spec", "cells_of", "make_spec", "read_file", "seeds_left_out"]
+
+# Options of a replay that a sweep takes several values of, under names of its own or as lists.
+_SWEPT = ("grouping", "workers", "sources", "arrivals", "capacity", "seed")
+_MOST_SEED = 2**63 - 1
+_MOST_CELLS = 100_000
+# Options that name a file, which stands beside the one that names it.
+_FILES = ("key_cost",)
+_CHANGE = "add --join, --leave or --crash"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Traces, and values of each option: a sweep is all their combinations. `options` are the same in every cell."""
+
+    traces: tuple[str, ...]
+    groupings: tuple[str, ...]
+    workers: tuple[int, ...]
+    sources: tuple[int, ...]
+    arrivals: tuple[str, ...]
+    capacity: tuple[str | None, ...]
+    seeds: tuple[int, ...]
+    baseline: bool
+    options: Mapping[str, Any]
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+_Texts = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+
+
+class _File(BaseModel):
+    """The keys of a file but for the options that all cells share; all may be left to flags."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+    traces: _Texts = Field((), validation_alias=AliasChoices("traces", "trace"))
+    groupings: Annotated[tuple[str | dict[str, Any], ...], BeforeValidator(_listed)] = Field(
+        (), validation_alias=AliasChoices("groupings", "grouping")
+    )
+    workers: _Texts = ()
+    sources: _Texts = ()
+    arrivals: _Texts = ()
+    capacity: _Texts = ()
+    seed: _Texts = ()
+    seeds: int | None = None
+    baseline: bool | None = None
+
+
+def _whole_file() -> type[BaseModel]:
+    """Add the options that all cells share, each of its type, or None where it is not given."""
+    shared: dict[str, Any] = {}
+    for field in dataclasses.fields(ReplayOptions):
+        if field.name not in _SWEPT:
+            kind: Any = _Texts if field.type == tuple[str, ...] else field.type
+            shared[field.name] = (kind | None, None)
+    return create_model("SweepFile", __base__=_File, **shared)
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Read a TOML file with values by name, those that it has; paths in it are taken from its own directory.
+
+    UsageError for a file that cannot be read, an unknown key or a value of a wrong kind, with its place.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", "name a TOML file, or traces") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not TOML: {error}", "mend the file") from None
+    kind = _whole_file()
+    named = {key.replace("-", "_"): value for key, value in content.items()}
+    if len(named) < len(content):
+        twice = next(key for key in content if "-" in key and key.replace("-", "_") in content)
+        raise UsageError(f"{path}: {twice} is there as {twice.replace('-', '_')}, too", "keep one of them")
+    try:
+        read = kind.model_validate(named)
+    except ValidationError as error:
+        raise _told(error, path, kind) from None
+    found = {name: value for name in read.model_fields_set if (value := getattr(read, name)) is not None}
+    for name in _File.model_fields:
+        if found.get(name) == ():
+            raise UsageError(f"{path}: {name}: the list is empty", "give a value, or leave the key out")
+    beside = path.parent
+    if "traces" in found:
+        found["traces"] = tuple(_trace_beside(text, beside) for text in found["traces"])
+    if "capacity" in found:
+        found["capacity"] = tuple(str(beside / text) for text in found["capacity"])
+    for name in _FILES:
+        if name in found:
+            found[name] = str(beside / found[name])
+    if "groupings" in found:
+        texts = (
+            text if isinstance(text, str) else as_text(text, f"{path}: groupings.{place}")
+            for place, text in enumerate(found["groupings"])
+        )
+        found["groupings"] = tuple(_beside(text, beside) for text in texts)
+    return found
+
+
+def _trace_beside(text: str, directory: Path) -> str:
+    return str(directory / text) if split_url(text) is None else locate(text).reference
+
+
+def _beside(text: str, directory: Path) -> str:
+    name, _ = split_text(text)
+    return f"{directory / name}{text[len(name) :]}" if name.endswith(".py") else text
+
+
+def _told(error: ValidationError, path: Path, kind: type[BaseModel]) -> UsageError:
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"] if not isinstance(part, str) or "[" not in part)
+    if first["type"] == "extra_forbidden":
+        return UsageError(f"{path}: unknown key {place!r}", suggest(place, kind.model_fields))
+    reason = str(first["msg"])
+    return UsageError(f"{path}: {place}: {reason[0].lower()}{reason[1:]}")
+
+
+def make_spec(given: Mapping[str, Any]) -> Spec:
+    """Check values by name: texts with lists and ranges for what is swept, options of a replay as they are.
+
+    `seeds` is a number of seeds, from 0 on, `seed` lists them. UsageError for what is missing or wrong in itself.
+    """
+    for name, flag in (("traces", "a trace"), ("groupings", "-g"), ("workers", "-n")):
+        if not given.get(name):
+            raise UsageError(f"a sweep needs {flag}", "streamgroup sweep TRACE... -g pkg -g sg -n 16,32 -o SWEEP")
+    if given.get("seed") and given.get("seeds") is not None:
+        raise UsageError("--seed and --seeds exclude each other", "give one of them")
+    count = given.get("seeds")
+    if count is not None and not 1 <= count <= _MOST_CELLS:
+        raise UsageError(f"--seeds {count} is not between 1 and {_MOST_CELLS}")
+    seeds = range(count) if count is not None else whole_numbers(given.get("seed") or ["0"], "--seed", 0, _MOST_SEED)
+    groupings = [text for given_text in given["groupings"] for text in groupings_of(given_text)]
+    for text in groupings:
+        select(text)
+    arrivals = arrivals_of(given.get("arrivals") or ["trace"])
+    for text in arrivals:
+        parse_arrivals(text)
+    if given.get("top_keys") is not None:
+        check_top_keys(given["top_keys"])
+    names = {field.name for field in dataclasses.fields(ReplayOptions)} - {*_SWEPT}
+    return Spec(
+        traces=tuple(given["traces"]),
+        groupings=tuple(groupings),
+        workers=tuple(whole_numbers(given["workers"], "-n", 1, MOST_WORKERS)),
+        sources=tuple(whole_numbers(given.get("sources") or ["5"], "--sources", 1, MOST_WORKERS)),
+        arrivals=tuple(arrivals),
+        capacity=tuple(given.get("capacity") or [None]),
+        seeds=tuple(seeds),
+        baseline=bool(given.get("baseline")),
+        options={name: given[name] for name in names if given.get(name) is not None},
+    )
+
+
+def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
+    """Give the cells, each once, traces first and seeds last, and how many more combinations are the same as those.
+
+    A cell whose results do not depend on the seed has the first seed only; the others do not count as the same, see
+    `seeds_left_out`. `traces` are the open ones by path. A baseline is for cells whose workers change. UsageError where
+    there are none of these, for a capacity file that is wrong, and for more than 100,000 cells.
+    """
+    combinations: Sequence[Sequence[Any]] = (
+        spec.traces, spec.arrivals, spec.capacity, spec.sources, spec.groupings, spec.workers, spec.seeds,
+    )  # fmt: skip
+    count = 1
+    for values in combinations:
+        count *= len(values)
+    if count > _MOST_CELLS:
+        raise UsageError(f"the sweep has {count} cells, and at most {_MOST_CELLS} are taken", "list less")
+    found: dict[str, Cell] = {}
+    left_out = 0
+    for trace, arrivals, capacity, sources, grouping, workers, seed in itertools.product(*combinations):
+        options = ReplayOptions(
+            grouping=grouping, workers=workers, sources=sources, arrivals=arrivals, capacity=capacity, seed=seed,
+            **spec.options,
+        )  # fmt: skip
+        full = with_capacity(options)
+        if seed != spec.seeds[0] and _is_fixed(spec, full):
+            left_out += 1
+            continue
+        changes = bool(full.join or full.leave or full.crash)
+        cell = make_cell(traces[trace], options, baseline=spec.baseline and changes)
+        found.setdefault(cell.id, cell)
+    if spec.baseline and not any(cell.baseline for cell in found.values()):
+        raise UsageError("--baseline runs cells without a change of workers, too, and none has one", _CHANGE)
+    return list(found.values()), count - left_out - len(found)
+
+
+def seeds_left_out(spec: Spec, cells: Sequence[Cell]) -> list[str]:
+    """Name the groupings, each once, with cells that run under the first of several seeds only: nothing is drawn."""
+    if len(set(spec.seeds)) < 2:
+        return []
+    fixed = (cell.options for cell in cells if _is_fixed(spec, with_capacity(cell.options)))
+    return list(dict.fromkeys(select(options.grouping).text for options in fixed))
+
+
+def _is_fixed(spec: Spec, full: ReplayOptions) -> bool:
+    """Return whether a cell is the same under every seed of a sweep."""
+    used = seeds_used(vars(full))
+    return "seed" not in used and ("hash_seed" not in used or "hash_seed" in spec.options)

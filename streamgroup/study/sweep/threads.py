@@ -1,0 +1,180 @@
+"""Cells as threads of this process: the loop runs without the interpreter's lock, and what is read is shared."""
+
+import contextlib
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+
+from streamgroup.base.errors import RunError, StreamgroupError
+from streamgroup.base.memory import free_memory
+from streamgroup.replay.input.chunk_cache import Feeds
+from streamgroup.replay.scenario.selection import select
+from streamgroup.study.sweep.ahead import ahead
+from streamgroup.study.sweep.cell import CellOutcome, failed, run_cell
+from streamgroup.study.sweep.schedule import Task, by_length
+
+__all__ = ["Progress", "at_once", "default_jobs", "prints_aside", "run_tasks"]
+
+Progress = Callable[[int], None]
+
+# Of the memory that is free: for all cells together, and for what they read.
+_FOR_CELLS = 0.6
+_FOR_FEEDS = 0.3
+# Seconds that threads get to end in when nobody wants their results any more.
+_PATIENCE = 10.0
+
+
+class _Stopped(BaseException):
+    """Nobody wants the result any more: no failure of a cell, so no Exception."""
+
+
+def default_jobs() -> int:
+    """Give the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def prints_aside(groupings: Iterable[str]) -> Iterator[None]:
+    """Send what groupings of the user's print to stderr, as it is no result, while threads replay them.
+
+    Threads that each turned it away, as a replay does, would undo one another.
+    """
+    with contextlib.ExitStack() as stack:
+        if any(map(_is_outside, groupings)):
+            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        yield
+
+
+def _is_outside(grouping: str) -> bool:
+    try:
+        return bool(select(grouping).outside_digest)
+    except StreamgroupError:
+        # What is wrong with it, its run tells.
+        return False
+
+
+def at_once(tasks: Sequence[Task], jobs: int) -> int:
+    """Tell how many of the largest tasks memory holds at once: 1..jobs."""
+    room = free_memory() * _FOR_CELLS
+    for count, memory in enumerate(sorted((task.memory for task in tasks), reverse=True)[:jobs]):
+        room -= memory
+        if room < 0:
+            return max(1, count)
+    return jobs
+
+
+def run_tasks(
+    tasks: Sequence[Task], jobs: int, *, known: Mapping[str, int] | None = None, progress: Progress | None = None
+) -> Generator[CellOutcome]:
+    """Run tasks in up to `jobs` threads, the longest first; give the outcome of each that is not hidden as it ends.
+
+    What memory does not hold beside the others waits. `known` are replicas of simulations by name, see `plan_tasks`.
+    `progress` is told the tuples of each chunk, one thread at a time. Whoever stops before the end closes the iterator:
+    no further task begins, and those that run end at their next chunk.
+    """
+    pool = _Pool(tasks, dict(known or {}), progress)
+    threads = [
+        threading.Thread(target=pool.work, name=f"streamgroup-cell-{number}", daemon=True)
+        for number in range(min(jobs, len(tasks)))
+    ]
+    with prints_aside(task.cell.options.grouping for task in tasks), contextlib.ExitStack() as stack:
+        stack.callback(pool.stop, threads)
+        if tasks:
+            largest = max((task.trace for task in tasks), key=lambda trace: trace.tuples)
+            runs = [task.cell.options for task in by_length(tasks) if task.trace is largest and task.error is None]
+            # Each holds the keys of the trace, too.
+            stack.enter_context(ahead(largest, runs, at_once(tasks, jobs)))
+        for thread in threads:
+            thread.start()
+        for _ in range(sum(not task.hidden for task in tasks)):
+            outcome = pool.ended.get()
+            if isinstance(outcome, BaseException):
+                raise outcome
+            yield outcome
+
+
+class _Pool:
+    """Tasks that wait, and what those that ended leave for others."""
+
+    def __init__(self, tasks: Sequence[Task], replicas: dict[str, int], progress: Progress | None) -> None:
+        self.ended: queue.SimpleQueue[CellOutcome | BaseException] = queue.SimpleQueue()
+        free = free_memory()
+        self._room = free * _FOR_CELLS
+        self._feeds = Feeds(int(free * _FOR_FEEDS))
+        self._waiting = by_length(tasks)
+        self._needed = {task.needs for task in tasks}
+        # By simulation: the replicas of a baseline, or why there are none.
+        self._replicas: dict[str, int | str] = dict(replicas)
+        self._running = 0
+        self._stopped = False
+        self._turn = threading.Condition()
+        self._progress = progress
+        for trace in {id(task.trace): task.trace for task in tasks}.values():
+            # Once, ahead of the threads. What is wrong with it, each cell tells.
+            with contextlib.suppress(StreamgroupError):
+                trace.dictionary()
+
+    def work(self) -> None:
+        """Run tasks until none is left."""
+        try:
+            while (task := self._take()) is not None:
+                outcome = self._run(task)
+                self._leave(task, outcome)
+                if not task.hidden:
+                    self.ended.put(outcome)
+        except _Stopped:
+            return
+        except BaseException as error:  # noqa: BLE001 (handed over to the taker)
+            self.ended.put(error)
+
+    def stop(self, threads: Sequence[threading.Thread]) -> None:
+        """Let no task begin any more, and wait for threads that are at one, but not for ever."""
+        with self._turn:
+            self._stopped = True
+            self._turn.notify_all()
+        until = time.monotonic() + _PATIENCE
+        for thread in threads:
+            # An interrupt may come before all of them have begun.
+            if thread.is_alive():
+                thread.join(max(0.0, until - time.monotonic()))
+
+    def _take(self) -> Task | None:
+        """Wait for the first task whose baseline is known and that memory holds; None when none is left."""
+        with self._turn:
+            while self._waiting and not self._stopped:
+                for place, task in enumerate(self._waiting):
+                    is_ready = task.needs is None or task.needs in self._replicas
+                    if is_ready and (self._running == 0 or task.memory <= self._room):
+                        self._room -= task.memory
+                        self._running += 1
+                        return self._waiting.pop(place)
+                self._turn.wait()
+            return None
+
+    def _run(self, task: Task) -> CellOutcome:
+        replicas = None if task.needs is None else self._replicas[task.needs]
+        if isinstance(replicas, str):
+            return failed(task.cell, RunError(f"the run to compare with failed: {replicas}"))
+        if task.error is not None:
+            return failed(task.cell, task.error)
+        return run_cell(task.cell, trace=task.trace, replicas=replicas, feeds=self._feeds, progress=self._count)
+
+    def _leave(self, task: Task, outcome: CellOutcome) -> None:
+        with self._turn:
+            if task.simulation in self._needed and task.needs is None:
+                found = outcome.error if outcome.row is None else outcome.row["replicas"]
+                assert found is not None
+                self._replicas[task.simulation] = found
+            self._room += task.memory
+            self._running -= 1
+            self._turn.notify_all()
+
+    def _count(self, tuples: int) -> None:
+        if self._stopped:
+            raise _Stopped
+        if self._progress is not None:
+            with self._turn:
+                self._progress(tuples)

@@ -1,0 +1,1 @@
+"""Synthetic streams: generators, arrivals, distributions."""

@@ -1,0 +1,277 @@
+"""From a generator to a trace: one pass counts the keys, a second writes their ids.
+
+The draws are made twice rather than held. Whoever does the work, threads or Spark tasks, does the same pieces of it:
+counts over stretches of the stream, parts of `tuples/`; so the bytes are the same. The driver needs O(keys) memory.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pydantic import BaseModel, ValidationError
+
+import streamgroup
+from streamgroup.base.discover import GENERATORS, load, suggest
+from streamgroup.base.errors import EnvironmentFault, UsageError
+from streamgroup.base.progress import Progress, Silent
+from streamgroup.base.storage.outputs import staged_output
+from streamgroup.base.storage.places import Place, locate
+from streamgroup.ingest.pipeline.blocks import block, rows_of
+from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
+from streamgroup.ingest.pipeline.interrupt import check_stopped
+from streamgroup.ingest.pipeline.parts import check_seen, part_stats, written_part
+from streamgroup.spark.java import find_java
+from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.package import ensure_package
+from streamgroup.spark.session import Session, check_environment, open_session, terminable
+from streamgroup.synth.generators.protocol import Chunk, Generator, Stream
+from streamgroup.traces import schema
+from streamgroup.traces.arrays import add_counts, arrow, numbers
+from streamgroup.traces.keys import hash_keys
+from streamgroup.traces.manifest import Manifest, measured, write_manifest
+from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, join_stats, write_keys, write_part
+
+__all__ = ["REMOTE_LABELS", "SPARK_TUPLES", "EngineName", "chosen_engine", "parameters", "synthesise"]
+
+EngineName = Literal["auto", "local", "spark"]
+
+# Tuples from which on `auto` takes Spark.
+SPARK_TUPLES = 50_000_000
+# Stretches for each job that is done at a time, so that the last ones do not keep most of the processors waiting.
+_SHARES = 4
+# Labels up to which their ids, 4 bytes each, fit into a message of Spark Connect, 128 MB.
+REMOTE_LABELS = 30_000_000
+# Labels whose counts one task adds up.
+RANGE_LABELS = 1 << 20
+# Keys that are Python objects at a time.
+_AT_ONCE = 1 << 16
+
+
+def parameters(name: str, given: Mapping[str, Any]) -> BaseModel:
+    """Check the parameters given to a generator; UsageError names the parameter and its range."""
+    generator = cast(Generator, load(GENERATORS, name, "generator"))
+    try:
+        return generator.Params(**given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(piece) for piece in first["loc"])
+        if first["type"] == "extra_forbidden":
+            hint = suggest(where, generator.Params.model_fields)
+            raise UsageError(f"{name} has no parameter {where!r}", hint) from None
+        what = first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{name}: {where + ': ' if where else ''}{what}") from None
+
+
+def chosen_engine(engine: EngineName, tuples: int) -> Literal["local", "spark"]:
+    """Tell where a stream of some length is made: `auto` is Spark from 50 million tuples on, where there is Java."""
+    if engine != "auto":
+        return engine
+    if tuples < SPARK_TUPLES:
+        return "local"
+    try:
+        find_java()
+    except EnvironmentFault:
+        return "local"
+    return "spark"
+
+
+def synthesise(
+    name: str,
+    given: Mapping[str, Any],
+    output: Place | Path,
+    *,
+    engine: EngineName = "auto",
+    spark: SparkOptions | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    session: Session | None = None,
+) -> Manifest:
+    """Make the trace of a generator (`zipf`) with the parameters given, at `output`.
+
+    Memory is O(keys). Key ids go by the realised frequency; a key that was never drawn is not in the dictionary.
+    `spark` says how Spark is started where it is the engine; an open `session` is used as it is. UsageError for a
+    wrong parameter, an output that exists or more keys than Spark Connect takes, EnvironmentFault for the engine
+    `spark` without Java.
+    """
+    params = parameters(name, given)
+    progress = progress or Silent()
+    stream = cast(Generator, load(GENERATORS, name, "generator")).generate(params)
+    chosen = "spark" if session is not None else chosen_engine(engine, stream.tuples)
+    with (
+        terminable(),
+        staged_output(output, overwrite=overwrite, marker=schema.MANIFEST) as out,
+        ExitStack() as opened,
+    ):
+        scaled = _Scaled(progress, stream.tuples)
+        if chosen == "local":
+            return _make(_Asked(name, params), output, out, LocalRunner(scaled), progress)
+        if session is None:
+            asked = spark or SparkOptions()
+            check_environment(asked)
+            progress.start(None, "starting Spark")
+            session = opened.enter_context(open_session(asked))
+        if session.remote and stream.labels > REMOTE_LABELS:
+            raise UsageError(
+                f"{stream.labels} keys are more than a Spark Connect server takes in one message ({REMOTE_LABELS})",
+                "use --master or --engine local",
+            )
+        ensure_package(session)
+        runner = SparkRunner(session, scaled)
+        opened.callback(runner.close)
+        return _make(_Asked(name, params), output, out, runner, progress)
+
+
+class _Scaled:
+    """Reports tuples where a runner reports tasks."""
+
+    def __init__(self, progress: Progress, tuples: int) -> None:
+        self._progress = progress
+        self._tuples = tuples
+        self._tasks = self._done = 0
+
+    def start(self, total: int | None, text: str) -> None:
+        self._tasks, self._done = total or 1, 0
+        self._progress.start(self._tuples, text)
+
+    def advance(self, done: int) -> None:
+        before, self._done = self._done, min(self._done + done, self._tasks)
+        self._progress.advance(self._tuples * self._done // self._tasks - self._tuples * before // self._tasks)
+
+
+class _Asked(NamedTuple):
+    """A generator and its parameters, which a task makes the stream from."""
+
+    name: str
+    params: BaseModel
+
+
+class _Stretch(NamedTuple):
+    first: int
+    tuples: int
+
+
+def _make(asked: _Asked, output: Place | Path, out: Place, runner: Runner, progress: Progress) -> Manifest:
+    stream = _stream(asked)
+    stretches = _stretches(stream, runner.parallelism)
+    ranges = -(-stream.labels // RANGE_LABELS)
+    counts = runner.tasks(len(stretches), partial(_count, asked, stretches)).exchange(ranges).map(_add)
+    rows = runner.run(lambda: counts.stats("sum"), len(stretches) + ranges, "counting keys")
+    count = np.concatenate([row.columns().column("tuples").to_numpy() for row in sorted(rows, key=lambda row: row.to)])
+    progress.start(None, "ordering keys")
+    ids, keys = _number(stream, count)
+    progress.start(None, "writing keys")
+    dictionary = keys.column("key").combine_chunks()
+    write_keys(out / schema.KEYS, _key_columns(keys))
+    number = -(-stream.tuples // schema.PART_ROWS)
+    made = runner.tasks(number, partial(_write_tuples, asked, out, ids))
+    written = runner.run(lambda: made.stats("written"), number, "writing tuples")
+    check_seen(out, tuples=number, keys=-(-len(dictionary) // schema.KEY_PART_ROWS))
+    stats = join_stats(part_stats(row) for row in sorted(written, key=lambda row: row.place))
+    options = asked.params.model_dump(mode="json")
+    seed = options.pop("seed", None)
+    manifest = Manifest(
+        format_version=schema.FORMAT_VERSION,
+        name=locate(output).name.removesuffix(".trace"),
+        program_version=streamgroup.__version__,
+        generator=asked.name,
+        generator_parameters=options,
+        seed=seed,
+        inputs=[],
+        rows_read=stats.rows,
+        rows_kept=stats.rows,
+        rows_rejected=0,
+        rejected={},
+        rows_filtered=0,
+        filtered={},
+        in_order=True,
+        out_of_order=0,
+        **measured(stats, len(dictionary), int(count.max()), fingerprint(stats.block_digests, [dictionary])),
+    )
+    write_manifest(out, manifest)
+    return manifest
+
+
+@lru_cache(maxsize=1)
+def _stream(asked: _Asked) -> Stream:
+    """Make a stream once in each process: the tables of a large one take seconds."""
+    return cast(Generator, load(GENERATORS, asked.name, "generator")).generate(asked.params)
+
+
+def _stretches(stream: Stream, parallelism: int) -> list[_Stretch]:
+    """Cut a stream for counting. A count takes a number a label, so a stretch has at least as many tuples."""
+    wanted = min(_SHARES * parallelism, -(-stream.tuples // max(schema.BLOCK_ROWS, stream.labels)))
+    blocks = -(-stream.tuples // schema.BLOCK_ROWS)
+    size = -(-blocks // wanted) * schema.BLOCK_ROWS
+    return [_Stretch(first, min(size, stream.tuples - first)) for first in range(0, stream.tuples, size)]
+
+
+def _chunks(stream: Stream, stretch: _Stretch) -> Iterator[Chunk]:
+    stop = stretch.first + stretch.tuples
+    for first in range(stretch.first, stop, schema.BLOCK_ROWS):
+        check_stopped()
+        yield stream.chunk(first, min(schema.BLOCK_ROWS, stop - first))
+
+
+def _count(asked: _Asked, stretches: list[_Stretch], number: int) -> Iterator[pa.RecordBatch]:
+    """Count the labels of a stretch, and send the counts of each range of labels to the task that adds them up."""
+    stream = _stream(asked)
+    count = np.zeros(stream.labels, np.int64)
+    for chunk in _chunks(stream, stretches[number]):
+        add_counts(count, chunk.label)
+    count = count.astype(np.min_scalar_type(count.max()))
+    for label_range, first in enumerate(range(0, stream.labels, RANGE_LABELS)):
+        yield block("count", {"tuples": count[first : first + RANGE_LABELS]}, to=label_range)
+
+
+def _add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    sums: dict[int, NDArray[np.int64]] = {}
+    for row in rows_of(batches):
+        own = row.columns().column("tuples").to_numpy().astype(np.int64)
+        sums[row.to] = sums[row.to] + own if row.to in sums else own
+    for label_range, total in sums.items():
+        yield block("sum", {"tuples": total}, to=label_range)
+
+
+def _number(stream: Stream, total: NDArray[np.int64]) -> tuple[NDArray[np.uint32], pa.Table]:
+    """Give the key id of each label, and keys and counts in the order of ids: by count, then bytes."""
+    label = np.flatnonzero(total)
+    both = pa.Table.from_arrays([_names(stream, label), arrow(total[label])], ["key", "count"])
+    order = pc.sort_indices(both, sort_keys=[("count", "descending"), ("key", "ascending")])
+    ids = np.zeros(stream.labels, np.uint32)
+    ids[label[numbers(order)]] = np.arange(len(label), dtype=np.uint32)
+    return ids, both.take(order)
+
+
+def _names(stream: Stream, label: NDArray[np.int64]) -> pa.LargeBinaryArray:
+    lengths, pieces = [np.zeros(1, np.int64)], []
+    for first in range(0, len(label), _AT_ONCE):
+        keys = [stream.key(each) for each in label[first : first + _AT_ONCE].tolist()]
+        lengths.append(np.fromiter(map(len, keys), np.int64, len(keys)))
+        pieces.append(b"".join(keys))
+    ends = np.cumsum(np.concatenate(lengths))
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(pieces))]
+    return pa.Array.from_buffers(pa.large_binary(), len(label), buffers)
+
+
+def _key_columns(keys: pa.Table) -> Iterator[KeyColumns]:
+    for first in range(0, len(keys), schema.KEY_PART_ROWS):
+        part = keys.slice(first, schema.KEY_PART_ROWS).combine_chunks()
+        names = part.column("key").combine_chunks()
+        yield KeyColumns(names, part.column("count").to_numpy(), *hash_keys(names))
+
+
+def _write_tuples(asked: _Asked, out: Place, ids: NDArray[np.uint32], part: int) -> Iterator[pa.RecordBatch]:
+    stream = _stream(asked)
+    first = part * schema.PART_ROWS
+    stretch = _Stretch(first, min(schema.PART_ROWS, stream.tuples - first))
+    columns = (
+        Columns(chunk.timestamp, ids[chunk.label], chunk.cost, chunk.value, chunk.weight)
+        for chunk in _chunks(stream, stretch)
+    )
+    yield written_part(part, write_part(out / schema.TUPLES / schema.part_name(part), columns))
