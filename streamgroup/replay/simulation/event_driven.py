@@ -9,18 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.plain import interpreted
-from streamgroup.replay.accounting.recorder import Recorder
 from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.input.prefetch import Ready
-from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation import departures, event_loop
 from streamgroup.replay.simulation import state as states
 from streamgroup.replay.simulation import stream as streams
 from streamgroup.replay.simulation.choose import Sources
 from streamgroup.replay.simulation.event_loop import Clock, Until
 from streamgroup.replay.simulation.events import NEVER, OPEN, Chunk, Events, each_column
-from streamgroup.replay.simulation.feed_forward import Edge, Function, frozen, no_worker, too_late
+from streamgroup.replay.simulation.feed_forward import Setup, frozen, no_worker, too_late
 from streamgroup.replay.simulation.serve import Workers
 
 __all__ = ["EventDriven", "Queues", "Sink"]
@@ -46,26 +43,22 @@ class Queues(NamedTuple):
 
 
 class EventDriven:
-    """Calls the event loop; `function` gives it compiled or interpreted.
+    """Calls the event loop; a thread accounts the tuples that are certain meanwhile.
 
-    While the loop goes on, a thread accounts the tuples that are certain. The first `warmup` tuples of `tuples` are not
-    measured. `sink` gets all of them.
+    `span` is how many tuples are warm-up, which is not measured, and how many there are. `sink` gets all of them.
     """
 
     def __init__(
         self,
-        function: Function,
-        grouping: RunningGrouping,
-        edge: Edge,
+        setup: Setup,
         queues: Queues,
-        members: Members,
-        recorder: Recorder,
         windows: WindowRule,
         span: tuple[int, int],
         sink: Sink,
         *,
         round_robin: bool,
     ) -> None:
+        function, grouping, edge, members, recorder = setup
         self._run = function(event_loop.simulate, own=True)
         self._load_stream, self._turn_all = function(streams.load), function(streams.turn_all)
         self._first_open, self._drop_rejected = function(departures.first_open), function(departures.drop_rejected)
@@ -202,11 +195,11 @@ class EventDriven:
             grouping.choices, grouping.entries, grouping.detector, grouping.room, self._recorder.largest_state,
             True if grouping.hears else None,
         )  # fmt: skip
-        until, clock = self._until(), self._clock._replace(by_tie=0)
+        until = self._until()
         begun = time.perf_counter()
         why: int
         why, self._clock = self._run(
-            grouping.hooks, sources, self._workers, self._state, self._stream, self._events, until, clock
+            grouping.hooks, sources, self._workers, self._state, self._stream, self._events, until
         )
         self.seconds += time.perf_counter() - begun
         return why
@@ -226,7 +219,10 @@ class EventDriven:
                     at = min(at, arrives)
         waits = self._members.events and not self._queues.max_pending
         horizon = self._last_arrival if waits else NEVER
-        return Until(self._end, self._last, self._events_end, self._redeliveries, horizon, at, tie_at, tie_before)
+        return Until(
+            self._clock._replace(by_tie=0), self._end, self._last, self._events_end, self._redeliveries, horizon,
+            at, tie_at, tie_before,
+        )  # fmt: skip
 
     def _change(self) -> None:
         """Let the workers change: what was on one that crashed is lost or chosen anew."""

@@ -41,27 +41,6 @@ __all__ = [
 DONE, FULL_TUPLES, FULL_EVENTS, FULL_STATE, TOO_LATE, NO_WORKER, MORE, CHANGE = range(8)
 
 
-class Until(NamedTuple):
-    """How far a call goes.
-
-    `end` is the end of what was read of the stream, all of it if `last` is 1. `events_end` is the first tuple that has
-    no place among the events, `redeliveries` how many are known. Until `horizon` nothing happens before more of the
-    stream is read (the last arrival read, where workers change later).
-
-    Workers change next at the time `change_at`, before all else of its instant; or at the time `tie_at`, right before
-    tuple `tie_before`.
-    """
-
-    end: int
-    last: int
-    events_end: int
-    redeliveries: int
-    horizon: int
-    change_at: int
-    tie_at: int
-    tie_before: int
-
-
 class Clock(NamedTuple):
     """Where a call stopped: the time, in a closed loop the next tuple, whether a change comes right before a tuple, and
     the tuple at which something went wrong (-1: none).
@@ -71,6 +50,28 @@ class Clock(NamedTuple):
     arrived: int
     by_tie: int
     fault: int
+
+
+class Until(NamedTuple):
+    """How far a call goes, from a `clock` on.
+
+    `end` is the end of what was read of the stream, all of it if `last` is 1. `events_end` is the first tuple that has
+    no place among the events, `redeliveries` how many are known. Until `horizon` nothing happens before more of the
+    stream is read (the last arrival read, where workers change later).
+
+    Workers change next at the time `change_at`, before all else of its instant; or at the time `tie_at`, right before
+    tuple `tie_before`.
+    """
+
+    clock: Clock
+    end: int
+    last: int
+    events_end: int
+    redeliveries: int
+    horizon: int
+    change_at: int
+    tie_at: int
+    tie_before: int
 
 
 @njit(forceinline=True)
@@ -92,9 +93,7 @@ def _accept(state: Any, workers: Any, events: Any, worker: Any, taken: Any, now:
     tuples, by_worker, model = state.tuples, state.by_worker, state.model
     place = np.uint64(worker)
     reached = now + workers.delay
-    start, finish = serve_one(
-        workers, place, tuples[taken].key, state.cost[taken], tuples[taken].seq, reached
-    )
+    start, finish = serve_one(workers, place, tuples[taken].key, state.cost[taken], tuples[taken].seq, reached)
     if finish > MAX_TIME_NS:
         return finish
     workers.free[place] = finish
@@ -137,9 +136,7 @@ def _executed(feedback: Any, grouping: Any, tuples: Any, worker: Any, taken: Any
     """Deliver to the grouping that a tuple finished."""
     if feedback is not None:
         grouping.tick(now - 1)
-        grouping.executed(
-            worker, tuples[taken].key, tuples[taken].reached, tuples[taken].start, tuples[taken].finish
-        )
+        grouping.executed(worker, tuples[taken].key, tuples[taken].reached, tuples[taken].start, tuples[taken].finish)
 
 
 @njit(forceinline=True)
@@ -153,9 +150,7 @@ def _next_event(tuples: Any, by_worker: Any, worker: Any) -> Any:
     return at
 
 
-def simulate(
-    grouping: Any, sources: Any, workers: Any, state: Any, stream: Any, events: Any, until: Any, clock: Any
-) -> Any:
+def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any, events: Any, until: Any) -> Any:
     """Send the tuples of the stream through the grouping, event by event; return why it stopped, and the clock.
 
     `events` takes what happens to tuple i at i mod its length, a power of two.
@@ -170,14 +165,16 @@ def simulate(
     event_time, event_worker, turn_time, redelivery = (
         state.event_time, state.event_worker, state.turn_time, state.redelivery,
     )  # fmt: skip
-    arrived, by_tie = clock.arrived, clock.by_tie
+    arrived, by_tie = until.clock.arrived, until.clock.by_tie
     fault: Any = np.int64(-1)
-    now = clock.now
+    now = until.clock.now
     why = DONE
     while True:
         # What comes next: an event of a worker, a redelivery, or a tuple.
         event = event_time[0, 1]
-        again = redelivery[scalars[0].redelivered, 0] if scalars[0].redelivered < until.redeliveries else np.int64(NEVER)
+        again = (
+            redelivery[scalars[0].redelivered, 0] if scalars[0].redelivered < until.redeliveries else np.int64(NEVER)
+        )
         emits, source = turn_time[0, 1], state.turn_source[0, 1]
         seq = state.turn_tuple[source]
         if closed == 0:

@@ -76,10 +76,11 @@ class State(NamedTuple):
     """The state of the edge between two events.
 
     Records of int64 (fields above): unfinished `tuples` [capacity], `by_source` [sources], `by_worker` [workers] and
-    `scalars` [1]. `cost` int64 or float64[capacity] are the costs of the unfinished tuples. Two tournaments (`kernels.tournament`) say
-    what comes next. `event_time` and `event_worker`, both int64[1, 2 P], are over the workers' next events, ties to the
-    lower worker; `turn_time` and `turn_source`, both int64[1, 2 L], over the sources' next tuples, ties to the earlier
-    tuple, `turn_tuple` int64[L]. `redelivery` int64[crashes + 1, 2] is time and first tuple of each redelivery.
+    `scalars` [1]. `cost` int64 or float64[capacity] are the costs of the unfinished tuples. Two tournaments (see
+    `kernels.tournament`) say what comes next: `event_time` and `event_worker` int64[1, 2 P] over the workers' next
+    events, ties to the lower worker; `turn_time` and `turn_source` int64[1, 2 L] over the sources' next tuples, ties to
+    the earlier tuple, `turn_tuple` int64[L]. `redelivery` int64[crashes + 1, 2] is time and first tuple of each
+    redelivery.
     """
 
     model: Model
