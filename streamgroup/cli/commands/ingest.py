@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from streamgroup.base import discover
 from streamgroup.base.discover import READERS
 from streamgroup.base.errors import UsageError
-from streamgroup.cli import ingest_spark, sources
+from streamgroup.cli import ingest_spark
 from streamgroup.cli.command import LateCommand
 from streamgroup.cli.console import Console
 from streamgroup.cli.families import Own, family_group, flags_of
@@ -68,11 +69,20 @@ class Options(IngestFlags):
 def group(name: str) -> typer.Typer:
     """Make the command, with a command below it for each reader, and `spark` for what has none."""
     more = {"spark": partial(LateCommand.of, "spark", ingest_spark.run, ingest_spark.make)}
-    return family_group(name, READERS, "reader", run, Options, _own, sources.reader_unused, more)
+    return family_group(name, READERS, "reader", run, Options, _own, _unused, more)
 
 
-def _own(module: str) -> Own:
-    return flags_of(sources.reader_model(module))
+def _reader(name: str) -> Any:
+    return discover.load(READERS, name, "reader").Reader
+
+
+def _own(reader: str) -> Own:
+    return flags_of(_reader(reader).Options)
+
+
+def _unused(reader: str) -> tuple[str, ...]:
+    unused: tuple[str, ...] = _reader(reader).unused
+    return unused
 
 
 def run(reader: str, console: Console, options: Options, own: dict[str, Any]) -> None:
