@@ -1,13 +1,24 @@
 """The flags of every ingest, whatever its source."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal
 
 import typer
 
 from streamgroup.cli.command import Formatted, utf8_path
 
-__all__ = ["IngestFlags", "values_of"]
+__all__ = ["IngestFlags", "default_of", "values_of"]
+
+
+def default_of(name: str, model: str = "CommonOptions") -> Any:
+    """Return the default of a flag: that of the option, from a model of `ingest.options` that is loaded when needed."""
+
+    def read() -> Any:
+        from streamgroup.ingest import options
+
+        return getattr(options, model).model_fields[name].default
+
+    return field(default_factory=read)
 
 
 # Flags whose defaults are those of the options: given or not makes a difference to them.
@@ -29,11 +40,13 @@ class IngestFlags(Formatted):
             callback=utf8_path,
         ),
     ]
-    cost_unit: Annotated[Literal["s", "ms", "us", "ns"], typer.Option("--cost-unit", help="Unit of the cost.")] = "us"
+    cost_unit: Annotated[Literal["s", "ms", "us", "ns"], typer.Option("--cost-unit", help="Unit of the cost.")] = (
+        default_of("cost_unit")
+    )
     time_format: Annotated[
         str,
         typer.Option("--time-format", metavar="FORMAT", help="auto, s, ms, us, ns, filetime, iso8601, or a pattern."),
-    ] = "auto"
+    ] = default_of("time_format")
     timezone: Annotated[
         str | None, typer.Option("--timezone", metavar="ZONE", help="Zone of times that do not tell theirs; else UTC.")
     ] = None
@@ -44,7 +57,7 @@ class IngestFlags(Formatted):
     ] = None
     null_keys: Annotated[
         Literal["drop", "keep", "fail"], typer.Option("--null-keys", help="What to do with rows without a key.")
-    ] = "drop"
+    ] = default_of("null_keys")
     null_values: Annotated[
         list[str], typer.Option("--null-values", metavar="TEXT,...", help="Texts that mean null, as NA,-; repeatable.")
     ] = ()  # type: ignore[assignment]
@@ -62,7 +75,7 @@ class IngestFlags(Formatted):
     ] = None
     max_rejects: Annotated[
         str, typer.Option("--max-rejects", metavar="N|P%", help="Rows that may be unreadable; past it exit 4.")
-    ] = "1%"
+    ] = default_of("max_rejects")
     master: Annotated[
         str | None,
         typer.Option("--master", metavar="URL", help="Spark master (default: local[*]).", show_default=False),

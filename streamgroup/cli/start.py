@@ -1,4 +1,4 @@
-"""Entry point of a process: an interrupt while the program is still being imported ends it as silently as a later one."""
+"""Entry point: an interrupt while the program is being imported ends it as silently as a later one."""
 
 import os
 import sys

@@ -11,7 +11,7 @@ import typer
 from streamgroup.cli.commands import replay
 from streamgroup.cli.console import Console
 from streamgroup.cli.families import complete_grouping
-from streamgroup.cli.simulation import Conditions
+from streamgroup.cli.simulation import DEFAULTS, Conditions
 
 if TYPE_CHECKING:
     from streamgroup.study.advise.run import Advice, Question
@@ -55,10 +55,10 @@ class Options(Conditions):
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Threads (default: the cores there are).", show_default=False)
     ] = None
-    sources: Annotated[int, _as_replay("sources")] = 5
-    arrivals: Annotated[str, _as_replay("arrivals")] = "trace"
+    sources: Annotated[int, _as_replay("sources")] = DEFAULTS.sources
+    arrivals: Annotated[str, _as_replay("arrivals")] = DEFAULTS.arrivals
     capacity: Annotated[str | None, _as_replay("capacity")] = None
-    seed: Annotated[int, _as_replay("seed")] = 0
+    seed: Annotated[int, _as_replay("seed")] = DEFAULTS.seed
 
 
 def run(console: Console, options: Options) -> None:

@@ -14,7 +14,7 @@ from streamgroup.cli import ingest_spark
 from streamgroup.cli.command import LateCommand
 from streamgroup.cli.console import Console
 from streamgroup.cli.families import Own, family_group, flags_of
-from streamgroup.cli.ingest_flags import IngestFlags, values_of
+from streamgroup.cli.ingest_flags import IngestFlags, default_of, values_of
 from streamgroup.cli.ingest_output import preview_rows, report_trace
 
 __all__ = ["Options", "group", "run"]
@@ -52,7 +52,7 @@ class Options(IngestFlags):
         bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
     ] = None
     encoding: Annotated[str, typer.Option("--encoding", metavar="NAME", help="utf-8, latin-1, cp1252, utf-16, ...")] = (
-        "utf-8"
+        default_of("encoding", "IngestOptions")
     )
     multiline: Annotated[bool, typer.Option("--multiline", help="Quoted fields may hold line breaks.")] = False
     engine: Annotated[
@@ -62,8 +62,10 @@ class Options(IngestFlags):
             help="Where to make it: on Spark, or in this process (local), without Java and in its memory: for small "
             "inputs. The same bytes.",
         ),
-    ] = "spark"
-    checksum: Annotated[bool, typer.Option("--checksum/--no-checksum", help="Record the sha256 of each input.")] = True
+    ] = default_of("engine", "IngestOptions")
+    checksum: Annotated[bool, typer.Option("--checksum/--no-checksum", help="Record the sha256 of each input.")] = (
+        default_of("checksum", "IngestOptions")
+    )
 
 
 def group(name: str) -> typer.Typer:

@@ -11,7 +11,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Bar, Console, listed
 from streamgroup.cli.families import complete_grouping
-from streamgroup.cli.simulation import REPEATED, SEED_HELP, Simulation
+from streamgroup.cli.simulation import DEFAULTS, REPEATED, SEED_HELP, Simulation
 
 if TYPE_CHECKING:
     from streamgroup.replay.scenario.options import ReplayOptions
@@ -50,14 +50,14 @@ class Options(Simulation):
         Path | None,
         typer.Option("--output", "-o", metavar="RUN", help="Directory for the tables of the run.", callback=utf8_path),
     ] = None
-    sources: Annotated[int, typer.Option("--sources", help="Number of sources.")] = 5
+    sources: Annotated[int, typer.Option("--sources", help="Number of sources.")] = DEFAULTS.sources
     arrivals: Annotated[
         str,
         typer.Option(
             "--arrivals", metavar="KIND",
             help="trace, rate=R, poisson=R, utilization=RHO, poisson-utilization=RHO or saturate (a closed loop).",
         ),
-    ] = "trace"  # fmt: skip
+    ] = DEFAULTS.arrivals  # fmt: skip
     capacity: Annotated[
         str | None,
         typer.Option(
@@ -66,7 +66,7 @@ class Options(Simulation):
             "speed_jitter, queue_capacity, when_full, join, leave, crash, redeliver. A flag wins.",
         ),
     ] = None  # fmt: skip
-    seed: Annotated[int, typer.Option("--seed", help=SEED_HELP)] = 0
+    seed: Annotated[int, typer.Option("--seed", help=SEED_HELP)] = DEFAULTS.seed
     log: Annotated[bool, typer.Option("--log/--no-log", help="Write the assignment log too (needs -o).")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")] = False
     baseline: Annotated[

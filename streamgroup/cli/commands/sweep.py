@@ -13,7 +13,7 @@ from streamgroup.base.errors import RunError, UsageError
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Bar, Console
 from streamgroup.cli.families import complete_grouping
-from streamgroup.cli.simulation import REPEATED, Simulation
+from streamgroup.cli.simulation import DEFAULTS, REPEATED, Simulation
 
 if TYPE_CHECKING:
     from streamgroup.spark.options import SparkOptions
@@ -65,20 +65,22 @@ class Options(Simulation):
             "--workers", "-n", metavar="N,...", show_default=False, help="Numbers of workers: 16,32 or 8..64..8."
         ),
     ] = ()  # type: ignore[assignment]
-    sources: Annotated[list[str], typer.Option("--sources", metavar="S,...", help="Numbers of sources.")] = ("5",)  # type: ignore[assignment]
+    sources: Annotated[list[str], typer.Option("--sources", metavar="S,...", help="Numbers of sources.")] = (
+        str(DEFAULTS.sources),
+    )  # type: ignore[assignment]
     arrivals: Annotated[
         list[str],
         typer.Option(
             "--arrivals", metavar="KIND,...",
             help="trace, rate=R, poisson=R, utilization=RHO, poisson-utilization=RHO or saturate. Can be repeated.",
         ),
-    ] = ("trace",)  # type: ignore[assignment]  # fmt: skip
+    ] = (DEFAULTS.arrivals,)  # type: ignore[assignment]  # fmt: skip
     capacity: Annotated[
         list[str], typer.Option("--capacity", metavar="FILE", help="A capacity model (TOML). Can be repeated.")
     ] = ()  # type: ignore[assignment]
     seed: Annotated[
         list[str], typer.Option("--seed", metavar="S,...", help="Replicates, as in replay: 1,2 or 0..9.")
-    ] = ("0",)  # type: ignore[assignment]
+    ] = (str(DEFAULTS.seed),)  # type: ignore[assignment]
     seeds: Annotated[
         int | None, typer.Option("--seeds", metavar="K", help="So many replicates: seeds from 0 on, instead of --seed.")
     ] = None

@@ -15,7 +15,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.families import complete_grouping
-from streamgroup.cli.simulation import SEED_HELP, HashSeed, KeyType
+from streamgroup.cli.simulation import DEFAULTS, SEED_HELP, HashSeed, KeyType
 
 __all__ = ["Options", "run"]
 
@@ -40,8 +40,8 @@ class Options(Formatted):
     ]  # fmt: skip
     workers: Annotated[int, typer.Option("--workers", "-n", help="Number of workers.", show_default=False)]
     hash_seed: HashSeed = None
-    seed: Annotated[int, typer.Option("--seed", help=SEED_HELP)] = 0
-    key_type: KeyType = "string"
+    seed: Annotated[int, typer.Option("--seed", help=SEED_HELP)] = DEFAULTS.seed
+    key_type: KeyType = DEFAULTS.key_type
 
 
 def run(console: Console, options: Options) -> None:

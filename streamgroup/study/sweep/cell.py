@@ -29,7 +29,9 @@ _DIGITS = 16
 
 @dataclass(frozen=True)
 class Cell:
-    """A run: `trace` is the path or URL as given, `options` are as given too, `baseline` asks for `remapped_replicas`.
+    """A run: the path or URL of its `trace` as given, its `options` with the values of the capacity file filled in.
+
+    `baseline` asks for `remapped_replicas`.
 
     `id` is a digest (16 hex digits) of all that the tables depend on, see `make_cell`.
     """
@@ -63,6 +65,7 @@ def make_cell(trace: Trace, options: ReplayOptions, *, baseline: bool = False) -
     The capacity file and the file of costs count with their content, a grouping outside the package with its code.
     UsageError for a grouping or a capacity file that is wrong in itself.
     """
+    options = with_capacity(options)
     path = {"capacity": options.capacity, "trace": trace.name, "baseline": baseline}
     return Cell(trace.path.reference, options, baseline, _digest(path, _simulation(trace, options)))
 
@@ -90,7 +93,7 @@ def run_cell(
         if trace is None:
             trace, options = checked(cell.trace, cell.options, log=False)
         else:
-            options = with_capacity(cell.options)
+            options = cell.options
         baseline = None
         if cell.baseline:
             baseline = without_changes(options) if replicas is None else replicas

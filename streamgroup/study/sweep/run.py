@@ -21,7 +21,6 @@ from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.base.storage.local import write_files
 from streamgroup.base.storage.staging import reclaim, staged_directory
 from streamgroup.metrics.names import METRICS
-from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.seeds import seeds_used
 from streamgroup.replay.scenario.selection import select
 from streamgroup.study.columns import readable
@@ -149,7 +148,7 @@ def _row_in(directory: Path) -> dict[str, Any] | None:
 
 def _is_of(cell: Cell, row: Mapping[str, Any]) -> bool:
     """Tell whether a row is of a run with a cell's options, and not one that came to its place by mistake."""
-    options = with_capacity(cell.options)
+    options = cell.options
     asked = (select(options.grouping).text, options.workers, options.sources, options.arrivals)
     found = tuple(row.get(name) for name in ("grouping", "workers", "sources", "arrivals"))
     same_seed = row.get("seed") == options.seed or "seed" not in seeds_used(vars(options))
@@ -207,7 +206,7 @@ def _rows(
     rows, replicas = [], dict[str, int]()
     names = _names(traces)
     for cell in cells:
-        trace, options = traces[cell.trace], with_capacity(cell.options)
+        trace, options = traces[cell.trace], cell.options
         row, error = found.rows.get(cell.id), None
         if row is None:
             row, error = ended[cell.id].row, ended[cell.id].error
@@ -216,7 +215,7 @@ def _rows(
         if row is not None:
             replicas[simulation_of(trace, options)] = row["replicas"]
     for cell, row in zip(cells, rows, strict=True):
-        options = with_capacity(cell.options)
+        options = cell.options
         if (
             row["status"] == "ok"
             and row["remapped_replicas"] is None
@@ -242,7 +241,7 @@ def _names(traces: Mapping[str, Trace]) -> dict[str, str]:
 def _record(cells: Iterable[Cell], traces: Mapping[str, Trace]) -> dict[str, Any]:
     listed = []
     for cell in cells:
-        trace, options = traces[cell.trace], with_capacity(cell.options)
+        trace, options = traces[cell.trace], cell.options
         named = named_options(trace, options, select(options.grouping).text)
         place = {
             "path": os.fsencode(trace.path.text).decode("utf-8", "backslashreplace"),

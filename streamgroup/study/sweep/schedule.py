@@ -9,7 +9,6 @@ from typing import Any
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.replay.run import typed_keys
-from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.replay.scenario.selection import select
@@ -65,7 +64,7 @@ def plan_tasks(cells: Sequence[Cell], traces: Mapping[str, Trace], known: Iterab
     for task in list(tasks):
         if task.needs is not None and task.needs not in there:
             there.add(task.needs)
-            plain = without_changes(with_capacity(task.cell.options))
+            plain = without_changes(task.cell.options)
             tasks.append(_task(make_cell(task.trace, plain), task.trace, hidden=True))
     return tasks
 
@@ -95,7 +94,7 @@ def with_keys_checked(tasks: Iterable[Task]) -> list[Task]:
 def _task(cell: Cell, trace: Trace, *, hidden: bool = False) -> Task:
     told: Mapping[str, Any] = {}
     seconds, memory, error, needs = 0.0, 0, None, None
-    options = with_capacity(cell.options)
+    options = cell.options
     try:
         plan = make_plan(trace, options)
         if cell.baseline:
