@@ -15,8 +15,8 @@ import typer
 
 from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
-from streamgroup.cli.command import ENVIRONMENT, Format, FoundGroup, LateCommand, as_command
-from streamgroup.cli.failures import report
+from streamgroup.cli.command import ENVIRONMENT, DiscoveredGroup, Format, LazyCommand, as_command
+from streamgroup.cli.error_output import report_error
 
 __all__ = ["PACKAGE", "app", "main"]
 
@@ -30,7 +30,7 @@ _EPILOG = (
 )
 
 
-class Program(FoundGroup):
+class Program(DiscoveredGroup):
     """The group of all commands; every error ends here as one line and an exit code."""
 
     def main(
@@ -53,7 +53,7 @@ class Program(FoundGroup):
         except SystemExit as stop:
             code = 0 if _is_broken_pipe(stop.__context__) else stop.code
         except Exception as error:  # noqa: BLE001 (the end of the line for all errors)
-            code = report(error, debug="--debug" in (sys.argv if args is None else args))
+            code = report_error(error, debug="--debug" in (sys.argv if args is None else args))
         if standalone_mode:
             sys.exit(code)
         return code
@@ -76,7 +76,7 @@ class Program(FoundGroup):
         module = importlib.import_module(f"{PACKAGE}.{name}")
         if hasattr(module, "group"):
             return typer.main.get_command(module.group(name))
-        return LateCommand.of(name, module.run, partial(as_command, module.run, module.Options))
+        return LazyCommand.of(name, module.run, partial(as_command, module.run, module.Options))
 
 
 def _is_broken_pipe(error: BaseException | None) -> bool:

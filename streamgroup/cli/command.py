@@ -26,15 +26,15 @@ from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
 from streamgroup.cli.config import read_defaults
 from streamgroup.cli.console import Console
-from streamgroup.cli.failures import report
+from streamgroup.cli.error_output import report_error
 
 __all__ = [
     "ENVIRONMENT",
     "Common",
+    "DiscoveredGroup",
     "Format",
     "Formatted",
-    "FoundGroup",
-    "LateCommand",
+    "LazyCommand",
     "Parameter",
     "as_command",
     "utf8_path",
@@ -147,14 +147,14 @@ def _parameter(name: str, annotation: Any, default: Any, *, hidden: bool = False
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-class LateCommand(TyperCommand):
+class LazyCommand(TyperCommand):
     """A command whose flags are put together when they are first asked for: a list of commands stays cheap."""
 
     make: Callable[[], Callable[..., None]]
     _whole: Any = None
 
     @classmethod
-    def of(cls, name: str, about: str | Callable[..., None], make: Callable[[], Callable[..., None]]) -> "LateCommand":
+    def of(cls, name: str, about: str | Callable[..., None], make: Callable[[], Callable[..., None]]) -> "LazyCommand":
         """Name a command, with its help (or the function whose docstring that is) and what makes its function."""
         text = about if isinstance(about, str) else inspect.getdoc(about)
         command = cls(name, help=text, rich_markup_mode=None)
@@ -178,7 +178,7 @@ class LateCommand(TyperCommand):
         return self.whole().invoke(ctx)
 
 
-class FoundGroup(TyperGroup):
+class DiscoveredGroup(TyperGroup):
     """A group whose commands are found by file name, and imported only when one is used."""
 
     kind = "command"
@@ -285,4 +285,4 @@ def _errors(*, debug: bool) -> Iterator[None]:
     except BaseException as error:  # noqa: BLE001 (the end of the line: a grouping of the user's may raise anything)
         if isinstance(error, OSError) and error.errno == errno.EBADF:
             _forget_output()
-        raise typer.Exit(report(error, debug=debug)) from None
+        raise typer.Exit(report_error(error, debug=debug)) from None

@@ -17,12 +17,12 @@ import streamgroup
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.base.storage.cache import cache_root
 from streamgroup.base.storage.local import write_files
-from streamgroup.report import words
-from streamgroup.report.material import Material
-from streamgroup.report.picture import Drawn, chart_names, png, specification, svg
-from streamgroup.report.store import Store, as_script
+from streamgroup.report import findings
+from streamgroup.report.formatting import number
+from streamgroup.report.page_data import PageData, as_script
+from streamgroup.report.render import Drawn, chart_names, png, specification, svg
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.tables import all_runs, hot_keys, side_by_side, varying
-from streamgroup.report.text import number
 from streamgroup.report.theme import THEMES, Look
 
 __all__ = ["page"]
@@ -41,16 +41,16 @@ _END = r"<\/script"
 _WIDE = {"load_map", "latency", "frontier"}
 
 
-def page(material: Material) -> str:
+def page(material: ReportData) -> str:
     """Write the page; the same runs give the same bytes. DataError when a table of a run is damaged."""
     drawn = [found for name in chart_names() if (found := Drawn.of(name, material)) is not None]
-    store = Store()
+    data = PageData()
     charts, figures = [], {name: [] for name in _SECTIONS}  # type: ignore[var-annotated]
     looks = {theme: Look(theme, material.groupings) for theme in THEMES}
     for one in drawn:
         specs = {theme: specification(one, look) for theme, look in looks.items()}
         picture = _picture(one, specs["light"], looks["light"])
-        names = {name: store.add_rows(rows) for name, rows in specs["light"]["datasets"].items()}
+        names = {name: data.add_rows(rows) for name, rows in specs["light"]["datasets"].items()}
         charts.append(
             {
                 "name": one.name,
@@ -58,14 +58,14 @@ def page(material: Material) -> str:
                 "specs": {theme: _named(spec, names) for theme, spec in specs.items()},
             }
         )
-        figures[one.chart.SECTION].append(_figure(one, store.add(one.frame), picture))
+        figures[one.chart.SECTION].append(_figure(one, data.add(one.frame), picture))
     body = [
-        _head(material, store),
+        _head(material, data),
         *(_charts(section, found) for section, found in figures.items() if found),
-        _tables(material, store),
+        _tables(material, data),
     ]
     content = {
-        "tables": store.tables,
+        "tables": data.tables,
         "charts": charts,
         "config": {theme: look.config() for theme, look in looks.items()},
     }
@@ -120,25 +120,25 @@ def _charts(section: str, figures: Sequence[str]) -> str:
     )
 
 
-def _head(material: Material, store: Store) -> str:
+def _head(material: ReportData, data: PageData) -> str:
     if material.runs.is_empty():
         return f'<section id="summary">\n<h2>Summary</h2>\n{_failed(material)}</section>'
-    table = store.add(all_runs(material))
+    table = data.add(all_runs(material))
     verdict = "Best and worst" if material.runs["grouping"].n_unique() > 1 else "In short"
     parts = [
-        f'<section id="summary">\n<h2>Summary</h2>\n<div class="card">{_list(words.compared(material))}',
-        f"<h3>{verdict}</h3>{_list(words.verdicts(material))}",
+        f'<section id="summary">\n<h2>Summary</h2>\n<div class="card">{_list(findings.compared(material))}',
+        f"<h3>{verdict}</h3>{_list(findings.verdicts(material))}",
         f'<div class="tools">{_offer("csv", "summary", table)}{_offer("json", "summary", table)}</div></div>',
     ]
     if material.failed:
         parts.append(_failed(material))
-    doubts = words.wary(material)
-    if doubts:
-        parts.append(f'<div class="card"><h3>To know before believing the figures</h3>{_list(doubts)}</div>')
+    caveats = findings.caveats(material)
+    if caveats:
+        parts.append(f'<div class="card"><h3>To know before believing the figures</h3>{_list(caveats)}</div>')
     return "\n".join([*parts, "</section>"])
 
 
-def _failed(material: Material) -> str:
+def _failed(material: ReportData) -> str:
     failed = [f"{one.cell}: {one.error}" for one in material.failed]
     return f'<div class="card alarm"><h3>{len(failed)} failed</h3>{_list(failed)}</div>'
 
@@ -148,7 +148,7 @@ def _list(lines: Iterable[str]) -> str:
     return f"<ul>{items}</ul>" if items else ""
 
 
-def _tables(material: Material, store: Store) -> str:
+def _tables(material: ReportData, data: PageData) -> str:
     parts = ['<section id="tables">\n<h2>Tables</h2>']
     titles = (
         ("means", "Means over seeds, each beside its maximum", side_by_side(material)),
@@ -157,7 +157,7 @@ def _tables(material: Material, store: Store) -> str:
     )
     for name, title, frame in titles:
         if frame.height:
-            parts.append(_table(name, title, frame, store.add(frame)))
+            parts.append(_table(name, title, frame, data.add(frame)))
     return "\n".join([*parts, "</section>"]) if len(parts) > 1 else ""
 
 
@@ -199,7 +199,7 @@ def _cell(value: Any, is_number: bool) -> str:
     return f"<td><bdi>{escape(str(value))}</bdi></td>"
 
 
-def _title(material: Material) -> str:
+def _title(material: ReportData) -> str:
     if material.runs.is_empty():
         return "No run: every cell failed"
     traces = material.runs["trace"].unique(maintain_order=True).to_list()

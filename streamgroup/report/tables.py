@@ -3,7 +3,7 @@
 import polars as pl
 
 from streamgroup.metrics.names import METRICS
-from streamgroup.report.material import Material
+from streamgroup.report.report_data import ReportData
 from streamgroup.study.columns import OPTION_COLUMNS
 
 __all__ = ["all_runs", "hot_keys", "side_by_side", "varying"]
@@ -12,7 +12,7 @@ _BOTH = ("peak_to_mean", "replication_factor", "latency_p50_ms", "latency_p99_ms
 _ALWAYS = ("trace", "grouping", "workers")
 
 
-def side_by_side(material: Material) -> pl.DataFrame:
+def side_by_side(material: ReportData) -> pl.DataFrame:
     """Give one row for each condition, grouping and workers: means over seeds, each beside its maximum."""
     keys = ["condition", "grouping", "workers"]
     columns = [
@@ -30,7 +30,7 @@ def side_by_side(material: Material) -> pl.DataFrame:
     return material.runs.group_by(keys).agg(columns).sort(keys)
 
 
-def all_runs(material: Material) -> pl.DataFrame:
+def all_runs(material: ReportData) -> pl.DataFrame:
     """Give every run with every option and metric."""
     return material.runs
 
@@ -47,7 +47,7 @@ def varying(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(names)
 
 
-def hot_keys(material: Material) -> pl.DataFrame:
+def hot_keys(material: ReportData) -> pl.DataFrame:
     """Give the hottest keys of each trace, and how many workers each grouping sent them to.
 
     Of the runs on one number of workers, the first condition of each trace.

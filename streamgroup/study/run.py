@@ -22,7 +22,7 @@ from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.base.storage.staging import staged_directory
 from streamgroup.metrics.tables import tables
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.input.chunk_cache import Feeds
+from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -99,16 +99,16 @@ def make_run(
     baseline: ReplayOptions | int | None = None,
     log_directory: Path | None = None,
     progress: Callable[[int], None] | None = None,
-    feeds: Feeds | None = None,
+    chunk_cache: ChunkCache | None = None,
 ) -> RunResult:
     """Replay a trace; `options` are as `checked` gives them. Nothing is written but the log.
 
     `baseline` is the run that `remapped_replicas` compares with: its options, or its replicas where they are known.
-    `feeds` shares what is read with other runs in threads of this process.
+    `chunk_cache` shares what is read with other runs in threads of this process.
     """
-    outcome = replay(trace, options, log_directory=log_directory, progress=progress, feeds=feeds)
+    outcome = replay(trace, options, log_directory=log_directory, progress=progress, chunk_cache=chunk_cache)
     if baseline is not None:
-        without = baseline if isinstance(baseline, int) else _replicas(replay(trace, baseline, feeds=feeds))
+        without = baseline if isinstance(baseline, int) else _replicas(replay(trace, baseline, chunk_cache=chunk_cache))
         outcome = dataclasses.replace(outcome, remapped_replicas=_replicas(outcome) - without)
     made = tables(outcome)
     naming = named_options(trace, options, outcome.grouping)

@@ -11,7 +11,7 @@ from streamgroup.traces.arrays import add_counts
 from streamgroup.traces.describe import HOT_KEYS, TopKey, top_ids, zipf_exponent
 from streamgroup.traces.trace import Trace
 
-__all__ = ["Glance", "glance"]
+__all__ = ["TraceProfile", "profile_trace"]
 
 _BUCKETS = 200
 # A peak is sought in this many pieces of a bucket.
@@ -27,7 +27,7 @@ _STAY = {**_TIMES, "stay": pl.Float64}
 
 
 @dataclass(frozen=True, eq=False)
-class Glance:
+class TraceProfile:
     """What is worth drawing of a trace. Timestamps in us since 1970, None without a tuple; other times in s since
     the first tuple; rates in tuples a second; shares 0..1.
 
@@ -190,7 +190,7 @@ def _ranks(count: NDArray[np.int64], exponent: float | None) -> pl.DataFrame:
     return frame.with_columns(pl.Series("zipf", first * rank.astype(np.float64) ** -exponent))
 
 
-def glance(trace: Trace) -> Glance:
+def profile_trace(trace: Trace) -> TraceProfile:
     """Look at an open trace in one pass over its tuples; memory is O(keys). DataError when a file is damaged."""
     count = trace.dictionary().count
     top = top_ids(count, HOT_KEYS)
@@ -210,7 +210,7 @@ def glance(trace: Trace) -> Glance:
         drift.end()
         rate = pace.frame()
         hot, stay = drift.frames()
-    return Glance(
+    return TraceProfile(
         name=trace.name,
         tuples=trace.tuples,
         keys=trace.keys,

@@ -10,13 +10,13 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.report import page as page_module
-from streamgroup.report.material import gather
+from streamgroup.report.findings import wary
+from streamgroup.report.formatting import number, shown
 from streamgroup.report.page import page
-from streamgroup.report.picture import chart_names
-from streamgroup.report.store import Store, as_script
+from streamgroup.report.page_data import Store, as_script
+from streamgroup.report.render import chart_names
+from streamgroup.report.report_data import gather
 from streamgroup.report.tables import side_by_side
-from streamgroup.report.text import number, shown
-from streamgroup.report.words import wary
 from tests.report.made import HOSTILE, make_run, make_runs
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgroup.study.advise.choose import Row, Targets, choose, frontier, meets
+from streamgroup.study.advise.recommendation import Row, Targets, choose, frontier, meets
 
 
 def row(order: int, p99: float, replication: float, load: float | None = 0.8, **more: Any) -> Row:

@@ -10,8 +10,8 @@ import typer
 
 from streamgroup.cli.commands import replay
 from streamgroup.cli.console import Console
-from streamgroup.cli.families import complete_grouping
-from streamgroup.cli.simulation import DEFAULTS, Conditions
+from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.replay_flags import DEFAULTS, Conditions
 
 if TYPE_CHECKING:
     from streamgroup.study.advise.run import Advice, Question
@@ -68,20 +68,20 @@ def run(console: Console, options: Options) -> None:
     known service time or with a trace of one instant the workers are taken to be 80 % busy.
     """
     from streamgroup.replay.scenario.options import ReplayOptions
-    from streamgroup.study.advise.run import Watch, advise
+    from streamgroup.study.advise.run import Watcher, advise
 
     known = {field.name for field in dataclasses.fields(ReplayOptions)} - {"grouping"}
     chosen = ReplayOptions("kg", **{name: value for name, value in vars(options).items() if name in known})
     with console.bar("tuples") as bar:
-        watch = Watch(bar.start, bar.advance, console.note)
-        advice = advise(options.trace, chosen, _question(options), watch)
+        watcher = Watcher(bar.start, bar.advance, console.note)
+        advice = advise(options.trace, chosen, _question(options), watcher)
     for line in advice.warnings:
         console.warn(line)
     _print(console, advice)
 
 
 def _question(options: Options) -> "Question":
-    from streamgroup.study.advise.choose import Targets
+    from streamgroup.study.advise.recommendation import Targets
     from streamgroup.study.advise.run import Question
     from streamgroup.study.sweep.threads import default_jobs
 
@@ -94,7 +94,7 @@ def _question(options: Options) -> "Question":
 
 
 def _print(console: Console, advice: "Advice") -> None:
-    from streamgroup.study.advise.advice import as_json, compared, headline, remarks, why
+    from streamgroup.study.advise.advice_text import as_json, compared, headline, remarks, why
 
     if console.form not in ("table", "markdown"):
         console.record(as_json(advice))

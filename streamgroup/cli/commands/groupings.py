@@ -9,7 +9,7 @@ import typer
 from streamgroup.base import discover
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
-from streamgroup.cli.families import GROUPINGS, complete_grouping, summary
+from streamgroup.cli.plugins import GROUPINGS, complete_grouping, summary
 
 __all__ = ["Options", "run"]
 

@@ -11,11 +11,11 @@ from streamgroup.base import discover
 from streamgroup.base.discover import READERS
 from streamgroup.base.errors import UsageError
 from streamgroup.cli import ingest_spark
-from streamgroup.cli.command import LateCommand
+from streamgroup.cli.command import LazyCommand
 from streamgroup.cli.console import Console
-from streamgroup.cli.families import Own, family_group, flags_of
 from streamgroup.cli.ingest_flags import IngestFlags, default_of, values_of
 from streamgroup.cli.ingest_output import preview_rows, report_trace
+from streamgroup.cli.plugins import Own, family_group, flags_of
 
 __all__ = ["Options", "group", "run"]
 
@@ -70,7 +70,7 @@ class Options(IngestFlags):
 
 def group(name: str) -> typer.Typer:
     """Make the command, with a command below it for each reader, and `spark` for what has none."""
-    more = {"spark": partial(LateCommand.of, "spark", ingest_spark.run, ingest_spark.make)}
+    more = {"spark": partial(LazyCommand.of, "spark", ingest_spark.run, ingest_spark.make)}
     return family_group(name, READERS, "reader", run, Options, _own, _unused, more)
 
 

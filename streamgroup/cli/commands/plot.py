@@ -63,8 +63,8 @@ def run(console: Console, options: Options) -> None:
     places = _places(options.output)
     for place in places.values():
         check_free(place, overwrite=options.overwrite)
-    from streamgroup.report.material import gather
-    from streamgroup.report.picture import Drawn, load_chart, png, specification, svg
+    from streamgroup.report.render import Drawn, load_chart, png, specification, svg
+    from streamgroup.report.report_data import gather
     from streamgroup.report.theme import Look
 
     load_chart(options.name)
@@ -89,7 +89,7 @@ def run(console: Console, options: Options) -> None:
 
 
 def _list(console: Console) -> None:
-    from streamgroup.report.picture import chart_names, load_chart
+    from streamgroup.report.render import chart_names, load_chart
 
     charts = {name: load_chart(name) for name in chart_names()}
     console.rows([{"name": name, "section": one.SECTION, "shows": one.TITLE} for name, one in charts.items()])

@@ -10,8 +10,8 @@ import typer
 from streamgroup.base.errors import UsageError
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Bar, Console, listed
-from streamgroup.cli.families import complete_grouping
-from streamgroup.cli.simulation import DEFAULTS, REPEATED, SEED_HELP, Simulation
+from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.replay_flags import DEFAULTS, REPEATED, SEED_HELP, Simulation
 
 if TYPE_CHECKING:
     from streamgroup.replay.scenario.options import ReplayOptions

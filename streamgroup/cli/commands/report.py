@@ -42,8 +42,8 @@ def run(console: Console, options: Options) -> None:
     The page is one file and works offline, in light and dark. All its numbers can be saved from it as CSV.
     """
     check_free(options.output, overwrite=options.overwrite)
-    from streamgroup.report.material import gather
     from streamgroup.report.page import page
+    from streamgroup.report.report_data import gather
 
     material = gather(options.runs, where=options.where)
     for note in material.notes:

@@ -92,7 +92,7 @@ def run(console: Console, options: Options) -> None:
 
 def _with_spreads(rows: list[Row], columns: list[str]) -> tuple[list[Row], list[str]]:
     """Put what belongs to a mean into one cell, as in `1.2 +-0.1 (1.1..1.3)`; of one run there is nothing to add."""
-    from streamgroup.study.summary.groups import SPREAD
+    from streamgroup.study.summary.averages import SPREAD
 
     means = [name for name in columns if all(f"{name}{suffix}" in columns for suffix in SPREAD)]
     beside = {f"{name}{suffix}" for name in means for suffix in SPREAD}

@@ -12,8 +12,8 @@ import typer
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Bar, Console
-from streamgroup.cli.families import complete_grouping
-from streamgroup.cli.simulation import DEFAULTS, REPEATED, Simulation
+from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.replay_flags import DEFAULTS, REPEATED, Simulation
 
 if TYPE_CHECKING:
     from streamgroup.spark.options import SparkOptions
@@ -127,7 +127,7 @@ def run(console: Console, options: Options) -> None:
     """
     from streamgroup.study.sweep.run import look, run_sweep
     from streamgroup.study.sweep.schedule import open_traces, plan_tasks, with_keys_checked
-    from streamgroup.study.sweep.spec import cells_of, make_spec, seeds_left_out
+    from streamgroup.study.sweep.spec import cells_of, groupings_without_draws, make_spec
     from streamgroup.study.sweep.threads import default_jobs
 
     spark = _spark(options)
@@ -136,7 +136,7 @@ def run(console: Console, options: Options) -> None:
     cells, again = cells_of(spec, traces)
     if again:
         console.note(f"note: {again} of {len(cells) + again} combinations are the same as others, and count once")
-    if fixed := seeds_left_out(spec, cells):
+    if fixed := groupings_without_draws(spec, cells):
         console.note(f"note: nothing is drawn for {', '.join(fixed)}: one run, not one for each seed")
     found = look(options.output, [] if options.overwrite else cells)
     tasks = plan_tasks([cell for cell in cells if cell.id not in found.rows], traces)
@@ -233,8 +233,9 @@ def _tell(
         chosen = task.cell.options
         status = "reused" if task.cell.id in reused else "to run" if task.error is None else "fails"
         rows.append({
-            "trace": task.trace.name, "grouping": task.told.get("grouping", chosen.grouping), "workers": chosen.workers,
-            "sources": chosen.sources, "arrivals": chosen.arrivals, "capacity": chosen.capacity, "seed": chosen.seed,
+            "trace": task.trace.name, "grouping": task.description.get("grouping", chosen.grouping),
+            "workers": chosen.workers, "sources": chosen.sources,
+            "arrivals": chosen.arrivals, "capacity": chosen.capacity, "seed": chosen.seed,
             "tuples": task.trace.tuples, "memory_mb": task.memory / _MB, "time_s": task.seconds, "status": status,
             "error": None if task.error is None else task.error.message, "cell": task.cell.id,
         })  # fmt: skip
@@ -280,10 +281,10 @@ def _tuples(tasks: Sequence["Task"]) -> int:
 
 def _on_spark(console: Console, spark: "SparkOptions", bar: Bar, traces: Mapping[str, "Trace"]) -> Any:
     from streamgroup.study.sweep.on_spark import run_on_spark
-    from streamgroup.study.sweep.schedule import by_length, plan_tasks
+    from streamgroup.study.sweep.schedule import longest_first, plan_tasks
 
     def run_them(cells: Sequence["Cell"], known: Mapping[str, int]) -> Generator["CellOutcome"]:
-        tasks = [task for task in by_length(plan_tasks(cells, traces, known)) if not task.hidden]
+        tasks = [task for task in longest_first(plan_tasks(cells, traces, known)) if not task.hidden]
         ordered = [task.cell for task in tasks]
         bar.start(_tuples(tasks), f"0/{len(cells)} cells")
         with contextlib.closing(run_on_spark(ordered, spark, console.note)) as outcomes:

@@ -10,7 +10,7 @@ from streamgroup.base import discover
 from streamgroup.base.discover import GENERATORS
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
-from streamgroup.cli.families import Own, family_group, flags_of
+from streamgroup.cli.plugins import Own, family_group, flags_of
 
 __all__ = ["Options", "group", "run"]
 

@@ -14,8 +14,8 @@ import typer
 from streamgroup.base.errors import UsageError
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
-from streamgroup.cli.families import complete_grouping
-from streamgroup.cli.simulation import DEFAULTS, SEED_HELP, HashSeed, KeyType
+from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.replay_flags import DEFAULTS, SEED_HELP, HashSeed, KeyType
 
 __all__ = ["Options", "run"]
 

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Generator, Hashable, Iterator
 from typing import Any
 
-__all__ = ["Feeds"]
+__all__ = ["ChunkCache"]
 
 
 class _Shared:
@@ -44,7 +44,7 @@ class _Shared:
         self._kept.clear()
 
 
-class Feeds:
+class ChunkCache:
     """Keeps what several replays in threads of one process read, as long as all of it fits into `budget` bytes.
 
     What does not fit is made anew by each that asks. What nobody reads at the moment makes room, the longest unused

@@ -13,12 +13,12 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.cluster.distribution import Distribution, factors
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.input.chunk_cache import Feeds
-from streamgroup.replay.input.clock import Arrivals
+from streamgroup.replay.input.arrivals import Arrivals
+from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.traces.trace import Batch, Dictionary, Trace
 from streamgroup.traces.writer import whole_ns
 
-__all__ = ["CostRule", "Feed", "Ready", "SourceRule", "cost_ns"]
+__all__ = ["ChunkReader", "CostRule", "Ready", "SourceRule", "cost_ns"]
 
 I64 = NDArray[np.int64]
 _AHEAD = 3
@@ -139,7 +139,7 @@ class CostRule:
         return np.asarray(known * factor, dtype=np.float64)
 
 
-class Feed:
+class ChunkReader:
     """Makes chunks in a thread, so that reading and decoding overlap with the loop; errors reach whoever takes them."""
 
     def __init__(
@@ -187,8 +187,8 @@ class Feed:
                 array.flags.writeable = False
         return Ready(batch.offset, arrival, batch.key_id, cost, source, skip, place, number)
 
-    def shared_chunks(self, feeds: Feeds, key: Hashable) -> Generator[Ready]:
-        """Yield the chunks in order, made once for all feeds that give an equal key: it must say all they depend on.
+    def shared_chunks(self, chunk_cache: ChunkCache, key: Hashable) -> Generator[Ready]:
+        """Yield the chunks in order, made once for all readers with an equal key, which says all they depend on.
 
         There is no thread of its own: what shares its chunks runs beside others, and whoever is first makes them.
         """
@@ -196,13 +196,13 @@ class Feed:
         width = sum(_BYTES[name] for name in self._columns)
 
         def batches() -> Generator[Batch]:
-            yield from feeds.shared(
+            yield from chunk_cache.shared(
                 (fingerprint, *self._columns), tuples * width, lambda: self._trace.batches(self._columns, decoders=0)
             )
 
         # A chunk has the very keys of its batch, so they take no room of their own.
         own = 8 * (self._arrivals is not None) + 8 * self._costs.given + 4 * self._sources.given
-        yield from feeds.shared((fingerprint, key), tuples * own, lambda: map(self._make, batches()))
+        yield from chunk_cache.shared((fingerprint, key), tuples * own, lambda: map(self._make, batches()))
 
     def chunks(self) -> Generator[Ready]:
         """Yield the chunks in order; leaving early stops the thread."""

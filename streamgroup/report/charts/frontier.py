@@ -6,9 +6,9 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.curves import faceted, paneled
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.over_workers import faceted, paneled
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
@@ -22,7 +22,7 @@ _MOST_PANELS = 12
 _ROOM = (0.28, 0.09)
 
 
-def frame(material: Material) -> pl.DataFrame:
+def frame(material: ReportData) -> pl.DataFrame:
     """Give `replication_factor` and `latency_p99_ms`, means over seeds, with the longest p99 of any seed.
 
     One row for each `condition`, `grouping` and `workers` (of too many only the workers that most groupings have).

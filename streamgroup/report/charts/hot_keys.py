@@ -4,11 +4,11 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.elapsed import draw_traces, each_trace, in_units, moment, time_axis
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
-from streamgroup.study.trace_profile import Glance
+from streamgroup.report.trace_charts import draw_traces, each_trace, in_units, moment, time_axis
+from streamgroup.study.trace_profile import TraceProfile
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 
@@ -19,7 +19,7 @@ ORDER = 30
 _ROW = 24
 
 
-def frame(material: Material) -> pl.DataFrame:
+def frame(material: ReportData) -> pl.DataFrame:
     """Give `share` (0..1), the part of the tuples of a window of time that each of a trace's 10 hottest keys has.
 
     `share_overall` is its part of all tuples; no row for a window without a tuple, or a trace of a single window.
@@ -27,7 +27,7 @@ def frame(material: Material) -> pl.DataFrame:
     return each_trace(material, _of)
 
 
-def _of(found: Glance) -> pl.DataFrame:
+def _of(found: TraceProfile) -> pl.DataFrame:
     keys = pl.DataFrame(
         {
             "rank": range(1, len(found.top_keys) + 1),

@@ -4,10 +4,10 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.elapsed import draw_traces, each_trace, in_units, moment, time_axis
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
+from streamgroup.report.trace_charts import draw_traces, each_trace, in_units, moment, time_axis
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 
@@ -16,7 +16,7 @@ SECTION: Section = "trace"
 ORDER = 40
 
 
-def frame(material: Material) -> pl.DataFrame:
+def frame(material: ReportData) -> pl.DataFrame:
     """Give `stay` (0..1), the part of a window's 10 hottest keys that the window before it had among its own."""
     return each_trace(material, lambda found: found.stay.drop_nulls("stay"))
 

@@ -4,8 +4,8 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.curves import draw_curves, over_seeds, spread_in_words
-from streamgroup.report.material import Material
+from streamgroup.report.over_workers import describe_spread, draw_curves, over_seeds
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
@@ -18,7 +18,7 @@ _WHAT = "What the fullest worker got beyond the mean, as a share of all tuples."
 _NAME = "imbalance"
 
 
-def frame(material: Material) -> pl.DataFrame:
+def frame(material: ReportData) -> pl.DataFrame:
     """Give `imbalance`: see `over_seeds`."""
     return over_seeds(material.charted, {"imbalance": "imbalance"})
 
@@ -30,4 +30,4 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 
 def caption(frame: pl.DataFrame) -> str:
     """Name the least and the most."""
-    return f"{_WHAT} {spread_in_words(frame, _NAME)}"
+    return f"{_WHAT} {describe_spread(frame, _NAME)}"

@@ -4,9 +4,9 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.curves import faceted, paneled
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.over_workers import faceted, paneled
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
@@ -19,7 +19,7 @@ ORDER = 35
 _FINE, _STRAIGHT = 25, 40
 
 
-def frame(material: Material) -> pl.DataFrame:
+def frame(material: ReportData) -> pl.DataFrame:
     """Give `share`, the part (0..1] of the tuples that took `at_least_ms` or longer, pooled over seeds.
 
     For each condition the runs on one number of workers, where most groupings are; a curve is thinned, but keeps

@@ -4,9 +4,9 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.curves import faceted
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.over_workers import faceted
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
@@ -20,7 +20,7 @@ _MOST_WINDOWS = 50
 _MOST_WORKERS = 64
 
 
-def frame(material: Material) -> pl.DataFrame:
+def frame(material: ReportData) -> pl.DataFrame:
     """Give `load`, the tuples that a worker got within some windows over the mean of all workers.
 
     For up to 6 groupings of the first condition (the 3 with the least and the 3 with the most imbalance in their worst

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 import altair as alt
 import polars as pl
 
-from streamgroup.report.material import Material
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 
 __all__ = ["PACKAGE", "Chart", "Section"]
@@ -29,6 +29,6 @@ class Chart(Protocol):
     TITLE: str
     SECTION: Section
     ORDER: int
-    frame: Callable[[Material], pl.DataFrame]
+    frame: Callable[[ReportData], pl.DataFrame]
     draw: Callable[[pl.DataFrame, Look], alt.TopLevelMixin]
     caption: Callable[[pl.DataFrame], str]

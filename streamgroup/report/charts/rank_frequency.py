@@ -4,11 +4,11 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.elapsed import draw_traces, each_trace
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
-from streamgroup.study.trace_profile import Glance
+from streamgroup.report.trace_charts import draw_traces, each_trace
+from streamgroup.study.trace_profile import TraceProfile
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 
@@ -19,7 +19,7 @@ ORDER = 20
 _SEEN, _FIT = "counted", "Zipf law"
 
 
-def frame(material: Material) -> pl.DataFrame:
+def frame(material: ReportData) -> pl.DataFrame:
     """Give `count` and `share` (0..1 of all tuples) at ranks evenly spaced in their logarithm, the last among them.
 
     `zipf` is the count by the Zipf law that fits best, `exponent` its z; no row for a trace of fewer than two keys.
@@ -27,7 +27,7 @@ def frame(material: Material) -> pl.DataFrame:
     return each_trace(material, _of)
 
 
-def _of(found: Glance) -> pl.DataFrame:
+def _of(found: TraceProfile) -> pl.DataFrame:
     rows = found.ranks if found.keys > 1 else found.ranks.clear()
     return rows.select(
         "rank",

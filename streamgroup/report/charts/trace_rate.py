@@ -4,10 +4,10 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.elapsed import draw_traces, each_trace, in_units, moment, time_axis
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
+from streamgroup.report.trace_charts import draw_traces, each_trace, in_units, moment, time_axis
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 
@@ -18,8 +18,8 @@ ORDER = 10
 _MEAN, _PEAK = "mean", "busiest tenth"
 
 
-def frame(material: Material) -> pl.DataFrame:
-    """Give `rate` and `peak_rate` in tuples a second for stretches of each trace: see `Glance`."""
+def frame(material: ReportData) -> pl.DataFrame:
+    """Give `rate` and `peak_rate` in tuples a second for stretches of each trace: see `TraceProfile`."""
     return each_trace(material, lambda found: found.rate.drop_nulls("rate"))
 
 

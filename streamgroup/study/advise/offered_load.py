@@ -14,7 +14,7 @@ from streamgroup.replay.scenario.plan import Plan, make_plan, offered_load
 from streamgroup.study.estimate import describe_plan
 from streamgroup.traces.trace import Trace
 
-__all__ = ["ASSUMED", "Offer", "offer_of"]
+__all__ = ["ASSUMED", "OfferedLoad", "find_offered_load"]
 
 # Where nothing tells how long a tuple takes, or how fast they come.
 ASSUMED = "utilization=0.8"
@@ -23,7 +23,7 @@ _DIGITS = 15
 
 
 @dataclass(frozen=True)
-class Offer:
+class OfferedLoad:
     """The conditions of all runs: `options` as given, but for the arrivals where they are `assumed`.
 
     `rate` is what the arrivals are as tuples a second, where they are given as a share of the capacity, else None.
@@ -39,7 +39,7 @@ class Offer:
     load: float | None
     sustainable: int | None
     alone: float | None
-    told: dict[str, object]
+    description: dict[str, object]
 
     def run(self, grouping: str, workers: int, *, whole: bool) -> ReplayOptions:
         """Give the options of a run: the rate is that of the whole trace, whatever stretch and workers get it."""
@@ -49,7 +49,7 @@ class Offer:
         return dataclasses.replace(made, arrivals=self.rate)
 
 
-def offer_of(trace: Trace, options: ReplayOptions) -> Offer:
+def find_offered_load(trace: Trace, options: ReplayOptions) -> OfferedLoad:
     """Find out what workers are offered; `options` with what their capacity file says.
 
     Where neither the trace nor an option says how long tuples take, or all come at one instant, ASSUMED is the load.
@@ -65,7 +65,7 @@ def offer_of(trace: Trace, options: ReplayOptions) -> Offer:
         options = dataclasses.replace(options, arrivals=ASSUMED)
         plan = make_plan(trace, options)
     load = offered_load(trace, plan)
-    return Offer(
+    return OfferedLoad(
         trace=trace,
         options=options,
         assumed=assumed,
@@ -73,7 +73,7 @@ def offer_of(trace: Trace, options: ReplayOptions) -> Offer:
         load=None if load is None else float(load),
         sustainable=_sustainable(trace, options, plan, load),
         alone=_alone(trace, plan, load),
-        told=describe_plan(trace, plan),
+        description=describe_plan(trace, plan),
     )
 
 

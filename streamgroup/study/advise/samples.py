@@ -16,24 +16,24 @@ from streamgroup.base.memory import free_memory
 from streamgroup.metrics.exact import NS_PER_MS, integers, peak_to_mean, ratio
 from streamgroup.metrics.latency import quantile_ns, window_quantiles_ms
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.input.chunk_cache import Feeds
+from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study.advise.choose import Row
+from streamgroup.study.advise.recommendation import Row
 from streamgroup.study.run_warnings import warnings_of
-from streamgroup.study.sweep.ahead import ahead
-from streamgroup.study.sweep.threads import prints_aside
+from streamgroup.study.sweep.precompile import compile_ahead
+from streamgroup.study.sweep.threads import stdout_to_stderr
 from streamgroup.traces.slices import take_slice
 from streamgroup.traces.trace import Trace
 
-__all__ = ["STRETCHES", "WARMUP", "Measured", "Sample", "measure", "sample_of"]
+__all__ = ["SEGMENTS", "WARMUP", "Measured", "Sample", "measure", "sample_of"]
 
 # A whole trace is told by its fifths, a sample by as many stretches of equal numbers of tuples.
-STRETCHES = 5
+SEGMENTS = 5
 WARMUP = "20%"
 _P99 = Fraction(99, 100)
 # Of the memory that is free.
-_FOR_FEEDS = 0.3
+_FOR_CHUNKS = 0.3
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ class Measured:
 
 def sample_of(tuples: int, most: int) -> Sample:
     """Choose about `most` of a trace's tuples: all, or five stretches from its beginning to its end, evenly apart."""
-    size = max(most // STRETCHES, 1)
-    if size * STRETCHES >= tuples:
+    size = max(most // SEGMENTS, 1)
+    if size * SEGMENTS >= tuples:
         return Sample(((0, tuples),), whole=True)
-    begins = [place * (tuples - size) // (STRETCHES - 1) for place in range(STRETCHES)]
+    begins = [place * (tuples - size) // (SEGMENTS - 1) for place in range(SEGMENTS)]
     return Sample(tuple((begin, begin + size) for begin in begins), whole=False)
 
 
@@ -82,20 +82,20 @@ def measure(
     nothing. An error of the options of one is told with it; one that is not about options is raised.
     """
     # Stretches are in memory already; of a trace all runs share what is decoded.
-    feeds = Feeds(int(free_memory() * _FOR_FEEDS)) if sample.whole else None
+    chunk_cache = ChunkCache(int(free_memory() * _FOR_CHUNKS)) if sample.whole else None
     found: list[list[Outcome]] = [[] for _ in runs]
     errors: list[str | None] = [None] * len(runs)
     warnings: list[dict[str, None]] = [{} for _ in runs]
     stopped = threading.Event()
     with (
-        prints_aside(one.grouping for one in runs),
-        ahead(trace, runs, jobs),
+        stdout_to_stderr(one.grouping for one in runs),
+        compile_ahead(trace, runs, jobs),
         ThreadPoolExecutor(jobs, thread_name_prefix="advise") as pool,
     ):
         for stretch, window, warmup in _pieces(trace, sample):
             made = [dataclasses.replace(one, window=window, warmup=warmup) for one in runs]
             pending = [
-                None if error else pool.submit(_one, stretch, options, feeds, stopped)
+                None if error else pool.submit(_one, stretch, options, chunk_cache, stopped)
                 for options, error in zip(made, errors, strict=True)
             ]
             try:
@@ -131,11 +131,11 @@ def measure(
 def _pieces(trace: Trace, sample: Sample) -> Iterator[tuple[Trace, str, str]]:
     """Give each stretch as a trace, with its windows (whose figures tell it apart) and its warm-up."""
     if sample.whole:
-        yield trace, f"{100 // STRETCHES}%", "0"
+        yield trace, f"{100 // SEGMENTS}%", "0"
         return
     for first, end in sample.stretches:
         # A single tuple has nothing to spare.
-        yield take_slice(trace, first, end), "100%", WARMUP if end - first >= STRETCHES else "0"
+        yield take_slice(trace, first, end), "100%", WARMUP if end - first >= SEGMENTS else "0"
 
 
 class _Stopped(BaseException):
@@ -143,14 +143,14 @@ class _Stopped(BaseException):
 
 
 def _one(
-    trace: Trace, options: ReplayOptions, feeds: Feeds | None, stopped: threading.Event
+    trace: Trace, options: ReplayOptions, chunk_cache: ChunkCache | None, stopped: threading.Event
 ) -> tuple[Outcome | str, list[str]]:
-    def go_on(_: int) -> None:
+    def check_stop(_: int) -> None:
         if stopped.is_set():
             raise _Stopped
 
     try:
-        outcome = replay(trace, options, feeds=feeds, progress=go_on)
+        outcome = replay(trace, options, chunk_cache=chunk_cache, progress=check_stop)
     except StreamgroupError as error:
         return f"{error.message} ({error.hint})" if error.hint else error.message, []
     return _without_bulk(outcome), warnings_of(trace, options, outcome)

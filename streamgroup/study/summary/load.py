@@ -10,12 +10,12 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.metrics.names import METRICS
 from streamgroup.study.columns import DEFAULTS, KINDS, OPTION_COLUMNS
-from streamgroup.study.summary.pairs import with_partner
+from streamgroup.study.summary.partners import with_partner
 
-__all__ = ["FATE", "load_runs", "run_directories"]
+__all__ = ["STATUS_COLUMNS", "load_runs", "run_directories"]
 
 # What is told of each cell of a sweep besides what is told of a run.
-FATE = ("status", "error")
+STATUS_COLUMNS = ("status", "error")
 
 _MARKER = "run.json"
 _SWEEP = "sweep.json"
@@ -156,13 +156,15 @@ def _failed_cells(sweep: Path) -> pl.DataFrame:
     """Read which cells of a sweep failed; those that were run since are left out."""
     path = sweep / _SUMMARY
     if not path.is_file():
-        return pl.DataFrame(schema=_schema()).with_columns(pl.lit(None, pl.String).alias(name) for name in FATE)
+        return pl.DataFrame(schema=_schema()).with_columns(
+            pl.lit(None, pl.String).alias(name) for name in STATUS_COLUMNS
+        )
     try:
         frame = pl.read_parquet(path, glob=False).filter(pl.col("status") != "ok")
         if "cell" in frame.columns:
             done = [(sweep / "cells" / str(cell) / _MARKER).is_file() for cell in frame["cell"]]
             frame = frame.filter(~pl.Series(done, dtype=pl.Boolean))
-        known = [name for name in (*OPTION_COLUMNS, *METRICS, *FATE) if name in frame.columns]
+        known = [name for name in (*OPTION_COLUMNS, *METRICS, *STATUS_COLUMNS) if name in frame.columns]
         return _with_all_options(frame.select(known)).cast(
             {name: kind for name, kind in {**_schema(), "error": pl.String()}.items() if name in known}
         )

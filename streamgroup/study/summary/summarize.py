@@ -8,14 +8,14 @@ import polars as pl
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
 from streamgroup.metrics.names import METRICS
+from streamgroup.study.summary.averages import averaged
 from streamgroup.study.summary.conditions import grouping_is, matches, parse_conditions
-from streamgroup.study.summary.groups import averaged
-from streamgroup.study.summary.load import FATE, load_runs, run_directories
-from streamgroup.study.summary.pairs import with_partner
+from streamgroup.study.summary.load import STATUS_COLUMNS, load_runs, run_directories
+from streamgroup.study.summary.partners import with_partner
 
 __all__ = ["check_gate", "load_runs", "run_directories", "summarize"]
 
-_NOT_OPTIONS = {"schema_version", *FATE, *METRICS}
+_NOT_OPTIONS = {"schema_version", *STATUS_COLUMNS, *METRICS}
 
 
 def summarize(
@@ -49,7 +49,7 @@ def summarize(
         frame = frame.filter(*(matches(condition) for condition in conditions))
     if by:
         return averaged(frame, by, chosen)
-    return frame.select(*options, *(name for name in FATE if name in frame.columns), *chosen)
+    return frame.select(*options, *(name for name in STATUS_COLUMNS if name in frame.columns), *chosen)
 
 
 def _must_be_among(names: Iterable[str], known: Sequence[str], what: str) -> None:

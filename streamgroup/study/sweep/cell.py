@@ -14,7 +14,7 @@ import pyarrow as pa
 import streamgroup
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.base.schema import SCHEMA_VERSION
-from streamgroup.replay.input.chunk_cache import Feeds
+from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds import SEEDS, seeds_used
@@ -80,13 +80,13 @@ def run_cell(
     *,
     trace: Trace | None = None,
     replicas: int | None = None,
-    feeds: Feeds | None = None,
+    chunk_cache: ChunkCache | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> CellOutcome:
     """Run a cell; whatever goes wrong is told in its outcome.
 
     `trace` is the cell's if it is open already. `replicas` are those of its baseline, if it asks for one and they are
-    known: else the baseline is run, too. `feeds` and `progress` are as `replay` takes them.
+    known: else the baseline is run, too. `chunk_cache` and `progress` are as `replay` takes them.
     """
     begun = time.perf_counter()
     try:
@@ -97,7 +97,7 @@ def run_cell(
         baseline = None
         if cell.baseline:
             baseline = without_changes(options) if replicas is None else replicas
-        made = make_run(trace, options, baseline=baseline, progress=progress, feeds=feeds)
+        made = make_run(trace, options, baseline=baseline, progress=progress, chunk_cache=chunk_cache)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a cell that fails must not stop the others)
         return failed(cell, error, time.perf_counter() - begun)
     return CellOutcome(

@@ -26,7 +26,7 @@ from streamgroup.replay.scenario.selection import select
 from streamgroup.study.columns import readable
 from streamgroup.study.run import MARKER, TABLES, file_digest, named_options, without_changes, write_run
 from streamgroup.study.sweep.cell import Cell, CellOutcome, simulation_of
-from streamgroup.study.sweep.rows import as_table, row_of
+from streamgroup.study.sweep.summary_rows import as_table, row_of
 from streamgroup.traces.trace import Trace
 
 __all__ = ["CELLS", "SWEEP", "Found", "Runner", "SweepResult", "look", "run_sweep"]

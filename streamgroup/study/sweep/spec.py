@@ -16,17 +16,17 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.storage.filesystems import split_url
 from streamgroup.base.storage.places import locate
 from streamgroup.base.validation import first_problem
-from streamgroup.replay.input.clock import parse_arrivals
+from streamgroup.replay.input.arrivals import parse_arrivals
 from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds import seeds_used
 from streamgroup.replay.scenario.selection import select, split_text
 from streamgroup.study.run import check_top_keys
 from streamgroup.study.sweep.cell import Cell, make_cell
-from streamgroup.study.sweep.grid import arrivals_of, as_text, groupings_of, whole_numbers
+from streamgroup.study.sweep.value_lists import arrivals_of, as_text, groupings_of, whole_numbers
 from streamgroup.traces.trace import Trace
 
-__all__ = ["Spec", "cells_of", "make_spec", "read_file", "seeds_left_out"]
+__all__ = ["Spec", "cells_of", "groupings_without_draws", "make_spec", "read_file"]
 
 # Options of a replay that a sweep takes several values of, under names of its own or as lists.
 _SWEPT = ("grouping", "workers", "sources", "arrivals", "capacity", "seed")
@@ -185,8 +185,8 @@ def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
     """Give the cells, each once, traces first and seeds last, and how many more combinations are the same as those.
 
     A cell whose results do not depend on the seed has the first seed only; the others do not count as the same, see
-    `seeds_left_out`. `traces` are the open ones by path. A baseline is for cells whose workers change. UsageError where
-    there are none of these, for a capacity file that is wrong, and for more than 100,000 cells.
+    `groupings_without_draws`. `traces` are the open ones by path. A baseline is for cells whose workers change.
+    UsageError where there are none of these, for a capacity file that is wrong, and for more than 100,000 cells.
     """
     combinations: Sequence[Sequence[Any]] = (
         spec.traces, spec.arrivals, spec.capacity, spec.sources, spec.groupings, spec.workers, spec.seeds,
@@ -216,7 +216,7 @@ def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
     return list(found.values()), count - left_out - len(found)
 
 
-def seeds_left_out(spec: Spec, cells: Sequence[Cell]) -> list[str]:
+def groupings_without_draws(spec: Spec, cells: Sequence[Cell]) -> list[str]:
     """Name the groupings, each once, with cells that run under the first of several seeds only: nothing is drawn."""
     if len(set(spec.seeds)) < 2:
         return []

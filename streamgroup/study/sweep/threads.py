@@ -10,19 +10,19 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 
 from streamgroup.base.errors import RunError, StreamgroupError
 from streamgroup.base.memory import free_memory
-from streamgroup.replay.input.chunk_cache import Feeds
+from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.selection import select
-from streamgroup.study.sweep.ahead import ahead
 from streamgroup.study.sweep.cell import CellOutcome, failed, run_cell
-from streamgroup.study.sweep.schedule import Task, by_length
+from streamgroup.study.sweep.precompile import compile_ahead
+from streamgroup.study.sweep.schedule import Task, longest_first
 
-__all__ = ["Progress", "at_once", "default_jobs", "prints_aside", "run_tasks"]
+__all__ = ["Progress", "at_once", "default_jobs", "run_tasks", "stdout_to_stderr"]
 
 Progress = Callable[[int], None]
 
 # Of the memory that is free: for all cells together, and for what they read.
 _FOR_CELLS = 0.6
-_FOR_FEEDS = 0.3
+_FOR_CHUNKS = 0.3
 # Seconds that threads get to end in when nobody wants their results any more.
 _PATIENCE = 10.0
 
@@ -37,7 +37,7 @@ def default_jobs() -> int:
 
 
 @contextlib.contextmanager
-def prints_aside(groupings: Iterable[str]) -> Iterator[None]:
+def stdout_to_stderr(groupings: Iterable[str]) -> Iterator[None]:
     """Send what groupings of the user's print to stderr, as it is no result, while threads replay them.
 
     Threads that each turned it away, as a replay does, would undo one another.
@@ -80,13 +80,13 @@ def run_tasks(
         threading.Thread(target=pool.work, name=f"streamgroup-cell-{number}", daemon=True)
         for number in range(min(jobs, len(tasks)))
     ]
-    with prints_aside(task.cell.options.grouping for task in tasks), contextlib.ExitStack() as stack:
+    with stdout_to_stderr(task.cell.options.grouping for task in tasks), contextlib.ExitStack() as stack:
         stack.callback(pool.stop, threads)
         if tasks:
             largest = max((task.trace for task in tasks), key=lambda trace: trace.tuples)
-            runs = [task.cell.options for task in by_length(tasks) if task.trace is largest and task.error is None]
+            runs = [task.cell.options for task in longest_first(tasks) if task.trace is largest and task.error is None]
             # Each holds the keys of the trace, too.
-            stack.enter_context(ahead(largest, runs, at_once(tasks, jobs)))
+            stack.enter_context(compile_ahead(largest, runs, at_once(tasks, jobs)))
         for thread in threads:
             thread.start()
         for _ in range(sum(not task.hidden for task in tasks)):
@@ -103,8 +103,8 @@ class _Pool:
         self.ended: queue.SimpleQueue[CellOutcome | BaseException] = queue.SimpleQueue()
         free = free_memory()
         self._room = free * _FOR_CELLS
-        self._feeds = Feeds(int(free * _FOR_FEEDS))
-        self._waiting = by_length(tasks)
+        self._chunk_cache = ChunkCache(int(free * _FOR_CHUNKS))
+        self._waiting = longest_first(tasks)
         self._needed = {task.needs for task in tasks}
         # By simulation: the replicas of a baseline, or why there are none.
         self._replicas: dict[str, int | str] = dict(replicas)
@@ -160,7 +160,9 @@ class _Pool:
             return failed(task.cell, RunError(f"the run to compare with failed: {replicas}"))
         if task.error is not None:
             return failed(task.cell, task.error)
-        return run_cell(task.cell, trace=task.trace, replicas=replicas, feeds=self._feeds, progress=self._count)
+        return run_cell(
+            task.cell, trace=task.trace, replicas=replicas, chunk_cache=self._chunk_cache, progress=self._count
+        )
 
     def _leave(self, task: Task, outcome: CellOutcome) -> None:
         with self._turn:

@@ -1,18 +1,18 @@
-"""What a report says in words: what was compared, which grouping does best and worst, what to be wary of."""
+"""What a report says in words: what was compared, which grouping does best and worst, what to be caveats of."""
 
 from collections.abc import Iterator
 
 import polars as pl
 
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.report_data import ReportData
 
-__all__ = ["compared", "verdicts", "wary"]
+__all__ = ["caveats", "compared", "verdicts"]
 
 _KEYS_PER_WORKER = 10
 
 
-def compared(material: Material) -> list[str]:
+def compared(material: ReportData) -> list[str]:
     """Say what was compared: traces, groupings, workers, seeds, sources and arrivals."""
     runs = material.runs
     lines = [
@@ -37,7 +37,7 @@ def compared(material: Material) -> list[str]:
     return lines
 
 
-def verdicts(material: Material) -> list[str]:
+def verdicts(material: ReportData) -> list[str]:
     """Say for each charted condition which grouping does best and which worst, never a mean without its maximum."""
     lines = []
     for part in material.focus.partition_by("condition", maintain_order=True):
@@ -84,7 +84,7 @@ _peak = _Form("{} times the mean (at most {})", "peak", "peak_max")
 _copies = _Form("{} workers a key (at most {})", "copies", "copies_max")
 
 
-def wary(material: Material) -> list[str]:
+def caveats(material: ReportData) -> list[str]:
     """Say what makes figures mean less, or something else, than they seem to."""
     runs, total = material.runs, material.runs.height
     lines = list(material.notes)

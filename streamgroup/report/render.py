@@ -13,7 +13,7 @@ import vl_convert
 
 from streamgroup.base import discover
 from streamgroup.report.charts.protocol import PACKAGE, Chart
-from streamgroup.report.material import Material
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 
 __all__ = ["Drawn", "chart_names", "load_chart", "png", "specification", "svg"]
@@ -32,7 +32,7 @@ class Drawn:
     frame: pl.DataFrame
 
     @classmethod
-    def of(cls, name: str, material: Material) -> "Drawn | None":
+    def of(cls, name: str, material: ReportData) -> "Drawn | None":
         """Make the numbers of a chart; None where it has nothing to show."""
         chart = load_chart(name)
         if material.runs.is_empty():

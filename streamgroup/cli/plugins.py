@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 
 from streamgroup.base import discover
-from streamgroup.cli.command import FoundGroup, LateCommand, as_command
+from streamgroup.cli.command import DiscoveredGroup, LazyCommand, as_command
 
 __all__ = ["GROUPINGS", "Own", "complete_grouping", "family_group", "flags_of", "summary"]
 
@@ -75,12 +75,12 @@ def _bound(limit: Any) -> str:
     return ", ".join(f"{sign}{value}" for sign, value in found if abs(value) < _WORD)
 
 
-class _Family(FoundGroup):
+class _Family(DiscoveredGroup):
     """A group with a command for each member of a family, found by file name, and those of `more`."""
 
     package: str
     make: Callable[[str], Callable[..., None]]
-    more: Mapping[str, Callable[[], LateCommand]]
+    more: Mapping[str, Callable[[], LazyCommand]]
 
     def list_commands(self, ctx: Any) -> list[str]:
         del ctx
@@ -90,7 +90,7 @@ class _Family(FoundGroup):
         if name in self.more:
             return self.more[name]()
         text = summary(f"{self.package}.{name.replace('-', '_')}")
-        return LateCommand.of(name, text, partial(type(self).make, name))
+        return LazyCommand.of(name, text, partial(type(self).make, name))
 
 
 def family_group(
@@ -101,7 +101,7 @@ def family_group(
     options: type[Any],
     own: Callable[[str], Own],
     unused: Callable[[str], Collection[str]] = lambda _: (),
-    more: Mapping[str, Callable[[], LateCommand]] = MappingProxyType({}),
+    more: Mapping[str, Callable[[], LazyCommand]] = MappingProxyType({}),
 ) -> typer.Typer:
     """Make a command that takes a member of a family first: `run(member, console, options, own values)`.
 

@@ -13,13 +13,15 @@ from streamgroup.base.units import parse_number
 from streamgroup.kernels import draws
 
 __all__ = [
+    "MAX_NS",
+    "ArrivalKind",
     "Arrivals",
     "ConstantArrivals",
     "PoissonArrivals",
     "Tie",
     "TraceArrivals",
     "find_ties",
-    "offered_load",
+    "load_of_arrivals",
     "parse_arrivals",
 ]
 
@@ -237,7 +239,7 @@ class PoissonArrivals:
         return arrivals
 
 
-def offered_load(kind: ArrivalKind, tuples: int, span_ns: int, capacity: Fraction) -> Fraction | None:
+def load_of_arrivals(kind: ArrivalKind, tuples: int, span_ns: int, capacity: Fraction) -> Fraction | None:
     """Give arrival rate / capacity (capacity in tuples per ns); None for one instant and in a closed loop."""
     if kind.name == "saturate":
         return None

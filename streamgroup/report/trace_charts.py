@@ -5,10 +5,10 @@ from collections.abc import Callable
 import altair as alt
 import polars as pl
 
-from streamgroup.report.curves import faceted
-from streamgroup.report.material import MOST_CONDITIONS, Material
-from streamgroup.report.text import number
-from streamgroup.study.trace_profile import Glance
+from streamgroup.report.formatting import number
+from streamgroup.report.over_workers import faceted
+from streamgroup.report.report_data import MOST_CONDITIONS, ReportData
+from streamgroup.study.trace_profile import TraceProfile
 
 __all__ = ["draw_traces", "each_trace", "in_units", "moment", "time_axis"]
 
@@ -16,7 +16,7 @@ _UNITS = ((172_800, 86_400, "days"), (7_200, 3_600, "h"), (180, 60, "min"), (1, 
 _LEAST = (1e-6, "us")
 
 
-def each_trace(material: Material, made: Callable[[Glance], pl.DataFrame]) -> pl.DataFrame:
+def each_trace(material: ReportData, made: Callable[[TraceProfile], pl.DataFrame]) -> pl.DataFrame:
     """Make a frame of each trace and put them below one another, after `panel` (empty for one alone) and `trace`."""
     frames = [made(found).select(pl.lit(found.name).alias("trace"), pl.all()) for found in material.traces]
     shown = [frame for frame in frames if frame.height][:MOST_CONDITIONS]

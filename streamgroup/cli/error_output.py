@@ -9,7 +9,7 @@ import typer
 
 from streamgroup.base.errors import StreamgroupError
 
-__all__ = ["INTERRUPTED", "report"]
+__all__ = ["INTERRUPTED", "report_error"]
 
 INTERRUPTED = 130
 
@@ -17,7 +17,7 @@ INTERRUPTED = 130
 _ENVIRONMENT = {errno.ENOSPC, errno.EACCES, errno.EPERM, errno.EROFS, errno.EDQUOT}
 
 
-def report(error: BaseException, *, debug: bool) -> int:
+def report_error(error: BaseException, *, debug: bool) -> int:
     """Write an error to stderr (one line, and one that says how to mend it) and give the exit code."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED

@@ -7,10 +7,10 @@ from typing import Any
 from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.base.tables import for_people
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study.advise.choose import NEAR, NEAR_LOAD, Row, Rule
 from streamgroup.study.advise.offered_load import ASSUMED
-from streamgroup.study.advise.run import Advice, Least
-from streamgroup.study.advise.samples import STRETCHES, WARMUP, Sample
+from streamgroup.study.advise.recommendation import NEAR, NEAR_LOAD, Row, Rule
+from streamgroup.study.advise.run import Advice, LeastWorkers
+from streamgroup.study.advise.samples import SEGMENTS, WARMUP, Sample
 from streamgroup.study.columns import readable
 from streamgroup.study.estimate import TUPLES_PER_S
 
@@ -36,14 +36,14 @@ _LARGE = 1000
 
 def as_json(advice: Advice) -> dict[str, Any]:
     """Give all of an advice by stable names; see docs/advice.md."""
-    offer, targets, trace = advice.offer, advice.question.targets, advice.trace
+    offered, targets, trace = advice.offered, advice.question.targets, advice.trace
     choice = advice.choice
     return {
         "schema_version": SCHEMA_VERSION,
         "trace": readable(trace.name),
         "tuples": trace.tuples,
         "keys": trace.keys,
-        "workers": offer.options.workers,
+        "workers": offered.options.workers,
         "max_p99_ms": targets.max_p99_ms,
         "max_replication": targets.max_replication,
         "targets_met": choice.met,
@@ -59,11 +59,11 @@ def as_json(advice: Advice) -> dict[str, Any]:
         "hot_keys_total": advice.hot_keys.hot,
         "keys_over_a_fair_share": advice.hot_keys.over,
         "least_workers": [_least(one) for one in advice.least],
-        "sustainable_workers": offer.sustainable,
-        "offered_load": offer.load,
-        "load_assumed": offer.assumed,
-        "service": offer.told["service"],
-        "arrival_rate_tps": offer.told["arrival_rate_tps"],
+        "sustainable_workers": offered.sustainable,
+        "offered_load": offered.load,
+        "load_assumed": offered.assumed,
+        "service": offered.description["service"],
+        "arrival_rate_tps": offered.description["arrival_rate_tps"],
         "budget_s": advice.question.budget,
         "sample": _sample(advice.sample),
         "first_sample": _sample(advice.first_sample),
@@ -72,7 +72,7 @@ def as_json(advice: Advice) -> dict[str, Any]:
         "first_pass": [_row(row) for row in advice.roughly],
         "failed": [{"grouping": readable(name), "error": error} for name, error in advice.failed],
         "warnings": list(advice.warnings),
-        "options": {name: readable(getattr(offer.options, name)) for name in _SHARED},
+        "options": {name: readable(getattr(offered.options, name)) for name in _SHARED},
     }
 
 
@@ -81,7 +81,7 @@ def _row(row: Row) -> dict[str, Any]:
     return {**values, "grouping": readable(row.grouping), "keeps_up": row.keeps_up}
 
 
-def _least(one: Least) -> dict[str, Any]:
+def _least(one: LeastWorkers) -> dict[str, Any]:
     return {
         "grouping": readable(one.grouping),
         "workers": one.workers,
@@ -97,11 +97,11 @@ def _sample(sample: Sample) -> dict[str, Any]:
 
 def headline(advice: Advice) -> str:
     """Say in a line what to take, and whether that is enough."""
-    choice, workers = advice.choice, advice.offer.options.workers
+    choice, workers = advice.choice, advice.offered.options.workers
     name = choice.recommended.grouping
     if choice.rule == "throughput":
-        enough = advice.offer.sustainable
-        load = advice.offer.load or 0
+        enough = advice.offered.sustainable
+        load = advice.offered.load or 0
         if load > 1:
             what = f"{_count(workers)} get {_percent(load)} of what they can do" + (
                 f"; {enough} are needed at least" if enough else ""
@@ -214,7 +214,7 @@ def remarks(advice: Advice) -> Iterator[str]:
     """Say the rest, a line each: hot keys, numbers of workers, the load, and what all is based on."""
     what = "meet the target" if advice.question.targets.any else "keep up"
     yield f"Hot keys: {_hot(advice)}"
-    yield f"Least workers that {what}: {'; '.join(map(_enough, advice.least))}."
+    yield f"LeastWorkers workers that {what}: {'; '.join(map(_enough, advice.least))}."
     yield f"Load: {_load(advice)}"
     yield f"Based on {_based(advice)}"
     if advice.failed:
@@ -229,12 +229,12 @@ def _hot(advice: Advice) -> str:
     )
     if hot.hot == 0:
         return f"none; the most frequent is {listed}, {_fair(hot.keys[0].fair_shares)}."
-    fair = _percent(1 / advice.offer.options.workers)
+    fair = _percent(1 / advice.offered.options.workers)
     over = hot.over or "none"
     return f"{listed}; {over} with more than a worker's fair share of {fair}, {hot.hot} with a fifth of that."
 
 
-def _enough(one: Least) -> str:
+def _enough(one: LeastWorkers) -> str:
     if one.row is None:
         return f"{one.grouping} none up to {one.most:,}" + ("" if one.reason is None else f", as {one.reason}")
     row = one.row
@@ -243,19 +243,19 @@ def _enough(one: Least) -> str:
 
 
 def _load(advice: Advice) -> str:
-    offer = advice.offer
-    told, workers = offer.told, offer.options.workers
-    if offer.load is None:
-        if advice.trace.first_timestamp == advice.trace.last_timestamp and offer.options.arrivals == "trace":
+    offered = advice.offered
+    told, workers = offered.description, offered.options.workers
+    if offered.load is None:
+        if advice.trace.first_timestamp == advice.trace.last_timestamp and offered.options.arrivals == "trace":
             return f"all tuples come at one instant, at {told['service']}: there is no rate."
         return f"{told['service']}, so nobody ever waits."
     rate = float(str(told["arrival_rate_tps"]))
-    text = f"{rate:,.6g} tuples/s, {_percent(offer.load)} of what {_count(workers)} can do at {told['service']}"
-    if offer.assumed:
+    text = f"{rate:,.6g} tuples/s, {_percent(offered.load)} of what {_count(workers)} can do at {told['service']}"
+    if offered.assumed:
         instant = advice.trace.first_timestamp == advice.trace.last_timestamp
         what = "all tuples come at one instant" if instant else "nothing tells how long a tuple takes"
         text += f": assumed (--arrivals {ASSUMED}), as {what}; --service and --arrivals tell"
-    elif offer.load < _IDLE:
+    elif offered.load < _IDLE:
         text += ": they are nearly always idle, and any grouping is fast enough"
     return f"{text}."
 
@@ -267,7 +267,7 @@ def _based(advice: Advice) -> str:
         text = f"the whole trace, {tuples:,} tuples; a stretch is a fifth of it; {asked} groupings"
     else:
         text = (
-            f"{STRETCHES} stretches of {sample.tuples // STRETCHES:,} tuples from begin to end, "
+            f"{SEGMENTS} stretches of {sample.tuples // SEGMENTS:,} tuples from begin to end, "
             f"{_percent(sample.tuples / tuples)} of the trace, each from empty queues with {WARMUP} of warm-up; "
             f"{asked} groupings, {len(advice.rows)} of them closely. "
             "State is that of the stretch with the most of it; a whole trace may have more"

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import altair as alt
 import polars as pl
 
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
 from streamgroup.report.theme import HEIGHT, WIDTH, Look
 
-__all__ = ["draw_curves", "faceted", "over_seeds", "paneled", "spread_in_words"]
+__all__ = ["describe_spread", "draw_curves", "faceted", "over_seeds", "paneled"]
 
 _PANEL_HEIGHT = 230
 
@@ -102,7 +102,7 @@ def draw_curves(frame: pl.DataFrame, look: Look, title: str, *, percent: bool = 
     return faceted(alt.layer(*layers), frame)
 
 
-def spread_in_words(frame: pl.DataFrame, what: str, unit: str = "") -> str:
+def describe_spread(frame: pl.DataFrame, what: str, unit: str = "") -> str:
     """Say of a frame of `over_seeds` which grouping has the least and which the most, on the most workers."""
     sentences = []
     for panel in frame.partition_by("panel", maintain_order=True)[:4]:

@@ -3,17 +3,17 @@
 import altair as alt
 import polars as pl
 
-from streamgroup.report.curves import faceted, paneled
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.over_workers import faceted, paneled
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 
-__all__ = ["draw_course", "over_time", "worst_in_words"]
+__all__ = ["describe_worst", "draw_over_time", "over_time"]
 
 _MOST_WINDOWS = 100
 
 
-def over_time(material: Material, metric: str) -> pl.DataFrame:
+def over_time(material: ReportData, metric: str) -> pl.DataFrame:
     """Give a column of the windows for one run of each condition and grouping.
 
     `start_s` is when a window starts and `value` its metric; of too many windows that follow each other the largest.
@@ -34,7 +34,7 @@ def over_time(material: Material, metric: str) -> pl.DataFrame:
     )
 
 
-def draw_course(frame: pl.DataFrame, look: Look, title: str) -> alt.TopLevelMixin:
+def draw_over_time(frame: pl.DataFrame, look: Look, title: str) -> alt.TopLevelMixin:
     """Draw a line for each grouping over the time since the start of the run."""
     names = frame["grouping"].to_list()
     chart = (
@@ -57,7 +57,7 @@ def draw_course(frame: pl.DataFrame, look: Look, title: str) -> alt.TopLevelMixi
     return faceted(chart, frame, apart=True)
 
 
-def worst_in_words(frame: pl.DataFrame, what: str, unit: str = "") -> str:
+def describe_worst(frame: pl.DataFrame, what: str, unit: str = "") -> str:
     """Say for each of the first panels which grouping has the least and which the worst of its worst windows."""
     told = []
     for part in frame.partition_by("panel", maintain_order=True)[:3]:
