@@ -95,7 +95,7 @@ def _program(
     context: typer.Context,
     config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="TOML file with options.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Results and errors only.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Tell timings too.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print timings too.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback on errors.")] = False,
     form: Annotated[Format | None, typer.Option("--format", help="How to print the result.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
@@ -126,7 +126,7 @@ app = typer.Typer(
 
 
 def _fill_closed_streams() -> None:
-    """Give closed streams a place, so that no file gets their number: to read or write one fails, but for stderr."""
+    """Reopen closed streams, so that no file gets their number: to read or write one fails, but for stderr."""
     for number, (name, mode, way) in enumerate(
         (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY))
     ):

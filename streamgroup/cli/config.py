@@ -20,12 +20,12 @@ _NOT_IN_FILES = {"help", "version", "config", "install-completion", "show-comple
 
 
 def long_name(flag: str) -> str:
-    """Give the name of an option without its dashes."""
+    """Return the name of an option without its dashes."""
     return flag.removeprefix("--")
 
 
 def options_of(command: Any) -> dict[str, Any]:
-    """Give the options of a command that a file may set, by their long names; of a group, all its commands'."""
+    """Return the options of a command that a file may set, by their long names; of a group, all its commands'."""
     found: dict[str, Any] = {}
     for parameter in command.get_params(typer.Context(command)):
         names = [long_name(flag) for flag in parameter.opts if flag.startswith("--")]

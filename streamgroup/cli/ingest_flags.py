@@ -48,7 +48,8 @@ class IngestFlags(Formatted):
         typer.Option("--time-format", metavar="FORMAT", help="auto, s, ms, us, ns, filetime, iso8601, or a pattern."),
     ] = default_of("time_format")
     timezone: Annotated[
-        str | None, typer.Option("--timezone", metavar="ZONE", help="Zone of times that do not tell theirs; else UTC.")
+        str | None,
+        typer.Option("--timezone", metavar="ZONE", help="Zone of times without one of their own (default: UTC)."),
     ] = None
     split_words: Annotated[bool, typer.Option("--split-words", help="Make a tuple of each word of the key.")] = False
     stopwords: Annotated[

@@ -57,7 +57,7 @@ def _flag(name: str, field: Any) -> tuple[Any, Any]:
 
 
 def _metavar(annotation: Any) -> str:
-    """Say what a flag takes: its choices, a number, or several with commas between."""
+    """Return the placeholder of a flag's value: its choices, a number, or several with commas between."""
     kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
     if get_origin(annotation) is Literal:
         return "|".join(map(str, kinds))

@@ -23,12 +23,12 @@ class Params(EngineRule):
     )
 
     def places(self, keys: Keys, workers: int) -> NDArray[np.uint16]:
-        """Deal the partitions to the live workers, in the order of their ids."""
+        """Assign the partitions round robin to the live workers, in the order of their ids."""
         partitions = hazelcast_partition_all(keys, self.partition_count).astype(np.int64)
         return (partitions % workers).astype(np.uint16)
 
     def facts(self, workers: int) -> dict[str, int | float]:
-        """Tell how many partitions a worker has."""
+        """Return how many partitions a worker has."""
         dealt = np.bincount(np.arange(self.partition_count) % workers, minlength=workers)
         return evenness("partitions", dealt)
 

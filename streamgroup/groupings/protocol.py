@@ -104,22 +104,22 @@ class GroupingParams(BaseModel):
         return ()
 
     def choices_per_key(self, workers: int) -> int | None:
-        """Tell how many workers any key may go to; None when it depends on the key or the time."""
+        """Return how many workers any key may go to; None when it depends on the key or the time."""
         del workers
         return None
 
     def hot_share(self, workers: int) -> Fraction | None:
-        """Tell the share of the stream (0..1] from which on a key ought to be hot; None: the metrics take 1/(5n)."""
+        """Return the share of the stream (0..1] from which on a key ought to be hot; None: the metrics take 1/(5n)."""
         del workers
         return None
 
     def cold_choices(self, workers: int) -> int | None:
-        """Tell how many workers a key treated as cold may go to; None when that is not known."""
+        """Return how many workers a key treated as cold may go to; None when that is not known."""
         del workers
         return None
 
     def needs_every_delivery(self) -> bool:
-        """Tell whether the grouping counts on every tuple that it sends being served, so that none may be dropped."""
+        """Return whether the grouping counts on every tuple that it sends being served, so that none may be dropped."""
         return False
 
     def seeds_used(self) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ class GroupingParams(BaseModel):
         return ("seed", "hash_seed")
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
-        """Say in one line each what makes these parameters questionable for so many workers and keys."""
+        """Return, one line each, what makes these parameters questionable for so many workers and keys."""
         del workers, sources, keys
         return []
 
@@ -136,12 +136,12 @@ class GroupingParams(BaseModel):
         del keys, workers
 
     def facts(self, workers: int) -> dict[str, int | float]:
-        """Tell by name what follows from these parameters for so many workers, whatever the keys are."""
+        """Return by name what follows from these parameters for so many workers, whatever the keys are."""
         del workers
         return {}
 
     def destinations(self, context: "Context") -> Destinations:
-        """Tell which workers the keys of a context may go to, as far as it is known before there are any tuples.
+        """Return which workers the keys of a context may go to, as far as it is known before there are any tuples.
 
         It must not depend on the stream, nor on the other keys. Unless a grouping tells better, these are all workers.
         """

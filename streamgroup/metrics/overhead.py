@@ -7,7 +7,7 @@ __all__ = ["measure"]
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give the largest state of one source and the control traffic (002 section V, 004 thm. 3.3).
+    """Return the largest state of one source and the control traffic (002 section V, 004 thm. 3.3).
 
     The bytes are entries x the nominal size that the grouping states.
     """

@@ -10,7 +10,7 @@ __all__ = ["measure"]
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give the replication family (003 eq. 8; 002 section I; 001 section IV-B).
+    """Return the replication family (003 eq. 8; 002 section I; 001 section IV-B).
 
     `memory_estimate` is None where the choices depend on the key and nobody knows how many each had. Where each worker
     sends one partial per key at the end, `aggregation_messages` are the replicas.

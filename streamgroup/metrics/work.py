@@ -8,6 +8,6 @@ __all__ = ["measure"]
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give imbalance and peak-to-mean of the busy times; None when no tuple took any time."""
+    """Return imbalance and peak-to-mean of the busy times; None when no tuple took any time."""
     busy = integers(outcome.worker.busy_ns)
     return {"work_imbalance": imbalance(busy), "work_peak_to_mean": peak_to_mean(busy)}

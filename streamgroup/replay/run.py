@@ -21,7 +21,7 @@ from streamgroup.replay.accounting.outcome import Outcome, TopKey
 from streamgroup.replay.accounting.recorder import Recorder
 from streamgroup.replay.accounting.results import Results
 from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.compile import COMMON, told_by_line
+from streamgroup.replay.compile import COMMON, errors_with_lines
 from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.prefetch import ChunkReader, CostRule, Ready, SourceRule
@@ -95,11 +95,11 @@ class _Replay:
         self.windows = WindowRule(options.window, trace.tuples - warmup)
 
     def _function(self, function: Callable[..., Any], *, own: bool = False) -> Callable[..., Any]:
-        """Give a function as it runs: for this grouping alone (`own`) or for all; compiled or interpreted."""
+        """Return a function as it runs: for this grouping alone (`own`) or for all; compiled or interpreted."""
         return self.tiers.made(function, self.grouping.code if own else COMMON)
 
     def _hotness(self) -> hotness.Hotness | None:
-        """Make what follows the hot keys, where the grouping tells which they are; theta is that of the start."""
+        """Make what follows the hot keys, where the grouping reports them; theta is that of the start."""
         if self.grouping.choices is None:
             return None
         workers = self.plan.options.workers
@@ -246,7 +246,7 @@ class _Replay:
                     )
                 results.add_costs(ready)
                 for ready in self.tiers.pieces(ready, ready.offset):  # noqa: B020 (the last is given)
-                    with self.grouping.blamed("a hook failed"), told_by_line(self.grouping.source):
+                    with self.grouping.blamed("a hook failed"), errors_with_lines(self.grouping.source):
                         send(ready)
                     if progress is not None:
                         progress(len(ready.key))
@@ -256,7 +256,7 @@ class _Replay:
         return ready
 
     def outcome(self, results: Results, simulation: FeedForward | EventDriven, begun: float) -> Outcome:
-        """Put together what was found."""
+        """Collect the results."""
         plan, trace, grouping, members = self.plan, self.trace, self.grouping, self.members
         options = plan.options
         totals = self.recorder.totals()
@@ -386,7 +386,7 @@ def replay(
 ) -> Outcome:
     """Replay a trace; the result depends on the trace, the options and the installed versions alone.
 
-    `log_directory` takes the assignment log; `progress` is told the number of tuples after each chunk. `interpreted`
+    `log_directory` takes the assignment log; `progress` receives the number of tuples after each chunk. `interpreted`
     runs the loop as plain Python, False compiles it, None does what is quicker (see `tiers`): the same results.
     `chunk_cache` shares what is read with other replays in threads of this process.
     """

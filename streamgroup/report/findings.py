@@ -13,7 +13,7 @@ _KEYS_PER_WORKER = 10
 
 
 def compared(material: ReportData) -> list[str]:
-    """Say what was compared: traces, groupings, workers, seeds, sources and arrivals."""
+    """Describe what was compared: traces, groupings, workers, seeds, sources and arrivals."""
     runs = material.runs
     lines = [
         f"{_count(runs.height, 'run')} of {_count(runs['grouping'].n_unique(), 'grouping')}: "
@@ -38,7 +38,7 @@ def compared(material: ReportData) -> list[str]:
 
 
 def verdicts(material: ReportData) -> list[str]:
-    """Say for each charted condition which grouping does best and which worst, never a mean without its maximum."""
+    """Name the best and the worst grouping of each charted condition, never a mean without its maximum."""
     lines = []
     for part in material.focus.partition_by("condition", maintain_order=True):
         found = part.group_by("grouping").agg(
@@ -50,17 +50,17 @@ def verdicts(material: ReportData) -> list[str]:
             pl.col("peak_to_mean").max().alias("peak_max"),
         )
         place = f"{part['condition'][0]}, {_count(part['workers'][0], 'worker')}"
-        told = [
-            *_told(found, "p99", "p99 latency", _latency),
-            *_told(found, "peak", "load of the fullest worker", _peak),
+        sentences = [
+            *_best_and_worst(found, "p99", "p99 latency", _latency),
+            *_best_and_worst(found, "peak", "load of the most loaded worker", _peak),
         ]
-        told += _told(found, "copies", "replication", _copies)
-        if told:
-            lines.append(f"{place}: {'; '.join(told)}.")
+        sentences += _best_and_worst(found, "copies", "replication", _copies)
+        if sentences:
+            lines.append(f"{place}: {'; '.join(sentences)}.")
     return lines
 
 
-def _told(found: pl.DataFrame, column: str, what: str, form: "_Form") -> Iterator[str]:
+def _best_and_worst(found: pl.DataFrame, column: str, what: str, form: "_Form") -> Iterator[str]:
     rows = found.filter(pl.col(column).is_not_null()).sort(column, "grouping").to_dicts()
     if len(rows) == 1:
         yield f"{what} {form(rows[0])}"
@@ -85,7 +85,7 @@ _copies = _Form("{} workers a key (at most {})", "copies", "copies_max")
 
 
 def caveats(material: ReportData) -> list[str]:
-    """Say what makes figures mean less, or something else, than they seem to."""
+    """Return caveats on the figures, one line each."""
     runs, total = material.runs, material.runs.height
     lines = list(material.notes)
     full = runs.filter(pl.col("offered_load") > 1)
@@ -130,5 +130,5 @@ def _plural(values: pl.Series, what: str) -> str:
 
 def _listed(values: pl.Series) -> str:
     found = values.unique().sort().to_list()
-    told = [str(value) for value in found[:24]]
-    return ", ".join(told) + (f" and {len(found) - 24} more" if len(found) > 24 else "")
+    sentences = [str(value) for value in found[:24]]
+    return ", ".join(sentences) + (f" and {len(found) - 24} more" if len(found) > 24 else "")

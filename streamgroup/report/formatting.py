@@ -21,7 +21,7 @@ def bare(text: str) -> str:
 
 
 def shown(text: str, most: int = _MOST) -> str:
-    """Give a text as charts and tables show it: `bare`, and of a long one the first half of `most` characters.
+    """Return a text as charts and tables show it: `bare`, and of a long one the first half of `most` characters.
 
     A text that is cut says how long it is and carries a digest, so that two of one beginning stay apart.
     """

@@ -14,7 +14,7 @@ _MOST_WINDOWS = 100
 
 
 def over_time(material: ReportData, metric: str) -> pl.DataFrame:
-    """Give a column of the windows for one run of each condition and grouping.
+    """Return a column of the windows for one run of each condition and grouping.
 
     `start_s` is when a window starts and `value` its metric; of too many windows that follow each other the largest.
     """
@@ -58,8 +58,8 @@ def draw_over_time(frame: pl.DataFrame, look: Look, title: str) -> alt.TopLevelM
 
 
 def describe_worst(frame: pl.DataFrame, what: str, unit: str = "") -> str:
-    """Say for each of the first panels which grouping has the least and which the worst of its worst windows."""
-    told = []
+    """Describe for each of the first panels which grouping has the least and which the worst of its worst windows."""
+    sentences = []
     for part in frame.partition_by("panel", maintain_order=True)[:3]:
         worst = part.sort("value", descending=True).unique("grouping", keep="first", maintain_order=True)
         rows = worst.sort("value", "grouping").to_dicts()
@@ -70,5 +70,5 @@ def describe_worst(frame: pl.DataFrame, what: str, unit: str = "") -> str:
         )
         if len(rows) > 1:
             sentence += f"; that of {rows[0]['grouping']} {number(rows[0]['value'])}{unit}"
-        told.append(f"{sentence}.")
-    return " ".join(told)
+        sentences.append(f"{sentence}.")
+    return " ".join(sentences)

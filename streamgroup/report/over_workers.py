@@ -14,7 +14,7 @@ _PANEL_HEIGHT = 230
 
 
 def over_seeds(runs: pl.DataFrame, metrics: Mapping[str, str]) -> pl.DataFrame:
-    """Give `mean`, `min` and `max` of metrics over runs that differ in nothing but their seeds.
+    """Return `mean`, `min` and `max` of metrics over runs that differ in nothing but their seeds.
 
     `metrics` maps a metric to what a panel calls it. One row for each `panel`, `condition`, `what`, `grouping` and
     `workers`, with how many `runs` have the metric; no row where none has, and none at all for a single run.
@@ -38,9 +38,9 @@ def over_seeds(runs: pl.DataFrame, metrics: Mapping[str, str]) -> pl.DataFrame:
 
 
 def paneled(frame: pl.DataFrame) -> pl.DataFrame:
-    """Put `panel` first: what tells the panels of a chart apart, of `condition` and (where there is one) `what`."""
-    told = [name for name in ("condition", "what") if name in frame.columns and frame[name].n_unique() > 1]
-    panel = pl.concat_str(told, separator=" · ") if told else pl.lit("")
+    """Add `panel` as first column: what the panels of a chart differ in, of `condition` and `what` (if there)."""
+    names = [name for name in ("condition", "what") if name in frame.columns and frame[name].n_unique() > 1]
+    panel = pl.concat_str(names, separator=" · ") if names else pl.lit("")
     return frame.select(panel.alias("panel"), pl.all())
 
 
@@ -51,7 +51,7 @@ def faceted(
     *,
     apart: bool = False,
 ) -> alt.TopLevelMixin:
-    """Give the chart as one view, or a view for each `panel`, in the order of the frame.
+    """Return the chart as one view, or a view for each `panel`, in the order of the frame.
 
     `apart`: each view has an x axis of its own.
     """
@@ -103,17 +103,17 @@ def draw_curves(frame: pl.DataFrame, look: Look, title: str, *, percent: bool = 
 
 
 def describe_spread(frame: pl.DataFrame, what: str, unit: str = "") -> str:
-    """Say of a frame of `over_seeds` which grouping has the least and which the most, on the most workers."""
+    """Describe of a frame of `over_seeds` which grouping has the least and which the most, on the most workers."""
     sentences = []
     for panel in frame.partition_by("panel", maintain_order=True)[:4]:
         most = max(panel["workers"].to_list())
         at = panel.filter(pl.col("workers") == most).sort("mean", "grouping").to_dicts()
         place = f"{at[0]['panel']}: on" if at[0]["panel"] else "On"
         least, worst = at[0], at[-1]
-        told = f"{place} {most} workers {least['grouping']} has the least {what}, {_value(least, unit)}"
+        sentence = f"{place} {most} workers {least['grouping']} has the least {what}, {_value(least, unit)}"
         if len(at) > 1:
-            told += f", and {worst['grouping']} the most, {_value(worst, unit)}"
-        sentences.append(f"{told}.")
+            sentence += f", and {worst['grouping']} the most, {_value(worst, unit)}"
+        sentences.append(f"{sentence}.")
     if (frame["runs"] > 1).any():
         marks = (
             "Lines are means over seeds, bands"

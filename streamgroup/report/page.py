@@ -245,13 +245,13 @@ def _asset(name: str) -> str:
 
 @cache
 def _library() -> str:
-    """Give the program that draws Vega-Lite, which comes with what draws it here."""
+    """Return the program that draws Vega-Lite, which comes with what draws it here."""
     # In a block of its own its names stay its own; within a string `\\/` is `/`.
     return f"{{{_bundle().replace('</script', _END)}}}"
 
 
 def _bundle() -> str:
-    """Put the program together, or find it where an earlier report has left it: it takes seconds."""
+    """Bundle the program, or read it from the cache: bundling takes seconds."""
     kept = cache_root() / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
     with contextlib.suppress(OSError, ValueError):
         digest, _, known = kept.read_bytes().partition(b"\n")

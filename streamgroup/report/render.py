@@ -54,7 +54,7 @@ def chart_names() -> list[str]:
 
 
 def specification(drawn: Drawn, look: Look, *, validate: bool = False) -> dict[str, Any]:
-    """Give the Vega-Lite specification of a chart, its data in `datasets`, without a configuration.
+    """Return the Vega-Lite specification of a chart, its data in `datasets`, without a configuration.
 
     `validate` holds it against the schema of Vega-Lite, which takes longer than all else.
     """

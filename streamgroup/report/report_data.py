@@ -93,14 +93,14 @@ class ReportData:
 
     @cached_property
     def charted(self) -> pl.DataFrame:
-        """Give the runs that charts show."""
+        """Return the runs that charts show."""
         return self.runs.filter(
             pl.col("condition").is_in(list(self.conditions)), pl.col("grouping").is_in(list(self.groupings))
         )
 
     @cached_property
     def focus(self) -> pl.DataFrame:
-        """Give the charted runs of one number of workers for each condition: where most groupings are, or the most."""
+        """Return the charted runs of one number of workers a condition: where most groupings are, or the most."""
         counted = self.charted.group_by("condition", "workers").agg(pl.col("grouping").n_unique())
         best = counted.sort("grouping", "workers", descending=True).unique(
             "condition", keep="first", maintain_order=True
@@ -109,7 +109,7 @@ class ReportData:
 
     @cached_property
     def first_seeds(self) -> pl.DataFrame:
-        """Give one run of `focus` for each condition and grouping: that of the lowest seeds."""
+        """Return one run of `focus` for each condition and grouping: that of the lowest seeds."""
         ordered = self.focus.sort("seed", "hash_seed", "run")
         first = ordered.unique(["condition", "grouping"], keep="first", maintain_order=True)
         return self.focus.join(first.select("run"), "run", "semi")
@@ -152,7 +152,7 @@ def _record(run: Path) -> dict[str, Any]:
 
 
 def _failures(rows: pl.DataFrame) -> tuple[Failure, ...]:
-    """Put cells that failed into words, each once."""
+    """Describe the cells that failed, each once."""
     found: dict[Failure, None] = {}
     for row in rows.iter_rows(named=True):
         cell = f"{row['grouping']} on {row['workers']} workers, {row['trace']}, seed {row['seed']}"
@@ -183,7 +183,7 @@ def _names(directories: Sequence[Path]) -> list[str]:
 
 
 def _conditions(runs: pl.DataFrame) -> pl.Series:
-    """Say in words what each run was made under: the trace, and every option in which runs differ."""
+    """Describe the conditions of each run: the trace, and every option in which runs differ."""
     options = [name for name in OPTION_COLUMNS if name not in _ASIDE and name in runs.columns]
     varying = [name for name in options if name != "trace" and runs[name].n_unique() > 1]
     found = [
@@ -223,6 +223,6 @@ def _traces(
 
 
 def _named(found: TraceProfile, name: str) -> TraceProfile:
-    """Give the trace the name that the runs have for it, and its keys as they can be shown."""
+    """Return the profile with the name that the runs have for the trace, and its keys as they can be shown."""
     keys = tuple(dataclasses.replace(key, key=None if key.key is None else shown(key.key)) for key in found.top_keys)
     return dataclasses.replace(found, name=name, top_keys=keys)

@@ -13,7 +13,7 @@ _ALWAYS = ("trace", "grouping", "workers")
 
 
 def side_by_side(material: ReportData) -> pl.DataFrame:
-    """Give one row for each condition, grouping and workers: means over seeds, each beside its maximum."""
+    """Return one row for each condition, grouping and workers: means over seeds, each beside its maximum."""
     keys = ["condition", "grouping", "workers"]
     columns = [
         pl.len().cast(pl.Int64).alias("runs"),
@@ -31,7 +31,7 @@ def side_by_side(material: ReportData) -> pl.DataFrame:
 
 
 def all_runs(material: ReportData) -> pl.DataFrame:
-    """Give every run with every option and metric."""
+    """Return every run with every option and metric."""
     return material.runs
 
 
@@ -48,7 +48,7 @@ def varying(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def hot_keys(material: ReportData) -> pl.DataFrame:
-    """Give the hottest keys of each trace, and how many workers each grouping sent them to.
+    """Return the hottest keys of each trace, and how many workers each grouping sent them to.
 
     Of the runs on one number of workers, the first condition of each trace.
     """

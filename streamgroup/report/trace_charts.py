@@ -58,7 +58,7 @@ def moment(seconds: float) -> str:
 
 
 def time_axis(rows: pl.DataFrame) -> alt.X:
-    """Give the x channel of times since the first tuple, for a frame of `in_units`."""
+    """Return the x channel of times since the first tuple, for a frame of `in_units`."""
     units = rows["unit"].unique().to_list()
     title = "time since the first tuple" + (f" ({units[0]})" if len(units) == 1 else "")
     axis = alt.Axis(grid=False, tickCount=6)
@@ -68,6 +68,6 @@ def time_axis(rows: pl.DataFrame) -> alt.X:
 def draw_traces(
     chart: alt.Chart | alt.LayerChart | alt.FacetChart, frame: pl.DataFrame, height: int
 ) -> alt.TopLevelMixin:
-    """Give the chart as one view, or one for each trace with axes of its own."""
+    """Return the chart as one view, or one for each trace with axes of its own."""
     found = faceted(chart, frame, height)
     return found.resolve_scale(x="independent", y="independent") if isinstance(found, alt.FacetChart) else found

@@ -109,7 +109,7 @@ def test_a_small_budget_is_a_sample_and_says_so(tmp_path: Path) -> None:
     assert len(found.rows) < len(found.roughly)
     assert {found.choice.recommended, found.kg} <= set(found.rows)
     text = told(found)
-    assert "5 stretches of" in text
+    assert "5 segments of" in text
     assert "% of the trace" in text
     # 12,800 tuples a second, as of the whole trace.
     assert found.offered.rate == "rate=12800"

@@ -24,7 +24,7 @@ _WIDTH = 110
 
 
 def _as_replay(name: str) -> Any:
-    """Give the flag and the help that `replay` has."""
+    """Return the flag and the help that `replay` has."""
     return _OF_REPLAY[name].__metadata__[0]
 
 
@@ -40,7 +40,7 @@ class Options(Conditions):
     ] = None
     max_replication: Annotated[
         float | None,
-        typer.Option("--max-replication", metavar="X", help="A key may have so many pieces of state on average."),
+        typer.Option("--max-replication", metavar="X", help="Upper bound of state entries a key, on average."),
     ] = None
     grouping: Annotated[
         list[str],
@@ -64,7 +64,7 @@ class Options(Conditions):
 def run(console: Console, options: Options) -> None:
     """Recommend a grouping for a trace: why, the next best, the hot keys, the least workers, what kg would cost.
 
-    Replays the trace, or stretches of it, through the groupings that make sense for it, in bounded time. Without a
+    Replays the trace, or segments of it, through the groupings that make sense for it, in bounded time. Without a
     known service time or with a trace of one instant the workers are taken to be 80 % busy.
     """
     from streamgroup.replay.scenario.options import ReplayOptions

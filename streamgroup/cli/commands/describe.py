@@ -21,7 +21,7 @@ class Options(Formatted):
 
 
 def run(console: Console, options: Options) -> None:
-    """Tell the facts of a trace: tuples, keys, span, rate, skew, drift of the hot keys, order and ties."""
+    """Describe a trace: tuples, keys, span, rate, skew, drift of the hot keys, order and ties."""
     from streamgroup.traces.describe import describe
     from streamgroup.traces.trace import open_trace
 

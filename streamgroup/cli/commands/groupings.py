@@ -25,7 +25,7 @@ class Options(Formatted):
 
 
 def run(console: Console, options: Options) -> None:
-    """List the groupings; with a name, tell its parameters, their defaults and ranges, and where it comes from."""
+    """List the groupings; with a name, print its parameters, their defaults and ranges, and where it comes from."""
     if options.name is None:
         names = discover.names(GROUPINGS)
         console.rows([{"grouping": name, "about": summary(f"{GROUPINGS}.{name}")} for name in names])

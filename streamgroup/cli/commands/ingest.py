@@ -88,7 +88,7 @@ def _unused(reader: str) -> tuple[str, ...]:
 
 
 def run(reader: str, console: Console, options: Options, own: dict[str, Any]) -> None:
-    """Make a trace of raw data, on Spark. `ingest READER --help` tells the options of a reader.
+    """Make a trace of raw data, on Spark. `ingest READER --help` lists the options of a reader.
 
     `ingest spark` takes whatever Spark loads.
     """

@@ -96,7 +96,7 @@ def _list(console: Console) -> None:
 
 
 def _places(output: Path) -> dict[str, Path]:
-    """Tell which files are written: what the ending asks for, and the numbers in any case."""
+    """Return the files to write: what the ending asks for, and the numbers in any case."""
     kinds = (output.suffix, ".csv") if output.suffix in _KINDS else _KINDS
     stem = output.name.removesuffix(output.suffix) if output.suffix in _KINDS else output.name
     return {kind: output.with_name(f"{stem}{kind}") for kind in dict.fromkeys(kinds)}

@@ -74,7 +74,7 @@ class Options(Simulation):
         typer.Option("--baseline", help="Also run it without workers that join, leave or crash: remapped_replicas."),
     ] = False
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything, tell what would be simulated, and stop.")
+        bool, typer.Option("--dry-run", help="Check everything, print what would be simulated, and stop.")
     ] = False
 
 
@@ -87,7 +87,7 @@ def run(console: Console, options: Options) -> None:
         raise UsageError("replay takes one -g", "run it once for each grouping")
     chosen = _chosen(options)
     if options.dry_run:
-        _tell(console, options, chosen)
+        _print_plan(console, options, chosen)
         return
     from streamgroup.study.run import run_to_directory
 
@@ -125,18 +125,18 @@ def _chosen(options: Options) -> "ReplayOptions":
     return ReplayOptions(**{**given, **repeated, "grouping": options.grouping[0]})
 
 
-def _tell(console: Console, options: Options, chosen: "ReplayOptions") -> None:
+def _print_plan(console: Console, options: Options, chosen: "ReplayOptions") -> None:
     """Print what would be simulated; of several things of one name, each is a line for people."""
     from streamgroup.study.estimate import dry_run
 
-    told = dry_run(
+    plan = dry_run(
         options.trace, chosen, options.output,
         log=options.log, overwrite=options.overwrite, baseline=options.baseline,
     )  # fmt: skip
     if console.form in ("table", "markdown"):
-        console.rows([row for name in told for row in _lines(name, told[name])])
+        console.rows([row for name in plan for row in _lines(name, plan[name])])
     else:
-        console.rows([told])
+        console.rows([plan])
 
 
 def _lines(name: str, value: Any) -> list[dict[str, Any]]:
@@ -149,7 +149,7 @@ def _names(kind: type) -> list[str]:
 
 
 def _tuples(trace: str, bar: Bar) -> int | None:
-    """Tell how long the bar is; only asked for when it is seen."""
+    """Return the length of the bar; None where it is not shown."""
     if not bar.shown:
         return None
     from streamgroup.traces.manifest import read_manifest

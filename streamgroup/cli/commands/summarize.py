@@ -91,7 +91,7 @@ def run(console: Console, options: Options) -> None:
 
 
 def _with_spreads(rows: list[Row], columns: list[str]) -> tuple[list[Row], list[str]]:
-    """Put what belongs to a mean into one cell, as in `1.2 +-0.1 (1.1..1.3)`; of one run there is nothing to add."""
+    """Merge a mean and its spread into one cell, as in `1.2 +-0.1 (1.1..1.3)`; a single run has no spread."""
     from streamgroup.study.summary.averages import SPREAD
 
     means = [name for name in columns if all(f"{name}{suffix}" in columns for suffix in SPREAD)]
@@ -106,7 +106,7 @@ def _spread(row: Row, name: str) -> str | float | None:
     mean, least, largest, half = (row[f"{name}{suffix}"] for suffix in ("", "_min", "_max", "_ci95"))
     if half is None or least == largest:
         return mean  # type: ignore[no-any-return]
-    # Two digits tell how sure a mean is.
+    # Two digits of the interval are enough.
     about = for_people(float(f"{half:.1e}"))
     return f"{for_people(mean)} +-{about} ({for_people(least)}..{for_people(largest)})"
 

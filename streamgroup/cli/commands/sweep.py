@@ -144,7 +144,7 @@ def run(console: Console, options: Options) -> None:
         _check(tasks)
     jobs = options.jobs or default_jobs()
     if options.dry_run:
-        _tell(console, cells, found.rows, with_keys_checked(plan_tasks(cells, traces)), jobs)
+        _print_plan(console, cells, found.rows, with_keys_checked(plan_tasks(cells, traces)), jobs)
         return
     try:
         with console.bar("tuples") as bar:
@@ -181,7 +181,7 @@ def _spark(options: Options) -> "SparkOptions | None":
 
 
 def _given(console: Console, options: Options) -> dict[str, Any]:
-    """Put flags over what the file says, and that over defaults."""
+    """Merge flags over the values of the file."""
     from streamgroup.base.storage.places import locate
     from streamgroup.study.sweep.spec import read_file
 
@@ -220,7 +220,7 @@ def _check(tasks: Sequence["Task"]) -> None:
         raise first
 
 
-def _tell(
+def _print_plan(
     console: Console, cells: Sequence["Cell"], reused: Mapping[str, Any], tasks: Sequence["Task"], jobs: int
 ) -> None:
     from streamgroup.study.sweep.schedule import makespan
@@ -269,7 +269,7 @@ def _in_threads(console: Console, jobs: int, bar: Bar, traces: Mapping[str, "Tra
         bar.start(_tuples(tasks), f"0/{len(cells)} cells")
         with contextlib.closing(run_tasks(tasks, jobs, known=known, progress=bar.advance)) as outcomes:
             for ended, outcome in enumerate(outcomes, 1):
-                bar.tell(f"{ended}/{len(cells)} cells")
+                bar.describe(f"{ended}/{len(cells)} cells")
                 yield outcome
 
     return run_them
@@ -289,7 +289,7 @@ def _on_spark(console: Console, spark: "SparkOptions", bar: Bar, traces: Mapping
         bar.start(_tuples(tasks), f"0/{len(cells)} cells")
         with contextlib.closing(run_on_spark(ordered, spark, console.note)) as outcomes:
             for ended, outcome in enumerate(outcomes, 1):
-                bar.tell(f"{ended}/{len(cells)} cells")
+                bar.describe(f"{ended}/{len(cells)} cells")
                 bar.advance(0 if outcome.error else traces[outcome.cell.trace].tuples)
                 yield outcome
 
@@ -302,15 +302,15 @@ def _finish(console: Console, result: "SweepResult", done: str) -> None:
     for row in rows:
         for text in result.warnings.get(row["cell"], ()):
             by_text.setdefault(text, []).append(f"{row['trace']}, {row['grouping']} on {row['workers']} workers")
-    told = [
+    sentences = [
         f"{cells[0]}{f' and {len(cells) - 1} more' if len(cells) > 1 else ''}: {text}"
         for text, cells in by_text.items()
     ]
-    for text in told[:_MOST_WARNINGS]:
+    for text in sentences[:_MOST_WARNINGS]:
         console.warn(text)
-    if len(told) > _MOST_WARNINGS:
-        console.warn(f"{len(told) - _MOST_WARNINGS} more, which --verbose tells")
-        for text in told[_MOST_WARNINGS:]:
+    if len(sentences) > _MOST_WARNINGS:
+        console.warn(f"{len(sentences) - _MOST_WARNINGS} more, which --verbose lists")
+        for text in sentences[_MOST_WARNINGS:]:
             console.detail(text)
     console.detail(done)
     if console.form not in ("table", "markdown"):

@@ -40,7 +40,7 @@ class Options(Formatted):
     ] = "auto"
     master: Annotated[
         str | None,
-        typer.Option("--master", metavar="URL", help="Spark master, local[*] unless told; makes it on Spark."),
+        typer.Option("--master", metavar="URL", help="Spark master (default: local[*]); makes it on Spark."),
     ] = None
     remote: Annotated[
         str | None,
@@ -68,7 +68,7 @@ def _own(generator: str) -> Own:
 
 
 def run(generator: str, console: Console, options: Options, own: dict[str, Any]) -> None:
-    """Make a synthetic trace. `synth GENERATOR --help` tells its parameters."""
+    """Make a synthetic trace. `synth GENERATOR --help` lists its parameters."""
     from streamgroup.base.errors import UsageError
     from streamgroup.base.storage.places import locate
     from streamgroup.spark.options import SparkOptions, checked

@@ -45,9 +45,9 @@ class Options(Formatted):
 
 
 def run(console: Console, options: Options) -> None:
-    """Tell which worker each key goes to, or its candidates in their order, as a replay would choose among them.
+    """Print which worker each key goes to, or its candidates in their order, as a replay would choose among them.
 
-    No trace is needed. A grouping that treats hot keys otherwise tells the candidates of a cold key, and says so.
+    No trace is needed. A grouping that treats hot keys differently prints the candidates of a cold key, and says so.
     """
     if len(options.grouping) != 1:
         raise UsageError("where takes one -g", "run it once for each grouping")
@@ -67,11 +67,11 @@ def run(console: Console, options: Options) -> None:
         keys, said = _keys(options.keys), False
         while asked := list(islice(keys, keys_at_once(options.workers))):
             values = composed(asked, options.key_type)
-            told = place.destinations(hashed(values))
-            if told.remark and not said:
-                console.note(f"{place.selection.text}: {told.remark}")
+            found = place.destinations(hashed(values))
+            if found.remark and not said:
+                console.note(f"{place.selection.text}: {found.remark}")
                 said = True
-            yield list(zip(map(str, map(key_text, values)), told.workers.tolist(), strict=True))
+            yield list(zip(map(str, map(key_text, values)), found.workers.tolist(), strict=True))
 
     if console.form in ("json", "jsonl"):
         _write_json(answers(), is_list=console.form == "json")
@@ -85,7 +85,7 @@ def run(console: Console, options: Options) -> None:
 
 
 def _keys(given: Iterable[str]) -> Iterator[bytes]:
-    """Give the bytes of all keys; a line ends as in raw data, with a line feed or a carriage return and one."""
+    """Yield the bytes of all keys; a line ends as in raw data, with a line feed or a carriage return and one."""
     for key in given:
         if key == _STDIN:
             yield from (line.removesuffix(b"\n").removesuffix(b"\r") for line in sys.stdin.buffer)

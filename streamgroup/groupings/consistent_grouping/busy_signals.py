@@ -71,7 +71,7 @@ def finished(signals: Any, worker: Any, period: Any, arrival: Any, start: Any, f
 
 @njit(forceinline=True)
 def _state(row: Any, instant: Any, period: Any, longest: Any, idle: Any) -> Any:
-    """Say whether a worker is BUSY, IDLE or neither (0) at an instant."""
+    """Return whether a worker is BUSY, IDLE or neither (0) at an instant."""
     if row[SENT] == 0:
         return IDLE
     work = np.int64(0)

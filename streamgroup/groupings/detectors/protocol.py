@@ -78,7 +78,7 @@ class HeadParams(GroupingParams):
 
 @cache
 def with_detector(kind: type[GroupingParams], detector: str) -> type[GroupingParams]:
-    """Give the parameters of a grouping together with those of its detector, checked as one."""
+    """Return the parameters of a grouping together with those of its detector, checked as one."""
     own: type[GroupingParams] = discover.load(DETECTORS, detector, "detector").Params
     if both := sorted(set(kind.model_fields) & set(own.model_fields)):
         raise UsageError(f"detector={detector} and the grouping both have a parameter {both[0]}", "rename one of them")

@@ -140,7 +140,7 @@ def _passed(backlogs: Any, row: Any, now: Any) -> Any:
 
 @njit(forceinline=True)
 def _to_drain(backlogs: Any, row: Any, worker: Any) -> Any:
-    """Give what a worker had left, with what is fresh once more if that counts; it is no longer fresh."""
+    """Return what a worker had left, with what is fresh once more if that counts; it is no longer fresh."""
     left = backlogs.left[row, worker]
     if backlogs.is_literal:
         left += backlogs.fresh[row, worker]
@@ -175,7 +175,7 @@ def _cost(cost: Any, lists: Any, row: Any, listed: Any, place: Any) -> Any:
 
 @njit(forceinline=True)
 def _cheapest(lists: Any, listed: Any, d: Any, cost: Any, row: Any, floor: Any) -> Any:
-    """Give the first of the d workers of a list with the smallest cost; a cost of `floor` ends the search."""
+    """Return the first of the d workers of a list with the smallest cost; a cost of `floor` ends the search."""
     at, of = np.uint64(row), np.uint64(listed)
     least: Any = np.inf
     found: Any = 0

@@ -107,7 +107,7 @@ def with_workers(reports: Reports, workers: int) -> Reports:
 
 @njit(forceinline=True)
 def _heed(reports: Any) -> None:
-    """Say when it matters next what has finished."""
+    """Return when the next completion matters."""
     reports.heeds[0] = reports.wake[_TIMER] if reports.wake[_AWAITED] == 0 else _ALWAYS
 
 

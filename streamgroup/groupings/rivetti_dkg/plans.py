@@ -101,13 +101,13 @@ def widened(plan: Plan, capacity: int, columns: int, load: I64) -> Plan:
 
 @njit(forceinline=True)
 def bucket_of(hashed: Any, columns: Any) -> Any:
-    """Give a key's bucket from `hashed`, the upper 32 bits of its hash: the column of a sketch, 0..columns - 1."""
+    """Return a key's bucket from `hashed`, the upper 32 bits of its hash: the column of a sketch, 0..columns - 1."""
     return np.int64((np.uint64(hashed) * np.uint64(columns)) >> _32)
 
 
 @njit(forceinline=True)
 def worker_of(plan: Any, hashed: Any, key: Any, otherwise: Any) -> Any:
-    """Give the worker that a plan sends a key to, `otherwise` if there is no plan."""
+    """Return the worker that a plan sends a key to, `otherwise` if there is no plan."""
     if plan.size[COLUMNS] == 0:
         return np.int64(otherwise)
     worker = get(plan.heavy, key)

@@ -20,7 +20,7 @@ class _Shared:
         self._error: BaseException | None = None
 
     def get(self, place: int) -> Any:
-        """Give the item at a place, None past the end; the error that ended the iterator is everybody's."""
+        """Return the item at a place, None past the end; the error that ended the iterator is everybody's."""
         if place < len(self._kept):
             return self._kept[place]
         with self._lock:

@@ -46,7 +46,7 @@ class Ready(NamedTuple):
 
 
 def cost_ns(cost_us: NDArray[np.float32]) -> I64:
-    """Give base costs in whole ns, halves to even; what no int64 holds becomes 2^62, which no service may last."""
+    """Return base costs in whole ns, halves to even; what no int64 holds becomes 2^62, which no service may last."""
     return np.minimum(whole_ns(cost_us), 2.0**62).astype(np.int64)
 
 
@@ -66,7 +66,7 @@ def _check(batch: Batch, trace: Trace) -> None:
 
 
 class SourceRule:
-    """Which source a tuple comes from: dealt in turn (`shuffle`, by the loop), drawn (`random`), or by its `key`."""
+    """Which source a tuple comes from: round robin (`shuffle`, by the loop), drawn (`random`), or by its `key`."""
 
     def __init__(self, text: str, sources: int, seed: int, dictionary: Dictionary) -> None:
         if text not in ("shuffle", "random", "key"):
@@ -78,11 +78,11 @@ class SourceRule:
 
     @property
     def given(self) -> bool:
-        """Tell whether chunks have sources."""
+        """Return whether chunks have sources."""
         return self._kind != "shuffle"
 
     def chunk(self, offset: int, key: NDArray[np.uint32]) -> NDArray[np.int32] | None:
-        """Give the sources of a chunk, or None when they are dealt in turn."""
+        """Return the sources of a chunk, or None when they are round robin."""
         if self._by_key is not None:
             return self._by_key[key]
         if self._kind == "shuffle":
@@ -112,16 +112,16 @@ class CostRule:
 
     @property
     def traced(self) -> bool:
-        """Tell whether the trace's cost column is needed."""
+        """Return whether the trace's cost column is needed."""
         return self._constant is None and self._by_key is None and not self._by_worker
 
     @property
     def given(self) -> bool:
-        """Tell whether chunks have costs."""
+        """Return whether chunks have costs."""
         return self.traced or self._by_key is not None or self._distribution is not None
 
     def chunk(self, batch: Batch) -> I64 | NDArray[np.float64] | None:
-        """Give the costs of a chunk, or None when the loop can do without."""
+        """Return the costs of a chunk, or None when the loop can do without."""
         assert batch.key_id is not None
         base: I64 | None = None
         if self._by_key is not None:

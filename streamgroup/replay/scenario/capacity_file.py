@@ -81,7 +81,7 @@ def _check_change(text: str) -> None:
     parse_slowdown(factors, 1, f"--slowdown-at {text}")
 
 
-# What can be judged without the trace, so that a mistake is told with its line.
+# What can be checked without the trace, so that an error names its line.
 _CHECKS: dict[str, Callable[[str], object]] = {
     "service": lambda text: parse_duration_ns(text, "--service"),
     "service_distribution": parse_distribution,
@@ -145,7 +145,7 @@ def _check_together(made: CapacityFile, where: Callable[[str], str]) -> None:
         raise UsageError(f"{where('when_full')}: there is no kind {made.when_full!r}", " or ".join(WHEN_FULL))
 
 
-_SEE = "docs/cluster.md tells what a capacity file may say"
+_SEE = "docs/cluster.md describes capacity files"
 _ONE = "keep one: all tuples cost the same, or each key has its cost"
 
 
@@ -186,5 +186,5 @@ def with_capacity(options: ReplayOptions, file: CapacityFile | None = None) -> R
 
 
 def _is_open(value: object) -> bool:
-    """Tell whether a value says nothing; 0 says something."""
+    """Return whether a value says nothing; 0 says something."""
     return value is None or value is False or value == ()

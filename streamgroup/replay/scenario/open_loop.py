@@ -53,7 +53,7 @@ def tuples_before(trace: Trace, plan: Plan, at_ns: int) -> int:
 
 
 def _places(trace: Trace, plan: Plan) -> list[tuple[int, int, Event]]:
-    """Tell before which tuple and when each event comes, in order, in an open loop: known without a run."""
+    """Return before which tuple and when each event comes, in order, in an open loop: known without a run."""
     arrivals = make_arrivals(trace, plan)
     assert arrivals is not None
     place = dict.fromkeys((event.number for event in plan.events), trace.tuples)
@@ -78,7 +78,7 @@ def _places(trace: Trace, plan: Plan) -> list[tuple[int, int, Event]]:
 
 
 def deaths(trace: Trace, plan: Plan) -> I64:
-    """Tell when each worker will crash, else `NEVER`: where queues have no limit, what is lost follows from it."""
+    """Return when each worker will crash, else `NEVER`: where queues have no limit, what is lost follows from it."""
     members = Members(plan.events, plan.options.workers, plan.options.seed)
     dies = np.full(members.most, NEVER, dtype=np.int64)
     for place, when, event in _places(trace, plan):

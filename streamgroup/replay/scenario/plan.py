@@ -46,7 +46,7 @@ class Costs(NamedTuple):
 
     @property
     def free_of_charge(self) -> bool:
-        """Tell whether tuples cost nothing (on some worker), so that there is no capacity."""
+        """Return whether tuples cost nothing (on some worker), so that there is no capacity."""
         return min(self.mean_ns) == 0 if isinstance(self.mean_ns, list) else self.mean_ns == 0
 
 
@@ -71,12 +71,12 @@ class Plan(NamedTuple):
 
     @property
     def is_ordered(self) -> bool:
-        """Tell whether something flows back to the sources, so that the ordered loop is needed."""
+        """Return whether something flows back to the sources, so that the event-driven simulation is needed."""
         return bool(self.queues.max_pending or self.queues.capacity or self.queues.redeliver)
 
     @property
     def capacity(self) -> Fraction:
-        """Give what the workers of the start can serve, in tuples per ns."""
+        """Return what the workers of the start can serve, in tuples per ns."""
         return capacity(self.costs.mean_ns, self.speeds.initial)
 
 
@@ -191,7 +191,7 @@ def _check_windows(trace: Trace, plan: Plan, workers: int) -> None:
 
 
 def longest_span(trace: Trace, plan: Plan) -> int:
-    """Tell how long it is from the first to the last arrival, in ns: about that long with Poisson arrivals, less in a
+    """Return how long it is from the first to the last arrival, in ns: about that long with Poisson arrivals, less in a
     closed loop."""
     kind, costs = plan.arrivals, plan.costs
     if kind.name == "trace":
@@ -207,7 +207,7 @@ def longest_span(trace: Trace, plan: Plan) -> int:
 
 
 def offered_load(trace: Trace, plan: Plan, last_arrival: int | None = None) -> Fraction | None:
-    """Give arrival rate / capacity, exactly; None for one instant, in a closed loop, or when tuples cost nothing.
+    """Return arrival rate / capacity, exactly; None for one instant, in a closed loop, or when tuples cost nothing.
 
     Without `last_arrival` (ns) this is known before the run, but for ties that are spread: those move the last arrival.
     """
@@ -220,7 +220,7 @@ def offered_load(trace: Trace, plan: Plan, last_arrival: int | None = None) -> F
 
 
 def trace_span(trace: Trace) -> tuple[int, int]:
-    """Give the first and the last timestamp of a trace that is not empty, in us."""
+    """Return the first and the last timestamp of a trace that is not empty, in us."""
     first, last = trace.first_timestamp, trace.last_timestamp
     assert first is not None
     assert last is not None

@@ -156,7 +156,7 @@ def _imported(file: Path, package: str) -> Iterator[str]:
 
 
 def parameters(module: Any, given: dict[str, list[str]]) -> type[GroupingParams]:
-    """Give the parameters of a grouping, with those of the detector that it uses or is given."""
+    """Return the parameters of a grouping, with those of the detector that it uses or is given."""
     kind: type[GroupingParams] = module.Params
     field = kind.model_fields.get("detector")
     return kind if field is None else with_detector(kind, given.get("detector", [field.default])[0])

@@ -10,18 +10,18 @@ from streamgroup.report.theme import Look
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 
-TITLE = "What the fullest worker sustains, against workers"
+TITLE = "What the most loaded worker sustains, against workers"
 SECTION: Section = "groupings"
 ORDER = 50
 
-_WHAT = "Tuples a second at which the fullest worker would be busy all the time: more cannot be sustained."
+_WHAT = "Tuples a second at which the most loaded worker would be busy all the time: more cannot be sustained."
 _NAME = "sustainable rate"
 
-_WHAT = "Tuples a second at which the fullest worker would be busy all the time: more cannot be sustained."
+_WHAT = "Tuples a second at which the most loaded worker would be busy all the time: more cannot be sustained."
 
 
 def frame(material: ReportData) -> pl.DataFrame:
-    """Give `throughput_limit_tps`: see `over_seeds`."""
+    """Return `throughput_limit_tps`: see `over_seeds`."""
     return over_seeds(material.charted, {"throughput_limit_tps": "capacity"})
 
 

@@ -1,4 +1,4 @@
-"""The frontier of p99 latency against replication: what a lower latency costs in copies of state."""
+"""The frontier of p99 latency against replication: what a lower latency costs in replicas."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ _ROOM = (0.28, 0.09)
 
 
 def frame(material: ReportData) -> pl.DataFrame:
-    """Give `replication_factor` and `latency_p99_ms`, means over seeds, with the longest p99 of any seed.
+    """Return `replication_factor` and `latency_p99_ms`, means over seeds, with the longest p99 of any seed.
 
     One row for each `condition`, `grouping` and `workers` (of too many only the workers that most groupings have).
     `frontier` says that no other grouping of the panel is as good in both and better in one.
@@ -46,9 +46,9 @@ def frame(material: ReportData) -> pl.DataFrame:
     )
     if means.height < 2:
         return paneled(means.clear()).with_columns(pl.lit(None, pl.Boolean).alias("frontier"))
-    told = pl.format("{} workers", "workers") if means["workers"].n_unique() > 1 else pl.lit("")
+    workers = pl.format("{} workers", "workers") if means["workers"].n_unique() > 1 else pl.lit("")
     parts = [_marked(part) for part in means.partition_by("condition", "workers", maintain_order=True)]
-    return paneled(pl.concat(parts).with_columns(told.alias("what"))).drop("what")
+    return paneled(pl.concat(parts).with_columns(workers.alias("what"))).drop("what")
 
 
 def _marked(part: pl.DataFrame) -> pl.DataFrame:
@@ -120,12 +120,12 @@ def _labelled(frame: pl.DataFrame, axes: dict[str, dict[str, Any]]) -> pl.DataFr
 
 def caption(frame: pl.DataFrame) -> str:
     """Walk along the frontier of each of the first panels."""
-    told = ["Down and to the left is better; the dashed line joins the groupings that no other beats in both."]
+    sentences = ["Down and to the left is better; the dashed line joins the groupings that no other beats in both."]
     for part in frame.partition_by("panel", maintain_order=True)[:3]:
         best = part.filter("frontier").sort("replication_factor", "grouping").to_dicts()
         steps = ", ".join(
             f"{row['grouping']} ({number(row['replication_factor'])} copies, {number(row['latency_p99_ms'])} ms)"
             for row in best
         )
-        told.append(f"{best[0]['panel'] or 'On it'}: {steps}." if best[0]["panel"] else f"On it: {steps}.")
-    return " ".join(told)
+        sentences.append(f"{best[0]['panel'] or 'On it'}: {steps}." if best[0]["panel"] else f"On it: {steps}.")
+    return " ".join(sentences)

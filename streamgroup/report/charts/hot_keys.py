@@ -20,7 +20,7 @@ _ROW = 24
 
 
 def frame(material: ReportData) -> pl.DataFrame:
-    """Give `share` (0..1), the part of the tuples of a window of time that each of a trace's 10 hottest keys has.
+    """Return `share` (0..1), the part of the tuples of a window of time that each of a trace's 10 hottest keys has.
 
     `share_overall` is its part of all tuples; no row for a window without a tuple, or a trace of a single window.
     """
@@ -78,7 +78,7 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 
 def caption(frame: pl.DataFrame) -> str:
     """Name the share of the hottest keys together, and the key whose share rises most above its own mean."""
-    told = []
+    sentences = []
     for part in frame.partition_by("panel", maintain_order=True)[:4]:
         keys = part.unique("rank", keep="first", maintain_order=True)
         # In a window of few tuples any key may have it all.
@@ -87,10 +87,10 @@ def caption(frame: pl.DataFrame) -> str:
         most = full.sort(rise, descending=True, maintain_order=True).row(0, named=True)
         where = f"{part['panel'][0]}: the" if part["panel"][0] else "The"
         together = sum(keys["share_overall"])
-        told.append(
+        sentences.append(
             f"{where} {keys.height} most frequent keys have {number(100 * together)} % of all tuples, "
             f"{keys['key'][0]} alone {number(100 * keys['share_overall'][0])} %. The largest rise is that of "
             f"{most['key']}: {number(100 * most['share'])} % of the tuples of {moment(most['to_s'] - most['from_s'])}, "
             f"{moment(most['from_s'])} after the first tuple, against {number(100 * most['share_overall'])} % of all."
         )
-    return " ".join(told)
+    return " ".join(sentences)

@@ -17,7 +17,7 @@ ORDER = 40
 
 
 def frame(material: ReportData) -> pl.DataFrame:
-    """Give `stay` (0..1), the part of a window's 10 hottest keys that the window before it had among its own."""
+    """Return `stay` (0..1), the part of a window's 10 hottest keys that the window before it had among its own."""
     return each_trace(material, lambda found: found.stay.drop_nulls("stay"))
 
 
@@ -48,13 +48,13 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 
 def caption(frame: pl.DataFrame) -> str:
     """Name the mean and the least."""
-    told = []
+    sentences = []
     for part in frame.partition_by("panel", maintain_order=True)[:4]:
         least = part.sort("stay", maintain_order=True).row(0, named=True)
         where = f"{part['panel'][0]}: of" if part["panel"][0] else "Of"
-        told.append(
+        sentences.append(
             f"{where} the ten hottest keys of a window of {moment(least['to_s'] - least['from_s'])} on average "
             f"{number(100 * sum(part['stay']) / part.height)} % were among the ten of the window before, "
             f"and at the fewest {number(100 * least['stay'])} %, {moment(least['from_s'])} after the first tuple."
         )
-    return " ".join(told)
+    return " ".join(sentences)

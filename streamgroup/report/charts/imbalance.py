@@ -14,12 +14,12 @@ TITLE = "Imbalance against workers"
 SECTION: Section = "groupings"
 ORDER = 10
 
-_WHAT = "What the fullest worker got beyond the mean, as a share of all tuples."
+_WHAT = "What the most loaded worker got beyond the mean, as a share of all tuples."
 _NAME = "imbalance"
 
 
 def frame(material: ReportData) -> pl.DataFrame:
-    """Give `imbalance`: see `over_seeds`."""
+    """Return `imbalance`: see `over_seeds`."""
     return over_seeds(material.charted, {"imbalance": "imbalance"})
 
 

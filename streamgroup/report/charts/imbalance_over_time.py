@@ -16,7 +16,7 @@ ORDER = 20
 
 
 def frame(material: ReportData) -> pl.DataFrame:
-    """Give `window_imbalance` of the windows: see `over_time`."""
+    """Return `window_imbalance` of the windows: see `over_time`."""
     return over_time(material, "window_imbalance")
 
 

@@ -18,7 +18,7 @@ _METRICS = {"latency_p50_ms": "p50", "latency_p99_ms": "p99", "latency_max_ms": 
 
 
 def frame(material: ReportData) -> pl.DataFrame:
-    """Give the latencies in ms, a panel each: see `over_seeds`."""
+    """Return the latencies in ms, a panel each: see `over_seeds`."""
     return over_seeds(material.charted, _METRICS)
 
 

@@ -16,7 +16,7 @@ ORDER = 30
 
 
 def frame(material: ReportData) -> pl.DataFrame:
-    """Give `latency_p99_ms` of the windows: see `over_time`."""
+    """Return `latency_p99_ms` of the windows: see `over_time`."""
     return over_time(material, "latency_p99_ms")
 
 

@@ -20,7 +20,7 @@ _SEEN, _FIT = "counted", "Zipf law"
 
 
 def frame(material: ReportData) -> pl.DataFrame:
-    """Give `count` and `share` (0..1 of all tuples) at ranks evenly spaced in their logarithm, the last among them.
+    """Return `count` and `share` (0..1 of all tuples) at ranks evenly spaced in their logarithm, the last among them.
 
     `zipf` is the count by the Zipf law that fits best, `exponent` its z; no row for a trace of fewer than two keys.
     """
@@ -73,7 +73,7 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 
 def caption(frame: pl.DataFrame) -> str:
     """Name the keys, the share of the hottest, from how many workers on it is too much for one, and the exponent."""
-    told = []
+    sentences = []
     for part in frame.partition_by("panel", maintain_order=True)[:4]:
         first, last = part.row(0, named=True), part.row(-1, named=True)
         where = f"{part['panel'][0]}: " if part["panel"][0] else ""
@@ -83,5 +83,5 @@ def caption(frame: pl.DataFrame) -> str:
         )
         if first["exponent"] is not None:
             sentence += f"; the Zipf law that fits best has an exponent of {number(first['exponent'])}"
-        told.append(f"{sentence}.")
-    return " ".join(told)
+        sentences.append(f"{sentence}.")
+    return " ".join(sentences)

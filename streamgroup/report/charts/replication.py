@@ -14,12 +14,12 @@ TITLE = "Replication against workers"
 SECTION: Section = "groupings"
 ORDER = 40
 
-_WHAT = "Copies of state: on how many workers a key lives, on average over keys."
+_WHAT = "Replicas: on how many workers a key lives, on average over keys."
 _NAME = "replication"
 
 
 def frame(material: ReportData) -> pl.DataFrame:
-    """Give `replication_factor`: see `over_seeds`."""
+    """Return `replication_factor`: see `over_seeds`."""
     return over_seeds(material.charted, {"replication_factor": "replication"})
 
 

@@ -19,7 +19,7 @@ _NAME = "imbalance in its worst window"
 
 
 def frame(material: ReportData) -> pl.DataFrame:
-    """Give `window_imbalance_max`: see `over_seeds`."""
+    """Return `window_imbalance_max`: see `over_seeds`."""
     return over_seeds(material.charted, {"window_imbalance_max": "worst window"})
 
 

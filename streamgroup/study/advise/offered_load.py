@@ -16,7 +16,7 @@ from streamgroup.traces.trace import Trace
 
 __all__ = ["ASSUMED", "OfferedLoad", "find_offered_load"]
 
-# Where nothing tells how long a tuple takes, or how fast they come.
+# Where nothing says how long a tuple takes, or how fast they come.
 ASSUMED = "utilization=0.8"
 _NS_PER_S = 10**9
 _DIGITS = 15
@@ -29,7 +29,7 @@ class OfferedLoad:
     `rate` is what the arrivals are as tuples a second, where they are given as a share of the capacity, else None.
     `load` is the offered load of the workers asked for (None: tuples cost nothing), `sustainable` the least number of
     workers for which it is at most 1 (None: none up to 65,536), `alone` the load of a worker that gets nothing but the
-    most frequent key, at the best speed; None where costs differ. `told` is the plan in words, see `describe_plan`.
+    most frequent key, at the best speed; None where costs differ. `description` is that of `describe_plan`.
     """
 
     trace: Trace
@@ -42,7 +42,7 @@ class OfferedLoad:
     description: dict[str, object]
 
     def run(self, grouping: str, workers: int, *, whole: bool) -> ReplayOptions:
-        """Give the options of a run: the rate is that of the whole trace, whatever stretch and workers get it."""
+        """Return the options of a run: the rate is that of the whole trace, whatever segment and workers get it."""
         made = dataclasses.replace(self.options, grouping=grouping, workers=workers, top_keys=0)
         if self.rate is None or (whole and workers == self.options.workers):
             return made
@@ -78,7 +78,7 @@ def find_offered_load(trace: Trace, options: ReplayOptions) -> OfferedLoad:
 
 
 def _refuse(options: ReplayOptions) -> None:
-    """Refuse what ends or changes within a run: a stretch of the trace has its own beginning and end."""
+    """Refuse what ends or changes within a run: a segment of the trace has its own beginning and end."""
     changes = {"slowdown_at": options.slowdown_at, "join": options.join, "leave": options.leave, "crash": options.crash}
     for name, value in changes.items():
         if value:
@@ -124,7 +124,7 @@ def _sustainable(trace: Trace, options: ReplayOptions, plan: Plan, load: Fractio
             middle = (low + high) // 2
             low, high = (low, middle) if is_enough(middle) else (middle, high)
     except StreamgroupError:
-        # Speeds or costs are told for these very workers: only they can be judged.
+        # Speeds or costs are given for this number of workers: only it can be judged.
         return options.workers if load <= 1 else None
     return high
 

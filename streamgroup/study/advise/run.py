@@ -52,7 +52,7 @@ class Question:
 class LeastWorkers:
     """The least number of `workers` with which a grouping keeps up and meets the targets, and its figures there.
 
-    None if no number up to `most` does, or it was not found out; `reason` then tells why, where that is known.
+    None if no number up to `most` does, or it was not found out; `reason` says why, where that is known.
     """
 
     grouping: str
@@ -90,7 +90,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Watcher:
-    """Who is told how far it is: `step` of a part with its tuples (None: unknown), `advance` of tuples, `note`."""
+    """Receives the progress: `step` of a part with its tuples (None: unknown), `advance` of tuples, `note`."""
 
     step: Callable[[int | None, str], None] = lambda *_: None
     advance: Callable[[int], None] = lambda *_: None
@@ -110,7 +110,7 @@ def advise(
             raise UsageError(f"{name} {value:g} is not over {least}")
     limit = question.targets.max_replication
     if limit is not None and not 1 <= limit < float("inf"):
-        raise UsageError(f"--max-replication {limit:g} is below 1", "every key has one piece of state at least")
+        raise UsageError(f"--max-replication {limit:g} is below 1", "every key has one state entry at least")
     trace, options = checked(trace_path, dataclasses.replace(options, grouping=KEY_GROUPING), log=False)
     named = [select(text).text for text in (*candidates(trace, options), *question.groupings)]
     offered = find_offered_load(trace, options)
@@ -144,7 +144,7 @@ class _Advisor:
         choice = choose(rows, self.question.targets)
         kg = self._kg()
         fit = balanced(rows) if choice.rule == "compromise" else [row for row in rows if row.keeps_up]
-        stretches = _fifths(self.trace.tuples) if sample.whole else sample.stretches
+        segments = _fifths(self.trace.tuples) if sample.whole else sample.segments
         workers_sample = self._sample(_WORKERS, _TRIES)
         return Advice(
             trace=self.trace,
@@ -160,7 +160,7 @@ class _Advisor:
             sample=sample,
             first_sample=first,
             workers_sample=workers_sample,
-            hot_keys=find_hot_keys(self.trace, self.workers, stretches),
+            hot_keys=find_hot_keys(self.trace, self.workers, segments),
             least=self._least(list(dict.fromkeys([choice.recommended, kg])), workers_sample),
         )
 
@@ -212,7 +212,7 @@ class _Advisor:
         return [names[place] for place in sorted(wanted)]
 
     def _warnings(self, choice: Choice) -> list[str]:
-        """Give what figures of the recommended one and of key grouping are to be read with; the load is told apart."""
+        """Return the warnings on the recommended grouping and on key grouping, without those on the load."""
         texts = [self.groupings[choice.recommended.order], KEY_GROUPING]
         said = dict.fromkeys(line for text in texts for line in self.warnings[text])
         return [line for line in said if not line.startswith("offered load")]
@@ -279,7 +279,7 @@ def _fifths(tuples: int) -> list[tuple[int, int]]:
 
 
 def _note_compiling(groupings: Sequence[str], tuples: int, watcher: Watcher) -> None:
-    """Tell that it takes long because loops are compiled, if that is so: once for each grouping."""
+    """Note that compiling takes time, if some groupings are not compiled yet."""
     count = len(not_compiled([ReplayOptions(text, 1) for text in groupings]))
     if count and tuples > SMALL:
         what = "grouping, which takes some 10 s" if count == 1 else "groupings, which takes some 10 s each"

@@ -14,7 +14,7 @@ from streamgroup.study.summary.partners import with_partner
 
 __all__ = ["STATUS_COLUMNS", "load_runs", "run_directories"]
 
-# What is told of each cell of a sweep besides what is told of a run.
+# Columns of the cells of a sweep, besides those of a run.
 STATUS_COLUMNS = ("status", "error")
 
 _MARKER = "run.json"
@@ -33,7 +33,7 @@ def load_runs(paths: Iterable[str | Path], *, failed: bool = False) -> pl.DataFr
     """Read the summaries of run directories, or of all runs in directories that hold several: one row a run.
 
     A run that is named twice counts once. A run that is older than an option has that option's default. Two
-    traces of one name are told apart by the start of their fingerprints. `remapped_replicas` is filled in where the
+    traces of one name are distinguished by the start of their fingerprints. `remapped_replicas` is filled in where the
     same run whose workers stay is there, too. With `failed` the cells of sweeps that failed come behind the runs, as
     rows without metrics; if there is a sweep, all rows have `status` (ok or failed) and `error`.
     UsageError for a path that is no run and holds none, DataError for what is damaged or of another version.
@@ -86,7 +86,7 @@ def _runs_in(path: Path) -> list[Path]:
 
 
 def _asked(sweep: Path) -> dict[str, int]:
-    """Give the place of each cell in what a sweep was asked for; nothing where that cannot be told."""
+    """Return the place of each cell in what a sweep was asked for; nothing where that is unknown."""
     try:
         return {str(cell["id"]): place for place, cell in enumerate(json.loads(sweep.read_bytes())["cells"])}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -114,7 +114,7 @@ def _read(runs: Sequence[Path]) -> pl.DataFrame:
 
 
 def _fingerprint(run: Path) -> str:
-    """Give the fingerprint of a run's trace."""
+    """Return the fingerprint of a run's trace."""
     try:
         manifest = json.loads((run / _MARKER).read_bytes())
         version, fingerprint = manifest["schema_version"], str(manifest["trace"]["fingerprint"])

@@ -43,7 +43,7 @@ def _joined(
 
 
 def _by_unused_seeds(partners: pl.DataFrame) -> dict[tuple[str, ...], pl.DataFrame]:
-    """Give the runs by the names of the seeds, one or both, that their results do not depend on."""
+    """Return the runs by the names of the seeds, one or both, that their results do not depend on."""
     # It imports the groupings, and with them numba: only where it is needed.
     from streamgroup.replay.scenario.seeds import SEEDS, seeds_used
 

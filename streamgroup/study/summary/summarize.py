@@ -79,7 +79,7 @@ def _with_ratios(frame: pl.DataFrame, metrics: Sequence[str], options: Sequence[
 
 
 def check_gate(frame: pl.DataFrame, text: str) -> list[str]:
-    """Say in one line each where a `--fail-on` condition is true: the list is empty when the gate holds.
+    """Return a line for each row where a `--fail-on` condition is true: the list is empty when the gate holds.
 
     Of several conditions with commas between them, each is a gate of its own. A metric that is null cannot be
     judged, so it does not hold the gate either, nor does a cell that failed, a group with one, or a table without rows.
@@ -116,7 +116,7 @@ def _failure(row: dict[str, Any]) -> str:
 
 
 def _place(row: dict[str, Any], column: str | None = None) -> str:
-    """Name a row by what tells it from others: its options but the judged column."""
+    """Name a row by what identifies it: its options but the judged column."""
     named = [
         f"{name} {row[name]}" for name in ("trace", "grouping", "workers", "seed") if name in row and name != column
     ]

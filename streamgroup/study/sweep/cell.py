@@ -71,7 +71,7 @@ def make_cell(trace: Trace, options: ReplayOptions, *, baseline: bool = False) -
 
 
 def simulation_of(trace: Trace, options: ReplayOptions) -> str:
-    """Give a digest of what is simulated, whatever the trace and the capacity file are called."""
+    """Return a digest of what is simulated, whatever the trace and the capacity file are called."""
     return _digest(_simulation(trace, options))
 
 
@@ -83,7 +83,7 @@ def run_cell(
     chunk_cache: ChunkCache | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> CellOutcome:
-    """Run a cell; whatever goes wrong is told in its outcome.
+    """Run a cell; its outcome holds any error.
 
     `trace` is the cell's if it is open already. `replicas` are those of its baseline, if it asks for one and they are
     known: else the baseline is run, too. `chunk_cache` and `progress` are as `replay` takes them.
@@ -107,7 +107,7 @@ def run_cell(
 
 
 def failed(cell: Cell, error: Exception | SystemExit, seconds: float = 0.0) -> CellOutcome:
-    """Give the outcome of a cell that an error ended."""
+    """Return the outcome of a cell that an error ended."""
     if isinstance(error, StreamgroupError):
         text = f"{error.message} ({error.hint})" if error.hint else error.message
     elif isinstance(error, MemoryError):
@@ -134,7 +134,7 @@ def _simulation(trace: Trace, options: ReplayOptions) -> dict[str, Any]:
 
 
 def _content(path: Path) -> str | None:
-    """Give the digest of a file; None for one that cannot be read, which the run will tell."""
+    """Return the digest of a file; None for one that cannot be read, which the run reports."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:

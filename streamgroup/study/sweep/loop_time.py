@@ -1,4 +1,4 @@
-"""About how long a cell's loop takes: good enough to begin with the longest, and to tell when a sweep will end."""
+"""About how long a cell's loop takes: good enough to begin with the longest, and to estimate when a sweep ends."""
 
 import math
 

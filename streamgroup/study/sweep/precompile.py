@@ -31,7 +31,7 @@ _FEW = 1000
 
 
 def not_compiled(runs: Sequence[ReplayOptions]) -> list[ReplayOptions]:
-    """Give one run for each loop of which no code is on disk, in their order."""
+    """Return one run for each loop of which no code is on disk, in their order."""
     there = {name.partition("-")[0] for name in names_on_disk()}
     found: dict[str, ReplayOptions] = {}
     for run in runs:
@@ -43,7 +43,7 @@ def not_compiled(runs: Sequence[ReplayOptions]) -> list[ReplayOptions]:
 
 
 def _code(chosen: Selection) -> str:
-    """Give what the name of its code ends in (see `compile.compiled`)."""
+    """Return what the name of its code ends in (see `compile.compiled`)."""
     return "_" + "".join(char if char.isalnum() else "_" for char in chosen.code_name)
 
 
@@ -85,7 +85,7 @@ def _main(path: str) -> None:
             return
         given: dict[str, Any] = json.loads(line)
         given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-        # What is wrong with a run, the run itself tells; times that lie behind the piece are wrong here only.
+        # A run reports its own errors; times that lie behind the piece are wrong here only.
         with contextlib.suppress(StreamgroupError):
             replay(piece, ReplayOptions(**given), interpreted=False)
 

@@ -69,7 +69,7 @@ def run_sweep(
 ) -> SweepResult:
     """Run those of `cells` that `output` does not hold yet, and write each as a run directory as soon as it ends.
 
-    `traces` are the open ones by path. `note` is told what is reused. With `overwrite` the cells and the summary of a
+    `traces` are the open ones by path. `note` receives what is reused. With `overwrite` the cells and the summary of a
     sweep that is there are removed first, and nothing is reused. The directory says in `sweep.json` what was asked for;
     cells of earlier sweeps stay in it. `summary.parquet` comes last, a row a cell. What was begun and not ended
     leaves nothing. UsageError where `output` is something else, RunError while another process writes to it.
@@ -147,7 +147,7 @@ def _row_in(directory: Path) -> dict[str, Any] | None:
 
 
 def _is_of(cell: Cell, row: Mapping[str, Any]) -> bool:
-    """Tell whether a row is of a run with a cell's options, and not one that came to its place by mistake."""
+    """Return whether a row is of a run with a cell's options, and not one that came to its place by mistake."""
     options = cell.options
     asked = (select(options.grouping).text, options.workers, options.sources, options.arrivals)
     found = tuple(row.get(name) for name in ("grouping", "workers", "sources", "arrivals"))
@@ -228,7 +228,7 @@ def _rows(
 
 
 def _names(traces: Mapping[str, Trace]) -> dict[str, str]:
-    """Name the traces by path; several of one name are told apart by the start of their fingerprints."""
+    """Name the traces by path; several of one name are distinguished by the start of their fingerprints."""
     marks: dict[str, set[str]] = {}
     for trace in traces.values():
         marks.setdefault(trace.name, set()).add(trace.fingerprint())

@@ -70,7 +70,7 @@ def plan_tasks(cells: Sequence[Cell], traces: Mapping[str, Trace], known: Iterab
 
 
 def with_keys_checked(tasks: Iterable[Task]) -> list[Task]:
-    """Give tasks with the `error` of those whose grouping refuses the keys of the trace, as their run would tell it."""
+    """Set the `error` of tasks whose grouping refuses the keys of the trace, as their run would report it."""
     tasks = list(tasks)
     traces = {task.cell.trace: task.trace for task in tasks}
 
@@ -108,7 +108,7 @@ def _task(cell: Cell, trace: Trace, *, hidden: bool = False) -> Task:
 
 
 def longest_first(tasks: Sequence[Task]) -> list[Task]:
-    """Put the longest first; what others wait for counts with the longest of those."""
+    """Sort the longest first; a task that others wait for counts with the longest of those."""
     waiting: dict[str, float] = {}
     for task in tasks:
         if task.needs is not None:

@@ -182,7 +182,7 @@ def make_spec(given: Mapping[str, Any]) -> Spec:
 
 
 def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
-    """Give the cells, each once, traces first and seeds last, and how many more combinations are the same as those.
+    """Return the cells, each once, traces first and seeds last, and how many more combinations are the same as those.
 
     A cell whose results do not depend on the seed has the first seed only; the others do not count as the same, see
     `groupings_without_draws`. `traces` are the open ones by path. A baseline is for cells whose workers change.

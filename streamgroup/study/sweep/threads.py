@@ -28,11 +28,11 @@ _PATIENCE = 10.0
 
 
 class _Stopped(BaseException):
-    """Nobody wants the result any more: no failure of a cell, so no Exception."""
+    """The result is no longer wanted: no failure of a cell, so no Exception."""
 
 
 def default_jobs() -> int:
-    """Give the number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -40,7 +40,7 @@ def default_jobs() -> int:
 def stdout_to_stderr(groupings: Iterable[str]) -> Iterator[None]:
     """Send what groupings of the user's print to stderr, as it is no result, while threads replay them.
 
-    Threads that each turned it away, as a replay does, would undo one another.
+    Threads that each redirected it, as a replay does, would undo one another.
     """
     with contextlib.ExitStack() as stack:
         if any(map(_is_outside, groupings)):
@@ -52,12 +52,12 @@ def _is_outside(grouping: str) -> bool:
     try:
         return bool(select(grouping).outside_digest)
     except StreamgroupError:
-        # What is wrong with it, its run tells.
+        # Its run reports what is wrong.
         return False
 
 
 def at_once(tasks: Sequence[Task], jobs: int) -> int:
-    """Tell how many of the largest tasks memory holds at once: 1..jobs."""
+    """Return how many of the largest tasks memory holds at once: 1..jobs."""
     room = free_memory() * _FOR_CELLS
     for count, memory in enumerate(sorted((task.memory for task in tasks), reverse=True)[:jobs]):
         room -= memory
@@ -72,7 +72,7 @@ def run_tasks(
     """Run tasks in up to `jobs` threads, the longest first; give the outcome of each that is not hidden as it ends.
 
     What memory does not hold beside the others waits. `known` are replicas of simulations by name, see `plan_tasks`.
-    `progress` is told the tuples of each chunk, one thread at a time. Whoever stops before the end closes the iterator:
+    `progress` receives the tuples of each chunk, one thread at a time. A caller that stops early closes the iterator:
     no further task begins, and those that run end at their next chunk.
     """
     pool = _Pool(tasks, dict(known or {}), progress)
@@ -113,7 +113,7 @@ class _Pool:
         self._turn = threading.Condition()
         self._progress = progress
         for trace in {id(task.trace): task.trace for task in tasks}.values():
-            # Once, ahead of the threads. What is wrong with it, each cell tells.
+            # Once, ahead of the threads. Each cell reports what is wrong with it.
             with contextlib.suppress(StreamgroupError):
                 trace.dictionary()
 

@@ -65,7 +65,7 @@ def make_synopsis(room: int, stream: int, announces_all: bool = False) -> Synops
 
 
 def doubled(synopsis: Synopsis) -> Synopsis:
-    """Give a table with the same keys and twice the room."""
+    """Return a table with the same keys and twice the room."""
 
     def twice(array: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([array, np.zeros_like(array)])
@@ -186,7 +186,7 @@ def decline_exactly(synopsis: Any, share: Any) -> Any:
 
 @njit(forceinline=True)
 def room_left(reports: Any, synopsis: Any, broadcasts: Any) -> Any:
-    """Give the number of reports that may still come before one of three needs more room: two queues and the table.
+    """Return the number of reports that may still come before one of three needs more room: two queues and the table.
 
     A report on its way may become a key of the table or announce one, and each key may leave, which is announced.
     """
