@@ -18,7 +18,7 @@ ENTRY_BYTES = 16
 
 
 def begun(params: Any, context: Context, *needed: str) -> dict[str, Any]:
-    """Return the fields that all of them have at the start, with a detector that tells what is `needed`."""
+    """Return the fields that all of them have at the start, with a detector that reports what is `needed`."""
     detector = start_detector(params, context, *needed)
     load = np.zeros((context.sources, int(context.live[-1]) + 1), dtype=np.int64)
     return {

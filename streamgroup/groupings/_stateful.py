@@ -17,7 +17,7 @@ I64 = NDArray[np.int64]
 class FollowedRule(GroupingParams):
     """Parameters of an engine's rule that gives shares of the keys to workers, and the rule itself.
 
-    `holding` is what the rule remembers of who has what, in whatever shape it likes; workers are told by their ids.
+    `holding` is what the rule remembers of who has what, in whatever shape it likes; workers are given by their ids.
     """
 
     # All of them are the same compiled code.

@@ -19,7 +19,7 @@ class Params(EngineRule):
         default=DEFAULT_PARTITIONS,
         ge=1,
         le=65_536,
-        description="partitions of the cluster, dealt to workers in turn",
+        description="partitions of the cluster, assigned round robin to the workers",
     )
 
     def places(self, keys: Keys, workers: int) -> NDArray[np.uint16]:
@@ -29,8 +29,8 @@ class Params(EngineRule):
 
     def facts(self, workers: int) -> dict[str, int | float]:
         """Return how many partitions a worker has."""
-        dealt = np.bincount(np.arange(self.partition_count) % workers, minlength=workers)
-        return evenness("partitions", dealt)
+        counts = np.bincount(np.arange(self.partition_count) % workers, minlength=workers)
+        return evenness("partitions", counts)
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """Who has no partition has nothing to do."""

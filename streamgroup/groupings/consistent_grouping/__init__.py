@@ -107,19 +107,19 @@ class ConsistentGrouping(NamedTuple):
 
     def observe(self, source: int, key: int, worker: int, now: int) -> None:
         """Count what the worker has yet to finish."""
-        self.signals.crew[np.uint64(worker), SENT] += 1
+        self.signals.counters[np.uint64(worker), SENT] += 1
 
     def executed(self, worker: int, key: int, arrival: int, start: int, finish: int) -> None:
         """Note the worker's work and the wait of its last tuple."""
         finished(self.signals, worker, self.period, arrival, start, finish)
 
     def tick(self, now: int) -> None:
-        """Signal, and hear signals."""
+        """Send the signals of the workers, and take those that have arrived."""
         if self.signals.clock[0] <= now:
             exchange(self, now)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "ConsistentGrouping":
-        """Distribute the bins of workers that left, one by one, to whoever has the fewest; loads and probes stay."""
+        """Distribute the bins of workers that left, each to the worker with the fewest; loads and probes stay."""
         owners = widened(self.owners, int(change.live[-1]) + 1)
         for worker in sorted(change.left):
             leave(owners, worker, change.live)

@@ -1,4 +1,4 @@
-"""FISH's view of a key: counted, and told how many workers it may have (000, Algorithms 1 and 2)."""
+"""FISH's view of a key: counted, and limited to so many workers (000, Algorithms 1 and 2)."""
 
 from typing import Any, NamedTuple
 

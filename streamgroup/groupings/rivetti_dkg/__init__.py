@@ -83,7 +83,7 @@ class DistributionAware(NamedTuple):
     other is the next, of the size that it has to have by then. `rows` is for sorting.
 
     Departures from the authors' code (the text is not at hand): while learning, tuples go to F_1 instead of nowhere;
-    one learner hears of the tuples of all sources; it may learn again (`relearn_every`).
+    one learner sees the tuples of all sources; it may learn again (`relearn_every`).
     """
 
     base: NDArray[np.uint16]

@@ -98,7 +98,7 @@ def toss(coins: Any, source: Any, shortest: Any, longest: Any) -> Any:
 
 @njit(forceinline=True)
 def note(synopsis: Any, key: Any, bit: Any, zeta: Any) -> Any:
-    """Set a bit (0..63) of a key, which is new or not; tell whether to announce it: it has `zeta` bits now."""
+    """Set a bit (0..63) of a key, which is new or not; return whether to announce it: it has `zeta` bits now."""
     size = synopsis.size[0]
     place = np.int64(0)
     while place < size and synopsis.key[place] != key:
