@@ -12,9 +12,9 @@ __all__ = ["caveats", "compared", "verdicts"]
 _KEYS_PER_WORKER = 10
 
 
-def compared(material: ReportData) -> list[str]:
+def compared(data: ReportData) -> list[str]:
     """Describe what was compared: traces, groupings, workers, seeds, sources and arrivals."""
-    runs = material.runs
+    runs = data.runs
     lines = [
         f"{_count(runs.height, 'run')} of {_count(runs['grouping'].n_unique(), 'grouping')}: "
         f"{_listed(runs['grouping'])}.",
@@ -22,25 +22,25 @@ def compared(material: ReportData) -> list[str]:
         f"Workers: {_listed(runs['workers'])}. Sources: {_listed(runs['sources'])}.",
         f"Arrivals: {_listed(runs['arrivals'])}. {_plural(runs['seed'], 'Seed')}: {_listed(runs['seed'])}.",
     ]
-    left_out = runs["grouping"].n_unique() - len(material.groupings)
+    left_out = runs["grouping"].n_unique() - len(data.groupings)
     if left_out:
         lines.append(
-            f"Charts show {len(material.groupings)} groupings, the best of each family by p99 latency; "
+            f"Charts show {len(data.groupings)} groupings, the best of each family by p99 latency; "
             f"{left_out} more are in the tables."
         )
-    left_out = runs["condition"].n_unique() - len(material.conditions)
+    left_out = runs["condition"].n_unique() - len(data.conditions)
     if left_out:
         lines.append(
-            f"Charts show {len(material.conditions)} conditions; {left_out} more are in the tables "
+            f"Charts show {len(data.conditions)} conditions; {left_out} more are in the tables "
             "(--where chooses others)."
         )
     return lines
 
 
-def verdicts(material: ReportData) -> list[str]:
+def verdicts(data: ReportData) -> list[str]:
     """Name the best and the worst grouping of each charted condition, never a mean without its maximum."""
     lines = []
-    for part in material.focus.partition_by("condition", maintain_order=True):
+    for part in data.focus.partition_by("condition", maintain_order=True):
         found = part.group_by("grouping").agg(
             pl.col("latency_p99_ms").mean().alias("p99"),
             pl.col("latency_max_ms").max().alias("longest"),
@@ -84,10 +84,10 @@ _peak = _Form("{} times the mean (at most {})", "peak", "peak_max")
 _copies = _Form("{} workers a key (at most {})", "copies", "copies_max")
 
 
-def caveats(material: ReportData) -> list[str]:
+def caveats(data: ReportData) -> list[str]:
     """Return caveats on the figures, one line each."""
-    runs, total = material.runs, material.runs.height
-    lines = list(material.notes)
+    runs, total = data.runs, data.runs.height
+    lines = list(data.notes)
     full = runs.filter(pl.col("offered_load") > 1)
     if full.height:
         lines.append(
@@ -106,7 +106,7 @@ def caveats(material: ReportData) -> list[str]:
             lines.append(
                 f"{some.height} of {total} runs had tuples {what}, up to {number(_most(some, column))} in one run."
             )
-    for trace in material.traces:
+    for trace in data.traces:
         most = _most(runs.filter(pl.col("trace") == trace.name), "workers")
         if trace.keys < _KEYS_PER_WORKER * most:
             lines.append(

@@ -1,16 +1,42 @@
 """What the charts of one metric against the number of workers share: means over seeds, lines with bands, words."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import altair as alt
 import polars as pl
 
 from streamgroup.report.formatting import number
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import HEIGHT, WIDTH, Look
 
-__all__ = ["describe_spread", "draw_curves", "faceted", "over_seeds", "paneled"]
+__all__ = ["curves_of", "describe_spread", "draw_curves", "faceted", "over_seeds", "paneled"]
 
 _PANEL_HEIGHT = 230
+
+# `frame`, `draw` and `caption` of a chart, see `charts.protocol`.
+ChartFunctions = tuple[
+    Callable[[ReportData], pl.DataFrame],
+    Callable[[pl.DataFrame, Look], alt.TopLevelMixin],
+    Callable[[pl.DataFrame], str],
+]
+
+
+def curves_of(metric: str, label: str, *, name: str, axis: str, about: str) -> ChartFunctions:
+    """Return `frame`, `draw` and `caption` of a chart of one metric.
+
+    `label` is the metric in the column `what`, `name` that of the caption, which begins with `about`.
+    """
+
+    def frame(data: ReportData) -> pl.DataFrame:
+        return over_seeds(data.charted, {metric: label})
+
+    def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
+        return draw_curves(frame, look, axis)
+
+    def caption(frame: pl.DataFrame) -> str:
+        return f"{about} {describe_spread(frame, name)}"
+
+    return frame, draw, caption
 
 
 def over_seeds(runs: pl.DataFrame, metrics: Mapping[str, str]) -> pl.DataFrame:

@@ -33,7 +33,9 @@ _SECTIONS = {
     "time": ("Over time", "time"),
 }
 # Nothing but what is in the page: a browser that obeys this asks no network for anything.
-_POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
+)
 # A picture for pages without scripts is SVG unless its chart has more rows, or it more bytes, than this.
 _MOST_ROWS = 4000
 _MOST_BYTES = 120_000
@@ -41,16 +43,16 @@ _END = r"<\/script"
 _WIDE = {"load_map", "latency", "frontier"}
 
 
-def page(material: ReportData) -> str:
+def page(data: ReportData) -> str:
     """Write the page; the same runs give the same bytes. DataError when a table of a run is damaged."""
-    drawn = [found for name in chart_names() if (found := Drawn.of(name, material)) is not None]
-    data = PageData()
+    drawn = [found for name in chart_names() if (found := Drawn.of(name, data)) is not None]
+    stored = PageData()
     charts, figures = [], {name: [] for name in _SECTIONS}  # type: ignore[var-annotated]
-    looks = {theme: Look(theme, material.groupings) for theme in THEMES}
+    looks = {theme: Look(theme, data.groupings) for theme in THEMES}
     for one in drawn:
         specs = {theme: specification(one, look) for theme, look in looks.items()}
         picture = _picture(one, specs["light"], looks["light"])
-        names = {name: data.add_rows(rows) for name, rows in specs["light"]["datasets"].items()}
+        names = {name: stored.add_rows(rows) for name, rows in specs["light"]["datasets"].items()}
         charts.append(
             {
                 "name": one.name,
@@ -58,18 +60,18 @@ def page(material: ReportData) -> str:
                 "specs": {theme: _named(spec, names) for theme, spec in specs.items()},
             }
         )
-        figures[one.chart.SECTION].append(_figure(one, data.add(one.frame), picture))
+        figures[one.chart.SECTION].append(_figure(one, stored.add(one.frame), picture))
     body = [
-        _head(material, data),
+        _head(data, stored),
         *(_charts(section, found) for section, found in figures.items() if found),
-        _tables(material, data),
+        _tables(data, stored),
     ]
     content = {
-        "tables": data.tables,
+        "tables": stored.tables,
         "charts": charts,
         "config": {theme: look.config() for theme, look in looks.items()},
     }
-    return _document(_title(material), "\n".join(body), content)
+    return _document(_title(data), "\n".join(body), content)
 
 
 def _named(spec: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
@@ -89,8 +91,8 @@ def _named(spec: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
 def _picture(one: Drawn, spec: dict[str, Any], look: Look) -> str:
     """Draw a chart for those who run no scripts, as the address of an image."""
     drawing = svg(spec, look).encode() if one.frame.height <= _MOST_ROWS else b""
-    kind, data = ("svg+xml", drawing) if 0 < len(drawing) <= _MOST_BYTES else ("png", png(spec, look, 1))
-    return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
+    kind, content = ("svg+xml", drawing) if 0 < len(drawing) <= _MOST_BYTES else ("png", png(spec, look, 1))
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def _figure(one: Drawn, table: str, picture: str) -> str:
@@ -120,26 +122,26 @@ def _charts(section: str, figures: Sequence[str]) -> str:
     )
 
 
-def _head(material: ReportData, data: PageData) -> str:
-    if material.runs.is_empty():
-        return f'<section id="summary">\n<h2>Summary</h2>\n{_failed(material)}</section>'
-    table = data.add(all_runs(material))
-    verdict = "Best and worst" if material.runs["grouping"].n_unique() > 1 else "In short"
+def _head(data: ReportData, stored: PageData) -> str:
+    if data.runs.is_empty():
+        return f'<section id="summary">\n<h2>Summary</h2>\n{_failed(data)}</section>'
+    table = stored.add(all_runs(data))
+    verdict = "Best and worst" if data.runs["grouping"].n_unique() > 1 else "In short"
     parts = [
-        f'<section id="summary">\n<h2>Summary</h2>\n<div class="card">{_list(findings.compared(material))}',
-        f"<h3>{verdict}</h3>{_list(findings.verdicts(material))}",
+        f'<section id="summary">\n<h2>Summary</h2>\n<div class="card">{_list(findings.compared(data))}',
+        f"<h3>{verdict}</h3>{_list(findings.verdicts(data))}",
         f'<div class="tools">{_offer("csv", "summary", table)}{_offer("json", "summary", table)}</div></div>',
     ]
-    if material.failed:
-        parts.append(_failed(material))
-    caveats = findings.caveats(material)
+    if data.failed:
+        parts.append(_failed(data))
+    caveats = findings.caveats(data)
     if caveats:
         parts.append(f'<div class="card"><h3>To know before believing the figures</h3>{_list(caveats)}</div>')
     return "\n".join([*parts, "</section>"])
 
 
-def _failed(material: ReportData) -> str:
-    failed = [f"{one.cell}: {one.error}" for one in material.failed]
+def _failed(data: ReportData) -> str:
+    failed = [f"{one.cell}: {one.error}" for one in data.failed]
     return f'<div class="card alarm"><h3>{len(failed)} failed</h3>{_list(failed)}</div>'
 
 
@@ -148,16 +150,16 @@ def _list(lines: Iterable[str]) -> str:
     return f"<ul>{items}</ul>" if items else ""
 
 
-def _tables(material: ReportData, data: PageData) -> str:
+def _tables(data: ReportData, stored: PageData) -> str:
     parts = ['<section id="tables">\n<h2>Tables</h2>']
     titles = (
-        ("means", "Means over seeds, each beside its maximum", side_by_side(material)),
-        ("hot-keys", "The hottest keys, and how many workers each was sent to", hot_keys(material)),
-        ("runs", "All runs", varying(all_runs(material))),
+        ("means", "Means over seeds, each beside its maximum", side_by_side(data)),
+        ("hot-keys", "The hottest keys, and how many workers each was sent to", hot_keys(data)),
+        ("runs", "All runs", varying(all_runs(data))),
     )
     for name, title, frame in titles:
         if frame.height:
-            parts.append(_table(name, title, frame, data.add(frame)))
+            parts.append(_table(name, title, frame, stored.add(frame)))
     return "\n".join([*parts, "</section>"]) if len(parts) > 1 else ""
 
 
@@ -199,12 +201,12 @@ def _cell(value: Any, is_number: bool) -> str:
     return f"<td><bdi>{escape(str(value))}</bdi></td>"
 
 
-def _title(material: ReportData) -> str:
-    if material.runs.is_empty():
+def _title(data: ReportData) -> str:
+    if data.runs.is_empty():
         return "No run: every cell failed"
-    traces = material.runs["trace"].unique(maintain_order=True).to_list()
-    groupings = material.runs["grouping"].n_unique()
-    what = material.runs["grouping"][0] if groupings == 1 else f"{groupings} groupings"
+    traces = data.runs["trace"].unique(maintain_order=True).to_list()
+    groupings = data.runs["grouping"].n_unique()
+    what = data.runs["grouping"][0] if groupings == 1 else f"{groupings} groupings"
     on = ", ".join(traces[:3]) + (f" and {len(traces) - 3} more" if len(traces) > 3 else "")
     return f"{what} on {on}"
 

@@ -32,12 +32,12 @@ class Drawn:
     frame: pl.DataFrame
 
     @classmethod
-    def of(cls, name: str, material: ReportData) -> "Drawn | None":
+    def of(cls, name: str, data: ReportData) -> "Drawn | None":
         """Make the numbers of a chart; None where it has nothing to show."""
         chart = load_chart(name)
-        if material.runs.is_empty():
+        if data.runs.is_empty():
             return None
-        frame = chart.frame(material)
+        frame = chart.frame(data)
         return None if frame.is_empty() else cls(name, chart, frame)
 
 

@@ -16,9 +16,9 @@ _UNITS = ((172_800, 86_400, "days"), (7_200, 3_600, "h"), (180, 60, "min"), (1, 
 _LEAST = (1e-6, "us")
 
 
-def each_trace(material: ReportData, made: Callable[[TraceProfile], pl.DataFrame]) -> pl.DataFrame:
+def each_trace(data: ReportData, made: Callable[[TraceProfile], pl.DataFrame]) -> pl.DataFrame:
     """Make a frame of each trace and put them below one another, after `panel` (empty for one alone) and `trace`."""
-    frames = [made(found).select(pl.lit(found.name).alias("trace"), pl.all()) for found in material.traces]
+    frames = [made(found).select(pl.lit(found.name).alias("trace"), pl.all()) for found in data.traces]
     shown = [frame for frame in frames if frame.height][:MOST_CONDITIONS]
     if not shown:
         return frames[0].select(pl.lit("").alias("panel"), pl.all()) if frames else pl.DataFrame()

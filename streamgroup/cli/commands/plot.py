@@ -68,11 +68,11 @@ def run(console: Console, options: Options) -> None:
     from streamgroup.report.theme import Look
 
     load_chart(options.name)
-    material = gather(options.runs, where=options.where)
-    drawn = Drawn.of(options.name.replace("-", "_"), material)
+    data = gather(options.runs, where=options.where)
+    drawn = Drawn.of(options.name.replace("-", "_"), data)
     if drawn is None:
         raise UsageError(f"{options.name} has nothing to show of these runs", "name more runs, or another chart")
-    look = Look(options.theme, material.groupings)
+    look = Look(options.theme, data.groupings)
     spec = specification(drawn, look)
     makers = {
         ".svg": lambda: svg(spec, look).encode(),

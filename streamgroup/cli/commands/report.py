@@ -45,9 +45,9 @@ def run(console: Console, options: Options) -> None:
     from streamgroup.report.page import page
     from streamgroup.report.report_data import gather
 
-    material = gather(options.runs, where=options.where)
-    for note in material.notes:
+    data = gather(options.runs, where=options.where)
+    for note in data.notes:
         console.note(note)
-    content = page(material).encode("utf-8", "backslashreplace")
+    content = page(data).encode("utf-8", "backslashreplace")
     write_files({options.output: content}, overwrite=options.overwrite)
     console.note(f"wrote {options.output}")

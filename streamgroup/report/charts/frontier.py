@@ -22,15 +22,15 @@ _MOST_PANELS = 12
 _ROOM = (0.28, 0.09)
 
 
-def frame(material: ReportData) -> pl.DataFrame:
+def frame(data: ReportData) -> pl.DataFrame:
     """Return `replication_factor` and `latency_p99_ms`, means over seeds, with the longest p99 of any seed.
 
     One row for each `condition`, `grouping` and `workers` (of too many only the workers that most groupings have).
     `frontier` says that no other grouping of the panel is as good in both and better in one.
     """
-    runs = material.charted
+    runs = data.charted
     if runs.select("condition", "workers").unique().height > _MOST_PANELS:
-        runs = material.focus
+        runs = data.focus
     keys = ["condition", "workers", "grouping"]
     both = pl.col("replication_factor").is_not_null() & pl.col("latency_p99_ms").is_not_null()
     means = (

@@ -19,12 +19,12 @@ ORDER = 30
 _ROW = 24
 
 
-def frame(material: ReportData) -> pl.DataFrame:
+def frame(data: ReportData) -> pl.DataFrame:
     """Return `share` (0..1), the part of the tuples of a window of time that each of a trace's 10 hottest keys has.
 
     `share_overall` is its part of all tuples; no row for a window without a tuple, or a trace of a single window.
     """
-    return each_trace(material, _of)
+    return each_trace(data, _of)
 
 
 def _of(found: TraceProfile) -> pl.DataFrame:

@@ -16,9 +16,9 @@ SECTION: Section = "trace"
 ORDER = 40
 
 
-def frame(material: ReportData) -> pl.DataFrame:
+def frame(data: ReportData) -> pl.DataFrame:
     """Return `stay` (0..1), the part of a window's 10 hottest keys that the window before it had among its own."""
-    return each_trace(material, lambda found: found.stay.drop_nulls("stay"))
+    return each_trace(data, lambda found: found.stay.drop_nulls("stay"))
 
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:

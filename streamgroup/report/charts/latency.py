@@ -17,9 +17,9 @@ ORDER = 30
 _METRICS = {"latency_p50_ms": "p50", "latency_p99_ms": "p99", "latency_max_ms": "max"}
 
 
-def frame(material: ReportData) -> pl.DataFrame:
+def frame(data: ReportData) -> pl.DataFrame:
     """Return the latencies in ms, a panel each: see `over_seeds`."""
-    return over_seeds(material.charted, _METRICS)
+    return over_seeds(data.charted, _METRICS)
 
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:

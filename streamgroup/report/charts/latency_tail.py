@@ -19,18 +19,18 @@ ORDER = 35
 _FINE, _STRAIGHT = 25, 40
 
 
-def frame(material: ReportData) -> pl.DataFrame:
+def frame(data: ReportData) -> pl.DataFrame:
     """Return `share`, the part (0..1] of the tuples that took `at_least_ms` or longer, pooled over seeds.
 
     For each condition the runs on one number of workers, where most groupings are; a curve is thinned, but keeps
     its first and its last point.
     """
-    runs = material.focus.select("run", "condition", "grouping", "workers")
+    runs = data.focus.select("run", "condition", "grouping", "workers")
     if runs.is_empty():
         return _EMPTY
     keys = ["condition", "grouping", "workers"]
     counted = (
-        material.table("latency", runs["run"].to_list())
+        data.table("latency", runs["run"].to_list())
         .join(runs, "run")
         .group_by(*keys, "at_least_ms")
         .agg(pl.col("tuples").sum())

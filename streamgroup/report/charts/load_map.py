@@ -20,19 +20,19 @@ _MOST_WINDOWS = 50
 _MOST_WORKERS = 64
 
 
-def frame(material: ReportData) -> pl.DataFrame:
+def frame(data: ReportData) -> pl.DataFrame:
     """Return `load`, the tuples that a worker got within some windows over the mean of all workers.
 
     For up to 6 groupings of the first condition (the 3 with the least and the 3 with the most imbalance in their worst
     window), one run each; windows are merged to at most 50, workers to at most 64, the most loaded of them counting.
     `window` and `worker` are the first of those put together, `windows_each` and `workers_each` how many they are.
     """
-    runs = material.first_seeds
+    runs = data.first_seeds
     ordered = runs.filter(pl.col("condition") == runs["condition"].first()).sort("window_imbalance_max", "grouping")
     if ordered.height > _MOST_RUNS:
         ordered = pl.concat([ordered.head(_MOST_RUNS // 2), ordered.tail(_MOST_RUNS // 2)])
     maps = [
-        _map(material.table("loads", [row["run"]]), row["grouping"], row["condition"])
+        _map(data.table("loads", [row["run"]]), row["grouping"], row["condition"])
         for row in ordered.iter_rows(named=True)
     ]
     return pl.concat(maps) if maps else _map(_NONE, "", "")

@@ -19,7 +19,7 @@ Section = Literal["trace", "groupings", "time"]
 class Chart(Protocol):
     """A module that holds a chart; its file name is the name for `plot`.
 
-    `TITLE` says what it shows; `SECTION` and `ORDER` where it stands in a report. `frame(material)` gives every number
+    `TITLE` says what it shows; `SECTION` and `ORDER` where it stands in a report. `frame(data)` gives every number
     of it, a row a mark, with names and units that stand alone as CSV, and no row where there is nothing to show;
     `draw(frame, look)` is the picture of just that frame, as one view, layers, or facets (a page makes it as wide as
     there is room); `caption(frame)` says in a sentence or two what is to be seen, with figures from the frame.

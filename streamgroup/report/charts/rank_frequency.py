@@ -19,12 +19,12 @@ ORDER = 20
 _SEEN, _FIT = "counted", "Zipf law"
 
 
-def frame(material: ReportData) -> pl.DataFrame:
+def frame(data: ReportData) -> pl.DataFrame:
     """Return `count` and `share` (0..1 of all tuples) at ranks evenly spaced in their logarithm, the last among them.
 
     `zipf` is the count by the Zipf law that fits best, `exponent` its z; no row for a trace of fewer than two keys.
     """
-    return each_trace(material, _of)
+    return each_trace(data, _of)
 
 
 def _of(found: TraceProfile) -> pl.DataFrame:

@@ -18,9 +18,9 @@ ORDER = 10
 _MEAN, _PEAK = "mean", "busiest tenth"
 
 
-def frame(material: ReportData) -> pl.DataFrame:
+def frame(data: ReportData) -> pl.DataFrame:
     """Return `rate` and `peak_rate` in tuples a second for segments of each trace: see `TraceProfile`."""
-    return each_trace(material, lambda found: found.rate.drop_nulls("rate"))
+    return each_trace(data, lambda found: found.rate.drop_nulls("rate"))
 
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
