@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from streamgroup.cli.command import Formatted, utf8_path
+from streamgroup.cli.command import Formatted
+from streamgroup.cli.shared_flags import DriverMemory, MadeTrace, SparkConf
 
 __all__ = ["IngestFlags", "default_of", "values_of"]
 
@@ -29,17 +30,7 @@ _SPARK = ("master", "remote", "driver_memory")
 class IngestFlags(Formatted):
     """The flags of every ingest: options of `CommonOptions`, by name."""
 
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="TRACE",
-            help="Trace to make: a directory or its URL.",
-            show_default=False,
-            callback=utf8_path,
-        ),
-    ]
+    output: MadeTrace
     cost_unit: Annotated[Literal["s", "ms", "us", "ns"], typer.Option("--cost-unit", help="Unit of the cost.")] = (
         default_of("cost_unit")
     )
@@ -84,15 +75,8 @@ class IngestFlags(Formatted):
     remote: Annotated[
         str | None, typer.Option("--remote", metavar="URL", help="Spark Connect server, as sc://HOST:PORT.")
     ] = None
-    spark_conf: Annotated[
-        list[str], typer.Option("--spark-conf", metavar="K=V", help="A setting of Spark's; repeatable.")
-    ] = ()  # type: ignore[assignment]
-    driver_memory: Annotated[
-        str | None,
-        typer.Option(
-            "--driver-memory", metavar="SIZE", help="Heap of Spark's driver (default: 2g).", show_default=False
-        ),
-    ] = None
+    spark_conf: SparkConf = ()  # type: ignore[assignment]
+    driver_memory: DriverMemory = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the first rows become; write nothing.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing trace.")] = False
 

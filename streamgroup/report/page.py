@@ -33,9 +33,7 @@ _SECTIONS = {
     "time": ("Over time", "time"),
 }
 # Nothing but what is in the page: a browser that obeys this asks no network for anything.
-_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
-)
+_POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
 # A picture for pages without scripts is SVG unless its chart has more rows, or it more bytes, than this.
 _MOST_ROWS = 4000
 _MOST_BYTES = 120_000

@@ -12,6 +12,7 @@ from streamgroup.cli.commands import replay
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, Conditions
+from streamgroup.cli.shared_flags import Trace, Workers
 
 if TYPE_CHECKING:
     from streamgroup.study.advise.run import Advice, Question
@@ -32,8 +33,8 @@ def _as_replay(name: str) -> Any:
 class Options(Conditions):
     """The flags of `advise`."""
 
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory or its URL.", show_default=False)]
-    workers: Annotated[int, typer.Option("--workers", "-n", help="Number of workers.", show_default=False)]
+    trace: Trace
+    workers: Workers
     max_p99: Annotated[
         float | None,
         typer.Option("--max-p99", metavar="MS", help="The 99th percentile of the latency may be this, at any time."),

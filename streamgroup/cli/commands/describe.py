@@ -8,6 +8,7 @@ import typer
 
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
+from streamgroup.cli.shared_flags import Trace
 
 __all__ = ["Options", "run"]
 
@@ -16,7 +17,7 @@ __all__ = ["Options", "run"]
 class Options(Formatted):
     """The flags of `describe`."""
 
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory or its URL.", show_default=False)]
+    trace: Trace
     top: Annotated[int, typer.Option("--top-keys", min=0, help="Keys to list.")] = 10
 
 

@@ -14,7 +14,7 @@ from streamgroup.cli import ingest_spark
 from streamgroup.cli.command import LazyCommand
 from streamgroup.cli.console import Console
 from streamgroup.cli.ingest_flags import IngestFlags, default_of, values_of
-from streamgroup.cli.ingest_output import preview_rows, report_trace
+from streamgroup.cli.ingest_output import print_preview, report_trace
 from streamgroup.cli.plugins import Own, family_group, flags_of
 
 __all__ = ["Options", "group", "run"]
@@ -129,16 +129,4 @@ def _preview(console: Console, options: Any) -> None:
     console.note(", ".join([f"time: {found.time or 'none'} ({found.time_format})", *named]))
     for text in found.inferred:
         console.note(f"inferred: {text}")
-    console.note(
-        f"of {found.rows_read} rows looked at, {found.rows_rejected} rejected, {sum(found.filtered.values())} filtered"
-    )
-    for reason, count in found.filtered.items():
-        console.note(f"filtered: {count} {reason}")
-    for reject in found.rejects:
-        console.note(f"rejected: {reject.file}:{reject.line}: {reject.reason}: {reject.text!r}")
-    rows, shown = preview_rows(console, found.tuples)
-    if console.form != "json":
-        console.rows(rows, shown, exact=True)
-        return
-    rejects = [reject._asdict() for reject in found.rejects]
-    console.record({**found._asdict(), "tuples": rows, "rejects": rejects})
+    print_preview(console, found, lambda reject: f"{reject.file}:{reject.line}: {reject.reason}: {reject.text!r}")

@@ -11,6 +11,7 @@ from streamgroup.base.storage.local import check_free, write_files
 from streamgroup.base.tables import render
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
+from streamgroup.cli.shared_flags import Where
 
 __all__ = ["Options", "run"]
 
@@ -40,9 +41,7 @@ class Options(Formatted):
             help="FILE.svg or FILE.png, each with FILE.csv beside; without an ending all three.",
         ),
     ] = None  # fmt: skip
-    where: Annotated[
-        str | None, typer.Option("--where", metavar="CONDITIONS", help="Only these runs, as in workers>=16,seed=0.")
-    ] = None
+    where: Where = None
     theme: Annotated[Literal["light", "dark"], typer.Option("--theme", help="On light or on dark ground.")] = "light"
     list: Annotated[bool, typer.Option("--list", help="List the charts.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False

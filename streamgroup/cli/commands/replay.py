@@ -12,6 +12,7 @@ from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Bar, Console, listed
 from streamgroup.cli.plugins import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, REPEATED, SEED_HELP, Simulation
+from streamgroup.cli.shared_flags import Trace, Workers
 
 if TYPE_CHECKING:
     from streamgroup.replay.scenario.options import ReplayOptions
@@ -37,7 +38,7 @@ _SHOWN_IF_ANY = ("dropped", "lost", "redelivered")
 class Options(Simulation):
     """The flags of `replay`."""
 
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory or its URL.", show_default=False)]
+    trace: Trace
     grouping: Annotated[
         list[str],
         typer.Option(
@@ -45,7 +46,7 @@ class Options(Simulation):
             help="Name and parameters, as in greedy_d:d=3, or a file, as in ./mine.py:x=1.",
         ),
     ]  # fmt: skip
-    workers: Annotated[int, typer.Option("--workers", "-n", help="Number of workers.", show_default=False)]
+    workers: Workers
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="RUN", help="Directory for the tables of the run.", callback=utf8_path),

@@ -9,6 +9,7 @@ import typer
 from streamgroup.base.storage.local import check_free, write_files
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Console
+from streamgroup.cli.shared_flags import Where
 
 __all__ = ["Options", "run"]
 
@@ -30,9 +31,7 @@ class Options:
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="The HTML file.", show_default=False, callback=utf8_path),
     ]
-    where: Annotated[
-        str | None, typer.Option("--where", metavar="CONDITIONS", help="Only these runs, as in workers>=16,seed=0.")
-    ] = None
+    where: Where = None
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False
 
 

@@ -10,6 +10,7 @@ from streamgroup.base.errors import GateError, UsageError
 from streamgroup.base.tables import for_people
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
+from streamgroup.cli.shared_flags import Where
 
 __all__ = ["Options", "run"]
 
@@ -46,9 +47,7 @@ class Options(Formatted):
     metrics: Annotated[
         list[str], typer.Option("--metrics", metavar="NAMES", help="Metrics to show (people see a few, programs all).")
     ] = ()  # type: ignore[assignment]
-    where: Annotated[
-        str | None, typer.Option("--where", metavar="CONDITIONS", help="Only these runs, as in workers>=16,seed=0.")
-    ] = None
+    where: Where = None
     relative_to: Annotated[
         str | None, typer.Option("--relative-to", metavar="GROUPING", help="Add ratios to this grouping.")
     ] = None

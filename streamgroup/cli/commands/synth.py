@@ -8,9 +8,10 @@ import typer
 
 from streamgroup.base import discover
 from streamgroup.base.discover import GENERATORS
-from streamgroup.cli.command import Formatted, utf8_path
+from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import Own, family_group, flags_of
+from streamgroup.cli.shared_flags import DriverMemory, MadeTrace, SparkConf
 
 __all__ = ["Options", "group", "run"]
 
@@ -19,17 +20,7 @@ __all__ = ["Options", "group", "run"]
 class Options(Formatted):
     """The flags of every generator."""
 
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="TRACE",
-            help="Trace to make: a directory or its URL.",
-            show_default=False,
-            callback=utf8_path,
-        ),
-    ]
+    output: MadeTrace
     engine: Annotated[
         Literal["auto", "local", "spark"],
         typer.Option(
@@ -46,15 +37,8 @@ class Options(Formatted):
         str | None,
         typer.Option("--remote", metavar="URL", help="Spark Connect server, as sc://HOST:PORT; makes it on Spark."),
     ] = None
-    spark_conf: Annotated[
-        list[str], typer.Option("--spark-conf", metavar="K=V", help="A setting of Spark's; repeatable.")
-    ] = ()  # type: ignore[assignment]
-    driver_memory: Annotated[
-        str | None,
-        typer.Option(
-            "--driver-memory", metavar="SIZE", help="Heap of Spark's driver (default: 2g).", show_default=False
-        ),
-    ] = None
+    spark_conf: SparkConf = ()  # type: ignore[assignment]
+    driver_memory: DriverMemory = None
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing trace.")] = False
 
 

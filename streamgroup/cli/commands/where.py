@@ -16,6 +16,7 @@ from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, SEED_HELP, HashSeed, KeyType
+from streamgroup.cli.shared_flags import Workers
 
 __all__ = ["Options", "run"]
 
@@ -38,7 +39,7 @@ class Options(Formatted):
             help="Name and parameters, as in greedy_d:d=3, or a file, as in ./mine.py:x=1.",
         ),
     ]  # fmt: skip
-    workers: Annotated[int, typer.Option("--workers", "-n", help="Number of workers.", show_default=False)]
+    workers: Workers
     hash_seed: HashSeed = None
     seed: Annotated[int, typer.Option("--seed", help=SEED_HELP)] = DEFAULTS.seed
     key_type: KeyType = DEFAULTS.key_type
