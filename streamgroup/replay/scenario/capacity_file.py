@@ -1,7 +1,6 @@
 """The capacity model from a TOML file (`--capacity`): what the flags leave open, it fills in."""
 
 import re
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, StrictI
 
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
+from streamgroup.base.toml import read_toml
 from streamgroup.base.units import parse_duration_ns, parse_extent
 from streamgroup.base.validation import first_problem
 from streamgroup.cluster.distribution import parse_distribution
@@ -100,13 +100,7 @@ def read_capacity(path: str | Path) -> CapacityFile:
     A `key_cost` is given from the folder of the file.
     """
     path = Path(path)
-    try:
-        source = path.read_text(encoding="utf-8-sig")
-        content = tomllib.loads(source, parse_float=str)
-    except OSError as error:
-        raise UsageError(f"--capacity {path}: {error.strerror}", "name a TOML file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"--capacity {path}: not TOML: {error}", "mend the file") from None
+    source, content = read_toml(path, f"--capacity {path}", "name a TOML file", parse_float=str)
     known = list(CapacityFile.model_fields)
     names: dict[str, str] = {}
     for key in content:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
 from streamgroup.base.storage.filesystems import split_url
 from streamgroup.base.storage.places import locate
+from streamgroup.base.toml import read_toml
 from streamgroup.base.validation import first_problem
 from streamgroup.replay.input.arrivals import parse_arrivals
 from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity
@@ -93,12 +93,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
     UsageError for a file that cannot be read, an unknown key or a value of a wrong kind, with its place.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}", "name a TOML file, or traces") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not TOML: {error}", "mend the file") from None
+    _, content = read_toml(path, str(path), "name a TOML file, or traces")
     kind = _whole_file()
     named = {key.replace("-", "_"): value for key, value in content.items()}
     if len(named) < len(content):
