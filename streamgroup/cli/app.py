@@ -1,4 +1,4 @@
-"""The program: its commands, found by file name, its own flags, and what becomes of errors."""
+"""The root command: finds the commands by file name, reads the common flags, turns errors into exit codes."""
 
 import errno
 import gc

@@ -148,7 +148,7 @@ def _parameter(name: str, annotation: Any, default: Any, *, hidden: bool = False
 
 
 class LazyCommand(TyperCommand):
-    """A command whose flags are put together when they are first asked for: a list of commands stays cheap."""
+    """A command whose flags are made when they are first needed, so that listing commands is fast."""
 
     make: Callable[[], Callable[..., None]]
     _whole: Any = None

@@ -1,4 +1,4 @@
-"""Where output goes: results to stdout, all else to stderr and only as much as was asked for."""
+"""Output of a command: results to stdout, everything else to stderr."""
 
 import json
 import shutil

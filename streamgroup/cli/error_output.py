@@ -1,4 +1,4 @@
-"""What an error looks like on the terminal, and which exit code it gives."""
+"""Errors on the terminal, and their exit codes."""
 
 import errno
 import sys
@@ -65,7 +65,7 @@ def _usage(error: typer.TyperException) -> tuple[str, str | None, int]:
 
 
 def _short(hint: str | None, debug: bool) -> str | None:
-    """Keep a hint on one line; of a log only its last one, unless all is asked for."""
+    """Keep a hint on one line; of a log only the last, unless --debug."""
     lines = (hint or "").splitlines()
     if debug or len(lines) < 2:
         return hint

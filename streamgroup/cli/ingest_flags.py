@@ -1,4 +1,4 @@
-"""The flags of every ingest, whatever its source."""
+"""The flags that `ingest` has for every source."""
 
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal

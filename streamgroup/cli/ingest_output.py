@@ -1,4 +1,4 @@
-"""What every ingest prints: the trace that it made, or the tuples of a dry run."""
+"""Output of `ingest`: the trace that it made, or the tuples of a dry run."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""`ingest spark`: whatever Spark loads to a trace."""
+"""`ingest spark`: makes a trace of whatever Spark loads."""
 
 import time
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Readers, generators and groupings as the command line sees them: by file name, imported only when one is used."""
+"""Readers, generators and groupings on the command line: found by file name, imported only when used."""
 
 import ast
 import importlib.util

@@ -1,4 +1,4 @@
-"""Divisions of exact integers, once and at the end; a ratio to nothing does not exist (None)."""
+"""Exact divisions of integers, rounded once at the end; a ratio to 0 is None."""
 
 from fractions import Fraction
 

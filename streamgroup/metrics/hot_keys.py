@@ -1,4 +1,4 @@
-"""What a grouping treated as hot: the workers it allowed to those keys, how well it found them, and how soon."""
+"""Metrics of hot-key handling: workers allowed to hot keys, precision and recall, detection delay."""
 
 from math import fsum
 

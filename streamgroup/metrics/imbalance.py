@@ -1,4 +1,4 @@
-"""How unevenly the tuples fell on the workers: in total, as it grew, and within each window."""
+"""Imbalance of the tuples over the workers: in total, over time, and within each window."""
 
 import math
 from fractions import Fraction

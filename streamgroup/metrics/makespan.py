@@ -1,4 +1,4 @@
-"""How long the run took in virtual time, and what rate it and its most loaded worker sustain."""
+"""Virtual run time, and the rate that the run and its most loaded worker sustain."""
 
 from fractions import Fraction
 

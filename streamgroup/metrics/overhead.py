@@ -1,4 +1,4 @@
-"""What a grouping keeps in its sources and sends on its own account."""
+"""Overhead of a grouping: state in its sources, and control messages."""
 
 from streamgroup.metrics.names import Number
 from streamgroup.replay.accounting.outcome import Outcome

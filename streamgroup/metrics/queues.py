@@ -1,4 +1,4 @@
-"""How far the workers fell behind, and what never reached one or was lost with it."""
+"""Backlogs of the workers, and tuples that were dropped or lost."""
 
 from streamgroup.metrics.exact import NS_PER_MS, integers, ratio
 from streamgroup.metrics.names import Number

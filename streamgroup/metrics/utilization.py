@@ -1,4 +1,4 @@
-"""How much of the time they were alive the workers were busy; the mean is never given without the maximum."""
+"""Utilization of the workers while they were alive; the mean never comes without the maximum."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""How unevenly the work fell on the workers: the imbalance family in service time instead of tuples (004)."""
+"""Imbalance of the work over the workers: the imbalance metrics in service time instead of tuples (004)."""
 
 from streamgroup.metrics.exact import imbalance, integers, peak_to_mean
 from streamgroup.metrics.names import Number

@@ -1,4 +1,4 @@
-"""One replay: read the options, start the grouping, drive a loop over the trace, hand over what was found."""
+"""One replay: checks the options, starts the grouping, drives the simulation over the trace, collects results."""
 
 import contextlib
 import time

@@ -1,4 +1,4 @@
-"""Interpreted first, compiled where that pays: nobody waits for a compiler with a small trace.
+"""Interpreted first, compiled where that pays: small traces need no compiler.
 
 Code that is in memory or on disk is used. Where there is none, a run begins interpreted (see `base.plain`), with the
 same results. If it would take longer than compiling does, with the runs of the same code before it in this process, it

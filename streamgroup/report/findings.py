@@ -1,4 +1,4 @@
-"""What a report says in words: what was compared, which grouping does best and worst, what to be caveats of."""
+"""The sentences of a report: what was compared, the best and worst groupings, caveats."""
 
 from collections.abc import Iterator
 

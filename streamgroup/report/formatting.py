@@ -1,4 +1,4 @@
-"""Texts that users gave, made fit to be shown: keys, names, errors and paths may hold anything."""
+"""Formats numbers and texts of users for display: keys, names, errors and paths may hold anything."""
 
 import unicodedata
 from hashlib import blake2b

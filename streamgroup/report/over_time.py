@@ -1,4 +1,4 @@
-"""What the charts of a metric over time share: the windows of a run for each grouping, thinned, and their lines."""
+"""Charts of a metric over time, a line for each grouping."""
 
 import altair as alt
 import polars as pl

@@ -1,4 +1,4 @@
-"""What the charts of one metric against the number of workers share: means over seeds, lines with bands, words."""
+"""Charts of a metric against the number of workers: means over seeds, with bands from least to largest."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""A report as one HTML page that holds all it needs: numbers, pictures, and the program that draws them."""
+"""A report as one HTML page that works offline: numbers, pictures, and the program that draws them."""
 
 import base64
 import contextlib

@@ -1,4 +1,4 @@
-"""The numbers within a page: tables by name, each stored once, as JSON that cannot end the script that holds it."""
+"""The tables within a page: each stored once, as JSON that cannot end its script element."""
 
 import json
 import math

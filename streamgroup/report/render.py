@@ -1,4 +1,4 @@
-"""A chart as a Vega-Lite specification, as SVG and as PNG; nothing is fetched for it."""
+"""Renders a chart as a Vega-Lite specification, as SVG and as PNG, without the network."""
 
 import re
 import struct

@@ -1,4 +1,4 @@
-"""What a report is made of: runs, their tables, the cells that failed, and the traces that are still to be had."""
+"""The data of a report: runs, their tables, failed cells, and profiles of the traces that still exist."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""The tables of a report: means beside their maxima, all runs, the hottest keys and where they went."""
+"""The tables of a report: means beside their maxima, all runs, the hottest keys and their workers."""
 
 import polars as pl
 

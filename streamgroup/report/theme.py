@@ -1,4 +1,4 @@
-"""How charts look: colours for light and dark, one for each grouping, axes that fit what they show."""
+"""The look of charts: colours for light and dark, one for each grouping, and axes."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the charts of traces share: a panel for each trace, and times since its first tuple in a unit that fits."""
+"""Charts of traces: a panel for each trace, and times since its first tuple in a fitting unit."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What names a run in its row: the trace and every option, ahead of the metrics."""
+"""The columns that name a run in its row: the trace and every option, before the metrics."""
 
 import dataclasses
 from typing import Any

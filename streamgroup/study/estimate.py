@@ -1,4 +1,4 @@
-"""What a replay is going to simulate, in words and numbers, and about what memory and time it takes; nothing runs."""
+"""The dry run of a replay: what would be simulated, and estimates of its memory and time."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -60,7 +60,7 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
     """Return everything by name, in the order to show it: texts, numbers, lists of texts, None for what does not apply.
 
     Memory is in MB of 10^6 bytes; where it depends on what will happen (pairs of key and worker in a hash table) it is
-    an upper bound. What queues take is in none of it, as nobody knows how long they get.
+    an upper bound. Queues are not included, as their lengths are unknown.
     """
     options = plan.options
     ever = options.workers + len(options.join)
@@ -193,7 +193,7 @@ def _warmup(plan: Plan) -> str | None:
 
 
 def _windows(trace: Trace, plan: Plan) -> int | None:
-    """Bound the number of windows; None for windows in time where nobody knows how long it takes."""
+    """Bound the number of windows; None for windows in time if the run time is unknown."""
     rule = WindowRule(plan.options.window, trace.tuples - (plan.warmup or 0))
     if rule.width_ns is None:
         return rule.most(0)

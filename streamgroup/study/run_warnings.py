@@ -1,4 +1,4 @@
-"""What the reader of a run has to know before believing its figures."""
+"""Warnings on the figures of a run."""
 
 import numpy as np
 

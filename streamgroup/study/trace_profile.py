@@ -1,4 +1,4 @@
-"""A trace at a glance: its rate over time, its keys by rank, and how the share of the hottest keys moves."""
+"""The profile of a trace: rate over time, keys by rank, and the hottest keys over time."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Where keys go, without a trace: by the hashes and the rule by which a replay sends them."""
+"""Where keys go, without a trace: by the hashes and rules of a replay."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""`advise`: which grouping for a trace and a number of workers, and why."""
+"""`advise`: recommends a grouping for a trace and a number of workers."""
 
 import dataclasses
 import textwrap

@@ -1,4 +1,4 @@
-"""`describe`: the facts of a trace."""
+"""`describe`: statistics of a trace."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""`groupings`: what can be replayed through."""
+"""`groupings`: the list of groupings, and the parameters of one."""
 
 import inspect
 from dataclasses import dataclass

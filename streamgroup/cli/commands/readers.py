@@ -1,4 +1,4 @@
-"""`readers`: what can be ingested."""
+"""`readers`: the list of readers."""
 
 from dataclasses import dataclass
 

@@ -48,7 +48,7 @@ class Options(Simulation):
         Path,
         typer.Option(
             "--output", "-o", metavar="SWEEP", show_default=False, callback=utf8_path,
-            help="Directory of the sweep; one that is there is gone on with.",
+            help="Directory of the sweep; an existing one is resumed.",
         ),
     ]  # fmt: skip
     grouping: Annotated[
@@ -89,7 +89,7 @@ class Options(Simulation):
         typer.Option("--baseline", help="Also run each without workers that join, leave or crash: remapped_replicas."),
     ] = False
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing sweep, instead of going on with it.")
+        bool, typer.Option("--overwrite", help="Replace an existing sweep, instead of resuming it.")
     ] = False
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Cells at once (default: as many as there are cores).")
@@ -122,8 +122,8 @@ class Options(Simulation):
 def run(console: Console, options: Options) -> None:
     """Replay every combination of traces, groupings and options, and keep each as a run in one directory.
 
-    A cell that fails is a row with its error; the others go on, and the exit code is 1. Run again, it goes on where it
-    was stopped.
+    A cell that fails is a row with its error; the others continue, and the exit code is 1. Run again, it resumes where
+    it was stopped.
     """
     from streamgroup.study.sweep.run import look, run_sweep
     from streamgroup.study.sweep.schedule import open_traces, plan_tasks, with_keys_checked
@@ -153,7 +153,7 @@ def run(console: Console, options: Options) -> None:
             seconds = bar.seconds
     except KeyboardInterrupt:
         if options.output.is_dir():
-            console.note(f"stopped: the same command goes on with the cells that have ended in {options.output}")
+            console.note(f"stopped: the same command resumes from the cells in {options.output}")
         raise
     _finish(console, result, f"{result.ran} cells in {seconds:.1f} s")
     console.note(f"wrote {options.output}")
@@ -213,7 +213,7 @@ def _given(console: Console, options: Options) -> dict[str, Any]:
 
 
 def _check(tasks: Sequence["Task"]) -> None:
-    """Refuse a sweep of which no cell can be run: what is wrong is what was asked, not a cell."""
+    """Refuse a sweep of which no cell can be run: its options are wrong, not a cell."""
     errors = [task.error for task in tasks if not task.hidden]
     first = errors[0] if errors else None
     if isinstance(first, UsageError) and all(isinstance(error, UsageError) for error in errors):

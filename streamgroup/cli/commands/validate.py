@@ -1,4 +1,4 @@
-"""`validate`: a trace held to the format."""
+"""`validate`: checks a trace against the format."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""When each tuple reaches its source: int64 ns since the first arrival, made chunk by chunk, exactly."""
+"""Arrival times of the tuples at their sources: exact int64 ns since the first, computed chunk by chunk."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Chunks of the stream made ready for the loop in a thread of its own, a few ahead."""
+"""Prepares chunks of the stream for the simulation in a thread of its own, a few ahead."""
 
 import os
 import queue
@@ -140,7 +140,7 @@ class CostRule:
 
 
 class ChunkReader:
-    """Makes chunks in a thread, so that reading and decoding overlap with the loop; errors reach whoever takes them."""
+    """Makes chunks in a thread, so that reading and decoding overlap with the loop; errors reach the consumer."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class ChunkReader:
     def shared_chunks(self, chunk_cache: ChunkCache, key: Hashable) -> Generator[Ready]:
         """Yield the chunks in order, made once for all readers with an equal key, which says all they depend on.
 
-        There is no thread of its own: what shares its chunks runs beside others, and whoever is first makes them.
+        There is no thread of its own: the first reader that needs a chunk makes it.
         """
         fingerprint, tuples = self._trace.fingerprint(), self._trace.tuples
         width = sum(_BYTES[name] for name in self._columns)

@@ -1,4 +1,4 @@
-"""The capacity model from a TOML file (`--capacity`): what the flags leave open, it fills in."""
+"""The capacity model from a TOML file (`--capacity`): fills in the options that no flag gives."""
 
 import re
 from collections.abc import Callable

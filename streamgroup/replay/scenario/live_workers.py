@@ -1,4 +1,4 @@
-"""Who is a worker: the live ones as they come and go, and when each was there."""
+"""The live workers as they join, leave and crash, and when each was live."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ class Members:
         self._came = np.zeros(most, dtype=np.int64)
         self._went = np.full(most, NEVER, dtype=np.int64)
         self._left = np.zeros(most, dtype=bool)
-        # From which tuple on who was alive, and how many there had ever been.
+        # From which tuple on which workers were live, and how many there had ever been.
         self._history: list[tuple[int, NDArray[np.uint8], int]] = [(0, self.alive.copy(), workers)]
 
     @property
@@ -82,7 +82,7 @@ class Members:
         return sorted(found, key=lambda event: event.number)
 
     def apply(self, event: Event, now: int, pointer: int) -> WorkersChange:
-        """Let an event happen; RunError if it cannot, or nobody is left."""
+        """Let an event happen; RunError if it cannot, or no worker is left."""
         before = self._history[-1][0]
         assert pointer >= before, f"a change before tuple {pointer} after one before tuple {before}"
         joined: tuple[int, ...] = ()

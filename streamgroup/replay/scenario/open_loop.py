@@ -1,4 +1,4 @@
-"""When tuples arrive and workers change: what is known of an open loop before it runs."""
+"""Arrivals and changes of the workers in an open loop, which are known before the run."""
 
 from fractions import Fraction
 

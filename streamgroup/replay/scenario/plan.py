@@ -1,4 +1,4 @@
-"""What the options of a replay mean for a trace: checked before anything is read or written."""
+"""The plan of a replay: the options, checked and read for a trace, before any tuple is."""
 
 from fractions import Fraction
 from typing import NamedTuple

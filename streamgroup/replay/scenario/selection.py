@@ -1,4 +1,4 @@
-"""From the text of `-g` to a grouping: its module, its parameters, its canonical text."""
+"""Finds the grouping that the text of `-g` names: its module, parameters and canonical text."""
 
 import ast
 import contextlib

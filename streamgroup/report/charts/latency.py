@@ -1,4 +1,4 @@
-"""Latency against the number of workers: median, 99th percentile and longest."""
+"""Latency against the number of workers: median, 99th percentile and maximum."""
 
 import altair as alt
 import polars as pl

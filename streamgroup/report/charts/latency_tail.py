@@ -1,4 +1,4 @@
-"""The distribution of latency, as the share of tuples that took longer."""
+"""The distribution of latency: the share of tuples with at least a latency."""
 
 import altair as alt
 import polars as pl

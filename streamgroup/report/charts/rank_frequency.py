@@ -1,4 +1,4 @@
-"""How often each key comes, by rank, beside the Zipf law that fits best."""
+"""Frequency of the keys by rank, beside the Zipf law that fits best."""
 
 import altair as alt
 import polars as pl

@@ -1,4 +1,4 @@
-"""An advice as one object for programs, and in sentences for people."""
+"""Writes an advice as one object for programs, and in sentences for people."""
 
 import dataclasses
 from collections.abc import Iterator

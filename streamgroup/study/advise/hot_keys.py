@@ -1,4 +1,4 @@
-"""The keys that a stream has too much of, for a number of workers."""
+"""The hot keys of a stream, for a number of workers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

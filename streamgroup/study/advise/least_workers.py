@@ -1,4 +1,4 @@
-"""The least number of workers that is enough, found by doubling and halving."""
+"""Searches the least number of workers that is enough, by doubling and bisection."""
 
 from collections.abc import Callable, Generator, Mapping
 from typing import Any

@@ -1,5 +1,4 @@
-"""What the workers are offered when advice is wanted: the load, known or assumed, as a rate that other numbers of
-workers get, too."""
+"""The load of the workers for `advise`: known or assumed, and as a rate that holds for other numbers of workers."""
 
 import dataclasses
 from dataclasses import dataclass

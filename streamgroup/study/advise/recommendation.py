@@ -1,4 +1,4 @@
-"""Which grouping to recommend: a rule on rows of figures, and nothing else."""
+"""The rule that recommends a grouping, given the figures of each."""
 
 import dataclasses
 from collections.abc import Callable, Sequence

@@ -1,5 +1,4 @@
-"""Which grouping to take for a trace and a number of workers: the runs that this needs, in bounded time, and what
-they say."""
+"""Runs `advise`: replays candidates in bounded time, and recommends a grouping for a number of workers."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -195,7 +194,7 @@ class _Advisor:
         return sorted(self.rows.values(), key=lambda row: row.order)
 
     def _left(self) -> list[str]:
-        """Name who is looked at closely: the first choices, who has the least latency, and key grouping."""
+        """Return the groupings of the second pass: the first choices, the least latency and load, and key grouping."""
         rows, names = self._in_order(), [self.groupings[row.order] for row in self._in_order()]
         wanted = {names.index(KEY_GROUPING)}
         if fit := balanced(rows):

@@ -1,4 +1,4 @@
-"""A trace, or some segments of it, replayed through several groupings; what they gave in one row a grouping."""
+"""Replays a trace, or segments of it, through several groupings, and pools the figures of each."""
 
 import dataclasses
 import gc
@@ -139,7 +139,7 @@ def _pieces(trace: Trace, sample: Sample) -> Iterator[tuple[Trace, str, str]]:
 
 
 class _Stopped(BaseException):
-    """Nobody wants the result any more: no failure of a run, so no Exception."""
+    """The result is no longer wanted: no failure of a run, so no Exception."""
 
 
 def _one(

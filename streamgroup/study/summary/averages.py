@@ -1,4 +1,4 @@
-"""Averages over the runs of a group: each mean with its interval, and with the least and the largest beside it."""
+"""Averages over groups of runs: mean, confidence interval, least and largest."""
 
 from collections.abc import Sequence
 from functools import cache

@@ -1,4 +1,4 @@
-"""Conditions on the columns of a table, as in `workers>=16,grouping=pkg`: read safely, nothing is evaluated."""
+"""Conditions on the columns of a table, as in `workers>=16,grouping=pkg`; nothing is evaluated as code."""
 
 import re
 from typing import NamedTuple

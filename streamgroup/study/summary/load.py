@@ -1,4 +1,4 @@
-"""Runs and the cells of sweeps, read from their directories into one table."""
+"""Reads runs and the cells of sweeps from their directories into one table."""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Runs paired with the run that they are compared with."""
+"""Pairs runs with the runs that they are compared with."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Many runs in one table: chosen, compared with a baseline, averaged, held to a gate."""
+"""Many runs in one table: filtered, compared with a baseline, averaged, checked against conditions."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

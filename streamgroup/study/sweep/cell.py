@@ -1,4 +1,4 @@
-"""One cell of a sweep: a run that is named by what it depends on, and that fails as a row, not as an error."""
+"""One cell of a sweep: a run named by a digest of all that it depends on; its errors are results."""
 
 import dataclasses
 import hashlib

@@ -1,4 +1,4 @@
-"""Compiling loops side by side: numba compiles one function at a time in a process, so others do some of it.
+"""Compiles simulations in other processes: numba compiles one function at a time in a process.
 
 `python -m streamgroup.study.sweep.precompile TRACE` compiles, and keeps on disk, the code of the runs whose options
 it reads, an object of JSON a line. A process that needs code that is being compiled waits for the lock of its name, and
@@ -49,7 +49,7 @@ def _code(chosen: Selection) -> str:
 
 @contextlib.contextmanager
 def compile_ahead(trace: Trace, runs: Sequence[ReplayOptions], jobs: int) -> Iterator[None]:
-    """Let up to `jobs` - 1 processes compile what runs of a trace need, the last first, while the runs go on.
+    """Let up to `jobs` - 1 processes compile what runs of a trace need, the last first, meanwhile.
 
     Small traces need nothing: they are interpreted. The processes are ended when the runs are.
     """

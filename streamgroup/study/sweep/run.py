@@ -1,4 +1,4 @@
-"""Many runs in one directory, resumed where it was left: cells that are there and whole are not run again."""
+"""A sweep: many runs in one directory. Run again, it resumes: complete cells are not run again."""
 
 import contextlib
 import dataclasses
@@ -41,7 +41,7 @@ Runner = Callable[[Sequence[Cell], Mapping[str, int]], Generator[CellOutcome]]
 
 @dataclass(frozen=True)
 class SweepResult:
-    """A row for each cell, in the order asked; how many were run, reused, and failed; and what to warn of by cell."""
+    """A row for each cell, in order; the numbers of cells run, reused and failed; and warnings by cell."""
 
     rows: list[dict[str, Any]]
     ran: int
@@ -111,9 +111,7 @@ def look(output: Path, cells: Sequence[Cell]) -> Found:
     if not output.is_dir():
         raise UsageError(f"{output} exists and is not a directory", "name another output")
     if not (output / SWEEP).is_file() and any(not entry.name.startswith(".") for entry in output.iterdir()):
-        raise UsageError(
-            f"{output} exists and holds no {SWEEP}, so it is no sweep to go on with", "name another output"
-        )
+        raise UsageError(f"{output} exists and holds no {SWEEP}, so it is no sweep to resume", "name another output")
     if (output / CELLS).exists() and not (output / CELLS).is_dir():
         raise UsageError(
             f"{output / CELLS} is not a directory, so there are no cells in it", "remove it, or name another output"
@@ -188,7 +186,7 @@ def _opened(output: Path) -> Iterator[None]:
         os.close(handle)
 
 
-# Directories that were begun, as `staged_directory` calls them.
+# Unfinished directories, as `staged_directory` calls them.
 _BEGUN = re.compile(r"\.([0-9a-f]+)\.(?:partial|replaced)-.*")
 
 

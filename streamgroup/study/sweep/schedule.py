@@ -1,4 +1,4 @@
-"""What is to be done for the cells of a sweep: in which order, with how much memory, and for about how long."""
+"""The tasks of a sweep: their order, and estimates of their memory and time."""
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence

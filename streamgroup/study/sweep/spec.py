@@ -1,4 +1,4 @@
-"""What a sweep is asked to run: from flags, from a TOML file, or both, to cells."""
+"""The specification of a sweep, from flags and a TOML file, and the cells that follow from it."""
 
 import dataclasses
 import itertools

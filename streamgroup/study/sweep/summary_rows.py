@@ -1,4 +1,4 @@
-"""The rows of a sweep: what names a cell, what became of it, and every metric."""
+"""The rows of a sweep: the options of a cell, its status, and every metric."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

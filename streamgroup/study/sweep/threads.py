@@ -1,4 +1,4 @@
-"""Cells as threads of this process: the loop runs without the interpreter's lock, and what is read is shared."""
+"""Runs the cells of a sweep in threads: compiled code runs without the GIL, and chunks are shared."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ Progress = Callable[[int], None]
 # Of the memory that is free: for all cells together, and for what they read.
 _FOR_CELLS = 0.6
 _FOR_CHUNKS = 0.3
-# Seconds that threads get to end in when nobody wants their results any more.
+# Seconds that threads have to end when their results are no longer wanted.
 _PATIENCE = 10.0
 
 

@@ -1,4 +1,4 @@
-"""Texts with lists and ranges, and what they stand for: `16,32`, `8..64..8`, `fish:alpha=0.1..0.3..0.1,epoch=1000`."""
+"""Expands lists and ranges in texts: `16,32`, `8..64..8`, `fish:alpha=0.1..0.3..0.1,epoch=1000`."""
 
 import itertools
 import re
