@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
 from streamgroup.base.errors import UsageError
+from streamgroup.base.validation import first_problem
 
 __all__ = ["SparkOptions", "checked", "server_name"]
 
@@ -95,7 +96,6 @@ def checked(kind: type[Options], values: Mapping[str, Any]) -> Options:
     try:
         return kind(**values)
     except ValidationError as error:
-        first = error.errors()[0]
-        message = first["msg"].removeprefix("Value error, ")
-        flag = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else None
-        raise UsageError(f"{flag}: {message}" if flag else message) from None
+        place, reason, _ = first_problem(error)
+        flag = "--" + place.partition(".")[0].replace("_", "-")
+        raise UsageError(f"{flag}: {reason}" if place else reason) from None

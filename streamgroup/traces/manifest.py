@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, f
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.outputs import is_unfinished
 from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.validation import first_problem
 from streamgroup.traces.schema import FORMAT_VERSION, MANIFEST
 from streamgroup.traces.writer import PartStats
 
@@ -143,6 +144,5 @@ def read_manifest(trace: Place | Path | str) -> Manifest:
     try:
         return Manifest.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(piece) for piece in first["loc"])
-        raise DataError(f"{path}: {where}: {first['msg']}", "mend it, or make the trace again") from None
+        place, reason, _ = first_problem(error)
+        raise DataError(f"{path}: {place}: {reason}", "mend it, or make the trace again") from None

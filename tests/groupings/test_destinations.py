@@ -144,7 +144,7 @@ class Params(GroupingParams):
     (tmp_path / "mine.py").write_text(text)
     silent = select(str(tmp_path / "mine.py")).params.destinations(context([0, 1, 2]))
     assert silent.workers[4].tolist() == [0, 1, 2]
-    assert "does not tell" in silent.remark
+    assert "does not say" in silent.remark
     (tmp_path / "told.py").write_text(
         text.replace("import GroupingParams", "import Destinations, GroupingParams")
         + "    def destinations(self, context):\n        return Destinations(context.candidates(self.d), 'mine')\n"

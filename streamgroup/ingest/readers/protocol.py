@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from streamgroup.base.errors import UsageError
+from streamgroup.base.validation import first_problem
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing.columns import NO_TIME, column_names
 from streamgroup.ingest.parsing.times import TimeFormat
@@ -151,7 +152,7 @@ class Reader(ABC):
     Options: ClassVar[type[BaseModel]] = NoOptions
     joins: ClassVar[tuple[str, ...]] = ()
     files: ClassVar[tuple[str, ...]] = ()
-    # Plain tuples of texts: the command line reads them from the source, to leave these options out of the help.
+    # Options of all readers that mean nothing to this one: its help leaves them out.
     unused: ClassVar[tuple[str, ...]] = ()
     instead: ClassVar[str] = "leave it out"
 
@@ -161,10 +162,10 @@ class Reader(ABC):
         try:
             self.own = self.Options.model_validate(options.reader_options)
         except ValidationError as error:
-            first = error.errors()[0]
+            place, reason, _ = first_problem(error)
             known = ", ".join(self.Options.model_fields) or "none"
-            name = first["loc"][0] if first["loc"] else "options"
-            raise UsageError(f"reader {options.reader}: {name}: {first['msg']}", f"its options: {known}") from None
+            name = place.partition(".")[0] or "options"
+            raise UsageError(f"reader {options.reader}: {name}: {reason}", f"its options: {known}") from None
         refuse(options, *self.unused, hint=self.instead)
         for what in ("time", "key"):
             text = getattr(options, what)

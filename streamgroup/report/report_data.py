@@ -1,4 +1,4 @@
-"""What a report is made of: runs, their tables, the cells that failed, and the traces that are still to be had."""
+"""The data of a report: runs, their tables, failed cells, and profiles of the traces that still exist."""
 
 import dataclasses
 import json
@@ -11,15 +11,15 @@ from typing import Any
 import polars as pl
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
-from streamgroup.report.text import shown
+from streamgroup.report.formatting import shown
 from streamgroup.study.columns import OPTION_COLUMNS
 from streamgroup.study.summary.conditions import matches, parse_conditions
-from streamgroup.study.summary.load import FATE
+from streamgroup.study.summary.load import STATUS_COLUMNS
 from streamgroup.study.summary.summarize import load_runs, run_directories
-from streamgroup.study.trace_profile import Glance, glance
+from streamgroup.study.trace_profile import TraceProfile, profile_trace
 from streamgroup.traces.trace import open_trace
 
-__all__ = ["MOST_CONDITIONS", "MOST_GROUPINGS", "Failure", "Material", "gather"]
+__all__ = ["MOST_CONDITIONS", "MOST_GROUPINGS", "Failure", "ReportData", "gather"]
 
 # What charts have room for; tables have all.
 MOST_CONDITIONS = 8
@@ -38,7 +38,7 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class ReportData:
     """What charts and tables are made of. All texts in it are fit to be shown (see `text`).
 
     - `runs`: one row a run, as `load_runs` gives it, with `run` (a short name of its own) and `condition`: what the
@@ -52,7 +52,7 @@ class Material:
     runs: pl.DataFrame
     directories: dict[str, Path]
     failed: tuple[Failure, ...] = ()
-    traces: tuple[Glance, ...] = ()
+    traces: tuple[TraceProfile, ...] = ()
     notes: tuple[str, ...] = ()
     _tables: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False)
 
@@ -93,14 +93,14 @@ class Material:
 
     @cached_property
     def charted(self) -> pl.DataFrame:
-        """Give the runs that charts show."""
+        """Return the runs that charts show."""
         return self.runs.filter(
             pl.col("condition").is_in(list(self.conditions)), pl.col("grouping").is_in(list(self.groupings))
         )
 
     @cached_property
     def focus(self) -> pl.DataFrame:
-        """Give the charted runs of one number of workers for each condition: where most groupings are, or the most."""
+        """Return the charted runs of one number of workers a condition: where most groupings are, or the most."""
         counted = self.charted.group_by("condition", "workers").agg(pl.col("grouping").n_unique())
         best = counted.sort("grouping", "workers", descending=True).unique(
             "condition", keep="first", maintain_order=True
@@ -109,13 +109,13 @@ class Material:
 
     @cached_property
     def first_seeds(self) -> pl.DataFrame:
-        """Give one run of `focus` for each condition and grouping: that of the lowest seeds."""
+        """Return one run of `focus` for each condition and grouping: that of the lowest seeds."""
         ordered = self.focus.sort("seed", "hash_seed", "run")
         first = ordered.unique(["condition", "grouping"], keep="first", maintain_order=True)
         return self.focus.join(first.select("run"), "run", "semi")
 
 
-def gather(paths: Iterable[str | Path], *, where: str | None = None) -> Material:
+def gather(paths: Iterable[str | Path], *, where: str | None = None) -> ReportData:
     """Read runs, or what sweeps hold, and look at their traces.
 
     `where` keeps the runs that meet all its conditions, as `summarize` has them. Where every cell of a sweep failed
@@ -128,7 +128,7 @@ def gather(paths: Iterable[str | Path], *, where: str | None = None) -> Material
     lost: tuple[Failure, ...] = ()
     if "status" in frame.columns:
         lost = _failures(frame.filter(pl.col("status") != "ok"))
-        frame = frame.filter(pl.col("status") == "ok").drop(FATE)
+        frame = frame.filter(pl.col("status") == "ok").drop(STATUS_COLUMNS)
     records = [_record(path) for path in directories]
     if where is not None and directories:
         met = frame.select(
@@ -140,10 +140,10 @@ def gather(paths: Iterable[str | Path], *, where: str | None = None) -> Material
         if frame.is_empty():
             raise UsageError(f"--where {where}: no run is left", "loosen the condition")
     names = _names(directories)
-    glances, notes = _traces(frame["trace"].to_list(), records)
+    profiles, notes = _traces(frame["trace"].to_list(), records)
     runs = _readable(frame).with_columns(pl.Series("run", names))
     runs = runs.with_columns(_conditions(runs)).select("run", "condition", pl.exclude("run", "condition"))
-    return Material(runs, dict(zip(names, directories, strict=True)), lost, glances, notes)
+    return ReportData(runs, dict(zip(names, directories, strict=True)), lost, profiles, notes)
 
 
 def _record(run: Path) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _record(run: Path) -> dict[str, Any]:
 
 
 def _failures(rows: pl.DataFrame) -> tuple[Failure, ...]:
-    """Put cells that failed into words, each once."""
+    """Describe the cells that failed, each once."""
     found: dict[Failure, None] = {}
     for row in rows.iter_rows(named=True):
         cell = f"{row['grouping']} on {row['workers']} workers, {row['trace']}, seed {row['seed']}"
@@ -183,7 +183,7 @@ def _names(directories: Sequence[Path]) -> list[str]:
 
 
 def _conditions(runs: pl.DataFrame) -> pl.Series:
-    """Say in words what each run was made under: the trace, and every option in which runs differ."""
+    """Describe the conditions of each run: the trace, and every option in which runs differ."""
     options = [name for name in OPTION_COLUMNS if name not in _ASIDE and name in runs.columns]
     varying = [name for name in options if name != "trace" and runs[name].n_unique() > 1]
     found = [
@@ -199,9 +199,11 @@ def _in_words(name: str, value: Any) -> str:
     return _UNITS.get(name, f"{name.replace('_', ' ')} {{}}").format(value)
 
 
-def _traces(names: Sequence[str], records: Sequence[dict[str, Any]]) -> tuple[tuple[Glance, ...], tuple[str, ...]]:
+def _traces(
+    names: Sequence[str], records: Sequence[dict[str, Any]]
+) -> tuple[tuple[TraceProfile, ...], tuple[str, ...]]:
     """Look at each trace once; what is not there, or not the same any more, is noted instead."""
-    found: list[Glance] = []
+    found: list[TraceProfile] = []
     notes: list[str] = []
     seen: set[str] = set()
     for name, record in zip(names, records, strict=True):
@@ -213,14 +215,14 @@ def _traces(names: Sequence[str], records: Sequence[dict[str, Any]]) -> tuple[tu
             trace = open_trace(path)
             if trace.fingerprint() != fingerprint:
                 raise DataError(f"{path} is another trace by now")
-            found.append(_named(glance(trace), shown(name)))
+            found.append(_named(profile_trace(trace), shown(name)))
         except (StreamgroupError, OSError, ValueError) as error:
             why = shown(str(getattr(error, "message", error)), 200)
             notes.append(f"The trace {shown(name)} is not shown: {why}.")
     return tuple(found), tuple(notes)
 
 
-def _named(found: Glance, name: str) -> Glance:
-    """Give the trace the name that the runs have for it, and its keys as they can be shown."""
+def _named(found: TraceProfile, name: str) -> TraceProfile:
+    """Return the profile with the name that the runs have for the trace, and its keys as they can be shown."""
     keys = tuple(dataclasses.replace(key, key=None if key.key is None else shown(key.key)) for key in found.top_keys)
     return dataclasses.replace(found, name=name, top_keys=keys)

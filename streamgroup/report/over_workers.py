@@ -1,20 +1,46 @@
-"""What the charts of one metric against the number of workers share: means over seeds, lines with bands, words."""
+"""Charts of a metric against the number of workers: means over seeds, with bands from least to largest."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import altair as alt
 import polars as pl
 
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import HEIGHT, WIDTH, Look
 
-__all__ = ["draw_curves", "faceted", "over_seeds", "paneled", "spread_in_words"]
+__all__ = ["curves_of", "describe_spread", "draw_curves", "faceted", "over_seeds", "paneled"]
 
 _PANEL_HEIGHT = 230
 
+# `frame`, `draw` and `caption` of a chart, see `charts.protocol`.
+ChartFunctions = tuple[
+    Callable[[ReportData], pl.DataFrame],
+    Callable[[pl.DataFrame, Look], alt.TopLevelMixin],
+    Callable[[pl.DataFrame], str],
+]
+
+
+def curves_of(metric: str, label: str, *, name: str, axis: str, about: str) -> ChartFunctions:
+    """Return `frame`, `draw` and `caption` of a chart of one metric.
+
+    `label` is the metric in the column `what`, `name` that of the caption, which begins with `about`.
+    """
+
+    def frame(data: ReportData) -> pl.DataFrame:
+        return over_seeds(data.charted, {metric: label})
+
+    def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
+        return draw_curves(frame, look, axis)
+
+    def caption(frame: pl.DataFrame) -> str:
+        return f"{about} {describe_spread(frame, name)}"
+
+    return frame, draw, caption
+
 
 def over_seeds(runs: pl.DataFrame, metrics: Mapping[str, str]) -> pl.DataFrame:
-    """Give `mean`, `min` and `max` of metrics over runs that differ in nothing but their seeds.
+    """Return `mean`, `min` and `max` of metrics over runs that differ in nothing but their seeds.
 
     `metrics` maps a metric to what a panel calls it. One row for each `panel`, `condition`, `what`, `grouping` and
     `workers`, with how many `runs` have the metric; no row where none has, and none at all for a single run.
@@ -38,9 +64,9 @@ def over_seeds(runs: pl.DataFrame, metrics: Mapping[str, str]) -> pl.DataFrame:
 
 
 def paneled(frame: pl.DataFrame) -> pl.DataFrame:
-    """Put `panel` first: what tells the panels of a chart apart, of `condition` and (where there is one) `what`."""
-    told = [name for name in ("condition", "what") if name in frame.columns and frame[name].n_unique() > 1]
-    panel = pl.concat_str(told, separator=" · ") if told else pl.lit("")
+    """Add `panel` as first column: what the panels of a chart differ in, of `condition` and `what` (if there)."""
+    names = [name for name in ("condition", "what") if name in frame.columns and frame[name].n_unique() > 1]
+    panel = pl.concat_str(names, separator=" · ") if names else pl.lit("")
     return frame.select(panel.alias("panel"), pl.all())
 
 
@@ -51,7 +77,7 @@ def faceted(
     *,
     apart: bool = False,
 ) -> alt.TopLevelMixin:
-    """Give the chart as one view, or a view for each `panel`, in the order of the frame.
+    """Return the chart as one view, or a view for each `panel`, in the order of the frame.
 
     `apart`: each view has an x axis of its own.
     """
@@ -102,18 +128,18 @@ def draw_curves(frame: pl.DataFrame, look: Look, title: str, *, percent: bool = 
     return faceted(alt.layer(*layers), frame)
 
 
-def spread_in_words(frame: pl.DataFrame, what: str, unit: str = "") -> str:
-    """Say of a frame of `over_seeds` which grouping has the least and which the most, on the most workers."""
+def describe_spread(frame: pl.DataFrame, what: str, unit: str = "") -> str:
+    """Describe of a frame of `over_seeds` which grouping has the least and which the most, on the most workers."""
     sentences = []
     for panel in frame.partition_by("panel", maintain_order=True)[:4]:
         most = max(panel["workers"].to_list())
         at = panel.filter(pl.col("workers") == most).sort("mean", "grouping").to_dicts()
         place = f"{at[0]['panel']}: on" if at[0]["panel"] else "On"
         least, worst = at[0], at[-1]
-        told = f"{place} {most} workers {least['grouping']} has the least {what}, {_value(least, unit)}"
+        sentence = f"{place} {most} workers {least['grouping']} has the least {what}, {_value(least, unit)}"
         if len(at) > 1:
-            told += f", and {worst['grouping']} the most, {_value(worst, unit)}"
-        sentences.append(f"{told}.")
+            sentence += f", and {worst['grouping']} the most, {_value(worst, unit)}"
+        sentences.append(f"{sentence}.")
     if (frame["runs"] > 1).any():
         marks = (
             "Lines are means over seeds, bands"

@@ -1,4 +1,4 @@
-"""What an error looks like on the terminal, and which exit code it gives."""
+"""Errors on the terminal, and their exit codes."""
 
 import errno
 import sys
@@ -9,7 +9,7 @@ import typer
 
 from streamgroup.base.errors import StreamgroupError
 
-__all__ = ["INTERRUPTED", "report"]
+__all__ = ["INTERRUPTED", "report_error"]
 
 INTERRUPTED = 130
 
@@ -17,7 +17,7 @@ INTERRUPTED = 130
 _ENVIRONMENT = {errno.ENOSPC, errno.EACCES, errno.EPERM, errno.EROFS, errno.EDQUOT}
 
 
-def report(error: BaseException, *, debug: bool) -> int:
+def report_error(error: BaseException, *, debug: bool) -> int:
     """Write an error to stderr (one line, and one that says how to mend it) and give the exit code."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
@@ -65,7 +65,7 @@ def _usage(error: typer.TyperException) -> tuple[str, str | None, int]:
 
 
 def _short(hint: str | None, debug: bool) -> str | None:
-    """Keep a hint on one line; of a log only its last one, unless all is asked for."""
+    """Keep a hint on one line; of a log only the last, unless --debug."""
     lines = (hint or "").splitlines()
     if debug or len(lines) < 2:
         return hint

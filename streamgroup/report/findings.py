@@ -1,20 +1,20 @@
-"""What a report says in words: what was compared, which grouping does best and worst, what to be wary of."""
+"""The sentences of a report: what was compared, the best and worst groupings, caveats."""
 
 from collections.abc import Iterator
 
 import polars as pl
 
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.report_data import ReportData
 
-__all__ = ["compared", "verdicts", "wary"]
+__all__ = ["caveats", "compared", "verdicts"]
 
 _KEYS_PER_WORKER = 10
 
 
-def compared(material: Material) -> list[str]:
-    """Say what was compared: traces, groupings, workers, seeds, sources and arrivals."""
-    runs = material.runs
+def compared(data: ReportData) -> list[str]:
+    """Describe what was compared: traces, groupings, workers, seeds, sources and arrivals."""
+    runs = data.runs
     lines = [
         f"{_count(runs.height, 'run')} of {_count(runs['grouping'].n_unique(), 'grouping')}: "
         f"{_listed(runs['grouping'])}.",
@@ -22,25 +22,25 @@ def compared(material: Material) -> list[str]:
         f"Workers: {_listed(runs['workers'])}. Sources: {_listed(runs['sources'])}.",
         f"Arrivals: {_listed(runs['arrivals'])}. {_plural(runs['seed'], 'Seed')}: {_listed(runs['seed'])}.",
     ]
-    left_out = runs["grouping"].n_unique() - len(material.groupings)
+    left_out = runs["grouping"].n_unique() - len(data.groupings)
     if left_out:
         lines.append(
-            f"Charts show {len(material.groupings)} groupings, the best of each family by p99 latency; "
+            f"Charts show {len(data.groupings)} groupings, the best of each family by p99 latency; "
             f"{left_out} more are in the tables."
         )
-    left_out = runs["condition"].n_unique() - len(material.conditions)
+    left_out = runs["condition"].n_unique() - len(data.conditions)
     if left_out:
         lines.append(
-            f"Charts show {len(material.conditions)} conditions; {left_out} more are in the tables "
+            f"Charts show {len(data.conditions)} conditions; {left_out} more are in the tables "
             "(--where chooses others)."
         )
     return lines
 
 
-def verdicts(material: Material) -> list[str]:
-    """Say for each charted condition which grouping does best and which worst, never a mean without its maximum."""
+def verdicts(data: ReportData) -> list[str]:
+    """Name the best and the worst grouping of each charted condition, never a mean without its maximum."""
     lines = []
-    for part in material.focus.partition_by("condition", maintain_order=True):
+    for part in data.focus.partition_by("condition", maintain_order=True):
         found = part.group_by("grouping").agg(
             pl.col("latency_p99_ms").mean().alias("p99"),
             pl.col("latency_max_ms").max().alias("longest"),
@@ -50,17 +50,17 @@ def verdicts(material: Material) -> list[str]:
             pl.col("peak_to_mean").max().alias("peak_max"),
         )
         place = f"{part['condition'][0]}, {_count(part['workers'][0], 'worker')}"
-        told = [
-            *_told(found, "p99", "p99 latency", _latency),
-            *_told(found, "peak", "load of the fullest worker", _peak),
+        sentences = [
+            *_best_and_worst(found, "p99", "p99 latency", _latency),
+            *_best_and_worst(found, "peak", "load of the most loaded worker", _peak),
         ]
-        told += _told(found, "copies", "replication", _copies)
-        if told:
-            lines.append(f"{place}: {'; '.join(told)}.")
+        sentences += _best_and_worst(found, "copies", "replication", _copies)
+        if sentences:
+            lines.append(f"{place}: {'; '.join(sentences)}.")
     return lines
 
 
-def _told(found: pl.DataFrame, column: str, what: str, form: "_Form") -> Iterator[str]:
+def _best_and_worst(found: pl.DataFrame, column: str, what: str, form: "_Form") -> Iterator[str]:
     rows = found.filter(pl.col(column).is_not_null()).sort(column, "grouping").to_dicts()
     if len(rows) == 1:
         yield f"{what} {form(rows[0])}"
@@ -84,10 +84,10 @@ _peak = _Form("{} times the mean (at most {})", "peak", "peak_max")
 _copies = _Form("{} workers a key (at most {})", "copies", "copies_max")
 
 
-def wary(material: Material) -> list[str]:
-    """Say what makes figures mean less, or something else, than they seem to."""
-    runs, total = material.runs, material.runs.height
-    lines = list(material.notes)
+def caveats(data: ReportData) -> list[str]:
+    """Return caveats on the figures, one line each."""
+    runs, total = data.runs, data.runs.height
+    lines = list(data.notes)
     full = runs.filter(pl.col("offered_load") > 1)
     if full.height:
         lines.append(
@@ -106,7 +106,7 @@ def wary(material: Material) -> list[str]:
             lines.append(
                 f"{some.height} of {total} runs had tuples {what}, up to {number(_most(some, column))} in one run."
             )
-    for trace in material.traces:
+    for trace in data.traces:
         most = _most(runs.filter(pl.col("trace") == trace.name), "workers")
         if trace.keys < _KEYS_PER_WORKER * most:
             lines.append(
@@ -130,5 +130,5 @@ def _plural(values: pl.Series, what: str) -> str:
 
 def _listed(values: pl.Series) -> str:
     found = values.unique().sort().to_list()
-    told = [str(value) for value in found[:24]]
-    return ", ".join(told) + (f" and {len(found) - 24} more" if len(found) > 24 else "")
+    sentences = [str(value) for value in found[:24]]
+    return ", ".join(sentences) + (f" and {len(found) - 24} more" if len(found) > 24 else "")

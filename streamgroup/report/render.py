@@ -1,4 +1,4 @@
-"""A chart as a Vega-Lite specification, as SVG and as PNG; nothing is fetched for it."""
+"""Renders a chart as a Vega-Lite specification, as SVG and as PNG, without the network."""
 
 import re
 import struct
@@ -13,7 +13,7 @@ import vl_convert
 
 from streamgroup.base import discover
 from streamgroup.report.charts.protocol import PACKAGE, Chart
-from streamgroup.report.material import Material
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 
 __all__ = ["Drawn", "chart_names", "load_chart", "png", "specification", "svg"]
@@ -32,12 +32,12 @@ class Drawn:
     frame: pl.DataFrame
 
     @classmethod
-    def of(cls, name: str, material: Material) -> "Drawn | None":
+    def of(cls, name: str, data: ReportData) -> "Drawn | None":
         """Make the numbers of a chart; None where it has nothing to show."""
         chart = load_chart(name)
-        if material.runs.is_empty():
+        if data.runs.is_empty():
             return None
-        frame = chart.frame(material)
+        frame = chart.frame(data)
         return None if frame.is_empty() else cls(name, chart, frame)
 
 
@@ -54,7 +54,7 @@ def chart_names() -> list[str]:
 
 
 def specification(drawn: Drawn, look: Look, *, validate: bool = False) -> dict[str, Any]:
-    """Give the Vega-Lite specification of a chart, its data in `datasets`, without a configuration.
+    """Return the Vega-Lite specification of a chart, its data in `datasets`, without a configuration.
 
     `validate` holds it against the schema of Vega-Lite, which takes longer than all else.
     """

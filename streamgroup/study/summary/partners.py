@@ -1,4 +1,4 @@
-"""Runs paired with the run that they are compared with."""
+"""Pairs runs with the runs that they are compared with."""
 
 from collections.abc import Mapping, Sequence
 
@@ -43,7 +43,7 @@ def _joined(
 
 
 def _by_unused_seeds(partners: pl.DataFrame) -> dict[tuple[str, ...], pl.DataFrame]:
-    """Give the runs by the names of the seeds, one or both, that their results do not depend on."""
+    """Return the runs by the names of the seeds, one or both, that their results do not depend on."""
     # It imports the groupings, and with them numba: only where it is needed.
     from streamgroup.replay.scenario.seeds import SEEDS, seeds_used
 

@@ -1,4 +1,4 @@
-"""The numbers within a page: tables by name, each stored once, as JSON that cannot end the script that holds it."""
+"""The tables within a page: each stored once, as JSON that cannot end its script element."""
 
 import json
 import math
@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-__all__ = ["Store", "as_script"]
+__all__ = ["PageData", "as_script"]
 
 
-class Store:
+class PageData:
     """Tables by name; two of equal content are one."""
 
     def __init__(self) -> None:
@@ -18,11 +18,11 @@ class Store:
         self._names: dict[str, str] = {}
 
     def add(self, frame: pl.DataFrame) -> str:
-        """Store a frame and give its name in the page."""
+        """PageData a frame and give its name in the page."""
         return self._add({name: frame[name].to_list() for name in frame.columns}, frame.height)
 
     def add_rows(self, rows: Sequence[Mapping[str, Any]]) -> str:
-        """Store rows as a specification holds them and give their name in the page."""
+        """PageData rows as a specification holds them and give their name in the page."""
         names = list(dict.fromkeys(name for row in rows for name in row))
         return self._add({name: [row.get(name) for row in rows] for name in names}, len(rows))
 

@@ -1,4 +1,4 @@
-"""The rows of a sweep: what names a cell, what became of it, and every metric."""
+"""The rows of a sweep: the options of a cell, its status, and every metric."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ _ARROW = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string
 
 
 def row_of(name: str, options: Mapping[str, Any], found: Mapping[str, Any] | None, error: str | None) -> dict[str, Any]:
-    """Give the row of a cell: its options, its id, its `status` (ok or failed) and `error`, the metrics that it has.
+    """Return the row of a cell: its options, its id, its `status` (ok or failed) and `error`, the metrics that it has.
 
     `found` is the row of its run, None for one that failed.
     """
@@ -27,7 +27,7 @@ def row_of(name: str, options: Mapping[str, Any], found: Mapping[str, Any] | Non
 
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Put rows into a table, its column types the same whatever is null."""
+    """Return rows as a table with the same column types whatever is null."""
     kinds: dict[str, type] = {name: KINDS[name] for name in OPTION_COLUMNS}
     kinds |= dict.fromkeys(("cell", "status", "error"), str)
     kinds |= dict(METRICS)

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.study import trace_profile as module
-from streamgroup.study.trace_profile import Glance, glance
+from streamgroup.study.trace_profile import TraceProfile, profile_trace
 from streamgroup.traces import schema
 from streamgroup.traces.trace import open_trace
 from tests.study.traces import write_trace
 
 
-def _look(path: Path, times: list[int], keys: list[str]) -> Glance:
-    return glance(open_trace(write_trace(path, times, keys)))
+def _look(path: Path, times: list[int], keys: list[str]) -> TraceProfile:
+    return profile_trace(open_trace(write_trace(path, times, keys)))
 
 
 def _cell(time: int, first: int, units: int, unit: int, cells: int) -> int:

@@ -1,6 +1,6 @@
-"""Compiling loops side by side: numba compiles one function at a time in a process, so others do some of it.
+"""Compiles simulations in other processes: numba compiles one function at a time in a process.
 
-`python -m streamgroup.study.sweep.ahead TRACE` compiles, and keeps on disk, the code of the runs whose options
+`python -m streamgroup.study.sweep.precompile TRACE` compiles, and keeps on disk, the code of the runs whose options
 it reads, an object of JSON a line. A process that needs code that is being compiled waits for the lock of its name, and
 finds it on disk.
 """
@@ -24,14 +24,14 @@ from streamgroup.replay.tiers import SMALL
 from streamgroup.traces.slices import take_slice
 from streamgroup.traces.trace import Trace, open_trace
 
-__all__ = ["ahead", "missing"]
+__all__ = ["compile_ahead", "not_compiled"]
 
 # Tuples of a run that is made for its code.
 _FEW = 1000
 
 
-def missing(runs: Sequence[ReplayOptions]) -> list[ReplayOptions]:
-    """Give one run for each loop of which no code is on disk, in their order."""
+def not_compiled(runs: Sequence[ReplayOptions]) -> list[ReplayOptions]:
+    """Return one run for each loop of which no code is on disk, in their order."""
     there = {name.partition("-")[0] for name in names_on_disk()}
     found: dict[str, ReplayOptions] = {}
     for run in runs:
@@ -43,17 +43,17 @@ def missing(runs: Sequence[ReplayOptions]) -> list[ReplayOptions]:
 
 
 def _code(chosen: Selection) -> str:
-    """Give what the name of its code ends in (see `compile.compiled`)."""
+    """Return what the name of its code ends in (see `compile.compiled`)."""
     return "_" + "".join(char if char.isalnum() else "_" for char in chosen.code_name)
 
 
 @contextlib.contextmanager
-def ahead(trace: Trace, runs: Sequence[ReplayOptions], jobs: int) -> Iterator[None]:
-    """Let up to `jobs` - 1 processes compile what runs of a trace need, the last first, while the runs go on.
+def compile_ahead(trace: Trace, runs: Sequence[ReplayOptions], jobs: int) -> Iterator[None]:
+    """Let up to `jobs` - 1 processes compile what runs of a trace need, the last first, meanwhile.
 
     Small traces need nothing: they are interpreted. The processes are ended when the runs are.
     """
-    wanted = missing(runs) if trace.tuples > SMALL else []
+    wanted = not_compiled(runs) if trace.tuples > SMALL else []
     count = min(jobs - 1, len(wanted) - 1)
     started = [_start(trace, wanted[::-1][place::count]) for place in range(count)]
     try:
@@ -66,7 +66,7 @@ def ahead(trace: Trace, runs: Sequence[ReplayOptions], jobs: int) -> Iterator[No
 
 
 def _start(trace: Trace, runs: Sequence[ReplayOptions]) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "streamgroup.study.sweep.ahead", str(trace.path)]
+    command = [sys.executable, "-m", "streamgroup.study.sweep.precompile", str(trace.path)]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
     )
@@ -85,7 +85,7 @@ def _main(path: str) -> None:
             return
         given: dict[str, Any] = json.loads(line)
         given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-        # What is wrong with a run, the run itself tells; times that lie behind the piece are wrong here only.
+        # A run reports its own errors; times that lie behind the piece are wrong here only.
         with contextlib.suppress(StreamgroupError):
             replay(piece, ReplayOptions(**given), interpreted=False)
 

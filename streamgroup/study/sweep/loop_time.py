@@ -1,4 +1,4 @@
-"""About how long a cell's loop takes: good enough to begin with the longest, and to tell when a sweep will end."""
+"""Estimates the time of a cell, to start the longest first and to predict the end of a sweep."""
 
 import math
 

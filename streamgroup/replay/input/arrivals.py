@@ -1,4 +1,4 @@
-"""When each tuple reaches its source: int64 ns since the first arrival, made chunk by chunk, exactly."""
+"""Arrival times of the tuples at their sources: exact int64 ns since the first, computed chunk by chunk."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,13 +13,15 @@ from streamgroup.base.units import parse_number
 from streamgroup.kernels import draws
 
 __all__ = [
+    "MAX_NS",
+    "ArrivalKind",
     "Arrivals",
     "ConstantArrivals",
     "PoissonArrivals",
     "Tie",
     "TraceArrivals",
     "find_ties",
-    "offered_load",
+    "load_of_arrivals",
     "parse_arrivals",
 ]
 
@@ -65,7 +67,7 @@ class Arrivals(Protocol):
     """Arrival times of a run."""
 
     def chunk(self, offset: int, timestamp: I64 | None, size: int) -> I64:
-        """Give the arrivals of tuples offset..offset+size-1; chunks are asked for in order."""
+        """Return the arrivals of tuples offset..offset+size-1; chunks are asked for in order."""
 
 
 def _check_end(last_ns: int | Fraction) -> None:
@@ -138,7 +140,7 @@ class TraceArrivals:
         self._ties = ties
 
     def chunk(self, offset: int, timestamp: I64 | None, size: int) -> I64:
-        """Give (timestamp - first) x 1000 / speedup, rounded once, halves to even."""
+        """Return (timestamp - first) x 1000 / speedup, rounded once, halves to even."""
         assert timestamp is not None
         since = timestamp - np.int64(self._first)
         nothing = np.zeros(1, dtype=np.int64)
@@ -161,7 +163,7 @@ class TraceArrivals:
 
 
 def _rounded(since: I64, place: I64, gap: I64, count: I64, numerator: int, denominator: int) -> I64:
-    """Give (since + place x gap / count) x numerator / denominator in whole numbers, halves to even, exactly.
+    """Return (since + place x gap / count) x numerator / denominator in whole numbers, halves to even, exactly.
 
     With D = denominator x count this is whole parts plus (r x count + place x z) / D, r and z remainders.
     """
@@ -237,8 +239,8 @@ class PoissonArrivals:
         return arrivals
 
 
-def offered_load(kind: ArrivalKind, tuples: int, span_ns: int, capacity: Fraction) -> Fraction | None:
-    """Give arrival rate / capacity (capacity in tuples per ns); None for one instant and in a closed loop."""
+def load_of_arrivals(kind: ArrivalKind, tuples: int, span_ns: int, capacity: Fraction) -> Fraction | None:
+    """Return arrival rate / capacity (capacity in tuples per ns); None for one instant and in a closed loop."""
     if kind.name == "saturate":
         return None
     if kind.name in ("utilization", "poisson-utilization"):

@@ -1,4 +1,4 @@
-"""Which grouping to recommend: a rule on rows of figures, and nothing else."""
+"""The rule that recommends a grouping, given the figures of each."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -10,18 +10,18 @@ __all__ = ["NEAR", "NEAR_LOAD", "Choice", "Row", "Rule", "Targets", "balanced", 
 Rule = Literal["least state", "least latency", "compromise", "nearest", "throughput"]
 
 # What is near enough to the best to be worth no more state: so many times the least 99th percentile, and so many times
-# the load of the least loaded fullest worker.
+# the load of the least loaded of the most loaded workers.
 NEAR = 10
 NEAR_LOAD = 1.2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """The figures of one grouping: pooled over all that was replayed; `low` and `high` are those of any stretch.
+    """The figures of one grouping: pooled over all that was replayed; `low` and `high` are those of any segment.
 
-    Latencies in ms. `worker_load_max` is the work that the fullest worker gets in a second, in seconds, and
+    Latencies in ms. `worker_load_max` is the work that the most loaded worker gets in a second, in seconds, and
     `worker_load_mean` that of all: above 1 a queue only grows; None where all arrives at one instant. `replicas` are
-    the most pieces of state that a stretch made, `state_entries_max` the most on one worker, `replication_factor` (1 or
+    the most state entries that a segment made, `state_entries_max` the most on one worker, `replication_factor` (1 or
     more) those of a key. `order` is the place in the list of groupings that were asked, which decides between equals.
     """
 
@@ -45,20 +45,20 @@ class Row:
 
     @property
     def keeps_up(self) -> bool:
-        """Tell whether no worker gets more work than it can do, over all that was replayed."""
+        """Return whether no worker gets more work than it can do, over all that was replayed."""
         return self.worker_load_max is None or self.worker_load_max <= 1
 
 
 @dataclass(frozen=True)
 class Targets:
-    """What is asked for, None for what is not: p99 in ms in every stretch, pieces of state a key."""
+    """What is asked for, None for what is not: p99 in ms in every segment, state entries a key."""
 
     max_p99_ms: float | None = None
     max_replication: float | None = None
 
     @property
     def any(self) -> bool:
-        """Tell whether anything is asked for."""
+        """Return whether anything is asked for."""
         return self.max_p99_ms is not None or self.max_replication is not None
 
 
@@ -66,7 +66,7 @@ class Targets:
 class Choice:
     """The grouping to take, the one to take if there were not that (None: no other), by which rule.
 
-    `met` tells whether the targets are met; None without any.
+    `met` says whether the targets are met; None without any.
     """
 
     recommended: Row
@@ -76,18 +76,18 @@ class Choice:
 
 
 def meets(row: Row, targets: Targets) -> bool:
-    """Tell whether a grouping keeps up, and holds the targets in its worst stretch."""
+    """Return whether a grouping keeps up, and holds the targets in its worst segment."""
     return row.keeps_up and _excess(row, targets) <= 1
 
 
 def frontier(rows: Sequence[Row]) -> list[Row]:
-    """Give those that keep up and that none beats: as good in p99, state and fullest worker, and better in one."""
+    """Return those that keep up and that none beats: as good in p99, state and maximum load, and better in one."""
     alive = [row for row in rows if row.keeps_up]
     return [row for row in alive if not any(_beats(other, row) for other in alive)]
 
 
 def balanced(rows: Sequence[Row]) -> list[Row]:
-    """Give those that keep up and whose fullest worker gets at most NEAR_LOAD times the least of any."""
+    """Return those that keep up and whose most loaded worker gets at most NEAR_LOAD times the least of any."""
     alive = [row for row in rows if row.keeps_up]
     return _near(alive, _load, NEAR_LOAD) if alive else []
 
@@ -95,14 +95,14 @@ def balanced(rows: Sequence[Row]) -> list[Row]:
 def choose(rows: Sequence[Row], targets: Targets) -> Choice:
     """Choose among rows, of which there is at least one.
 
-    Latencies are those of the worst stretch. Without targets: of those that keep up and whose fullest worker gets at
-    most NEAR_LOAD times the least that one gets, the least state with a p99 of at most NEAR times the least. With
+    Latencies are those of the worst segment. Without targets: of those that keep up and whose most loaded worker gets
+    at most NEAR_LOAD times the least that one gets, the least state with a p99 of at most NEAR times the least. With
     targets: of those that meet them, the one with the least state, then the least p99; if only state is limited, the
     one with the least p99, then the least state. If none meets them, the nearest: of those that keep up, the least that
     any target is missed by, as a factor. If none keeps up, latencies say nothing, as they only grow: the least state of
-    those whose fullest worker gets at most NEAR_LOAD times the least, among those that hold the limit of state if any
-    does. Ties: less state, less p99, less on the fullest worker, first in the list. The runner-up is who would be
-    chosen of those with other figures.
+    those whose most loaded worker gets at most NEAR_LOAD times the least, among those that hold the limit of state if
+    any does. Ties: less state, less p99, less on the most loaded worker, first in the list. The runner-up is what would
+    be chosen of those with other figures.
     """
     best, rule, met = _best(rows, targets)
     others = [row for row in rows if not same(row, best)]
@@ -126,7 +126,7 @@ def _best(rows: Sequence[Row], targets: Targets) -> tuple[Row, Rule, bool | None
 
 
 def same(one: Row, other: Row) -> bool:
-    """Tell whether all figures are equal: groupings that treat hot keys apart are the same where none is hot."""
+    """Return whether all figures are equal: groupings that treat hot keys apart are the same where none is hot."""
     return one == dataclasses.replace(other, grouping=one.grouping, order=one.order)
 
 
@@ -152,7 +152,7 @@ def _load(row: Row) -> float:
 
 
 def _excess(row: Row, targets: Targets) -> float:
-    """Tell by which factor the target is missed that is missed most; up to 1 all are met."""
+    """Return the factor by which the target that is missed most is missed; up to 1 all are met."""
     found = [0.0]
     if targets.max_p99_ms is not None:
         found.append(row.latency_p99_high_ms / targets.max_p99_ms)

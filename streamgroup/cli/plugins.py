@@ -1,19 +1,21 @@
-"""Readers, generators and groupings as the command line sees them: by file name, imported only when one is used."""
+"""Readers, generators and groupings on the command line: found by file name, imported only when used."""
 
+import ast
+import importlib.util
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
 from streamgroup.base import discover
-from streamgroup.cli import sources
-from streamgroup.cli.command import FoundGroup, LateCommand, as_command
+from streamgroup.cli.command import DiscoveredGroup, LazyCommand, as_command
 
-__all__ = ["GROUPINGS", "Own", "complete_grouping", "family_group", "flags_of"]
+__all__ = ["GROUPINGS", "Own", "complete_grouping", "family_group", "flags_of", "summary"]
 
 GROUPINGS = "streamgroup.groupings"
 
@@ -25,6 +27,15 @@ Own = dict[str, tuple[Any, Any]]
 def complete_grouping(incomplete: str) -> list[str]:
     """Complete a grouping's name, as long as it has no parameters yet."""
     return [name for name in discover.names(GROUPINGS) if name.startswith(incomplete)]
+
+
+def summary(module: str) -> str:
+    """Return the first line of a module's docstring without importing the module, which may load Spark or numba."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    text = ast.get_docstring(ast.parse(Path(spec.origin).read_bytes())) or ""
+    return text.partition("\n")[0]
 
 
 def flags_of(model: Any) -> Own:
@@ -46,7 +57,7 @@ def _flag(name: str, field: Any) -> tuple[Any, Any]:
 
 
 def _metavar(annotation: Any) -> str:
-    """Say what a flag takes: its choices, a number, or several with commas between."""
+    """Return the placeholder of a flag's value: its choices, a number, or several with commas between."""
     kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
     if get_origin(annotation) is Literal:
         return "|".join(map(str, kinds))
@@ -64,12 +75,12 @@ def _bound(limit: Any) -> str:
     return ", ".join(f"{sign}{value}" for sign, value in found if abs(value) < _WORD)
 
 
-class _Family(FoundGroup):
+class _Family(DiscoveredGroup):
     """A group with a command for each member of a family, found by file name, and those of `more`."""
 
     package: str
     make: Callable[[str], Callable[..., None]]
-    more: Mapping[str, Callable[[], LateCommand]]
+    more: Mapping[str, Callable[[], LazyCommand]]
 
     def list_commands(self, ctx: Any) -> list[str]:
         del ctx
@@ -78,8 +89,8 @@ class _Family(FoundGroup):
     def find(self, name: str) -> Any:
         if name in self.more:
             return self.more[name]()
-        text = sources.summary(f"{self.package}.{name.replace('-', '_')}")
-        return LateCommand.of(name, text, partial(type(self).make, name))
+        text = summary(f"{self.package}.{name.replace('-', '_')}")
+        return LazyCommand.of(name, text, partial(type(self).make, name))
 
 
 def family_group(
@@ -90,17 +101,16 @@ def family_group(
     options: type[Any],
     own: Callable[[str], Own],
     unused: Callable[[str], Collection[str]] = lambda _: (),
-    more: Mapping[str, Callable[[], LateCommand]] = MappingProxyType({}),
+    more: Mapping[str, Callable[[], LazyCommand]] = MappingProxyType({}),
 ) -> typer.Typer:
     """Make a command that takes a member of a family first: `run(member, console, options, own values)`.
 
-    `own` and `unused` tell, for a member's module, the flags that it has besides, and which of `options` are not shown
+    For the name of a member `own` returns the flags that it has besides, and `unused` which of `options` are not shown,
     as they mean nothing to it. `more` makes further commands of the group, by name.
     """
 
     def make(member: str) -> Callable[..., None]:
-        module = f"{package}.{member.replace('-', '_')}"
-        return as_command(partial(run, member), options, own(module), unused(module))
+        return as_command(partial(run, member), options, own(member), unused(member))
 
     def begin(context: typer.Context) -> None:
         if context.invoked_subcommand is None:

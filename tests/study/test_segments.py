@@ -18,7 +18,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.study.advise import samples
 from streamgroup.study.advise.candidates import candidates
-from streamgroup.study.advise.samples import STRETCHES, Sample, measure, sample_of
+from streamgroup.study.advise.samples import SEGMENTS, Sample, measure, sample_of
 from streamgroup.study.run import run_to_directory
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
@@ -34,11 +34,11 @@ def trace(tmp_path: Path) -> Trace:
 @pytest.mark.parametrize(("tuples", "most"), [(1, 1), (1, 100), (4, 2), (100, 99), (100, 7), (1000, 100), (10**9, 5)])
 def test_a_sample_covers_the_stream(tuples: int, most: int) -> None:
     found = sample_of(tuples, most)
-    assert (found.stretches[0][0], found.stretches[-1][1]) == (0, tuples)
-    assert found.whole == (found.stretches == ((0, tuples),))
-    assert all(first < end for first, end in found.stretches)
-    assert all(end <= begin for (_, end), (begin, _) in zip(found.stretches, found.stretches[1:], strict=False))
-    assert found.tuples <= max(most, STRETCHES) or found.whole
+    assert (found.segments[0][0], found.segments[-1][1]) == (0, tuples)
+    assert found.whole == (found.segments == ((0, tuples),))
+    assert all(first < end for first, end in found.segments)
+    assert all(end <= begin for (_, end), (begin, _) in zip(found.segments, found.segments[1:], strict=False))
+    assert found.tuples <= max(most, SEGMENTS) or found.whole
 
 
 def test_a_whole_trace_is_what_replay_says(trace: Trace) -> None:
@@ -55,15 +55,15 @@ def test_a_whole_trace_is_what_replay_says(trace: Trace) -> None:
     assert found.row.worker_load_max == pytest.approx(0.8 * told["peak_to_mean"])
 
 
-def test_stretches_are_pooled_and_the_worst_is_told(trace: Trace) -> None:
+def test_segments_are_pooled_and_the_worst_is_kept(trace: Trace) -> None:
     sample = Sample(((0, 400), (1600, 2000)), whole=False)
     options = ReplayOptions("kg", 8, arrivals="rate=6400")
     (both,) = measure(trace, sample, [options], 1)
-    alone = [measure(trace, Sample((one,), whole=False), [options], 1)[0].row for one in sample.stretches]
+    alone = [measure(trace, Sample((one,), whole=False), [options], 1)[0].row for one in sample.segments]
     assert both.row is not None
     assert alone[0] is not None
     assert alone[1] is not None
-    # All keys but the hot ones are those of both stretches.
+    # All keys but the hot ones are those of both segments.
     assert both.row.replicas == max(one.replicas for one in alone if one)
     assert both.row.replication_factor == 1
     assert both.row.latency_max_ms == max(one.latency_max_ms for one in alone if one)
@@ -71,7 +71,7 @@ def test_stretches_are_pooled_and_the_worst_is_told(trace: Trace) -> None:
     assert both.row.latency_p99_low_ms == min(one.latency_p99_low_ms for one in alone if one)
     assert min(one.latency_p99_ms for one in alone if one) <= both.row.latency_p99_ms
     assert both.row.latency_p99_ms <= max(one.latency_p99_ms for one in alone if one)
-    # Each stretch has its hot key on a worker of its own, which the sum of both hides.
+    # Each segment has its hot key on a worker of its own, which the sum of both hides.
     assert both.row.peak_to_mean < both.row.peak_to_mean_low
 
 

@@ -1,4 +1,4 @@
-"""Texts with lists and ranges, and what they stand for: `16,32`, `8..64..8`, `fish:alpha=0.1..0.3..0.1,epoch=1000`."""
+"""Expands lists and ranges in texts: `16,32`, `8..64..8`, `fish:alpha=0.1..0.3..0.1,epoch=1000`."""
 
 import itertools
 import re
@@ -18,7 +18,7 @@ _MOST = 10_000
 
 
 def values_of(texts: Iterable[str], where: str) -> list[str]:
-    """Give the values that texts list: pieces between commas, ranges `a..b` and `a..b..step` with both ends in them.
+    """Return the values that texts list: pieces between commas, ranges `a..b` and `a..b..step` with both ends in them.
 
     Steps are exact decimals, 1 where none is given; a range may fall. `where` names the option in errors. UsageError
     for no value at all, and for a range that is none, never ends, or has more than 10,000 values.
@@ -49,7 +49,7 @@ def _values(piece: str, where: str) -> list[str]:
 
 
 def whole_numbers(texts: Iterable[str], where: str, least: int, most: int) -> list[int]:
-    """Give the whole numbers that texts list; UsageError for anything else, and outside of `least`..`most`."""
+    """Return the whole numbers that texts list; UsageError for anything else, and outside of `least`..`most`."""
     found = []
     for text in values_of(texts, where):
         try:
@@ -63,7 +63,7 @@ def whole_numbers(texts: Iterable[str], where: str, least: int, most: int) -> li
 
 
 def arrivals_of(texts: Iterable[str]) -> list[str]:
-    """Give the kinds of arrivals that texts list: `utilization=0.5..0.9..0.2,saturate` is four.
+    """Return the kinds of arrivals that texts list: `utilization=0.5..0.9..0.2,saturate` is four.
 
     A number behind a comma goes on with the list of the kind before it. UsageError as in `values_of`; whether there is
     such a kind is not looked at.
@@ -78,7 +78,7 @@ def arrivals_of(texts: Iterable[str]) -> list[str]:
 
 
 def groupings_of(text: str) -> list[str]:
-    """Give the groupings that a text with lists stands for: all combinations, the last parameter changing fastest.
+    """Return the groupings that a text with lists stands for: all combinations, the last parameter changing fastest.
 
     UsageError for a text that names no grouping or gives a parameter twice; what it names is not looked at.
     """

@@ -1,4 +1,4 @@
-"""When tuples arrive and workers change: what is known of an open loop before it runs."""
+"""Arrivals and changes of the workers in an open loop, which are known before the run."""
 
 from fractions import Fraction
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError
 from streamgroup.cluster.membership import Event
-from streamgroup.replay.input import clock
+from streamgroup.replay.input.arrivals import Arrivals, ConstantArrivals, PoissonArrivals, TraceArrivals, find_ties
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.scenario.plan import Plan, trace_span
 from streamgroup.replay.simulation.events import NEVER
@@ -18,7 +18,7 @@ __all__ = ["deaths", "make_arrivals", "tuples_before"]
 I64 = NDArray[np.int64]
 
 
-def make_arrivals(trace: Trace, plan: Plan) -> clock.Arrivals | None:
+def make_arrivals(trace: Trace, plan: Plan) -> Arrivals | None:
     """Make the arrival times; None for a closed loop, which finds them itself."""
     kind, tuples = plan.arrivals, trace.tuples
     if kind.name == "saturate":
@@ -27,13 +27,13 @@ def make_arrivals(trace: Trace, plan: Plan) -> clock.Arrivals | None:
         ties = None
         if plan.options.spread_ties:
             batches = trace.batches(("timestamp",))
-            ties = clock.find_ties((b.offset, b.timestamp) for b in batches if b.timestamp is not None)
-        return clock.TraceArrivals(*trace_span(trace), plan.speedup, ties)
+            ties = find_ties((b.offset, b.timestamp) for b in batches if b.timestamp is not None)
+        return TraceArrivals(*trace_span(trace), plan.speedup, ties)
     assert kind.value is not None
     spacing = 1 / (kind.value * plan.capacity) if "utilization" in kind.name else Fraction(10**9) / kind.value
     if kind.name in ("rate", "utilization"):
-        return clock.ConstantArrivals(spacing, tuples)
-    return clock.PoissonArrivals(spacing, tuples, plan.options.seed)
+        return ConstantArrivals(spacing, tuples)
+    return PoissonArrivals(spacing, tuples, plan.options.seed)
 
 
 def tuples_before(trace: Trace, plan: Plan, at_ns: int) -> int:
@@ -53,7 +53,7 @@ def tuples_before(trace: Trace, plan: Plan, at_ns: int) -> int:
 
 
 def _places(trace: Trace, plan: Plan) -> list[tuple[int, int, Event]]:
-    """Tell before which tuple and when each event comes, in order, in an open loop: known without a run."""
+    """Return before which tuple and when each event comes, in order, in an open loop: known without a run."""
     arrivals = make_arrivals(trace, plan)
     assert arrivals is not None
     place = dict.fromkeys((event.number for event in plan.events), trace.tuples)
@@ -78,7 +78,7 @@ def _places(trace: Trace, plan: Plan) -> list[tuple[int, int, Event]]:
 
 
 def deaths(trace: Trace, plan: Plan) -> I64:
-    """Tell when each worker will crash, else `NEVER`: where queues have no limit, what is lost follows from it."""
+    """Return when each worker will crash, else `NEVER`: where queues have no limit, what is lost follows from it."""
     members = Members(plan.events, plan.options.workers, plan.options.seed)
     dies = np.full(members.most, NEVER, dtype=np.int64)
     for place, when, event in _places(trace, plan):

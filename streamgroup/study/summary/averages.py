@@ -1,4 +1,4 @@
-"""Averages over the runs of a group: each mean with its interval, and with the least and the largest beside it."""
+"""Averages over groups of runs: mean, confidence interval, least and largest."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -18,13 +18,13 @@ _MANY = 500
 
 
 def averaged(frame: pl.DataFrame, by: Sequence[str], metrics: Sequence[str]) -> pl.DataFrame:
-    """Give one row for each combination of the columns `by`, in their order, with the number of its `runs`.
+    """Return one row for each combination of the columns `by`, in their order, with the number of its `runs`.
 
     Each of the `metrics` becomes its mean over the runs that have it, `<metric>_min` and `<metric>_max`, and
     `<metric>_ci95`: half the width of Student's 95 % interval of the mean, t s / sqrt(k) with the deviation s of the k
     values and t for k - 1 degrees of freedom; null for fewer than two, and where all are equal: copies of one run, and
     what the seed does not change, say nothing of the error. With a column `status` only those that are ok
-    are `runs`; `failed` counts the others, and `error` tells what the first of them said.
+    are `runs`; `failed` counts the others, and `error` is that of the first of them.
     """
     keys = list(dict.fromkeys(by))
     counts = [pl.len().cast(pl.Int64).alias("runs")]
@@ -44,7 +44,7 @@ def averaged(frame: pl.DataFrame, by: Sequence[str], metrics: Sequence[str]) -> 
 
 
 def _spread(name: str, groups: Sequence[Sequence[Number]], kind: pl.DataType) -> dict[str, pl.Series]:
-    """Give the columns of a metric; sums are exact: neither the order of the runs nor threads change a digit."""
+    """Return the columns of a metric; sums are exact: neither the order of the runs nor threads change a digit."""
     spreads = [_of(values) for values in groups]
     kinds = (pl.Float64(), kind, kind, pl.Float64())
     return {
@@ -54,7 +54,7 @@ def _spread(name: str, groups: Sequence[Sequence[Number]], kind: pl.DataType) ->
 
 
 def _of(values: Sequence[Number]) -> tuple[float | None, Number | None, Number | None, float | None]:
-    """Give mean, least, largest, and half the width of the interval."""
+    """Return mean, least, largest, and half the width of the interval."""
     if not values:
         return None, None, None, None
     least, largest = min(values), max(values)
@@ -68,7 +68,7 @@ def _of(values: Sequence[Number]) -> tuple[float | None, Number | None, Number |
 
 @cache
 def t_quantile(freedom: int) -> float:
-    """Give the t that a value of Student's distribution is within, from -t to t, with probability 0.95.
+    """Return the t that a value of Student's distribution is within, from -t to t, with probability 0.95.
 
     `freedom` are its degrees of freedom, 1 or more. Exact to rounding up to 500; beyond, to 1e-10, by the expansion of
     Cornish and Fisher (Abramowitz and Stegun, 26.7.5).
@@ -84,7 +84,7 @@ def t_quantile(freedom: int) -> float:
 
 
 def _within(angle: float, freedom: int) -> float:
-    """Give the probability from -t to t, t = sqrt(freedom) tan(angle), as a finite sum (A. and S., 26.7.3, 26.7.4)."""
+    """Return the probability from -t to t = sqrt(freedom) tan(angle), as a finite sum (A. and S., 26.7.3, 26.7.4)."""
     odd = freedom % 2
     term = cos(angle) if odd else 1.0
     total = 0.0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgroup.study.advise.choose import Row, Targets, choose, frontier, meets
+from streamgroup.study.advise.recommendation import Row, Targets, choose, frontier, meets
 
 
 def row(order: int, p99: float, replication: float, load: float | None = 0.8, **more: Any) -> Row:
@@ -69,7 +69,7 @@ def test_the_runner_up_is_who_wins_without_the_winner(rows: list[Row], targets: 
     assert chosen.runner_up == (choose(others, targets).recommended if others else None)
 
 
-def test_a_target_is_held_by_the_worst_stretch() -> None:
+def test_a_target_is_held_by_the_worst_segment() -> None:
     one = row(0, 5, 1, latency_p99_high_ms=11.0)
     assert meets(one, Targets(11))
     assert not meets(one, Targets(10))

@@ -1,4 +1,4 @@
-"""The flags that say what is simulated, for every command that replays a trace."""
+"""The flags that say what is simulated, for every command that replays a trace; `ReplayOptions` has the defaults."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -6,8 +6,12 @@ from typing import Annotated
 import typer
 
 from streamgroup.cli.command import Formatted
+from streamgroup.replay.scenario.options import ReplayOptions
 
-__all__ = ["REPEATED", "SEED_HELP", "Conditions", "HashSeed", "KeyType", "Simulation"]
+__all__ = ["DEFAULTS", "REPEATED", "SEED_HELP", "Conditions", "HashSeed", "KeyType", "Simulation"]
+
+# Of every option; the grouping and the number of workers have none.
+DEFAULTS = ReplayOptions("", 1)
 
 KeyType = Annotated[
     str,
@@ -33,11 +37,13 @@ class Conditions(Formatted):
 
     source_assignment: Annotated[
         str, typer.Option("--source-assignment", metavar="shuffle|random|key", help="Which source gets a tuple.")
-    ] = "shuffle"
+    ] = DEFAULTS.source_assignment
     spread_ties: Annotated[
         bool, typer.Option("--spread-ties", help="Place equal timestamps evenly before the next one.")
-    ] = False
-    speedup: Annotated[str, typer.Option("--speedup", metavar="X", help="Divide the trace's times by this.")] = "1"
+    ] = DEFAULTS.spread_ties
+    speedup: Annotated[str, typer.Option("--speedup", metavar="X", help="Divide the trace's times by this.")] = (
+        DEFAULTS.speedup
+    )
     service: Annotated[
         str | None,
         typer.Option("--service", metavar="TIME", help="Service time of every tuple, instead of the trace's cost."),
@@ -69,13 +75,13 @@ class Conditions(Formatted):
     ] = None  # fmt: skip
     network_delay: Annotated[
         str, typer.Option("--network-delay", metavar="TIME", help="Time from a source to a worker.")
-    ] = "0"
+    ] = DEFAULTS.network_delay
     control_delay: Annotated[
         str | None,
         typer.Option("--control-delay", metavar="TIME", help="Time of a control message (default: the network's)."),
     ] = None
     hash_seed: HashSeed = None
-    key_type: KeyType = "string"
+    key_type: KeyType = DEFAULTS.key_type
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +90,7 @@ class Simulation(Conditions):
 
     max_pending: Annotated[
         int, typer.Option("--max-pending", help="Unfinished tuples of a source at most, under saturate.")
-    ] = 1000
+    ] = DEFAULTS.max_pending
     slowdown_at: Annotated[
         list[str] | None,
         typer.Option(
@@ -121,7 +127,7 @@ class Simulation(Conditions):
     ] = None  # fmt: skip
     redeliver: Annotated[
         bool, typer.Option("--redeliver", help="Choose a worker anew for tuples that a crash took.")
-    ] = False
+    ] = DEFAULTS.redeliver
     aggregate_every: Annotated[
         str | None,
         typer.Option(
@@ -131,8 +137,10 @@ class Simulation(Conditions):
     ] = None  # fmt: skip
     window: Annotated[
         str, typer.Option("--window", metavar="EXTENT", help="Measuring window: 10s, 50000 tuples or 1%.")
-    ] = "1%"
+    ] = DEFAULTS.window
     warmup: Annotated[
         str, typer.Option("--warmup", metavar="EXTENT", help="Not measured at the start: 10s, 50000 tuples or 1%.")
-    ] = "0"
-    top_keys: Annotated[int, typer.Option("--top-keys", min=0, help="Keys to list in the table of keys.")] = 20
+    ] = DEFAULTS.warmup
+    top_keys: Annotated[int, typer.Option("--top-keys", min=0, help="Keys to list in the table of keys.")] = (
+        DEFAULTS.top_keys
+    )

@@ -1,4 +1,4 @@
-"""Texts that users gave, made fit to be shown: keys, names, errors and paths may hold anything."""
+"""Formats numbers and texts of users for display: keys, names, errors and paths may hold anything."""
 
 import unicodedata
 from hashlib import blake2b
@@ -21,7 +21,7 @@ def bare(text: str) -> str:
 
 
 def shown(text: str, most: int = _MOST) -> str:
-    """Give a text as charts and tables show it: `bare`, and of a long one the first half of `most` characters.
+    """Return a text as charts and tables show it: `bare`, and of a long one the first half of `most` characters.
 
     A text that is cut says how long it is and carries a digest, so that two of one beginning stay apart.
     """

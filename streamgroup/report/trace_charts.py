@@ -1,14 +1,14 @@
-"""What the charts of traces share: a panel for each trace, and times since its first tuple in a unit that fits."""
+"""Charts of traces: a panel for each trace, and times since its first tuple in a fitting unit."""
 
 from collections.abc import Callable
 
 import altair as alt
 import polars as pl
 
-from streamgroup.report.curves import faceted
-from streamgroup.report.material import MOST_CONDITIONS, Material
-from streamgroup.report.text import number
-from streamgroup.study.trace_profile import Glance
+from streamgroup.report.formatting import number
+from streamgroup.report.over_workers import faceted
+from streamgroup.report.report_data import MOST_CONDITIONS, ReportData
+from streamgroup.study.trace_profile import TraceProfile
 
 __all__ = ["draw_traces", "each_trace", "in_units", "moment", "time_axis"]
 
@@ -16,9 +16,9 @@ _UNITS = ((172_800, 86_400, "days"), (7_200, 3_600, "h"), (180, 60, "min"), (1, 
 _LEAST = (1e-6, "us")
 
 
-def each_trace(material: Material, made: Callable[[Glance], pl.DataFrame]) -> pl.DataFrame:
+def each_trace(data: ReportData, made: Callable[[TraceProfile], pl.DataFrame]) -> pl.DataFrame:
     """Make a frame of each trace and put them below one another, after `panel` (empty for one alone) and `trace`."""
-    frames = [made(found).select(pl.lit(found.name).alias("trace"), pl.all()) for found in material.traces]
+    frames = [made(found).select(pl.lit(found.name).alias("trace"), pl.all()) for found in data.traces]
     shown = [frame for frame in frames if frame.height][:MOST_CONDITIONS]
     if not shown:
         return frames[0].select(pl.lit("").alias("panel"), pl.all()) if frames else pl.DataFrame()
@@ -58,7 +58,7 @@ def moment(seconds: float) -> str:
 
 
 def time_axis(rows: pl.DataFrame) -> alt.X:
-    """Give the x channel of times since the first tuple, for a frame of `in_units`."""
+    """Return the x channel of times since the first tuple, for a frame of `in_units`."""
     units = rows["unit"].unique().to_list()
     title = "time since the first tuple" + (f" ({units[0]})" if len(units) == 1 else "")
     axis = alt.Axis(grid=False, tickCount=6)
@@ -68,6 +68,6 @@ def time_axis(rows: pl.DataFrame) -> alt.X:
 def draw_traces(
     chart: alt.Chart | alt.LayerChart | alt.FacetChart, frame: pl.DataFrame, height: int
 ) -> alt.TopLevelMixin:
-    """Give the chart as one view, or one for each trace with axes of its own."""
+    """Return the chart as one view, or one for each trace with axes of its own."""
     found = faceted(chart, frame, height)
     return found.resolve_scale(x="independent", y="independent") if isinstance(found, alt.FacetChart) else found

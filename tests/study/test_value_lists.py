@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
-from streamgroup.study.sweep.grid import arrivals_of, as_text, groupings_of, values_of, whole_numbers
+from streamgroup.study.sweep.value_lists import arrivals_of, as_text, groupings_of, values_of, whole_numbers
 
 
 @pytest.mark.parametrize(

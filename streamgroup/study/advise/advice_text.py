@@ -1,4 +1,4 @@
-"""An advice as one object for programs, and in sentences for people."""
+"""Writes an advice as one object for programs, and in sentences for people."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -7,10 +7,10 @@ from typing import Any
 from streamgroup.base.schema import SCHEMA_VERSION
 from streamgroup.base.tables import for_people
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study.advise.choose import NEAR, NEAR_LOAD, Row, Rule
 from streamgroup.study.advise.offered_load import ASSUMED
-from streamgroup.study.advise.run import Advice, Least
-from streamgroup.study.advise.samples import STRETCHES, WARMUP, Sample
+from streamgroup.study.advise.recommendation import NEAR, NEAR_LOAD, Row, Rule
+from streamgroup.study.advise.run import Advice, LeastWorkers
+from streamgroup.study.advise.samples import SEGMENTS, WARMUP, Sample
 from streamgroup.study.columns import readable
 from streamgroup.study.estimate import TUPLES_PER_S
 
@@ -25,25 +25,25 @@ _SHARED = [
     }
 ]  # fmt: skip
 # Hot keys that people see.
-_TOLD = 3
+_SHOWN_KEYS = 3
 # An offered load that is hardly one.
 _IDLE = 0.01
-# A fullest worker that has hardly more than the others.
+# A most loaded worker that has hardly more than the others.
 _EVEN = 1.05
-# From here on a number is told without digits behind the point.
+# From here on a number is written without decimals.
 _LARGE = 1000
 
 
 def as_json(advice: Advice) -> dict[str, Any]:
-    """Give all of an advice by stable names; see docs/advice.md."""
-    offer, targets, trace = advice.offer, advice.question.targets, advice.trace
+    """Return all of an advice by stable names; see docs/advice.md."""
+    offered, targets, trace = advice.offered, advice.question.targets, advice.trace
     choice = advice.choice
     return {
         "schema_version": SCHEMA_VERSION,
         "trace": readable(trace.name),
         "tuples": trace.tuples,
         "keys": trace.keys,
-        "workers": offer.options.workers,
+        "workers": offered.options.workers,
         "max_p99_ms": targets.max_p99_ms,
         "max_replication": targets.max_replication,
         "targets_met": choice.met,
@@ -59,11 +59,11 @@ def as_json(advice: Advice) -> dict[str, Any]:
         "hot_keys_total": advice.hot_keys.hot,
         "keys_over_a_fair_share": advice.hot_keys.over,
         "least_workers": [_least(one) for one in advice.least],
-        "sustainable_workers": offer.sustainable,
-        "offered_load": offer.load,
-        "load_assumed": offer.assumed,
-        "service": offer.told["service"],
-        "arrival_rate_tps": offer.told["arrival_rate_tps"],
+        "sustainable_workers": offered.sustainable,
+        "offered_load": offered.load,
+        "load_assumed": offered.assumed,
+        "service": offered.description["service"],
+        "arrival_rate_tps": offered.description["arrival_rate_tps"],
         "budget_s": advice.question.budget,
         "sample": _sample(advice.sample),
         "first_sample": _sample(advice.first_sample),
@@ -72,7 +72,7 @@ def as_json(advice: Advice) -> dict[str, Any]:
         "first_pass": [_row(row) for row in advice.roughly],
         "failed": [{"grouping": readable(name), "error": error} for name, error in advice.failed],
         "warnings": list(advice.warnings),
-        "options": {name: readable(getattr(offer.options, name)) for name in _SHARED},
+        "options": {name: readable(getattr(offered.options, name)) for name in _SHARED},
     }
 
 
@@ -81,7 +81,7 @@ def _row(row: Row) -> dict[str, Any]:
     return {**values, "grouping": readable(row.grouping), "keeps_up": row.keeps_up}
 
 
-def _least(one: Least) -> dict[str, Any]:
+def _least(one: LeastWorkers) -> dict[str, Any]:
     return {
         "grouping": readable(one.grouping),
         "workers": one.workers,
@@ -92,16 +92,16 @@ def _least(one: Least) -> dict[str, Any]:
 
 
 def _sample(sample: Sample) -> dict[str, Any]:
-    return {"whole": sample.whole, "tuples": sample.tuples, "stretches": [list(one) for one in sample.stretches]}
+    return {"whole": sample.whole, "tuples": sample.tuples, "stretches": [list(one) for one in sample.segments]}
 
 
 def headline(advice: Advice) -> str:
-    """Say in a line what to take, and whether that is enough."""
-    choice, workers = advice.choice, advice.offer.options.workers
+    """Return the recommendation in a line."""
+    choice, workers = advice.choice, advice.offered.options.workers
     name = choice.recommended.grouping
     if choice.rule == "throughput":
-        enough = advice.offer.sustainable
-        load = advice.offer.load or 0
+        enough = advice.offered.sustainable
+        load = advice.offered.load or 0
         if load > 1:
             what = f"{_count(workers)} get {_percent(load)} of what they can do" + (
                 f"; {enough} are needed at least" if enough else ""
@@ -115,7 +115,7 @@ def headline(advice: Advice) -> str:
 
 
 def why(advice: Advice) -> list[str]:
-    """Give the reasons in three lines: what key grouping does, what the recommended one does, and what it costs."""
+    """Return the reasons in three lines: what key grouping does, what the recommended one does, and what it costs."""
     best, kg = advice.choice.recommended, advice.kg
     if best.grouping == kg.grouping:
         return [_skew(advice), _merits(advice, best), _no_need(advice)]
@@ -124,7 +124,7 @@ def why(advice: Advice) -> list[str]:
 
 def _skew(advice: Advice) -> str:
     kg, top = advice.kg, advice.hot_keys.keys[0]
-    text = f"{kg.grouping}: the fullest worker gets {_times(kg.peak_to_mean)} the mean{_range(kg, 'peak_to_mean')}"
+    text = f"{kg.grouping}: the most loaded worker gets {_times(kg.peak_to_mean)} the mean{_range(kg, 'peak_to_mean')}"
     text += f"{_busy(kg)}: the key {_key(top.key)} has {_percent(top.share)} of the tuples, {_fair(top.fair_shares)}"
     if top.fair_shares > 1:
         return f"{text}, and no hash can split it."
@@ -138,7 +138,7 @@ def _merits(advice: Advice, row: Row) -> str:
     if row.grouping == kg.grouping:
         text = latency if row.keeps_up else "its queues only grow, so latencies say nothing"
         return f"{kg.grouping}: {text}."
-    text = f"{row.grouping}: the fullest worker gets {_times(row.peak_to_mean)} the mean{_busy(row)}"
+    text = f"{row.grouping}: the most loaded worker gets {_times(row.peak_to_mean)} the mean{_busy(row)}"
     if not row.keeps_up:
         return f"{text}; queues only grow, so latencies say nothing."
     growing = "" if kg.keeps_up else ", growing with the stream"
@@ -148,7 +148,7 @@ def _merits(advice: Advice, row: Row) -> str:
 def _costs(advice: Advice, row: Row) -> str:
     kg = advice.kg
     return (
-        f"It keeps {row.replicas:,} pieces of state, {row.replication_factor:.4g} a key (kg: {kg.replicas:,}), at most "
+        f"It keeps {row.replicas:,} state entries, {row.replication_factor:.4g} a key (kg: {kg.replicas:,}), at most "
         f"{row.state_entries_max:,} on a worker (kg: {kg.state_entries_max:,}); what split keys give has to be merged. "
         f"{_rule(advice)}"
     )
@@ -157,9 +157,9 @@ def _costs(advice: Advice, row: Row) -> str:
 def _no_need(advice: Advice) -> str:
     kg, best = advice.kg, advice.best
     if best is None or best.grouping == kg.grouping:
-        return f"It keeps {kg.replicas:,} pieces of state, one a key, and nothing has to be merged. {_rule(advice)}"
+        return f"It keeps {kg.replicas:,} state entries, one a key, and nothing has to be merged. {_rule(advice)}"
     return (
-        f"It keeps {kg.replicas:,} pieces of state, one a key; {best.grouping}, with the least p99 "
+        f"It keeps {kg.replicas:,} state entries, one a key; {best.grouping}, with the least p99 "
         f"({_short(best.latency_p99_ms)} ms, longest {_short(best.latency_max_ms)} ms), {best.replicas:,}. "
         f"{_rule(advice)}"
     )
@@ -167,19 +167,20 @@ def _no_need(advice: Advice) -> str:
 
 def _rule(advice: Advice) -> str:
     best = advice.best
-    least = "" if best is None else f"{best.grouping}, {_short(best.latency_p99_high_ms)} ms in its worst stretch"
+    least = "" if best is None else f"{best.grouping}, {_short(best.latency_p99_high_ms)} ms in its worst segment"
     return {
-        "compromise": f"Rule: the least state of those whose fullest worker gets at most {NEAR_LOAD} times the least "
-        f"that any gives one, and whose p99 is at most {NEAR} times the least ({least}).",
+        "compromise": f"Rule: the least state of those whose most loaded worker gets at most {NEAR_LOAD} times the "
+        f"least that any gives one, and whose p99 is at most {NEAR} times the least ({least}).",
         "least state": "Rule: the least state of those that meet the target.",
         "least latency": "Rule: the least p99 of those that meet the target.",
         "nearest": f"Rule: the least factor that the target is missed by; the least p99 is that of {least}.",
-        "throughput": f"Rule: the least state of those whose fullest worker gets at most {NEAR_LOAD} times the least.",
+        "throughput": f"Rule: the least state of those whose most loaded worker gets at most {NEAR_LOAD} times the "
+        "least.",
     }[advice.choice.rule]
 
 
 def compared(advice: Advice) -> list[dict[str, Any]]:
-    """Give a row for people of the recommended one, the runner-up, key grouping, and the one with the least latency."""
+    """Return rows for people: the recommended grouping, the runner-up, key grouping, and the least latency."""
     choice = advice.choice
     roles: dict[str, list[str]] = {}
     rows = {row.grouping: row for row in advice.rows}
@@ -190,7 +191,8 @@ def compared(advice: Advice) -> list[dict[str, Any]]:
         if row is not None:
             roles.setdefault(row.grouping, []).append(role)
     return [
-        {"grouping": name, "role": ", ".join(told), **_figures(rows[name], choice.rule)} for name, told in roles.items()
+        {"grouping": name, "role": ", ".join(parts), **_figures(rows[name], choice.rule)}
+        for name, parts in roles.items()
     ]
 
 
@@ -211,10 +213,10 @@ def _figures(row: Row, rule: Rule) -> dict[str, Any]:
 
 
 def remarks(advice: Advice) -> Iterator[str]:
-    """Say the rest, a line each: hot keys, numbers of workers, the load, and what all is based on."""
+    """Yield the other remarks, a line each: hot keys, numbers of workers, the load, and what all is based on."""
     what = "meet the target" if advice.question.targets.any else "keep up"
     yield f"Hot keys: {_hot(advice)}"
-    yield f"Least workers that {what}: {'; '.join(map(_enough, advice.least))}."
+    yield f"LeastWorkers workers that {what}: {'; '.join(map(_enough, advice.least))}."
     yield f"Load: {_load(advice)}"
     yield f"Based on {_based(advice)}"
     if advice.failed:
@@ -224,17 +226,17 @@ def remarks(advice: Advice) -> Iterator[str]:
 def _hot(advice: Advice) -> str:
     hot = advice.hot_keys
     listed = ", ".join(
-        f"{_key(key.key)} {_percent(key.share)} (at most {_percent(key.share_high)} of a stretch)"
-        for key in hot.keys[:_TOLD]
+        f"{_key(key.key)} {_percent(key.share)} (at most {_percent(key.share_high)} of a segment)"
+        for key in hot.keys[:_SHOWN_KEYS]
     )
     if hot.hot == 0:
         return f"none; the most frequent is {listed}, {_fair(hot.keys[0].fair_shares)}."
-    fair = _percent(1 / advice.offer.options.workers)
+    fair = _percent(1 / advice.offered.options.workers)
     over = hot.over or "none"
     return f"{listed}; {over} with more than a worker's fair share of {fair}, {hot.hot} with a fifth of that."
 
 
-def _enough(one: Least) -> str:
+def _enough(one: LeastWorkers) -> str:
     if one.row is None:
         return f"{one.grouping} none up to {one.most:,}" + ("" if one.reason is None else f", as {one.reason}")
     row = one.row
@@ -243,19 +245,19 @@ def _enough(one: Least) -> str:
 
 
 def _load(advice: Advice) -> str:
-    offer = advice.offer
-    told, workers = offer.told, offer.options.workers
-    if offer.load is None:
-        if advice.trace.first_timestamp == advice.trace.last_timestamp and offer.options.arrivals == "trace":
-            return f"all tuples come at one instant, at {told['service']}: there is no rate."
-        return f"{told['service']}, so nobody ever waits."
-    rate = float(str(told["arrival_rate_tps"]))
-    text = f"{rate:,.6g} tuples/s, {_percent(offer.load)} of what {_count(workers)} can do at {told['service']}"
-    if offer.assumed:
+    offered = advice.offered
+    plan, workers = offered.description, offered.options.workers
+    if offered.load is None:
+        if advice.trace.first_timestamp == advice.trace.last_timestamp and offered.options.arrivals == "trace":
+            return f"all tuples come at one instant, at {plan['service']}: there is no rate."
+        return f"{plan['service']}, so nobody ever waits."
+    rate = float(str(plan["arrival_rate_tps"]))
+    text = f"{rate:,.6g} tuples/s, {_percent(offered.load)} of what {_count(workers)} can do at {plan['service']}"
+    if offered.assumed:
         instant = advice.trace.first_timestamp == advice.trace.last_timestamp
-        what = "all tuples come at one instant" if instant else "nothing tells how long a tuple takes"
-        text += f": assumed (--arrivals {ASSUMED}), as {what}; --service and --arrivals tell"
-    elif offer.load < _IDLE:
+        what = "all tuples come at one instant" if instant else "nothing says how long a tuple takes"
+        text += f": assumed (--arrivals {ASSUMED}), as {what}; --service and --arrivals set it"
+    elif offered.load < _IDLE:
         text += ": they are nearly always idle, and any grouping is fast enough"
     return f"{text}."
 
@@ -264,13 +266,13 @@ def _based(advice: Advice) -> str:
     sample, tuples = advice.sample, advice.trace.tuples
     asked = len(advice.roughly) + len(advice.failed)
     if sample.whole:
-        text = f"the whole trace, {tuples:,} tuples; a stretch is a fifth of it; {asked} groupings"
+        text = f"the whole trace, {tuples:,} tuples; a segment is a fifth of it; {asked} groupings"
     else:
         text = (
-            f"{STRETCHES} stretches of {sample.tuples // STRETCHES:,} tuples from begin to end, "
+            f"{SEGMENTS} segments of {sample.tuples // SEGMENTS:,} tuples from begin to end, "
             f"{_percent(sample.tuples / tuples)} of the trace, each from empty queues with {WARMUP} of warm-up; "
             f"{asked} groupings, {len(advice.rows)} of them closely. "
-            "State is that of the stretch with the most of it; a whole trace may have more"
+            "State is that of the segment with the most of it; a whole trace may have more"
         )
     if not advice.workers_sample.whole:
         text += f"; other numbers of workers on {advice.workers_sample.tuples:,} tuples"
@@ -279,7 +281,7 @@ def _based(advice: Advice) -> str:
 
 def _range(row: Row, name: str, unit: str = "") -> str:
     low, high = getattr(row, f"{name}_low{unit}"), getattr(row, f"{name}_high{unit}")
-    return "" if low == high else f" ({_short(low)} to {_short(high)} by stretch)"
+    return "" if low == high else f" ({_short(low)} to {_short(high)} by segment)"
 
 
 def _busy(row: Row) -> str:

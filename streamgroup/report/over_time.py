@@ -1,28 +1,43 @@
-"""What the charts of a metric over time share: the windows of a run for each grouping, thinned, and their lines."""
+"""Charts of a metric over time, a line for each grouping."""
 
 import altair as alt
 import polars as pl
 
-from streamgroup.report.curves import faceted, paneled
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.over_workers import ChartFunctions, faceted, paneled
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 
-__all__ = ["draw_course", "over_time", "worst_in_words"]
+__all__ = ["lines_of"]
 
 _MOST_WINDOWS = 100
 
 
-def over_time(material: Material, metric: str) -> pl.DataFrame:
-    """Give a column of the windows for one run of each condition and grouping.
+def lines_of(metric: str, what: str, *, axis: str, unit: str = "") -> ChartFunctions:
+    """Return `frame`, `draw` and `caption` of a chart of one column of the windows, `what` in the caption."""
+
+    def frame(data: ReportData) -> pl.DataFrame:
+        return _windows(data, metric)
+
+    def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
+        return _draw(frame, look, axis)
+
+    def caption(frame: pl.DataFrame) -> str:
+        return _describe_worst(frame, what, unit)
+
+    return frame, draw, caption
+
+
+def _windows(data: ReportData, metric: str) -> pl.DataFrame:
+    """Return a column of the windows for one run of each condition and grouping.
 
     `start_s` is when a window starts and `value` its metric; of too many windows that follow each other the largest.
     """
-    runs = material.first_seeds.select("run", "condition", "grouping", "workers")
+    runs = data.first_seeds.select("run", "condition", "grouping", "workers")
     keys = ["condition", "grouping", "workers"]
     if runs.is_empty():
         return paneled(runs.select(keys)).with_columns(pl.lit(0.0).alias("start_s"), pl.lit(0.0).alias("value"))
-    rows = material.table("windows", runs["run"].to_list()).join(runs, "run").filter(pl.col(metric).is_not_null())
+    rows = data.table("windows", runs["run"].to_list()).join(runs, "run").filter(pl.col(metric).is_not_null())
     each = (pl.len().cast(pl.Int64).over("run") + _MOST_WINDOWS - 1) // _MOST_WINDOWS
     return paneled(
         rows.sort("run", "window")
@@ -34,7 +49,7 @@ def over_time(material: Material, metric: str) -> pl.DataFrame:
     )
 
 
-def draw_course(frame: pl.DataFrame, look: Look, title: str) -> alt.TopLevelMixin:
+def _draw(frame: pl.DataFrame, look: Look, title: str) -> alt.TopLevelMixin:
     """Draw a line for each grouping over the time since the start of the run."""
     names = frame["grouping"].to_list()
     chart = (
@@ -57,9 +72,9 @@ def draw_course(frame: pl.DataFrame, look: Look, title: str) -> alt.TopLevelMixi
     return faceted(chart, frame, apart=True)
 
 
-def worst_in_words(frame: pl.DataFrame, what: str, unit: str = "") -> str:
-    """Say for each of the first panels which grouping has the least and which the worst of its worst windows."""
-    told = []
+def _describe_worst(frame: pl.DataFrame, what: str, unit: str) -> str:
+    """Describe for each of the first panels which grouping has the least and which the worst of its worst windows."""
+    sentences = []
     for part in frame.partition_by("panel", maintain_order=True)[:3]:
         worst = part.sort("value", descending=True).unique("grouping", keep="first", maintain_order=True)
         rows = worst.sort("value", "grouping").to_dicts()
@@ -70,5 +85,5 @@ def worst_in_words(frame: pl.DataFrame, what: str, unit: str = "") -> str:
         )
         if len(rows) > 1:
             sentence += f"; that of {rows[0]['grouping']} {number(rows[0]['value'])}{unit}"
-        told.append(f"{sentence}.")
-    return " ".join(told)
+        sentences.append(f"{sentence}.")
+    return " ".join(sentences)
