@@ -1,6 +1,6 @@
 """Rows of named values as text: a table for people, JSON, JSON lines and CSV for programs, Markdown for pages.
 
-JSON and CSV hold every digit. The table and Markdown round fractions to five significant digits unless told not to,
+JSON and CSV hold every digit. The table and Markdown round fractions to five significant digits by default,
 and never cut: a row that does not fit is written as a block of lines. Only ASCII is added to what the values say, and
 what an output's encoding does not know is escaped.
 """

@@ -93,7 +93,7 @@ def parse_extent(text: str, what: str) -> Extent:
 
 
 def index_of(extent: Extent, tuples: int) -> int | None:
-    """Give the first tuple that is not before a place in a stream: a share p is ceil(p x tuples); None for a time.
+    """Return the first tuple that is not before a place in a stream: a share p is ceil(p x tuples); None for a time.
 
     As a length, it is the number of the first tuples that make it up.
     """

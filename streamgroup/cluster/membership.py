@@ -72,7 +72,7 @@ def _event(kind: Kind, text: str, tuples: int, ever: int, number: int) -> Event:
 
 
 def worker_of(event: Event, live: Sequence[int], seed: int) -> int:
-    """Tell which of the live workers (ascending ids) leaves or crashes; RunError if there is none, or not that one."""
+    """Return the live worker (ascending ids) that leaves or crashes; RunError when it or any worker is missing."""
     if not live:
         raise RunError(f"--{event.kind}: no worker is left", "let fewer leave and crash, or more join")
     if event.random:

@@ -42,20 +42,20 @@ class Speeds:
 
     @property
     def jittered(self) -> bool:
-        """Tell whether speeds drift."""
+        """Report whether speeds drift."""
         return self.every != _NEVER
 
     @property
     def steady(self) -> bool:
-        """Tell whether no speed ever changes."""
+        """Report whether no speed ever changes."""
         return len(self.begins) == 1 and not self.jittered
 
     def longest_factor(self) -> float:
-        """Give what a cost is multiplied by at most, on any worker at any time."""
+        """Return what a cost is multiplied by at most, on any worker at any time."""
         return float(self.slowdown.max() * self.jitter.max())
 
     def at(self, time_ns: int, seq: int) -> NDArray[np.float64]:
-        """Give the slowdown factors (float64[N], without drift) that are in force at a time and for a tuple."""
+        """Return the slowdown factors (float64[N], without drift) that are in force at a time and for a tuple."""
         phase = np.searchsorted(self.begins, time_ns if self.by_time else seq, side="right") - 1
         return self.slowdown[phase]
 
@@ -151,7 +151,7 @@ def parse_jitter(text: str) -> Jitter:
 
 
 def jitter_factors(jitter: Jitter, seed: int, workers: int, tuples: int) -> NDArray[np.float64]:
-    """Give each worker's factor in each batch of tuples: float64[batches, workers].
+    """Return each worker's factor in each batch of tuples: float64[batches, workers].
 
     log factor x_b = 0.9 x_(b-1) + sqrt(0.19 ln(1 + CV^2)) N(0, 1), x_(-1) = 0: a slow drift of the speed, as measured
     on machines that share their hosts.

@@ -33,7 +33,7 @@ _FNV_START, _FNV_PRIME = 0x811C9DC5, 0x01000193
 
 
 def librdkafka_partition(key: Value, n: int, partitioner: Partitioner = "consistent_random") -> int:
-    """Give the partition, 0..n-1, of a record with this key in a topic of n partitions.
+    """Return the partition, 0..n-1, of a record with this key in a topic of n partitions.
 
     DataError for a key that the partitioner sends to a random one.
     """
@@ -53,7 +53,7 @@ def librdkafka_partition(key: Value, n: int, partitioner: Partitioner = "consist
 
 
 def librdkafka_partition_all(keys: Keys, n: int, partitioner: Partitioner = "consistent_random") -> NDArray[np.uint16]:
-    """Give `librdkafka_partition` of all keys: uint16[K]."""
+    """Return `librdkafka_partition` of all keys: uint16[K]."""
     rule = _rule(partitioner)
     check_workers(n)
     keys.refuse_composite("librdkafka's partitioner")

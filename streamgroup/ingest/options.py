@@ -126,7 +126,7 @@ class CommonOptions(SparkOptions):
         return [] if self.stopwords in (None, ENGLISH) else [str(self.stopwords)]
 
     def words_to_skip(self) -> frozenset[bytes]:
-        """Give the stopwords as bytes: ours, or those of a file, one a line; UsageError when it cannot be read."""
+        """Return the stopwords as bytes: ours, or those of a file, one a line; UsageError when it cannot be read."""
         if self.stopwords is None:
             return frozenset()
         if self.stopwords == ENGLISH:

@@ -24,7 +24,7 @@ __all__ = ["ROWS", "Preview", "PreviewReject", "PreviewRow", "head_rows", "iso",
 
 # Tuples, and rejects, of a preview.
 ROWS = 10
-# What is looked at for so many tuples and so many rejects: bytes, and seconds once there are the tuples.
+# Limits on the search for these: bytes, and seconds once there are enough tuples.
 _BYTES = 64 << 20
 _SECONDS = 2.0
 # Tuples written out at a time.
@@ -140,7 +140,7 @@ def preview(options: IngestOptions) -> Preview:
 
 
 def head_rows(found: Tuples, wanted: int) -> Iterator[PreviewRow]:
-    """Give the first tuples of a stretch, at most so many."""
+    """Yield the first tuples of a batch, at most `wanted`."""
     for piece in pieces(found, _AT_ONCE):
         if wanted <= 0:
             return

@@ -23,19 +23,19 @@ def make_reader(options: IngestOptions) -> Reader:
 
 
 def carrying(options: IngestOptions) -> IngestOptions:
-    """Give options that carry what the files that they name hold: tasks may run on machines without these."""
+    """Return options that carry what the files that they name hold: tasks may run on machines without these."""
     files = load(READERS, options.reader, "reader").Reader.files
     own = [options.reader_options.get(name) for name in files]
     return options.carrying([*options.own_files, *(str(path) for path in own if path is not None)])
 
 
 def shown(text: bytes) -> str:
-    """Give the text of a rejected row as it is kept: cut, with replacement characters."""
+    """Return the text of a rejected row as it is kept: cut, with replacement characters."""
     return text[:TEXT_BYTES].decode(errors="replace")
 
 
 def digest_file(path: str) -> str:
-    """Give the sha256 of a file in hex."""
+    """Return the sha256 of a file in hex."""
     digest = hashlib.sha256()
     with locate(path).open_input() as file:
         while piece := file.read(_PIECE_BYTES):

@@ -17,7 +17,7 @@ _TIMES = frozenset(REASONS.values())
 def hint_of(
     reader: Reader, rejected: Counter[str], examples: Mapping[str, str], shown: str | None, otherwise: str
 ) -> str:
-    """Say how the most frequent reason for rejects is mended, else `otherwise`.
+    """Return a hint that fixes the most frequent reason for rejects, else `otherwise`.
 
     `examples` has the text of a rejected row for each reason, `shown` is a time as the input has it.
     """
@@ -37,7 +37,7 @@ def hint_of(
 
 
 def first_time(reader: Reader, split: Split) -> str | None:
-    """Give the first time among some rows of a split as it is written, None if there is none."""
+    """Return the first time among some rows of a split as it is written, None if there is none."""
     layout = reader.layout(split.path)
     for parsed in reader.batches(split._replace(rows=1000), layout):
         written = filter(None, parsed.time.to_pylist())

@@ -58,12 +58,12 @@ class _Read(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Give the number of rows read."""
+        """Return the number of rows read."""
         return sum(stats.rows for stats in self.stats)
 
     @property
     def examples(self) -> dict[str, str]:
-        """Give the text of a rejected row for each reason."""
+        """Return the text of a rejected row for each reason."""
         return {reason: text for stats in self.stats for reason, (_, text) in stats.examples.items()}
 
 
@@ -152,7 +152,7 @@ def _joined(source: Source, stats: list[SplitStats]) -> _Read:
 
 
 def _timed(source: Source, read: _Read, segments: list[Segment]) -> list[TimedFile]:
-    """Give the times kept of each input that has some."""
+    """Return the times kept of each input that has some."""
     forms = {stats.split: stats.time_format for stats in read.stats}
     found: dict[int, TimedFile] = {}
     for segment in segments:
@@ -234,13 +234,13 @@ def _notes(read: _Read) -> list[str]:
 
 
 def _warnings(manifest: Manifest, read: _Read, *, null_only: bool) -> list[str]:
-    told = []
+    warnings = []
     if manifest.rows_rejected:
         reasons = ", ".join(f"{count} {reason}" for reason, count in (manifest.rejected or {}).items())
-        told.append(f"{manifest.rows_rejected} rows rejected (kept in rejects/): {reasons}")
+        warnings.append(f"{manifest.rows_rejected} rows rejected (kept in rejects/): {reasons}")
     dropped = (manifest.filtered or {}).get(NULL_KEY)
     if dropped:
-        told.append(f"{dropped} rows with a null key dropped (--null-keys keep makes them a key)")
+        warnings.append(f"{dropped} rows with a null key dropped (--null-keys keep makes them a key)")
     if manifest.out_of_order:
-        told.append(f"the input was not in time order ({manifest.out_of_order} rows late); the trace is")
-    return [*told, *warnings_of(manifest, [stats.time_format for stats in read.stats], null_only=null_only)]
+        warnings.append(f"the input was not in time order ({manifest.out_of_order} rows late); the trace is")
+    return [*warnings, *warnings_of(manifest, [stats.time_format for stats in read.stats], null_only=null_only)]

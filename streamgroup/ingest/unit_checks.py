@@ -61,7 +61,7 @@ def _misfit(one: TimedFile, other: TimedFile, why: str) -> DataError:
 
 
 def span_note(manifest: Manifest) -> str:
-    """Say when a trace begins and ends, or that there are no times."""
+    """Describe when a trace begins and ends, or that there are no times."""
     if manifest.times == "none":
         return "times: none, tuples are numbered; replay them with --arrivals rate=R or the like"
     first, last = manifest.first_timestamp, manifest.last_timestamp
@@ -73,7 +73,7 @@ def warnings_of(
 ) -> list[str]:
     """Warn of times and costs that are not likely, and of a key that never occurs.
 
-    `forms` names the time formats used, `now` is seconds since 1970, `null_only` tells that all keys are null.
+    `forms` names the time formats used, `now` is seconds since 1970, `null_only`: all keys are null.
 
     Numbers of a trace that begins in 1970 and ends before 1990 are taken as relative times.
     """

@@ -1,7 +1,7 @@
 """From a generator to a trace: one pass counts the keys, a second writes their ids.
 
-The draws are made twice rather than held. Whoever does the work, threads or Spark tasks, does the same pieces of it:
-counts over stretches of the stream, parts of `tuples/`; so the bytes are the same. The driver needs O(keys) memory.
+The draws are made twice rather than held. Threads and Spark tasks do the same pieces of work, counts over
+segments of the stream and parts of `tuples/`, so the bytes are the same. The driver needs O(keys) memory.
 """
 
 from collections.abc import Iterator, Mapping
@@ -69,7 +69,7 @@ def parameters(name: str, given: Mapping[str, Any]) -> BaseModel:
 
 
 def chosen_engine(engine: EngineName, tuples: int) -> Literal["local", "spark"]:
-    """Tell where a stream of some length is made: `auto` is Spark from 50 million tuples on, where there is Java."""
+    """Choose the engine for a stream: `auto` is Spark from 50 million tuples on, where there is Java."""
     if engine != "auto":
         return engine
     if tuples < SPARK_TUPLES:
@@ -239,7 +239,7 @@ def _add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _number(stream: Stream, total: NDArray[np.int64]) -> tuple[NDArray[np.uint32], pa.Table]:
-    """Give the key id of each label, and keys and counts in the order of ids: by count, then bytes."""
+    """Return the key id of each label, and keys and counts in the order of ids: by count, then bytes."""
     label = np.flatnonzero(total)
     both = pa.Table.from_arrays([_names(stream, label), arrow(total[label])], ["key", "count"])
     order = pc.sort_indices(both, sort_keys=[("count", "descending"), ("key", "ascending")])

@@ -157,7 +157,7 @@ def _sizes(keys: pa.LargeBinaryArray) -> NDArray[np.int64]:
 
 
 def _content(text: pa.LargeBinaryArray) -> memoryview:
-    """Give the bytes of all elements one after the other: the data buffer of the array."""
+    """Return the bytes of all elements one after the other: the data buffer of the array."""
     ends = np.frombuffer(text.buffers()[1], dtype=np.int64)
     return memoryview(text.buffers()[2])[int(ends[text.offset]) : int(ends[text.offset + len(text)])]
 

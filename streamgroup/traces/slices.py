@@ -1,4 +1,4 @@
-"""A stretch of a trace as a trace of its own, in memory: what a replay of a part of the stream reads."""
+"""A segment of a trace as a trace of its own, in memory, for a replay of a part of the stream."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ _COLUMNS = ("timestamp", "key_id", "cost")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Slice(Trace):
-    """Tuples in memory, read-only, their keys numbered anew: 0 is the most frequent one of the stretch.
+    """Tuples in memory, read-only, their keys numbered anew: 0 is the most frequent one of the segment.
 
     `of` int64[keys] are the ids that the keys have in the `whole` trace; ties are in the order of these.
     """
@@ -35,7 +35,7 @@ class _Slice(Trace):
     def batches(
         self, columns: Sequence[str] = ("timestamp", "key_id"), start: int = 0, decoders: int = DECODERS
     ) -> Iterator[Batch]:
-        """Give tuples from place `start` on, as of a trace on disk; there is nothing to decode."""
+        """Yield tuples from place `start` on, as of a trace on disk; there is nothing to decode."""
         del decoders
         wanted = {name: array for name, array in self.held.items() if name in columns}
         if not wanted or set(columns) - set(_COLUMNS):
@@ -44,7 +44,7 @@ class _Slice(Trace):
             yield Batch(low, *(_piece(wanted.get(name), low) for name in _COLUMNS))
 
     def dictionary(self) -> Dictionary:
-        """Give counts within the stretch, and hashes, by key id."""
+        """Return counts within the segment, and hashes, by key id."""
         known = self._cache.get("dictionary")
         if isinstance(known, Dictionary):
             return known
@@ -54,15 +54,15 @@ class _Slice(Trace):
         return made
 
     def key_bytes(self, ids: Sequence[int]) -> list[bytes | None]:
-        """Give the bytes of keys by id; None is the null key."""
+        """Return the bytes of keys by id; None is the null key."""
         return self.whole.key_bytes([int(self.of[key]) for key in ids])
 
     def all_keys(self) -> Iterator[bytes | None]:
-        """Give the bytes of all keys in id order; None is the null key."""
+        """Yield the bytes of all keys in id order; None is the null key."""
         yield from self.key_bytes(range(self.keys))
 
     def packed_keys(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-        """Give the bytes of all keys, joined, by id, as `Trace` does."""
+        """Return the bytes of all keys, joined, by id, as `Trace` does."""
         data, start, null = self.whole.packed_keys()
         begin = np.zeros(self.keys + 1, dtype=np.int64)
         lengths = np.diff(start)[self.of]
@@ -72,7 +72,7 @@ class _Slice(Trace):
         return data[places], begin, int(nulls[0]) if len(nulls) else -1
 
     def fingerprint(self) -> str:
-        """Name the stretch by its content, as a trace on disk that holds nothing else."""
+        """Compute the fingerprint of the segment, as a trace on disk that holds nothing else."""
         known = self._cache.get("fingerprint")
         if not isinstance(known, str):
             columns = Columns(*(self.held.get(name) for name in _COLUMNS))  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ def take_slice(trace: Trace, start: int, stop: int) -> Trace:
     """Read the tuples start..stop-1 into memory, 12 bytes each (16 with costs), as a trace of its own.
 
     It has the times, keys, hashes and costs of these tuples, and counts, totals and top keys of its own; `value` and
-    `weight` are left out. ValueError for a stretch without a tuple or out of the trace, DataError for a damaged file.
+    `weight` are left out. ValueError for a segment without a tuple or out of the trace, DataError for a damaged file.
     """
     if not 0 <= start < stop <= trace.tuples:
         raise ValueError(f"tuples {start}..{stop - 1} of {trace.tuples}")

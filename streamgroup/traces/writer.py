@@ -49,7 +49,7 @@ _NULL_LENGTH = b"\xff\xff\xff\xff"
 
 
 class Columns(NamedTuple):
-    """A stretch of tuples, arrays of one length: timestamp in us, key ids, and what else the tuples carry."""
+    """A segment of tuples, arrays of one length: timestamp in us, key ids, and what else the tuples carry."""
 
     timestamp: NDArray[np.int64]
     key_id: NDArray[np.uint32]
@@ -69,7 +69,7 @@ class PartStats(NamedTuple):
 
 
 class KeyColumns(NamedTuple):
-    """A stretch of the dictionary in id order: key bytes (arrow binary, null = null key), counts, hashes."""
+    """A segment of the dictionary in id order: key bytes (arrow binary, null = null key), counts, hashes."""
 
     key: pa.Array
     count: NDArray[np.int64]  # type: ignore[assignment]
@@ -134,7 +134,7 @@ def _framed(keys: pa.LargeBinaryArray) -> bytes | memoryview:
 
 
 def whole_ns(cost: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Give costs in us as whole ns, halves to even, as floats: an int64 does not hold every float32."""
+    """Return costs in us as whole ns, halves to even, as floats: an int64 does not hold every float32."""
     # A float32 times 1000 is exact in float64 (24 + 10 bits), so this is the only rounding.
     each: NDArray[np.float64] = np.rint(cost.astype(np.float64) * 1000.0)
     return each
@@ -163,7 +163,7 @@ def _check(columns: Columns, first_row: int, last: int | None) -> None:
 
 
 def blocks(chunks: Iterable[Columns], rows: int) -> Iterator[Columns]:
-    """Cut a stream of any chunking into stretches of `rows` rows (the last may be shorter); at least one."""
+    """Cut a stream of any chunking into blocks of `rows` rows (the last may be shorter); at least one."""
     held: list[Columns] = []
     count, given = 0, 0
     names: tuple[str, ...] | None = None
@@ -185,7 +185,7 @@ def blocks(chunks: Iterable[Columns], rows: int) -> Iterator[Columns]:
                 yield _join(held)
                 held, count, given = [], 0, given + 1
     if held or not given:
-        # Even without a row the last stretch tells which columns there are.
+        # Even without a row the last block has the columns.
         yield _join(held) if held else _empty(names or ("timestamp", "key_id"))
 
 

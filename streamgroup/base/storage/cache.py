@@ -7,7 +7,7 @@ __all__ = ["cache_root"]
 
 
 def cache_root() -> Path:
-    """Give the cache directory: STREAMGROUP_CACHE_DIR, else `streamgroup` in XDG_CACHE_HOME or ~/.cache."""
+    """Return the cache directory: STREAMGROUP_CACHE_DIR, else `streamgroup` in XDG_CACHE_HOME or ~/.cache."""
     chosen = os.environ.get("STREAMGROUP_CACHE_DIR")
     if chosen:
         return Path(chosen)

@@ -49,7 +49,7 @@ class Address(NamedTuple):
 
     @property
     def has_folders(self) -> bool:
-        """Tells whether folders exist apart from their files; in an object store they are only parts of names."""
+        """Reports whether folders exist apart from their files; in an object store they are only parts of names."""
         return self.scheme not in _OBJECT_STORES
 
 

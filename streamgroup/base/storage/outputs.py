@@ -24,13 +24,13 @@ UNFINISHED = "_unfinished"
 
 
 def is_unfinished(folder: Place) -> bool:
-    """Tells whether a folder is still written to, or what did so was interrupted."""
+    """Reports whether a folder is still written to, or what did so was interrupted."""
     return (folder / UNFINISHED).is_file()
 
 
 @contextlib.contextmanager
 def staged_output(output: Place | Path, *, overwrite: bool, marker: str, keep_old: bool = False) -> Iterator[Place]:
-    """Gives the place to write a folder's files into; `marker` is the file that makes it one of ours, written last.
+    """Yields the place to write a folder's files into; `marker` is the file that makes it one of ours, written last.
 
     On a local disk that is a new folder beside, see `staged_directory`. Elsewhere it is `output` itself: what a folder
     of ours held goes first, its marker before all else, and when the block fails all that was written goes. With

@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """Tells whether this is a path of this machine."""
+        """Reports whether this is a path of this machine."""
         return self._address is None
 
     @property
@@ -91,7 +91,7 @@ class Place(NamedTuple):
         return locate(Path(self.where).resolve()) if self.is_local else self
 
     def lies_in(self, folder: "Place") -> bool:
-        """Tells whether the path of this place begins with that of a folder; links are not followed."""
+        """Reports whether the path of this place begins with that of a folder; links are not followed."""
         own, outer = self._address, folder._address
         if own is None or outer is None:
             return own is outer and Path(folder.where) in Path(self.where).parents
@@ -125,19 +125,19 @@ class Place(NamedTuple):
             return filesystem.get_file_info(path)
 
     def exists(self) -> bool:
-        """Tells whether there is a file or folder here."""
+        """Reports whether there is a file or folder here."""
         if self.is_local:
             return os.path.lexists(self.where)
         return str(self._info().type.name) != "NotFound"
 
     def is_dir(self) -> bool:
-        """Tells whether this is a folder; in an object store: whether names begin with this one and a slash."""
+        """Reports whether this is a folder; in an object store: whether names begin with this one and a slash."""
         if self.is_local:
             return Path(self.where).is_dir()
         return str(self._info().type.name) == "Directory"
 
     def is_file(self) -> bool:
-        """Tells whether this is a file."""
+        """Reports whether this is a file."""
         if self.is_local:
             return Path(self.where).is_file()
         return str(self._info().type.name) == "File"
@@ -253,7 +253,7 @@ class Place(NamedTuple):
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[BinaryIO]:
-        """Gives an open binary file; this place has it when the block ends well, and is untouched when it does not.
+        """Yields an open binary file; this place has it when the block ends well, and is untouched when it does not.
 
         A local file is written beside its place and renamed; its folder is made, but none above it. For a URL the
         content is held back until it is whole, and sent at once: what is seen there is never a part of it.

@@ -16,9 +16,9 @@ __all__ = ["check_replaceable", "owner_is_alive", "owner_tag", "reclaim", "stage
 
 
 def _start_time(pid: int) -> str | None:
-    """Tell when a process started, as the system writes it: with the pid this names a process for ever.
+    """Return the start time of a process as the system writes it: together with the pid it identifies the process.
 
-    One that has ended, and that only nobody has asked after yet, is none.
+    None for a process that has ended, also while it is a zombie.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
@@ -34,7 +34,7 @@ def owner_tag() -> str:
 
 
 def owner_is_alive(tag: str) -> bool:
-    """Tell whether the process that made a tag still runs."""
+    """Report whether the process that made a tag still runs."""
     pid_text, _, start = tag.partition("-")
     if not pid_text.isdigit():
         return False
@@ -69,7 +69,7 @@ def _escape(text: str) -> str:
 
 @contextlib.contextmanager
 def staged_directory(target: Path, *, overwrite: bool, marker: str) -> Iterator[Path]:
-    """Give a new directory to fill; it takes `target`'s place when the block ends well, and vanishes when it does not.
+    """Yield a new directory to fill; it takes `target`'s place when the block ends well, and vanishes when it does not.
 
     `marker` is the file that makes a directory one of ours (`trace.json`, `run.json`): only such a directory, or an
     empty one, is ever replaced, and only with `overwrite`. Checked before anything is done, and again at the end:

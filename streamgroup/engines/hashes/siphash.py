@@ -20,7 +20,7 @@ _CONSTANTS = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465
 
 
 def hash_keys(seed: int) -> tuple[int, int]:
-    """Give the two 64-bit keys of a process that was started with PYTHONHASHSEED=`seed`, 0 to 2^32 - 1.
+    """Return the two 64-bit keys of a process that was started with PYTHONHASHSEED=`seed`, 0 to 2^32 - 1.
 
     Seed 0 stands for zeros; any other starts a linear congruential generator that makes the bytes.
     """
@@ -87,7 +87,7 @@ def _stir(
 
 @njit(forceinline=True)
 def begin(low: np.uint64, high: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
-    """Give the state that the two keys start with."""
+    """Return the state that the two keys start with."""
     return (
         np.uint64(0x736F6D6570736575) ^ low,
         np.uint64(0x646F72616E646F6D) ^ high,

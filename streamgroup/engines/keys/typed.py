@@ -44,11 +44,11 @@ class Keys(NamedTuple):
         return len(self.start) - 1
 
     def raw(self, key: int) -> bytes:
-        """Give the bytes of a key."""
+        """Return the bytes of a key."""
         return self.data[self.start[key] : self.start[key + 1]].tobytes()
 
     def value(self, key: int) -> Value | tuple[Value, ...]:
-        """Give a key as the value that the scalar rules take, a composite one as a tuple of its parts.
+        """Return a key as the value that the scalar rules take, a composite one as a tuple of its parts.
 
         DataError for a key that is not composed of its parts.
         """
@@ -210,7 +210,7 @@ def _parse(data: Any, start: Any, null: Any, limit: Any, number: Any) -> Any:
 
 @compiled
 def _first_not_utf8(data: Any, start: Any) -> Any:
-    """Give the first key whose bytes are not valid UTF-8, else -1."""
+    """Return the first key whose bytes are not valid UTF-8, else -1."""
     for key in range(start.shape[0] - 1):
         at, end = start[key], start[key + 1]
         while at < end:

@@ -34,7 +34,7 @@ class _Places:
 
 
 def _meant(name: str) -> bool:
-    """Tell whether a member is one that people put there: the Finder of macOS puts files of its own beside those."""
+    """Report whether a member is data; the Finder of macOS adds files of its own."""
     parts = name.split("/")
     return "__MACOSX" not in parts and not parts[-1].startswith("._")
 
@@ -47,7 +47,7 @@ def _check_members(path: str, kind: str, names: list[str]) -> None:
 
 
 def of_zip(raw: Any, path: str) -> Iterator[tuple[str, Any, int]]:
-    """Give the members of a zip file by name: the name, an open file, and how many there are."""
+    """Yield the members of a zip file by name: the name, an open file, and how many there are."""
     file: Any = _Places(raw)
     with zipfile.ZipFile(file) as archive:
         members = [
@@ -62,7 +62,7 @@ def of_zip(raw: Any, path: str) -> Iterator[tuple[str, Any, int]]:
 
 
 def of_tar(path: str, plain: Any) -> Iterator[tuple[str, Any, int]]:
-    """Give the members of a tar file by name; a compressed one is unpacked to disk if that takes many passes."""
+    """Yield the members of a tar file by name; a compressed one is unpacked to disk if that takes many passes."""
     if plain is not None:
         plain.seek(0)
         with tarfile.open(fileobj=plain, mode="r:") as archive:
@@ -93,7 +93,7 @@ def _names(archive: tarfile.TarFile) -> list[str]:
 
 
 def _order(path: str, names: list[str]) -> list[int]:
-    """Give the places of the members that are read, in the order of their names."""
+    """Return the places of the members that are read, in the order of their names."""
     order = sorted((place for place, name in enumerate(names) if name), key=lambda place: os.fsencode(names[place]))
     _check_members(path, "tar", [names[place] for place in order])
     return order

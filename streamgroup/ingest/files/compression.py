@@ -56,19 +56,19 @@ def open_raw(path: str) -> Any:
 
 
 def packed_as(head: bytes) -> str | None:
-    """Tell how a file is packed by its first HEAD bytes; None for what is not, or not known here."""
+    """Detect the compression or archive format by the first HEAD bytes of a file; None if it is not known here."""
     found = next((name for magic, name in _MAGIC if head.startswith(magic)), None)
     return "tar" if found is None and head[TAR] == b"ustar" else found
 
 
 def compression_of(path: str) -> str | None:
-    """Tell how a file is packed, by its first bytes: gzip, bz2, zstd, xz, lz4, zip, tar or None."""
+    """Detect how a file is packed, by its first bytes: gzip, bz2, zstd, xz, lz4, zip, tar or None."""
     with open_raw(path) as file:
         return packed_as(bytes(file.read(HEAD)))
 
 
 class Pieces:
-    """A file made of pieces of any size that come one after the other; `next_piece` gives b"" at the end."""
+    """A file made of pieces of any size; `next_piece` returns the next one, b"" at the end."""
 
     def __init__(self, next_piece: Callable[[], bytes]) -> None:
         self._next = next_piece
@@ -128,7 +128,7 @@ class Ahead:
         self._file, self._held = file, b""
 
     def peek(self, size: int) -> bytes:
-        """Give the next `size` bytes, fewer only at the end, and keep them to be read."""
+        """Return the next `size` bytes, fewer only at the end, and keep them to be read."""
         missing = size - len(self._held)
         if missing > 0:
             self._held += whole(self._file, missing)
@@ -152,7 +152,7 @@ def whole(file: Any, size: int) -> bytes:
 
 
 def unpacked(file: Any) -> Ahead:
-    """Unpack a compressed file, packed twice at need, or give it as it is."""
+    """Unpack a compressed file, also one that is compressed twice; any other is returned as it is."""
     ahead = Ahead(file)
     for _ in range(_LAYERS):
         kind = packed_as(ahead.peek(HEAD))
@@ -177,4 +177,4 @@ class Readable:
         return whole(self._file, size)
 
     def close(self) -> None:
-        """Leave the file to whoever opened it."""
+        """Do nothing: the caller that opened the file closes it."""

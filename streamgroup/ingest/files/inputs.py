@@ -88,7 +88,7 @@ def _data_files(folder: Place) -> list[Entry]:
 
 
 def _is_hidden(path: str) -> bool:
-    """Tells whether Spark and others keep a file for themselves, by its name or that of a folder above."""
+    """Reports whether Spark and others keep a file for themselves, by its name or that of a folder above."""
     return any(name[0] == "." or (name[0] == "_" and "=" not in name) for name in path.split("/"))
 
 

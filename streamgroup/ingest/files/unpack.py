@@ -73,12 +73,12 @@ class Source:
 
     def peek(self, size: int) -> bytes:
         """Look at the next `size` bytes, fewer only at the end."""
-        with told(self.path):
+        with damage_reported(self.path):
             return self._ended(self._file.peek(size))
 
     def read(self, size: int) -> bytes:
         """Read `size` bytes, fewer only at the end."""
-        with told(self.path):
+        with damage_reported(self.path):
             return self._ended(whole(self._file, size))
 
     def _ended(self, data: bytes) -> bytes:
@@ -86,8 +86,8 @@ class Source:
 
 
 @contextmanager
-def told(path: str) -> Iterator[None]:
-    """Turn what goes wrong with packed data into a DataError that names the file."""
+def damage_reported(path: str) -> Iterator[None]:
+    """Raise errors of damaged packed data as a DataError that names the file."""
     try:
         yield
     except NotImplementedError as error:
@@ -104,14 +104,14 @@ def _line(error: BaseException) -> str:
 
 
 def sources(path: str, start: int = 0, encoding: str | None = None) -> Iterator[Source]:
-    """Give what a file holds from a byte on: itself, unpacked, or the members of an archive by name.
+    """Yield the content of a file from a byte on: decompressed, or the members of an archive by name.
 
     With an `encoding` they are text: as UTF-8, unless of single bytes, and with line feeds. `start` is for files that
     are not packed. Each source ends with the next one. DataError when the archive holds no file, or is damaged, or
     packed in a way that is not known here.
     """
     kind = None if start else compression_of(path)
-    with open_raw(path) as raw, told(path):
+    with open_raw(path) as raw, damage_reported(path):
         if kind == "zip":
             yield from _made(of_zip(raw, path), path, encoding)
             return
@@ -170,7 +170,7 @@ def _source(
 
 
 def _ends(peek: Callable[[int], bytes]) -> tuple[bool, bool]:
-    """Tell by the beginning whether lines end with carriage returns alone, as on old Macs, or with two and a feed."""
+    """Detect lines that end with a carriage return alone, as on old Macs, or with two and a line feed."""
     head = peek(_LINE_ENDS)
     feed = head.find(b"\n")
     if feed >= 0:

@@ -43,7 +43,7 @@ _DIGITS = 18
 
 
 class Period(NamedTuple):
-    """A stretch of time in UTC: hour, day or month, its start in us since 1970 and its length in us."""
+    """An interval of time in UTC: hour, day or month, its start in us since 1970 and its length in us."""
 
     kind: str
     start: int
@@ -75,7 +75,7 @@ def _period(kind: str, match: re.Match[str]) -> Period | None:
 
 
 def period_of(path: str, kinds: tuple[str, ...], given: dict[str, str | None]) -> Period:
-    """Give the period of a file: the one `given` (by kind, as text), else that in its name, the first kind that fits.
+    """Return the period of a file: the one `given` (by kind, as text), else that in its name, the first kind that fits.
 
     UsageError when the name has none, or the one given cannot be read.
     """
@@ -99,7 +99,7 @@ def period_of(path: str, kinds: tuple[str, ...], given: dict[str, str | None]) -
 
 
 def evenly(place: I64, count: I64, length: int) -> I64:
-    """Give the times within a period of `length` us of the tuples `place` = 0, 1, ... of `count`: evenly spread.
+    """Return the times within a period of `length` us of the tuples `place` = 0, 1, ... of `count`: evenly spread.
 
     Tuple j of c comes at floor((j + 1/2) / c * length). `count` is at most MAX_COUNT.
     """
@@ -179,11 +179,11 @@ class Rows:
             self.physical, self.consumed = stop, int(self.lines.start[stop])
 
     def line(self, number: int) -> bytes:
-        """Give line `number` (from 0) as it was written."""
+        """Return line `number` (from 0) as it was written."""
         return bytes(self.block.data[int(self.lines.start[number]) : int(self.lines.end[number])].tobytes())
 
     def text(self, entry: int) -> bytes:
-        """Give the line of a good row."""
+        """Return the line of a good row."""
         return self.line(int(self.at[entry]))
 
     def hashes(self) -> tuple[I64, I64]:
@@ -208,23 +208,23 @@ class Rows:
         return self.cut.count[self.at]
 
     def bounds(self, column: int | I64) -> tuple[I64, I64]:
-        """Give start and end of a field of each good row, in the block."""
+        """Return start and end of a field of each good row, in the block."""
         place = self.cut.first[self.at] + column
         return self.cut.start[place], self.cut.end[place]
 
     def column(self, column: int | I64, last: int | None = None) -> Any:
-        """Give a field of each good row, or what lies from it to the end of field `last`."""
+        """Return a field of each good row, or what lies from it to the end of field `last`."""
         start, end = self.bounds(column)
         if last is not None:
             end = self.bounds(last)[1]
         return fields.column(self.block.buffer, start, end)
 
     def whole(self, column: int | I64) -> tuple[I64, Mask]:
-        """Read a field as a whole number: digits, at most 18 of them; says which rows have one."""
+        """Read a field as a whole number: digits, at most 18 of them; and mark the rows that have one."""
         return whole_numbers(self.block.data, *self.bounds(column))
 
     def are_domains(self, column: int) -> Mask:
-        """Tell which fields can be a domain: letters, digits, dots, hyphens, 1 to 253 of them."""
+        """Mark the fields that can be a domain: letters, digits, dots, hyphens, 1 to 253 of them."""
         start, end = self.bounds(column)
         length = end - start
         good: Mask = (length >= 1) & (length <= _DOMAIN_BYTES)
@@ -234,17 +234,17 @@ class Rows:
         return good
 
     def are(self, column: int | I64, text: bytes) -> Mask:
-        """Tell which fields are a text."""
+        """Mark the fields that equal a text."""
         return equals(self.block.data, *self.bounds(column), text)
 
     def end_with(self, column: int, text: bytes) -> Mask:
-        """Tell which fields end with a text."""
+        """Mark the fields that end with a text."""
         start, end = self.bounds(column)
         return equals(self.block.data, np.maximum(start, end - len(text)), end, text)
 
 
 def whole_numbers(data: NDArray[np.uint8], start: I64, end: I64) -> tuple[I64, Mask]:
-    """Read stretches of a block as whole numbers; says which of them are: 1 to 18 digits."""
+    """Read slices of a block as whole numbers of 1 to 18 digits, and mark those that are."""
     length = end - start
     good = (length >= 1) & (length <= _DIGITS)
     value = np.zeros(len(start), np.int64)
@@ -257,7 +257,7 @@ def whole_numbers(data: NDArray[np.uint8], start: I64, end: I64) -> tuple[I64, M
 
 
 def equals(data: NDArray[np.uint8], start: I64, end: I64, text: bytes) -> Mask:
-    """Tell which stretches of a block are a text."""
+    """Mark the slices of a block that equal a text."""
     same: Mask = end - start == len(text)
     for place, byte in enumerate(text):
         same &= data[np.where(same, start + place, 0)] == byte

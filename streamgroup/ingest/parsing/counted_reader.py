@@ -90,11 +90,11 @@ class CountedReader(LineReader):
 
     @staticmethod
     def period(layout: Layout) -> Period:
-        """Give the period that `lay_out` was told."""
+        """Return the period of a layout that `lay_out` made."""
         return Period(layout.extra[0], int(layout.extra[1]), int(layout.extra[2]))
 
     def tuples(self, rows: Rows, layout: Layout, key: Any, count: I64) -> Parsed:
-        """Give the good rows, each with its count (>= 0), as tuples; those with a count of 0 must be gone."""
+        """Return the good rows, each with its count (>= 0), as tuples; those with a count of 0 must be gone."""
         period = self.period(layout)
         parsed = self.parsed(rows, layout, key, np.full(len(key), period.start))
         times = self.times(rows, period.start, period.length, np.ones_like(count) if self._weighs else count)
@@ -111,7 +111,7 @@ class CountedReader(LineReader):
         )
 
     def times(self, rows: Rows, start: int, length: int, count: I64) -> Callable[[I64, I64], I64] | None:
-        """Say when the tuples of each row come, from entry and place (0, 1, ...); None: all at the start."""
+        """Return a function from entry and place (0, 1, ...) to the time of that tuple; None: all at the start."""
         spread, seed = getattr(self.own, "spread", "none"), int(getattr(self.own, "seed", 0))
         if spread == "none" or (spread == self.even and self._weighs):
             return None
@@ -148,7 +148,7 @@ class CountedReader(LineReader):
 
     @staticmethod
     def parsed(rows: Rows, layout: Layout, key: Any, start: I64) -> Parsed:
-        """Give the good rows as one tuple each, at the times `start`."""
+        """Return the good rows as one tuple each, at the times `start`."""
 
         def column(number: int) -> Any:
             # From the right, as rows may lack a field in the middle.

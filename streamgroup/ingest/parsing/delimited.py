@@ -22,12 +22,12 @@ __all__ = ["DelimitedOptions", "DelimitedReader", "header_names"]
 # The delimiter that stands for runs of blanks and tabs.
 BLANKS = b""
 _MOST_COLUMNS = 10_000
-# The first line of a file that tells Excel its delimiter.
-_TOLD = re.compile(rb'"?sep=([^\r\n"])"?', re.IGNORECASE)
+# The first line of a file that declares the delimiter for Excel.
+_DECLARED_DELIMITER = re.compile(rb'"?sep=([^\r\n"])"?', re.IGNORECASE)
 
 
 def header_names(pieces: Sequence[bytes]) -> tuple[str, ...]:
-    """Give the names of the columns by the fields of a header, which may begin with `#` as a comment does."""
+    """Return the names of the columns by the fields of a header, which may begin with `#` as a comment does."""
     names = [piece.decode(errors="replace").strip(" ") for piece in pieces]
     return (names[0].lstrip("# "), *names[1:])
 
@@ -59,7 +59,7 @@ class DelimitedReader(LineReader):
 
     @property
     def splittable(self) -> bool:
-        """Tell whether no field goes over several lines."""
+        """Report whether no field goes over several lines."""
         return not self.options.multiline
 
     def _comment(self) -> bytes | None:
@@ -86,11 +86,11 @@ class DelimitedReader(LineReader):
         number, line = self._first_line(head, lines)
         if not number:
             raise DataError(f"{path}: no rows in it", "give a file that has some")
-        told = _TOLD.fullmatch(line) if self.quoting else None
-        skip = number if told else 0
-        if told:
+        declared = _DECLARED_DELIMITER.fullmatch(line) if self.quoting else None
+        skip = number if declared else 0
+        if declared:
             number, line = self._first_line(head, lines, skip)
-        delimiter = told[1] if told and self.options.delimiter is None else self._delimiter(line)
+        delimiter = declared[1] if declared and self.options.delimiter is None else self._delimiter(line)
         if self.options.multiline and self.quoting:
             records, _ = fields.merge_records(
                 head.data, lines, delimiter, blank_after=False, final=head.final, escape=self._escape
@@ -134,8 +134,8 @@ class DelimitedReader(LineReader):
         except UsageError as error:
             comment = self._comment()
             if comment and head.data[: len(comment)].tobytes() == comment:
-                told = f"{error.message} (the first line was left out: --comment {comment.decode()})"
-                raise UsageError(told, error.hint) from None
+                message = f"{error.message} (the first line was left out: --comment {comment.decode()})"
+                raise UsageError(message, error.hint) from None
             raise
 
     @property
@@ -157,7 +157,7 @@ class DelimitedReader(LineReader):
         return self.key_to_end or (delimiter == BLANKS and self.options.split_words)
 
     def _first_line(self, head: Block, lines: Lines, after: int = 0) -> tuple[int, bytes]:
-        """Give the number and text of the first line (or record) behind line `after` that is no comment nor blank."""
+        """Return the number and text of the first line (or record) behind line `after` that is no comment nor blank."""
         comment = self._comment()
         for start, end, number in zip(lines.start.tolist(), lines.end.tolist(), lines.number.tolist(), strict=True):
             if end > start and number > after:

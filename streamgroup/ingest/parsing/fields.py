@@ -126,9 +126,9 @@ def split_blanks(data: U8, lines: Lines) -> Fields:
 
 
 def column(data: pa.Buffer, start: I64, end: I64) -> pa.Array:
-    """Make a binary array of the stretches [start, end) of a block, which must come in ascending order.
+    """Make a binary array of the slices [start, end) of a block, which must be in ascending order.
 
-    The stretches and the gaps between them alternate in one array over the block itself; taking every second
+    The slices and the gaps between them alternate in one array over the block itself; taking every second
     entry copies the bytes once, in compiled code.
     """
     if not len(start):
@@ -175,7 +175,7 @@ def parse_quoted(
 
 @cache
 def _quoted(escape: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Give what matches a quoted field, and what stands for one character in it (in the one group or the other)."""
+    """Return what matches a quoted field, and what stands for one character in it (in the one group or the other)."""
     if not escape:
         return re.compile(rb'"((?:[^"]+|"")*+)"'), re.compile(rb'"(")()')
     sign = re.escape(escape)

@@ -27,7 +27,7 @@ class Slots(NamedTuple):
     first: I64
 
     def of(self, kept: I64) -> "Slots":
-        """Give the letters with a number above 0 of some of the texts (ascending), renumbered."""
+        """Return the letters with a number above 0 of some of the texts (ascending), renumbered."""
         place = np.full(len(self.first), -1)
         place[kept] = np.arange(len(kept))
         mine = (place[self.owner] >= 0) & (self.number > 0)
@@ -36,7 +36,7 @@ class Slots(NamedTuple):
 
 
 def read_letters(data: NDArray[np.uint8], start: I64, end: I64, slots: int) -> tuple[Slots, Mask]:
-    """Read stretches of a block as letters with a number after each; says which of them are that.
+    """Read slices of a block as letters with a number after each, and mark those that are.
 
     Letters are those of the first `slots` characters from A on, and ascend; numbers are at most MAX_COUNT.
     """

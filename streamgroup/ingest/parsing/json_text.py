@@ -60,7 +60,7 @@ def decode(line: bytes) -> Any:
 
 
 def get(record: dict[str, Any], name: str) -> Any:
-    """Give a field by its name or by its path (`user.name`); None when it is not there."""
+    """Return a field by its name or by its path (`user.name`); None when it is not there."""
     if name in record:
         return record[name]
     value: Any = record
@@ -72,7 +72,7 @@ def get(record: dict[str, Any], name: str) -> Any:
 
 
 def scalar(value: Any) -> bytes | None:
-    """Give a decoded value as bytes, null as None; TypeError for objects and lists."""
+    """Return a decoded value as bytes, null as None; TypeError for objects and lists."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
     if isinstance(value, bool):

@@ -46,9 +46,7 @@ codecs.register_error("streamgroup-c1", _keep_c1)
 
 
 class Block(NamedTuple):
-    """A stretch of whole lines of an input: its bytes as array and as buffer; `at_start`, `final` of the
-    file.
-    """
+    """Whole lines of an input, as array and as buffer; `at_start`, `final`: at the start, the end of the file."""
 
     data: NDArray[np.uint8]
     buffer: pa.Buffer
@@ -57,7 +55,7 @@ class Block(NamedTuple):
 
 
 def _text(data: bytes, encoding: str, *, doubled: bool) -> bytes:
-    """Give whole lines as UTF-8, without the byte order marks at the start of files, and within joined ones."""
+    """Return whole lines as UTF-8, without the byte order marks at the start of files, and within joined ones."""
     if doubled:
         data = data.replace(b"\r\r\n", b"\r\n")
     if data.isascii():
@@ -97,7 +95,7 @@ class LineReader(Reader):
 
     @property
     def splittable(self) -> bool:
-        """Tell whether a line can be read without those before it."""
+        """Report whether a line can be read without those before it."""
         return True
 
     @abstractmethod
@@ -225,7 +223,7 @@ def _too_long(source: Source) -> DataError:
 
 
 def _blocks(source: Source, start: int, end: int | None, encoding: str, size: int) -> Generator[Block]:
-    """Give the lines that start in [start, end) of a file, in blocks of about `size` bytes; at least one block from 0.
+    """Yield the lines that start in [start, end) of a file, in blocks of about `size` bytes; at least one block from 0.
 
     The source begins at the byte before `start`, if that is not 0.
     """

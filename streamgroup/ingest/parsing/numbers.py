@@ -22,7 +22,7 @@ _ALIKE = 18
 
 
 def offsets_of(texts: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Give the offsets and bytes behind a binary array (nulls look empty); the bytes are padded by _WIDTH."""
+    """Return the offsets and bytes behind a binary array (nulls look empty); the bytes are padded by _WIDTH."""
     wide = "i8" if pa.types.is_large_binary(texts.type) or pa.types.is_large_string(texts.type) else "i4"
     _, offsets, data = texts.buffers()
     bounds = np.frombuffer(offsets, dtype=wide)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)

@@ -38,11 +38,11 @@ class Records(NamedTuple):
         return self.lines.number[self.first]
 
     def owners(self) -> I64:
-        """Tell for each line between the first and the last record which record it belongs to."""
+        """Return the record of each line from the first record to the last."""
         return np.searchsorted(self.first, np.arange(len(self.lines.start)), "right") - 1
 
     def text(self, data: NDArray[np.uint8], record: int) -> bytes:
-        """Give a record as it was written, without the end of its last line."""
+        """Return a record as it was written, without the end of its last line."""
         start, end = self.lines.start[self.first[record]], self.lines.end[self.last[record] - 1]
         return bytes(data[int(start) : int(end)].tobytes())
 
@@ -87,7 +87,7 @@ def _blank(data: NDArray[np.uint8], lines: Lines) -> Mask:
 
 
 def starts_with(data: NDArray[np.uint8], lines: Lines, prefix: bytes) -> Mask:
-    """Tell which lines start with a text."""
+    """Mark the lines that start with a text."""
     found = lines.end - lines.start >= len(prefix)
     candidates = np.flatnonzero(found)
     for offset, byte in enumerate(prefix):

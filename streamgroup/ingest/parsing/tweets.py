@@ -72,7 +72,7 @@ class Control(str):
 def unwrap(line: bytes) -> Tweet | Control | Fault:
     """Find the tweet in a line: the object itself (v1.1, or v2 flattened) or its `data` (v2).
 
-    Nothing in it is looked at yet, but for telling control messages from tweets.
+    Nothing in it is looked at yet, except to separate control messages from tweets.
     """
     message = decode(line)
     if isinstance(message, Fault):
@@ -94,7 +94,7 @@ def unwrap(line: bytes) -> Tweet | Control | Fault:
 
 
 def body(tweet: Tweet) -> tuple[str, dict[str, Any]]:
-    """Give the whole text of a tweet and the entities that belong to it; those of a retweeted one are not its own.
+    """Return the whole text of a tweet and the entities that belong to it; those of a retweeted one are not its own.
 
     A long tweet has its text cut off at the usual place and whole in another. TypeError where a field has a wrong type.
     """
@@ -119,7 +119,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def listed(text: str, entities: dict[str, Any], kind: str) -> list[str]:
-    """Give the hashtags, cashtags or mentions that a tweet lists; where it has no such list, those in its text."""
+    """Return the hashtags, cashtags or mentions that a tweet lists; where it has no such list, those in its text."""
     for name, field in _ENTITIES[kind]:
         members = entities.get(name)
         if isinstance(members, list) and all(isinstance(member, dict) and field in member for member in members):
@@ -142,13 +142,13 @@ def _found_in(text: str, kind: str) -> list[str]:
 
 
 def user_of(tweet: Tweet) -> bytes | None:
-    """Give the id of a tweet's author, whatever name the field has; None when it is not there."""
+    """Return the id of a tweet's author, whatever name the field has; None when it is not there."""
     names = ("user.id_str", "user.id", "author_id", "author.id", "from_user_id_str", "from_user_id")
     return next((scalar(user) for name in names if (user := get(tweet, name)) is not None), None)
 
 
 def keys_of_texts(texts: pa.Array, kind: str) -> pa.Array:
-    """Give the keys of texts (binary, null is empty) as a list for each: their words, hashtags, cashtags, mentions."""
+    """Return the words, hashtags, cashtags or mentions of texts (binary, null is empty), a list for each text."""
     texts = pc.fill_null(texts, b"")
     for escape, character in _ESCAPES:
         texts = pc.replace_substring(texts, escape.decode(), character.decode())

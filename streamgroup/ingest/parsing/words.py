@@ -37,7 +37,7 @@ def words(texts: pa.Array) -> pa.Array:
 
 
 def _valid(texts: pa.Array) -> Any:
-    """Give texts as strings, with replacement characters where they are not UTF-8."""
+    """Return texts as strings, with replacement characters where they are not UTF-8."""
     try:
         return texts.cast(pa.string())
     except pa.ArrowInvalid:

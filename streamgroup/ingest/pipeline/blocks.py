@@ -111,7 +111,7 @@ def _buffers(cell: Any) -> list[pa.Buffer | None]:
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    """Give the rows of batches one after the other."""
+    """Yield the rows of batches one after the other."""
     for batch in batches:
         for index in range(batch.num_rows):
             yield Row(batch, index)

@@ -29,7 +29,7 @@ Mask = NDArray[np.bool_]
 NULL_KEY = "null key"
 # A count above this is taken for a mistake: no disk holds so many tuples.
 MAX_REPEAT = 1 << 40
-# Tuples looked at together to find the rows with one between --since and --until.
+# Tuples examined at a time to find the rows with one between --since and --until.
 _LOOKED_AT = 1 << 18
 # Costs are stored in us.
 _COST_UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
@@ -54,7 +54,7 @@ class _Part(NamedTuple):
     number: I64
 
     def each(self, whole: Callable[[I64, I64], Each] | None) -> Callable[[I64, I64], Each]:
-        """Say what these have of their own, counted from the first of them."""
+        """Shift the function `each` of a row to start at the first tuple left."""
         assert whole is not None
         return lambda entry, place: whole(entry, place + self.first[entry])
 
@@ -88,7 +88,7 @@ class Contract:
         raise UsageError(f"{option}: {text!r} is not a time", "write 2024-03-01T12:00:00Z or a number since the epoch")
 
     def apply(self, parsed: Parsed, layout: Layout) -> Tuples:
-        """Check and filter a stretch of parsed rows; a null key is a reject under `--null-keys fail`.
+        """Check and filter a batch of parsed rows; a null key is a reject under `--null-keys fail`.
 
         Whatever makes a row unusable counts before whatever filters it. A row of several keys is filtered when none
         of them is left, for the reason that took the last one.
@@ -163,16 +163,16 @@ class Contract:
         return made.key
 
     def _timely(self, parsed: Parsed, stamps: I64, good: Mask) -> tuple[Mask, Mask, "_Part | None"]:
-        """Tell which rows have a tuple from --since on, and which of them have one of those before --until.
+        """Mark the rows with a tuple from --since on, and those of them with such a tuple before --until.
 
-        Where the tuples between them lie on end in each row, tells their places, too.
+        Where these tuples are contiguous in each row, returns their places, too.
         """
         if parsed.each is None or (self._since is None and self._until is None):
             return between(stamps, (self._since, None)), between(stamps, (None, self._until)), None
         assert parsed.repeat is not None
-        told = None if parsed.span is None else self._alike(*parsed.span)
-        if told is not None:
-            return np.full_like(good, told[0]), np.full_like(good, told[1]), None
+        verdict = None if parsed.span is None else self._span_verdict(*parsed.span)
+        if verdict is not None:
+            return np.full_like(good, verdict[0]), np.full_like(good, verdict[1]), None
         rows = np.flatnonzero(good)
         if parsed.ascending:
             first, last = np.zeros(len(good), np.int64), np.where(good, parsed.repeat, 0)
@@ -190,8 +190,8 @@ class Contract:
             until[row[between(stamps, (self._since, self._until))]] = True
         return since, until, None
 
-    def _alike(self, first: int, last: int) -> tuple[bool, bool] | None:
-        """Tell whether times in [first, last) are all from --since on, and all before --until; None: some are."""
+    def _span_verdict(self, first: int, last: int) -> tuple[bool, bool] | None:
+        """Check whether all times in [first, last) are from --since on, and before --until; None if only some are."""
         if self._since is not None and last <= self._since:
             return False, False
         if self._since is not None and first < self._since:
@@ -303,7 +303,7 @@ def _lists(column: Any) -> bool:
 
 
 def _flatten(column: Any) -> tuple[I64, Any]:
-    """Give the row of each entry of all lists, and the entries; a list that is null counts as one null entry."""
+    """Return the row of each entry of all lists, and the entries; a list that is null counts as one null entry."""
     if not _lists(column):
         return np.arange(len(column)), column
     count = pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int64)

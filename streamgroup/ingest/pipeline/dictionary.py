@@ -46,7 +46,7 @@ class Ids(NamedTuple):
     before: int
 
     def of(self, rank: Any) -> NDArray[np.uint32]:
-        """Give the id of the keys at some places of the range."""
+        """Return the id of the keys at some places of the range."""
         rank = np.asarray(rank, np.int64)
         index = np.searchsorted(self.upto, rank, "right")
         begin = np.concatenate([[0], self.upto[:-1]])

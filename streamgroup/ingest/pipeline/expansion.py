@@ -19,10 +19,10 @@ Mask = NDArray[np.bool_]
 class Tuples(NamedTuple):
     """Tuples in input order: us since 1970, key (binary, null = the null key), what else they carry.
 
-    `row` numbers the rows kept in this stretch from 0, one entry a tuple; `rows` is how many of them begin here.
+    `row` numbers the rows kept in this batch from 0, one entry a tuple; `rows` is how many of them begin here.
     `repeat` says how many tuples each entry stands for, one if None, equal but for what `each` says of tuple j of entry
     i; `pieces` writes them out, if each has its own time those in [since, until) of `within`. The first row is
-    `continued` when the stretch before held tuples of it.
+    `continued` when the batch before held tuples of it.
     """
 
     timestamp: I64
@@ -41,7 +41,7 @@ class Tuples(NamedTuple):
 
 
 def written_out(repeat: I64, size: int) -> Iterator[tuple[I64, I64]]:
-    """Give entry and place (0, 1, ... within the entry) of all tuples, in stretches of at most `size`."""
+    """Yield entry and place (0, 1, ... within the entry) of all tuples, in batches of at most `size`."""
     ends = np.cumsum(repeat)
     total = int(ends[-1]) if len(ends) else 0
     for start in range(0, total, size):
@@ -53,9 +53,9 @@ def written_out(repeat: I64, size: int) -> Iterator[tuple[I64, I64]]:
 
 
 def pieces(tuples: Tuples, size: int) -> Iterator[Tuples]:
-    """Give tuples in stretches of at most `size`, every repeat an entry of its own; rejects and filters are left out.
+    """Yield tuples in batches of at most `size`, every repeat an entry of its own; rejects and filters are left out.
 
-    A row that is cut is one of the `rows` of the stretch in which it begins; rows are numbered from 0 in each. Keys
+    A row that is cut is one of the `rows` of the batch in which it begins; rows are numbered from 0 in each. Keys
     that repeat come as a dictionary array.
     """
     last = -1
@@ -103,7 +103,7 @@ def _repeated(tuples: Tuples, took: Any) -> Any:
 
 
 def between(stamps: I64, within: tuple[int | None, int | None]) -> Mask:
-    """Tell which times lie in [since, until), of which None is no bound."""
+    """Mark the times in [since, until); None is no bound."""
     since, until = within
     inside = np.ones(len(stamps), bool) if since is None else stamps >= since
     return inside if until is None else inside & (stamps < until)

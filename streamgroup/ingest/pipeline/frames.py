@@ -71,7 +71,7 @@ class Runner(Protocol):
 
     @property
     def parallelism(self) -> int:
-        """Give the number of tasks that run at a time."""
+        """Return the number of tasks that run at a time."""
         ...
 
     def tasks(self, number: int, step: Callable[[int], Iterator[pa.RecordBatch]]) -> Frame:
@@ -153,7 +153,7 @@ class SparkRunner:
 
     @property
     def parallelism(self) -> int:
-        """Give the number of tasks that run at a time."""
+        """Return the number of tasks that run at a time."""
         return self._session.parallelism
 
     def tasks(self, number: int, step: Callable[[int], Iterator[pa.RecordBatch]]) -> SparkFrame:
@@ -286,7 +286,7 @@ class LocalRunner:
 
     @property
     def parallelism(self) -> int:
-        """Give the number of processors that this process may use, at most 8."""
+        """Return the number of processors that this process may use, at most 8."""
         own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return min(own, _MOST_THREADS)
 

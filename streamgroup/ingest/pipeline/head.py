@@ -54,7 +54,7 @@ def cut_head(frame: Frame, segments: list[Segment], head: int, *, ordered: bool)
 
 
 def _left(segments: list[Segment], rows: list[Row]) -> list[Segment]:
-    """Give the segments that are left; a row that goes on over borders counts in the first one that has it."""
+    """Return the segments that are left; a row that goes on over borders counts in the first one that has it."""
     cut = {row.segment: segment_of(row) for row in rows if row.kind == "segment"}
     marked = {row.segment: Marked(*json.loads(row.stats or "")) for row in rows if row.kind == "marked"}
     nothing = Marked(0, first=False, last=False)
@@ -90,7 +90,7 @@ def _count_at(moment: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 
 
 def _by_segment(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Segment, list[Row], pa.RecordBatch, NDArray[Any]]]:
-    """Give the segments of a partition with their tuples, dictionary and places: blocks lie as they were made."""
+    """Yield the segments of a partition with their tuples, dictionary and places: blocks lie as they were made."""
     tuples: list[Row] = []
     others: dict[str, Row] = {}
     for row in rows_of(batches):
@@ -105,7 +105,7 @@ def _by_segment(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Segment, li
 
 
 def _ties(moment: int, quota: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Give the tuples of each segment at a moment that may be among the first `quota` of all."""
+    """Yield the tuples of each segment at a moment that may be among the first `quota` of all."""
     for segment, rows, dictionary, places in _by_segment(batches):
         at, found = 0, []
         for row in rows:

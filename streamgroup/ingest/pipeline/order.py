@@ -57,14 +57,14 @@ class Part(NamedTuple):
 
 
 def in_order(segments: list[Segment]) -> bool:
-    """Tell whether the tuples of all segments, one after the other, are in time order."""
+    """Report whether the tuples of all segments, one after the other, are in time order."""
     return all(segment.in_order for segment in segments) and all(
         before.highest <= after.lowest for before, after in itertools.pairwise(segments)
     )
 
 
 def latest_before(segments: list[Segment]) -> dict[int, int]:
-    """Give the latest time before each segment in which it makes rows late that the segment does not know of."""
+    """Return the latest time before each segment in which it makes rows late that the segment does not know of."""
     before: dict[int, int] = {}
     latest = -(2**63)
     for segment in segments:
@@ -91,7 +91,7 @@ def late_rows(frame: Frame, segments: list[Segment]) -> list[Row]:
 
 
 def late_block(segment: int, late: LateRows, to: int = 0) -> pa.RecordBatch:
-    """Make the block that tells the late rows of a segment."""
+    """Make the block with the late rows of a segment."""
     return block("late", to=to, segment=segment, stats=json.dumps(late.found))
 
 
@@ -119,9 +119,9 @@ def count_once(segments: list[Segment], found: list[Marked]) -> list[int]:
 
 
 def _sort_key(columns: Mapping[str, Any]) -> list[I64]:
-    """Give what the order of tuples goes by, as whole numbers, first things first.
+    """Return the sort key of tuples as columns of whole numbers, the most significant first.
 
-    Among tuples that it does not tell apart the segment decides, and in a segment the place.
+    Ties are broken by the segment, and in a segment by the place.
     """
     names = ["timestamp"]
     if "by_bytes" in columns:
@@ -140,7 +140,7 @@ def whole_numbers(column: Any) -> I64:
 
 
 def sorting(columns: Mapping[str, Any]) -> I64:
-    """Give the permutation that puts tuples in the order of the trace; equal ones stay as they are."""
+    """Return the permutation that puts tuples in the order of the trace; equal ones stay as they are."""
     key = _sort_key(columns)
     if len(key) == 1:
         by_time: I64 = np.argsort(key[0], kind="stable")
@@ -149,7 +149,7 @@ def sorting(columns: Mapping[str, Any]) -> I64:
 
 
 def samples_of(segment: int, columns: Mapping[str, Any]) -> list[tuple[int, Border]]:
-    """Give places of a sorted segment, evenly spread, each with the number of tuples that it stands for."""
+    """Return places of a sorted segment, evenly spread, each with the number of tuples that it stands for."""
     key = _sort_key(columns)
     size = len(key[0])
     step = max(1, size // SAMPLES)
@@ -216,7 +216,7 @@ def _places(row: Row, columns: Mapping[str, Any], borders: list[Border]) -> I64:
 
 
 def plan_parts(borders: list[Border], below: I64, total: int) -> list[Part]:
-    """Say for each part between which borders it lies, and how many tuples there come before it."""
+    """Find for each part the borders it lies between, and how many tuples there come before it."""
     starts = np.concatenate([[0], below])
     ends: list[Border | None] = [*borders, None]
     parts = []

@@ -161,7 +161,7 @@ def _tuples(rows: list[Row], skip: int, tuples: int) -> Iterator[Columns]:
 
 
 def _with_places(chunks: Iterator[Columns], first: int) -> Iterator[Columns]:
-    """Give each tuple its place in the stream, from `first` on, for its time in us: there is no other."""
+    """Number tuples from `first` on, and use the numbers as times in us, for input without times."""
     for chunk in chunks:
         yield chunk._replace(timestamp=np.arange(first, first + len(chunk.timestamp)))
         first += len(chunk.timestamp)

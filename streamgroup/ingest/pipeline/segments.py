@@ -84,7 +84,7 @@ class Segment(NamedTuple):
 
     @property
     def in_order(self) -> bool:
-        """Tell whether the segment's tuples are in time order."""
+        """Report whether the segment's tuples are in time order."""
         return not self.late.rows
 
     def as_json(self) -> str:
@@ -151,7 +151,7 @@ class SegmentWriter:
         self._bounds: tuple[int, int, int, int] | None = None
 
     def add(self, tuples: Tuples) -> Iterator[pa.RecordBatch]:
-        """Give the blocks of a batch of tuples, in input order."""
+        """Yield the blocks of a batch of tuples, in input order."""
         for piece in pieces(tuples, BLOCK_TUPLES):
             yield self._block(piece)
             if self._tuples >= MAX_TUPLES or self._numbers >= MAX_KEYS or self._key_bytes >= MAX_KEY_BYTES:
@@ -191,7 +191,7 @@ class SegmentWriter:
         return local
 
     def close(self) -> Iterator[pa.RecordBatch]:
-        """Give the dictionary of the segment under way, the place in it of each local number, and its statistics."""
+        """Yield the dictionary of the segment under way, the place in it of each local number, and its statistics."""
         if self._bounds is None:
             return
         encoded = pa.concat_arrays(self._keys).dictionary_encode(null_encoding="encode")
@@ -218,7 +218,7 @@ class SegmentWriter:
 
 
 def described(segment: Segment, keys: pa.Array, counts: I64, code: Any) -> Iterator[pa.RecordBatch]:
-    """Give what a segment has beside its tuples: dictionary (key bytes ascending, null first), places, statistics.
+    """Yield what a segment has beside its tuples: dictionary (key bytes ascending, null first), places, statistics.
 
     `keys` are distinct, with their counts; `code[i]` is the index among them of the key with local number i.
     """
@@ -252,7 +252,7 @@ def check_same(row: Row, digests: Mapping[int, int]) -> None:
 
 
 def row_numbers(row: Row, columns: pa.RecordBatch) -> I64:
-    """Give the row in the segment of each tuple of a block of kind `tuples`."""
+    """Return the row in the segment of each tuple of a block of kind `tuples`."""
     if "row" in columns.schema.names:
         numbers: I64 = columns.column("row").to_numpy().astype(np.int64)
         return numbers

@@ -120,7 +120,7 @@ def _sort(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterat
 def _segments(
     groups: dict[int, Group], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[tuple[int, Iterator[dict[str, Any]], LateRows | None]]:
-    """Give the segments of a task, each with the columns of its blocks, in the order of the input.
+    """Yield the segments of a task, each with the columns of its blocks, in the order of the input.
 
     What counts the late rows of a segment, if anything does, has counted them when all blocks have been taken.
     """

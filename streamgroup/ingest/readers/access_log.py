@@ -30,8 +30,8 @@ _SENT = r"(?P<status>\d{3}|-) (?P<bytes>\d+|-)"
 _INSIDE = r'(?:[^"\\]|\\.)*'
 _BARE = r'[^" ][^ ]*'
 _MORE = rf'(?: (?:"{_INSIDE}"|{_BARE})?)*'
-# The quotes stay with the referer and the agent: that tells an empty one from one that is not there. What may follow
-# is told by the next byte alone, which makes the matching faster.
+# The quotes stay with the referer and the agent, so that an empty one differs from a missing one. Each alternative is
+# chosen by the next byte alone, which makes the matching faster.
 _STRICT = (
     rf'{_FRONT}"(?P<request>{_INSIDE})" {_SENT}(?: (?:(?P<referer>"{_INSIDE}")'
     rf'(?: (?:(?P<agent>"{_INSIDE}"){_MORE}|{_BARE}{_MORE})?)?|{_BARE}{_MORE})?)?'
@@ -71,21 +71,21 @@ class Reader(LineReader):
     defaults: ClassVar = Defaults(time=("time",), key=("path",))
 
     def __init__(self, options: IngestOptions) -> None:
-        """Take the time format of these logs where none is told."""
+        """Take the time format of these logs where none is given."""
         if options.time_format == "auto":
             options = options.model_copy(update={"time_format": _TIME})
         super().__init__(options)
 
     def look(self, head: Block, path: str) -> Layout:
-        """Look whether a virtual host comes first in most of the first 1,000 lines."""
+        """Detect a virtual host in front of most of the first 1,000 lines."""
         lines = fields.find_lines(head.data)
         if not (lines.end > lines.start).any():
             raise DataError(f"{path}: no rows in it", "give a file that has some")
         texts = fields.column(head.buffer, lines.start[:HEAD_ROWS], lines.end[:HEAD_ROWS])
-        told = getattr(self.own, "vhost", "auto")
-        vhost = told == "yes"
+        given = getattr(self.own, "vhost", "auto")
+        vhost = given == "yes"
         inferred: tuple[str, ...] = ()
-        if told == "auto":
+        if given == "auto":
             vhost = 2 * (pc.sum(pc.match_substring_regex(texts, _FOUR_IN_FRONT)).as_py() or 0) > len(texts)
             inferred = ("a virtual host comes first",) if vhost else ()
         return Layout(
@@ -136,7 +136,7 @@ class Reader(LineReader):
         return self._column(found, _NAMES[layout.key])
 
     def _column(self, found: pa.StructArray, name: str) -> Any:
-        """Give a column as it is written; what a server writes as `-` for want of anything better is null."""
+        """Return a column as it is written; `-` is null."""
         if name in ("method", "path"):
             return _part(pc.struct_field(found, "request"), name, query=bool(getattr(self.own, "query", False)))
         if name == "vhost" and found.type.get_field_index(name) < 0:
@@ -149,7 +149,7 @@ class Reader(LineReader):
         return pc.if_else(pc.equal(column, b"-"), pa.scalar(None, pa.binary()), column)
 
     def _number(self, found: pa.StructArray, number: int) -> Any:
-        """Give a column for cost, value or weight: no bytes sent are 0 of them."""
+        """Return a column for cost, value or weight: no bytes sent are 0 of them."""
         if number < 0:
             return None
         column = self._column(found, _NAMES[number])
@@ -165,7 +165,7 @@ def _match(texts: Any, rows: I64, pattern: str) -> tuple[Any, I64, I64]:
 
 
 def _part(request: Any, name: str, *, query: bool) -> Any:
-    """Give the method or path of requests, null for what is none."""
+    """Return the method or path of requests, null for what is none."""
     common, rare = _REQUESTS[query]
     part = pc.struct_field(pc.extract_regex(request, common), name)
     if part.null_count:

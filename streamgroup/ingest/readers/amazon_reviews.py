@@ -124,7 +124,7 @@ def _words(texts: pa.Array) -> pa.Array:
 
 
 def _column(block: Block, start: I64, end: I64) -> pa.Array:
-    """Make a column of stretches of a block; where there is none (start -1) it is null."""
+    """Make a column of slices of a block, null where there is none (start -1)."""
     there = start >= 0
     values = fields.column(block.buffer, start[there], end[there])
     if there.all():

@@ -61,8 +61,8 @@ class Reader(LineReader):
                 f"{path}: line 1 is not HashOwner,HashApp,HashFunction,Trigger,1,...,1440", "is it of 2019?"
             )
         day = getattr(self.own, "day", None)
-        told = _NUMBERED.search(Path(path).name)
-        if day is None and told is None:
+        numbered = _NUMBERED.search(Path(path).name)
+        if day is None and numbered is None:
             raise UsageError(f"{path}: no day such as .d01 in the name", "give the number of the day with --day")
         names = (*_NAMES, "minute")
         found = find_columns(self.options, self.defaults, names, path, time=("minute",), key=_NAMES)
@@ -71,7 +71,7 @@ class Reader(LineReader):
             **found | {"time": len(_NAMES)},
             width=len(_NAMES) + _MINUTES,
             header=1,
-            extra=(str(day if day is not None else int(told[1] if told else 0)),),
+            extra=(str(day if day is not None else int(numbered[1] if numbered else 0)),),
         )
 
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
@@ -124,7 +124,7 @@ class Reader(LineReader):
         )
 
     def _each(self, counts: I64, start: int) -> Any:
-        """Say when invocation `place` of row `entry` comes: the minute is found in the sums of all counts so far."""
+        """Return the function from row `entry` and invocation `place` to its time; cumulated counts give the minute."""
         ends = np.cumsum(counts)
         before = np.concatenate([[0], ends[_MINUTES - 1 :: _MINUTES]])[:-1] if len(counts) else np.zeros(0, np.int64)
         even = getattr(self.own, "spread", "minute") == "minute"

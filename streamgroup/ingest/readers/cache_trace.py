@@ -37,7 +37,7 @@ class _Table(NamedTuple):
     twitter: bool
 
     def column(self, number: int, rows: I64) -> Any:
-        """Give a column of some of the lines; the size of a request to Twitter's caches is that of key and value."""
+        """Return a column of some of the lines; the size of a request to Twitter's caches is that of key and value."""
         if self.twitter and number == len(_TWITTER) - 1:
             sizes = [to_float(self.column(_TWITTER.index(name), rows)) for name in ("key_size", "value_size")]
             return pa.array(sizes[0] + sizes[1])
@@ -61,7 +61,7 @@ class Options(BaseModel):
 
 
 class Reader(LineReader):
-    """Cache traces: which of the three layouts a file has is told by its first line."""
+    """Cache traces in three layouts; the first line decides which."""
 
     Options: ClassVar[type[BaseModel]] = Options
     joins: ClassVar[tuple[str, ...]] = ("time", "key")

@@ -51,7 +51,7 @@ class Reader(LineReader):
         )
 
     def _wanted(self) -> list[str]:
-        """Give the names asked for; a number may be the place of a field."""
+        """Return the names asked for; a number may be the place of a field."""
         opts = self.options
         asked = (opts.time if opts.time != NO_TIME else None, opts.key, opts.cost, opts.value, opts.weight)
         parts = [part for text in asked if text for part in column_names(text)]

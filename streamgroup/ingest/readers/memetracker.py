@@ -54,7 +54,7 @@ class Reader(LineReader):
         return False
 
     def look(self, head: Block, path: str) -> Layout:
-        """Check that there are P lines; DataError tells the file of phrase clusters from other files."""
+        """Check that there are P lines; DataError names the file of phrase clusters if it is that one."""
         lines = fields.find_lines(head.data)
         if not starts_with(head.data, lines, _LINES[_PAGE]).any():
             clusters = any(_is_mention(head.data[start:end].tobytes()) for start, end in _bounds(lines))
@@ -120,6 +120,6 @@ def _bounds(lines: fields.Lines) -> list[tuple[int, int]]:
 
 
 def _is_mention(line: bytes) -> bool:
-    """Tell a line of the deepest level of a file of clusters: two tabs, time, number, B or M, address."""
+    """Report whether a line is of the deepest level of a cluster file: two tabs, time, number, B or M, address."""
     pieces = line.split(b"\t")
     return len(pieces) >= 5 and pieces[:2] == [b"", b""] and pieces[4] in (b"B", b"M")

@@ -42,7 +42,7 @@ class Reader(Base):
         return [(start, min(start + step, size)) for start in range(0, size, step)]
 
     def layout(self, path: str) -> Layout:
-        """Check that a file is no text, and find the columns asked for; times are seconds unless told otherwise."""
+        """Check that a file is no text, and find the columns asked for; times are seconds by default."""
         with closing(cast(Any, sources(path))) as found:
             head = next(found).peek(_RECORD.itemsize * 100)
         if head and 0 not in head:
@@ -97,7 +97,7 @@ class Reader(Base):
 
 
 def _chunks(source: Source, size: int | None) -> Iterator[bytes]:
-    """Give the next `size` bytes (None: all) of a source in stretches of whole records, but for the last."""
+    """Yield the next `size` bytes (None: all) of a source in chunks of whole records, except the last."""
     most = _BLOCK * _RECORD.itemsize
     while size is None or size > 0:
         asked = most if size is None else min(size, most)

@@ -34,7 +34,7 @@ def _open(path: str) -> pq.ParquetFile:
 
 
 def _plain(column: Any) -> Any:
-    """Give a column as one array of a plain type: no dictionary, no view, no extension; an UUID as its 36 letters."""
+    """Return a column as one array of a plain type: no dictionary, no view, no extension; an UUID as its 36 letters."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array.type, pa.BaseExtensionType):
         uuid = getattr(array.type, "extension_name", "") == "arrow.uuid"
@@ -46,7 +46,7 @@ def _plain(column: Any) -> Any:
 
 
 def _value_type(column: Any) -> pa.DataType:
-    """Give the type of a column's (or field's) values as `_plain` makes them."""
+    """Return the type of a column's (or field's) values as `_plain` makes them."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
@@ -87,7 +87,7 @@ def _texts(array: Any) -> Any:
 
 
 def _cost(array: Any) -> Any:
-    """Give numbers as float64; a duration has a unit of its own and becomes microseconds."""
+    """Return numbers as float64; a duration has a unit of its own and becomes microseconds."""
     if pa.types.is_duration(array.type):
         per_micro = {"s": 1e-6, "ms": 1e-3, "us": 1.0, "ns": 1e3}[array.type.unit]
         return pa.array(to_float(array.cast(pa.int64())) / per_micro)
@@ -108,7 +108,7 @@ def _time(parts: list[Any]) -> Any:
 
 @contextlib.contextmanager
 def _legible(path: str) -> Iterator[None]:
-    """Tell damage of a file as an error of the data."""
+    """Raise errors of a damaged file as a DataError."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
@@ -125,7 +125,7 @@ class Reader(Base):
     defaults: ClassVar = Defaults(time=("timestamp", "time", "ts"), key=("key",))
 
     def plan(self, path: str) -> list[tuple[int, int | None]]:
-        """Give each row group as a split of its own."""
+        """Return each row group as a split of its own."""
         with _open(path) as file:
             return [(group, group + 1) for group in range(file.metadata.num_row_groups)]
 
@@ -180,8 +180,8 @@ class Reader(Base):
             for place in places:
                 field = shape.field(place) if place >= 0 else None
                 if field is not None and not any(check(_value_type(field)) for check in checks):
-                    told = f"{path}: column {field.name!r} is {field.type}: no {what} can be made of it"
-                    raise UsageError(told, "cast it")
+                    what_is_wrong = f"{path}: column {field.name!r} is {field.type}: no {what} can be made of it"
+                    raise UsageError(what_is_wrong, "cast it")
 
     def batches(self, split: Split, layout: Layout) -> Iterator[Parsed]:
         """Read one row group in batches."""

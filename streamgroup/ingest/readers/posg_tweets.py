@@ -77,13 +77,13 @@ class _Costs:
                 raise UsageError(f"--classes {path}: line {number}: {shown!r} has another class above", "name it once")
 
     def folded(self, entity: bytes) -> bytes:
-        """Give an entity as it is looked up."""
+        """Return an entity as it is looked up."""
         if not self._fold:
             return entity
         return entity.decode("utf-8", "surrogateescape").lower().encode("utf-8", "surrogateescape")
 
     def of(self, entities: pa.Array) -> pa.Array:
-        """Give the cost in us of each entity (binary, null: the default), once looked up for each distinct one."""
+        """Return the cost in us of each entity (binary, null: the default), once looked up for each distinct one."""
         distinct = entities.dictionary_encode()
         found = [self._known.get(entity, self._default) for entity in distinct.dictionary.to_pylist()]
         found.append(self._default)
@@ -102,7 +102,7 @@ class _Mentions(TweetLines):
         self._asked, self._costs = own, costs
 
     def take(self, tweet: tweets.Tweet) -> list[str]:
-        """Give the entities of the field, a text or a list of them; without it the users mentioned."""
+        """Return the entities of the field, a text or a list of them; without it the users mentioned."""
         field = get(tweet, self._asked.entities)
         if field is None:
             return tweets.listed(*tweets.body(tweet), "mentions")
@@ -112,7 +112,7 @@ class _Mentions(TweetLines):
         return found
 
     def keys(self, taken: list[Any]) -> tuple[pa.Array, pa.Array | None]:
-        """Give all entities of each tweet and their costs, or the first of the costliest."""
+        """Return all entities of each tweet and their costs, or the first of the costliest."""
         keys = tweets.finished(tweets.lists_of(taken), fold_case=self._asked.fold_case, once=False)
         cost = pa.ListArray.from_arrays(keys.offsets, self._costs.of(keys.values))
         if self._asked.per == "mention":
@@ -164,7 +164,7 @@ class Reader(LineReader):
         self._lines = _Lines(options.model_copy(update={"reader_options": {}}))
 
     def look(self, head: Block, path: str) -> Layout:
-        """Tell JSON from lines of two fields, by the first character."""
+        """Detect JSON or lines of two fields by the first character."""
         text = head.data[:4096].tobytes().lstrip()
         inner: LineReader = self._mentions if text.startswith(b"{") else self._lines
         if inner is self._mentions:

@@ -91,8 +91,8 @@ class Reader(DelimitedReader):
             columns["key"] = at
         inferred += [
             f"{what} is {names[columns[what]]}"
-            for what, told in (("value", opts.value), ("weight", opts.weight))
-            if columns[what] >= 0 and told is None
+            for what, given_column in (("value", opts.value), ("weight", opts.weight))
+            if columns[what] >= 0 and given_column is None
         ]
         if day is not None:
             if opts.time_format != "auto":
@@ -113,7 +113,7 @@ class Reader(DelimitedReader):
         )
 
     def _defaults(self, names: tuple[str, ...]) -> Defaults:
-        """Give the default columns as the file writes them, in any case; there is none for the key."""
+        """Return the default columns as the file writes them, in any case; there is none for the key."""
         found = {what: (_default(wanted, names), wanted) for what, wanted in self.defaults._asdict().items()}
         written = {what: wanted if at < 0 else (names[at],) for what, (at, wanted) in found.items()}
         return Defaults(**written | {"key": ()})
@@ -140,7 +140,7 @@ def _default(defaults: tuple[str, ...], names: tuple[str, ...]) -> int:
 
 
 def _lean_day(pieces: list[bytes], path: str) -> dt.date | None:
-    """Tell the day of a file of Lean: six fields, and eight digits in the name; None for other files."""
+    """Return the day of a file of Lean, by six fields and eight digits in the name; None for other files."""
     numbers = [pieces[0], *pieces[1:3], pieces[-1]]
     found = _DATE.search(locate(path).name)
     if found is None or len(pieces) != len(_LEAN) or not all(map(_WHOLE.fullmatch, numbers)):

@@ -50,7 +50,7 @@ class TweetLines(LineReader):
         self._time = options.time or "created_at"
 
     def take(self, tweet: tweets.Tweet) -> Any:
-        """Give what the keys of a tweet are made of; TypeError when a field cannot serve."""
+        """Return what the keys of a tweet are made of; TypeError when a field cannot serve."""
         raise NotImplementedError
 
     def keys(self, taken: list[Any]) -> tuple[pa.Array, pa.Array | None]:
@@ -129,7 +129,7 @@ class Reader(TweetLines):
         self._fold, self._once = own.fold_case and own.keys != "user", own.once
 
     def take(self, tweet: tweets.Tweet) -> Any:
-        """Give the author's id, the text for words, or the tags."""
+        """Return the author's id, the text for words, or the tags."""
         if self.label == "user":
             return tweets.user_of(tweet)
         text, entities = tweets.body(tweet)

@@ -57,9 +57,9 @@ class Reader(CountedReader):
             )
         pieces = found.text(0).split(b"\t")
         layout = self.lay_out(path, _LAYOUTS[width], period)
-        told = f"columns are {', '.join(_LAYOUTS[width].fields)}"
+        inferred = f"columns are {', '.join(_LAYOUTS[width].fields)}"
         header = int(found.lines.number[found.at[0]]) if set(pieces) <= _HEADER else 0
-        return layout._replace(header=header, inferred=(told,))
+        return layout._replace(header=header, inferred=(inferred,))
 
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
         """Cut lines at tabs; quotes are characters."""

@@ -27,7 +27,7 @@ _HOURLY = Columns(("domain", "title", "count", "bytes"), _MADE, "hour", _KEYS, 2
 _WITH_ID = Columns(("domain", "title", "page_id", "device", "total", "hours"), _MADE, "hour", (*_KEYS, "device"), 4)
 _WITHOUT_ID = Columns(("domain", "title", "device", "total", "hours"), _MADE, "hour", (*_KEYS, "device"), 3)
 _LAYOUTS = {4: _HOURLY, 5: _WITHOUT_ID, 6: _WITH_ID}
-_TOLD = {4: "rows are counts of an hour", 5: "rows lack a page id", 6: "rows have a page id"}
+_INFERRED = {4: "rows are counts of an hour", 5: "rows lack a page id", 6: "rows have a page id"}
 _DEVICES = (b"desktop", b"mobile-web", b"mobile-app")
 _SLOTS = {"day": 24, "month": 31}
 
@@ -79,11 +79,11 @@ class Reader(CountedReader):
         if wrong:
             raise UsageError(f"{path}: its rows are of no {wrong[0]}", f"give --{' or --'.join(kinds)}")
         period = period_of(path, kinds, {kind: given[kind] for kind in kinds})
-        told = [_TOLD[width]]
+        inferred = [_INFERRED[width]]
         if period.kind != "hour":
-            told.append("letters are hours" if period.kind == "day" else "letters are days")
+            inferred.append("letters are hours" if period.kind == "day" else "letters are days")
         layout = self.lay_out(path, _LAYOUTS[width], period)
-        return layout._replace(inferred=tuple(told))
+        return layout._replace(inferred=tuple(inferred))
 
     @property
     def _own(self) -> Any:
@@ -135,7 +135,7 @@ class Reader(CountedReader):
         return self._spread(parsed, found, letters, layout)
 
     def _spread(self, parsed: Parsed, rows: Rows, letters: Slots, layout: Layout) -> Parsed:
-        """Give each row its tuples: one a view, or one a letter with the count as weight."""
+        """Expand each row into its tuples: one a view, or one a letter with the count as weight."""
         period, own = self.period(layout), self._own
         unit = HOUR if period.kind == "day" else 24 * HOUR
         ends = np.cumsum(letters.number)
@@ -166,7 +166,7 @@ class Reader(CountedReader):
 
 
 def _width(head: Block) -> int:
-    """Tell how many fields most of the first rows have that look like page views at all; 0: none does."""
+    """Return the most common number of fields among first rows that look like page views; 0 when there is none."""
     found = Rows(head, b" ", HEAD_ROWS)
     found.blank()
     found.at = found.at[(found.width >= min(_LAYOUTS)) & (found.width <= max(_LAYOUTS))]

@@ -61,7 +61,7 @@ class FileSource(Source):
 
     @property
     def tasks(self) -> int:
-        """Give the number of tasks that read the files and digest them."""
+        """Return the number of tasks that read the files and digest them."""
         return len(self._jobs)
 
     def read(self, runner: Runner) -> Frame:
@@ -83,18 +83,18 @@ class FileSource(Source):
         return runner.tasks(len(self._jobs), partial(read_task, self._options, self._jobs)).keep()
 
     def origin(self, split: int) -> tuple[int, str]:
-        """Give the number of the file, and its path as it was given."""
+        """Return the number of the file, and its path as it was given."""
         number = self._splits[split].file
         return number, self._files[number].given
 
     def inputs(self, found: list[Row]) -> list[Input]:
-        """Give path, size and digest of each file."""
+        """Return path, size and digest of each file."""
         inputs.check_unchanged(self._files)
         digests = dict(json.loads(row.stats or "") for row in found if row.kind == "digest")
         return [Input(path=file.given, bytes=file.size, sha256=digests.get(file.path)) for file in self._files]
 
     def describe(self) -> dict[str, Any]:
-        """Give the reader and the options that say what it read."""
+        """Return the reader and the options that say what it read."""
         own = self._options.model_dump(mode="json", exclude=_HOW, exclude_defaults=True)
         layout = self._layout
         types = layout.key_types or ("string",) * len(layout.key_parts)
@@ -107,11 +107,11 @@ class FileSource(Source):
         }
 
     def advise(self, rejected: Counter[str], examples: Mapping[str, str], otherwise: str) -> str:
-        """Say which option reads rows like those that were rejected."""
+        """Suggest the option that reads rows like those that were rejected."""
         try:
             shown = reject_hints.first_time(self._reader, self._first)
         except (OSError, StreamgroupError):
-            # It went or changed since it was read: the hint does without.
+            # It was removed or changed since: give the hint without it.
             shown = None
         return reject_hints.hint_of(self._reader, rejected, examples, shown, otherwise)
 

@@ -90,7 +90,7 @@ def _make(
 
 @contextmanager
 def _row_errors(options: SparkSourceOptions) -> Iterator[None]:
-    """Raise as an error of the data what an expression raised on a row, which ends the query."""
+    """Raise the failure of an expression on a row, which ends the query, as a DataError."""
     from pyspark.errors import PySparkException
 
     try:
@@ -98,11 +98,11 @@ def _row_errors(options: SparkSourceOptions) -> Iterator[None]:
             yield
     except (StreamgroupError, PySparkException) as error:
         # Constants are computed when the query is planned, on this side.
-        told = error if isinstance(error, PySparkException) else error.__cause__
-        failed = None if isinstance(error, DataError) else row_error(options.source, str(told))
+        cause = error if isinstance(error, PySparkException) else error.__cause__
+        failed = None if isinstance(error, DataError) else row_error(options.source, str(cause))
         if failed is None:
             raise
-        raise failed from told
+        raise failed from cause
 
 
 def _staged(options: SparkSourceOptions) -> AbstractContextManager[Place]:

@@ -66,7 +66,7 @@ class Prepared(NamedTuple):
 
 
 def load(spark: "SparkSession", options: SparkSourceOptions) -> "DataFrame":
-    """Let Spark load what the options name; nothing is read yet, but for what the source tells of its columns.
+    """Let Spark load what the options name; nothing is read yet, except the schema of the source.
 
     UsageError when there is no such path, table or source, or the query is wrong.
     """
@@ -109,7 +109,8 @@ def prepare(frame: "DataFrame", options: SparkSourceOptions) -> Prepared:
 
 
 def canonical(frame: "DataFrame", options: SparkSourceOptions) -> "DataFrame":
-    """Give the columns `time`, `key` (or `key_0`, ...), those asked for of `cost`, `value`, `weight`, and `partition`.
+    """Select the columns `time`, `key` (or `key_0`, ...), `partition`, and those asked for of `cost`, `value`,
+    `weight`.
 
     `where` and `limit` are applied, and every type is checked: UsageError. A top-level column of exactly that name is
     meant where there is one; anything else is an expression.

@@ -42,7 +42,7 @@ def key_columns(options: SparkSourceOptions) -> list[str]:
 
 
 def partition_of(batch: pa.RecordBatch) -> int:
-    """Give the number of the partition that a batch with rows is of."""
+    """Return the number of the partition that a batch with rows is of."""
     return int(batch.column(PARTITION)[0].as_py())
 
 
@@ -56,7 +56,7 @@ def batches(record_batches: Iterable[pa.RecordBatch], options: SparkSourceOption
 
 
 def parsed(batch: pa.RecordBatch, options: SparkSourceOptions, before: int = 0) -> Parsed:
-    """Give a batch of canonical columns, `before` rows of its partition before it, as a reader would.
+    """Return a batch of canonical columns, `before` rows of its partition before it, as a reader would.
 
     A row with a part of its key that is not UTF-8 is rejected. `text(row)` is the row as JSON: what the expressions
     gave, by their texts.
@@ -121,7 +121,7 @@ def _key_bytes(column: Any) -> Any:
 
 
 def _row_text(columns: dict[str, Any], options: SparkSourceOptions) -> Callable[[int], bytes]:
-    """Give a function that writes a row as JSON: a member for each expression, named by its text."""
+    """Return a function that writes a row as JSON: a member for each expression, named by its text."""
     keys = dict(zip(key_columns(options), options.key, strict=True))
 
     def text(row: int) -> bytes:
@@ -134,7 +134,7 @@ def _row_text(columns: dict[str, Any], options: SparkSourceOptions) -> Callable[
 
 
 def _value(column: Any, row: int) -> Any:
-    """Give a value as JSON has it; times as ISO 8601, numbers that JSON lacks and decimals as texts."""
+    """Return a value as JSON has it; times as ISO 8601, numbers that JSON lacks and decimals as texts."""
     cell = column[row]
     if pa.types.is_timestamp(column.type):
         # Python's own times end with the year 9999.

@@ -43,7 +43,7 @@ class TableSource(Source):
 
     @property
     def tasks(self) -> int:
-        """Give 1: how many partitions Spark makes of a table is not known beforehand."""
+        """Return 1: how many partitions Spark makes of a table is not known beforehand."""
         return 1
 
     def read(self, runner: Runner) -> Frame:
@@ -52,17 +52,17 @@ class TableSource(Source):
         return runner.source(self._prepared.frame, partial(_read_partition, self._prepared.table))
 
     def origin(self, split: int) -> tuple[int, str]:
-        """Give the name of what was loaded; its rows are counted through the partitions."""
+        """Return the name of what was loaded; its rows are counted through the partitions."""
         del split
         return 0, self._options.source
 
     def inputs(self, found: list[Row]) -> list[Input]:
-        """Give the paths as they were given, of which nothing more is known."""
+        """Return the paths as they were given, of which nothing more is known."""
         del found
         return [Input(path=shown_url(path)) for path in self._options.paths]
 
     def describe(self) -> dict[str, Any]:
-        """Give what was loaded, without passwords, and the parts of composite keys."""
+        """Return what was loaded, without passwords, and the parts of composite keys."""
         own = self._options.model_dump(mode="json", exclude=_HOW, exclude_defaults=True)
         if "option" in own:
             own["option"] = [_redacted(pair) for pair in own["option"]]

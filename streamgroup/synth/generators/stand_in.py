@@ -89,7 +89,7 @@ class Law(NamedTuple):
 
 
 def law(params: Params) -> Law:
-    """Give the size and the exponent; UsageError when no exponent from 0 to 3 meets the share."""
+    """Return the size and the exponent; UsageError when no exponent from 0 to 3 meets the share."""
     about = DATASETS[params.dataset]
     scale = Fraction(params.scale)
     tuples, keys = (max(int(size * scale + Fraction(1, 2)), 1) for size in (about.tuples, about.keys))
@@ -145,7 +145,7 @@ def _drawn(seed: int, made: Law, stretches: int) -> Callable[[I64], I64]:
 
 
 def _grouped(seed: int, made: Law) -> Callable[[I64], I64]:
-    """Give each key its expected number of tuples, all on end, keys in an order drawn at random."""
+    """Make the function from place to key: each key has its expected number of tuples, contiguous, keys shuffled."""
     tuples, keys, exponent, _ = made
     # P(rank <= i) x tuples, rounded: what lies between two of these is the count of a rank.
     ends = np.rint(cumulated(keys, exponent) * tuples).astype(np.int64)
