@@ -64,7 +64,7 @@ def run(console: Console, options: Options) -> None:
 
     --time, --key, --cost, --value and --weight are expressions of Spark SQL, a column's name being the simplest.
     """
-    from streamgroup.ingest.sources.options import make_source_options
+    from streamgroup.ingest.sources.table_options import make_source_options
 
     values = values_of(options)
     asked = make_source_options(format=values.pop("source_format"), **values)
@@ -74,7 +74,7 @@ def run(console: Console, options: Options) -> None:
             found = _preview(asked, bar)
         _show(console, found)
         return
-    from streamgroup.ingest.sources.run import ingest_spark
+    from streamgroup.ingest.sources.ingest_spark import ingest_spark
 
     with console.bar("tasks") as bar:
         result = ingest_spark(asked, bar)
@@ -82,7 +82,7 @@ def run(console: Console, options: Options) -> None:
 
 
 def _preview(options: Any, bar: Any) -> Any:
-    from streamgroup.ingest.sources.run import preview_spark
+    from streamgroup.ingest.sources.ingest_spark import preview_spark
 
     return preview_spark(options, bar)
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.errors import RunError, UsageError
+from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.units import parse_place
 from streamgroup.kernels import draws, hashing
 

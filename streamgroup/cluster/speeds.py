@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.units import Place, parse_number, parse_place
-from streamgroup.cluster.distribution import log_variance, parse_cv
+from streamgroup.cluster.service_distribution import log_variance, parse_cv
 from streamgroup.kernels import draws, elementary
 
 __all__ = ["Jitter", "Speeds", "jitter_factors", "make_speeds", "parse_jitter", "parse_slowdown", "split_change"]

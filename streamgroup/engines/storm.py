@@ -21,7 +21,7 @@ from streamgroup.engines.hashes.java import (
     random_start,
 )
 from streamgroup.engines.hashes.murmur128 import murmur128, murmur128_low
-from streamgroup.engines.keys.texts import decimal_texts
+from streamgroup.engines.keys.decimal_text import decimal_texts
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.keys.values import Value, check_workers, fields_of, java_utf8
 

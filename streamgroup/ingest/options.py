@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, JsonValue, PrivateAttr, field_valid
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.places import locate
-from streamgroup.ingest.parsing.function_words import FUNCTION_WORDS
+from streamgroup.ingest.parsing.stopwords import FUNCTION_WORDS
 from streamgroup.spark.options import SparkOptions, checked
 
 __all__ = [

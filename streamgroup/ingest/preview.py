@@ -10,7 +10,7 @@ import numpy as np
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.files import inputs
-from streamgroup.ingest.files.unpack import compression_of
+from streamgroup.ingest.files.streams import compression_of
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing.columns import NO_TIME
 from streamgroup.ingest.parsing.delimited import BLANKS, DelimitedReader

@@ -14,15 +14,15 @@ from streamgroup.base.storage.places import Place, locate
 from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects
 from streamgroup.ingest.pipeline.contract import NULL_KEY
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
-from streamgroup.ingest.pipeline.make import Asked, Rejects, make_parts
-from streamgroup.ingest.pipeline.parts import RejectsOf
-from streamgroup.ingest.pipeline.read import SplitStats, split_of
+from streamgroup.ingest.pipeline.make_parts import Asked, Rejects, make_parts
+from streamgroup.ingest.pipeline.output_parts import RejectsOf
+from streamgroup.ingest.pipeline.read_splits import SplitStats, split_of
 from streamgroup.ingest.pipeline.segments import SPLIT_BITS, Segment, segment_of
+from streamgroup.ingest.plausibility import TimedFile, check_units, span_note, warnings_of
 from streamgroup.ingest.reading import nothing_left
-from streamgroup.ingest.sources.files import FileSource
+from streamgroup.ingest.sources.file_source import FileSource
 from streamgroup.ingest.sources.protocol import Source
-from streamgroup.ingest.unit_checks import TimedFile, check_units, span_note, warnings_of
-from streamgroup.spark.package import ensure_package
+from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.session import Session, check_environment, open_session, terminable
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import iterate_keys

@@ -21,10 +21,10 @@ from streamgroup.spark.background import BackgroundCall, complete
 from streamgroup.spark.classic import classic_session
 from streamgroup.spark.connect import check_packages, connect_session
 from streamgroup.spark.errors import cause_in_text, error_in_text, summary_line
-from streamgroup.spark.finished import finished_tasks
 from streamgroup.spark.java import find_java
 from streamgroup.spark.log import log_tail, log_text
 from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.task_progress import finished_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

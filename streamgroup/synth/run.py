@@ -25,10 +25,10 @@ from streamgroup.base.storage.places import Place, locate
 from streamgroup.ingest.pipeline.blocks import block, rows_of
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
-from streamgroup.ingest.pipeline.parts import check_seen, part_stats, written_part
+from streamgroup.ingest.pipeline.output_parts import check_seen, part_stats, written_part
+from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.java import find_java
 from streamgroup.spark.options import SparkOptions
-from streamgroup.spark.package import ensure_package
 from streamgroup.spark.session import Session, check_environment, open_session, terminable
 from streamgroup.synth.generators.protocol import Chunk, Generator, Stream
 from streamgroup.traces import schema

@@ -22,9 +22,9 @@ from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.base.storage.staging import owner_tag
+from streamgroup.traces.batches import Batch
 from streamgroup.traces.keys import key_text, not_utf8
 from streamgroup.traces.parts import TUPLE_COLUMNS
-from streamgroup.traces.stream import Batch
 from streamgroup.traces.trace import Trace
 
 __all__ = ["FORMATS", "export"]

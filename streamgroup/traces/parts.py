@@ -16,7 +16,7 @@ from streamgroup.base.storage.filesystems import cause
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import numbers
-from streamgroup.traces.instants import to_micros
+from streamgroup.traces.timestamps import to_micros
 
 __all__ = [
     "TUPLE_COLUMNS",

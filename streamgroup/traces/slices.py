@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.traces import schema
+from streamgroup.traces.batches import DECODERS, Batch
 from streamgroup.traces.dictionary import Dictionary
 from streamgroup.traces.manifest import Manifest
-from streamgroup.traces.stream import DECODERS, Batch
 from streamgroup.traces.trace import Trace
 from streamgroup.traces.writer import Columns, block_digest, blocks, cost_ns, fingerprint
 

@@ -22,9 +22,9 @@ from streamgroup.ingest.parsing.times import (
     resolve_format,
 )
 from streamgroup.ingest.pipeline.contract import Contract
+from streamgroup.ingest.plausibility import TimedFile, check_units, span_note, warnings_of
 from streamgroup.ingest.reading import make_reader
-from streamgroup.ingest.reject_hints import first_time, hint_of
-from streamgroup.ingest.unit_checks import TimedFile, check_units, span_note, warnings_of
+from streamgroup.ingest.rejects import first_time, hint_of
 from streamgroup.traces.manifest import Manifest
 from tests.ingest.conftest import read
 

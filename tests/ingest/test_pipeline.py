@@ -18,10 +18,10 @@ from streamgroup.base.progress import Silent
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.pipeline import dictionary, order, parts, segments, tuples
+from streamgroup.ingest.pipeline import apply_key_ids, dictionary, order, output_parts, segments
 from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.pipeline.frames import LocalRunner
-from streamgroup.ingest.pipeline.make import Asked, Made, Rejects, make_parts
+from streamgroup.ingest.pipeline.make_parts import Asked, Made, Rejects, make_parts
 from streamgroup.ingest.pipeline.segments import SegmentWriter, segment_of
 from streamgroup.ingest.run import ingest
 from streamgroup.traces import schema
@@ -116,9 +116,9 @@ def test_as_lists_say(
         patch.setattr(schema, "KEY_PART_ROWS", 2)
         patch.setattr(order, "RANGE_TUPLES", small)
         patch.setattr(order, "SAMPLES", small)
-        patch.setattr(tuples, "SORTED_TUPLES", small)
-        patch.setattr(tuples, "LEAST_TUPLES", small)
-        patch.setattr(tuples, "MOST_TUPLES", small)
+        patch.setattr(apply_key_ids, "SORTED_TUPLES", small)
+        patch.setattr(apply_key_ids, "LEAST_TUPLES", small)
+        patch.setattr(apply_key_ids, "MOST_TUPLES", small)
         patch.setattr(segments, "MAX_TUPLES", small)
         patch.setattr(segments, "BLOCK_TUPLES", small)
         patch.setattr(dictionary, "RANGE_KEYS", 2)
@@ -160,18 +160,18 @@ def test_keys_that_a_head_leaves_out_are_gone(tmp_path: Path) -> None:
 
 
 def test_rejects_are_cut_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "REJECT_ROWS", 4)
+    monkeypatch.setattr(output_parts, "REJECT_ROWS", 4)
 
     def with_rejects(number: int) -> Iterator[pa.RecordBatch]:
         yield from blocks([[Given(1, b"a", 0.0, 0.0)], [Given(2, b"a", 0.0, 0.0)]], number)
         for start in (0, 3):
             columns = {"line": [start + n for n in range(3)], "reason": ["r"] * 3, "text": [f"{number}"] * 3}
-            yield parts.block("rejects", columns, segment=number, place=start)
+            yield output_parts.block("rejects", columns, segment=number, place=start)
 
     runner = LocalRunner(Silent())
     frame = runner.tasks(2, with_rejects).keep()
     found = sorted(segment_of(row) for row in frame.stats("segment"))
-    rejects = Rejects({0: parts.RejectsOf("x", 0, 0), 1: parts.RejectsOf("x", 10, 6)}, 12)
+    rejects = Rejects({0: output_parts.RejectsOf("x", 0, 0), 1: output_parts.RejectsOf("x", 10, 6)}, 12)
     make_parts(runner, frame, found, locate(tmp_path), rejects, Asked())
     tables = [pq.read_table(path) for path in sorted((tmp_path / "rejects").iterdir())]
     assert [len(table) for table in tables] == [4, 4, 4]

@@ -11,7 +11,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.ingest import reading
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.pipeline import read as pipeline_read
+from streamgroup.ingest.pipeline import read_splits
 from streamgroup.ingest.pipeline.blocks import rows_of
 from streamgroup.ingest.readers.protocol import Split
 from streamgroup.ingest.run import ingest
@@ -19,15 +19,15 @@ from streamgroup.ingest.run import ingest
 
 def test_rejects_leave_while_the_split_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A task holds no more rejects than a block has, however many the split has."""
-    monkeypatch.setattr(pipeline_read, "_REJECTS", 100)
+    monkeypatch.setattr(read_splits, "_REJECTS", 100)
     monkeypatch.setattr(lines, "BLOCK_BYTES", 500)
     source = tmp_path / "x.csv.gz"
     source.write_bytes(gzip.compress(b"time,key\n" + b"".join(b"x%d,%s\n" % (n, b"k" * 2000) for n in range(1050))))
     options = make_options(reader="csv", inputs=(str(source),), output="unused")
-    rows = list(rows_of(pipeline_read.read_task(options, [[Split(3, 0, str(source), 0, None)]], 0)))
+    rows = list(rows_of(read_splits.read_task(options, [[Split(3, 0, str(source), 0, None)]], 0)))
     assert [row.kind for row in rows] == ["rejects"] * 11 + ["split"]
     assert [(row.segment, row.place) for row in rows[:-1]] == [(3, start) for start in range(0, 1050, 100)]
-    stats = pipeline_read.split_of(rows[-1])
+    stats = read_splits.split_of(rows[-1])
     assert (stats.split, stats.rejected, stats.filtered) == (3, {"time cannot be read": 1050}, {"header": 1})
     found = [row.columns() for row in rows[:-1]]
     assert [number for block in found for number in block.column("line").to_pylist()] == list(range(2, 1052))

@@ -20,14 +20,14 @@ import pytest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.pipeline import dictionary, segments, tuples
+from streamgroup.ingest.pipeline import apply_key_ids, dictionary, segments
 from streamgroup.ingest.pipeline.blocks import rows_of
-from streamgroup.ingest.pipeline.read import read_task
+from streamgroup.ingest.pipeline.read_splits import read_task
 from streamgroup.ingest.pipeline.segments import segment_of
 from streamgroup.ingest.readers.protocol import Split
 from streamgroup.ingest.reading import make_reader
 from streamgroup.ingest.run import IngestResult, ingest
-from streamgroup.ingest.sources import files
+from streamgroup.ingest.sources import file_source
 from streamgroup.spark.session import Session
 from streamgroup.traces.keys import hash_key
 from streamgroup.traces.manifest import read_manifest
@@ -155,9 +155,9 @@ def test_small_limits_change_nothing(
     """Splits, ranges of keys and tasks of any size give the same bytes (they are set in the driver's plan)."""
     whole = make("csv", *tied_files)
     monkeypatch.setattr(lines, "SPLIT_BYTES", 1000)
-    monkeypatch.setattr(files, "MOST_BYTES", 3000)
+    monkeypatch.setattr(file_source, "MOST_BYTES", 3000)
     monkeypatch.setattr(dictionary, "RANGE_KEYS", 200)
-    monkeypatch.setattr(tuples, "LEAST_TUPLES", 500)
+    monkeypatch.setattr(apply_key_ids, "LEAST_TUPLES", 500)
     pieces = make("csv", *tied_files, output="pieces.trace")
     assert {name: content for name, content in tree(pieces.trace).items() if name != "trace.json"} == {
         name: content for name, content in tree(whole.trace).items() if name != "trace.json"

@@ -11,9 +11,9 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.pipeline.contract import Contract
-from streamgroup.ingest.sources.options import SparkSourceOptions, make_source_options
-from streamgroup.ingest.sources.spark import Prepared, canonical, load, prepare
-from streamgroup.ingest.sources.table import Column, Table, batches, partition_of
+from streamgroup.ingest.sources.canonical_columns import Prepared, canonical, load, prepare
+from streamgroup.ingest.sources.table_batches import Column, Table, batches, partition_of
+from streamgroup.ingest.sources.table_options import SparkSourceOptions, make_source_options
 from streamgroup.spark.session import Session
 
 pytestmark = pytest.mark.spark

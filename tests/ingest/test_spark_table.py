@@ -18,10 +18,10 @@ from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.readers.protocol import Layout
 from streamgroup.ingest.reading import make_reader
-from streamgroup.ingest.sources.options import SparkSourceOptions, make_source_options
-from streamgroup.ingest.sources.spark import Prepared
-from streamgroup.ingest.sources.table import Table, batches, partition_of
-from streamgroup.ingest.sources.tables import TableSource
+from streamgroup.ingest.sources.canonical_columns import Prepared
+from streamgroup.ingest.sources.table_batches import Table, batches, partition_of
+from streamgroup.ingest.sources.table_options import SparkSourceOptions, make_source_options
+from streamgroup.ingest.sources.table_source import TableSource
 
 
 def options_of(**values: Any) -> SparkSourceOptions:

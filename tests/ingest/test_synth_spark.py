@@ -22,7 +22,7 @@ from streamgroup.base.storage.places import locate
 from streamgroup.ingest.pipeline.blocks import block
 from streamgroup.ingest.pipeline.frames import LocalRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
-from streamgroup.ingest.pipeline.parts import check_seen
+from streamgroup.ingest.pipeline.output_parts import check_seen
 from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.spark.session import Session
 from streamgroup.synth import run

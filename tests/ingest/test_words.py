@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.parsing.function_words import FUNCTION_WORDS
+from streamgroup.ingest.parsing.stopwords import FUNCTION_WORDS
 from streamgroup.ingest.parsing.words import words
 
 

@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
-from streamgroup.spark.package import _NEEDED
+from streamgroup.spark.executor_package import _NEEDED
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.matching import has_magic, matching
+from streamgroup.base.globs import has_magic, matching
 from streamgroup.base.redaction import shown_url
 from streamgroup.base.storage.filesystems import cause
 from streamgroup.base.storage.places import Entry, Place, locate
-from streamgroup.ingest.files.unpack import compression_of, sources
+from streamgroup.ingest.files.streams import compression_of, sources
 from streamgroup.ingest.readers.protocol import Reader, Split
 
 __all__ = ["InputFile", "check_apart", "check_unchanged", "limited", "plan_splits", "resolve"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.places import locate
-from streamgroup.ingest.files.unpack import ANY_PLACE, Source, compression_of, sources
+from streamgroup.ingest.files.streams import ANY_PLACE, Source, compression_of, sources
 from streamgroup.ingest.parsing.columns import NO_TIME
 from streamgroup.ingest.parsing.times import KNOWN, guess_format, resolve_format
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reader, Split

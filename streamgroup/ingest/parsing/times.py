@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.parsing import numbers, time_patterns
-from streamgroup.traces.instants import to_micros
+from streamgroup.traces.timestamps import to_micros
 
 __all__ = [
     "FAR_FROM_1970",

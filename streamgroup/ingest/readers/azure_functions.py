@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.columns import joined_keys
-from streamgroup.ingest.parsing.counted import MAX_COUNT, evenly
+from streamgroup.ingest.parsing.event_counts import MAX_COUNT, evenly
 from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.parsing.numbers import OK, to_fixed
 from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed, Reject, find_columns

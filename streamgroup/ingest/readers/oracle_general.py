@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.places import locate
-from streamgroup.ingest.files.unpack import Source, compression_of, sources
+from streamgroup.ingest.files.streams import Source, compression_of, sources
 from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.parsing.columns import joined_keys
 from streamgroup.ingest.parsing.times import resolve_format

@@ -5,8 +5,8 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest.parsing.counted import Rows, period_of
-from streamgroup.ingest.parsing.counted_reader import Columns, CountedOptions, CountedReader
+from streamgroup.ingest.parsing.event_count_reader import Columns, CountedOptions, CountedReader
+from streamgroup.ingest.parsing.event_counts import Rows, period_of
 from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, Field
 
-from streamgroup.ingest.parsing.counted import Rows, decode_once, period_of
-from streamgroup.ingest.parsing.counted_reader import Columns, CountedReader, DomainOptions
+from streamgroup.ingest.parsing.event_count_reader import Columns, CountedReader, DomainOptions
+from streamgroup.ingest.parsing.event_counts import Rows, decode_once, period_of
 from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed
 

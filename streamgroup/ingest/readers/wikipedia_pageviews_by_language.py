@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.counted import HOUR, MAX_COUNT, Rows, drawn, evenly, period_of
-from streamgroup.ingest.parsing.counted_reader import Columns, CountedReader, DomainOptions
+from streamgroup.ingest.parsing.event_count_reader import Columns, CountedReader, DomainOptions
+from streamgroup.ingest.parsing.event_counts import HOUR, MAX_COUNT, Rows, drawn, evenly, period_of
 from streamgroup.ingest.parsing.hourly_letters import Slots, read_letters
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block
 from streamgroup.ingest.parsing.records import TOO_LONG

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from streamgroup.ingest.parsing.numbers import to_float
 from streamgroup.ingest.pipeline.composite_keys import NOT_UTF8, composite
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject
-from streamgroup.ingest.sources.options import SparkSourceOptions
+from streamgroup.ingest.sources.table_options import SparkSourceOptions
 
 __all__ = ["PARTITION", "Column", "Table", "batches", "key_columns", "parsed", "partition_of", "time_texts"]
 

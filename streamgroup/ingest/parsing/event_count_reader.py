@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest.parsing.counted import MAX_COUNT, Period, Rows, drawn, evenly
+from streamgroup.ingest.parsing.event_counts import MAX_COUNT, Period, Rows, drawn, evenly
 from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, find_column
 

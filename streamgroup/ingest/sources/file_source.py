@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.base.storage.places import locate
-from streamgroup.ingest import reject_hints
+from streamgroup.ingest import rejects
 from streamgroup.ingest.files import inputs
 from streamgroup.ingest.files.inputs import InputFile
 from streamgroup.ingest.options import IngestOptions
@@ -16,7 +16,7 @@ from streamgroup.ingest.parsing.columns import NO_TIME
 from streamgroup.ingest.pipeline.blocks import Row
 from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.pipeline.frames import Frame, Runner
-from streamgroup.ingest.pipeline.read import read_task
+from streamgroup.ingest.pipeline.read_splits import read_task
 from streamgroup.ingest.readers.protocol import Reader, Split
 from streamgroup.ingest.reading import carrying, make_reader, nothing_left
 from streamgroup.ingest.sources.protocol import Source
@@ -109,11 +109,11 @@ class FileSource(Source):
     def advise(self, rejected: Counter[str], examples: Mapping[str, str], otherwise: str) -> str:
         """Suggest the option that reads rows like those that were rejected."""
         try:
-            shown = reject_hints.first_time(self._reader, self._first)
+            shown = rejects.first_time(self._reader, self._first)
         except (OSError, StreamgroupError):
             # It was removed or changed since: give the hint without it.
             shown = None
-        return reject_hints.hint_of(self._reader, rejected, examples, shown, otherwise)
+        return rejects.hint_of(self._reader, rejected, examples, shown, otherwise)
 
 
 def _check_rows(reader: Reader, splits: list[Split], sizes: dict[str, int]) -> None:

@@ -11,11 +11,11 @@ from streamgroup.base.redaction import shown_url, without_secrets
 from streamgroup.ingest.pipeline.blocks import Row
 from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.pipeline.frames import Frame, Runner, SparkRunner
-from streamgroup.ingest.pipeline.read import blocks_of
-from streamgroup.ingest.sources.options import SparkSourceOptions
+from streamgroup.ingest.pipeline.read_splits import blocks_of
+from streamgroup.ingest.sources.canonical_columns import Prepared
 from streamgroup.ingest.sources.protocol import Source
-from streamgroup.ingest.sources.spark import Prepared
-from streamgroup.ingest.sources.table import Table, batches, partition_of
+from streamgroup.ingest.sources.table_batches import Table, batches, partition_of
+from streamgroup.ingest.sources.table_options import SparkSourceOptions
 from streamgroup.traces.manifest import Input
 
 __all__ = ["TableSource"]

@@ -18,8 +18,8 @@ from streamgroup.base.redaction import without_secrets
 from streamgroup.ingest.parsing import numbers
 from streamgroup.ingest.parsing.times import KNOWN, NUMERIC, TimeFormat, guess_format, resolve_format
 from streamgroup.ingest.readers.protocol import Layout
-from streamgroup.ingest.sources.options import SparkSourceOptions
-from streamgroup.ingest.sources.table import PARTITION, Column, Table, key_columns, time_texts
+from streamgroup.ingest.sources.table_batches import PARTITION, Column, Table, key_columns, time_texts
+from streamgroup.ingest.sources.table_options import SparkSourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,9 +7,9 @@ from streamgroup.base.errors import DataError
 from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.preview import ROWS, PreviewRow, head_rows
 from streamgroup.ingest.reading import shown
-from streamgroup.ingest.sources.options import SparkSourceOptions
-from streamgroup.ingest.sources.spark import prepare
-from streamgroup.ingest.sources.table import Column, batches
+from streamgroup.ingest.sources.canonical_columns import prepare
+from streamgroup.ingest.sources.table_batches import Column, batches
+from streamgroup.ingest.sources.table_options import SparkSourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,12 +12,12 @@ from streamgroup.base.storage.places import Place, locate
 from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.pipeline.frames import SparkRunner
 from streamgroup.ingest.run import IngestResult, make_trace
-from streamgroup.ingest.sources.options import SparkSourceOptions
-from streamgroup.ingest.sources.preview import TablePreview, preview_table
-from streamgroup.ingest.sources.spark import load, prepare, row_error, silent_loggers
-from streamgroup.ingest.sources.tables import TableSource
+from streamgroup.ingest.sources.canonical_columns import load, prepare, row_error, silent_loggers
+from streamgroup.ingest.sources.table_options import SparkSourceOptions
+from streamgroup.ingest.sources.table_preview import TablePreview, preview_table
+from streamgroup.ingest.sources.table_source import TableSource
+from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.options import checked
-from streamgroup.spark.package import ensure_package
 from streamgroup.spark.session import Session, check_environment, existing_session, open_session, terminable
 from streamgroup.traces import schema
 

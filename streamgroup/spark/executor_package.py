@@ -45,7 +45,7 @@ __file__ = os.path.join(folder, "streamgroup", "__init__.py")
 with open(__file__, encoding="utf-8") as source:
     exec(compile(source.read(), __file__, "exec"))
 """
-_DIGEST = "from streamgroup.spark.package import package_digest; print(package_digest())"
+_DIGEST = "from streamgroup.spark.executor_package import package_digest; print(package_digest())"
 
 
 class _Found(NamedTuple):
