@@ -1,12 +1,12 @@
 """Columns as they are named on the command line: one, or several with commas between."""
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["NO_TIME", "Name", "column_names", "joined_keys", "joined_times"]
+__all__ = ["NO_TIME", "Name", "as_texts", "column_names", "joined_keys", "joined_times"]
 
 # Stands for "no time at all" in the place of a column.
 NO_TIME = "none"
@@ -33,6 +33,25 @@ def column_names(text: str) -> tuple[Name, ...]:
         if match.end() == len(text):
             return tuple(found)
         at = match.end() + 1
+
+
+def as_texts(column: Any) -> Any:
+    """Write numbers, booleans and strings as texts (binary); timestamps and dates stay as they are."""
+    kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return column
+    if pa.types.is_boolean(kind):
+        column = pc.if_else(column, "true", "false")
+    elif pa.types.is_float16(kind) or pa.types.is_float32(kind):
+        column = column.cast(pa.float64()).cast(pa.string())
+    elif not _holds_texts(kind):
+        column = column.cast(pa.string())
+    return column.cast(pa.binary())
+
+
+def _holds_texts(kind: pa.DataType) -> bool:
+    is_string = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(is_string or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def joined_times(parts: list[pa.Array]) -> pa.Array:

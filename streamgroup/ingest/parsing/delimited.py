@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.columns import column_names, joined_keys, joined_times
+from streamgroup.ingest.parsing.columns import column_names
 from streamgroup.ingest.parsing.fields import Fields, Lines
 from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, find_columns
@@ -159,25 +160,22 @@ class DelimitedReader(LineReader):
     def _first_line(self, head: Block, lines: Lines, after: int = 0) -> tuple[int, bytes]:
         """Return the number and text of the first line (or record) behind line `after` that is no comment nor blank."""
         comment = self._comment()
-        for start, end, number in zip(lines.start.tolist(), lines.end.tolist(), lines.number.tolist(), strict=True):
-            if end > start and number > after:
-                line = head.data[start:end].tobytes()
-                if line.strip(b" \t") and not (comment and line.startswith(comment)):
-                    return number, line
+        for row, number in enumerate(lines.number.tolist()):
+            line = lines.text(head.data, row) if number > after else b""
+            if line.strip(b" \t") and not (comment and line.startswith(comment)):
+                return number, line
         return 0, b""
 
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
         """Take a block apart: blank lines, comments and the header are filtered, odd rows rejected."""
         data = block.data
-        lines = fields.find_lines(data)
-        physical, consumed = len(lines.start), len(data)
+        every = lines = fields.find_lines(data)
+        consumed = len(data)
         if self.options.multiline and self.quoting:
             lines, consumed = fields.merge_records(
-                data, lines, layout.delimiter, blank_after=layout.blank_after, final=block.final, escape=self._escape
+                data, every, layout.delimiter, blank_after=layout.blank_after, final=block.final, escape=self._escape
             )
-            physical = int(np.count_nonzero(data[:consumed] == 10)) + (consumed == len(data) and not _ended(data))
-        if rows is not None and len(lines.start) > rows:
-            lines = Lines(*(bounds[:rows] for bounds in lines))
+        lines = lines.take(slice(rows))
         filtered, used = self._set_aside(block, lines, layout)
         if layout.delimiter == BLANKS:
             cut = fields.split_blanks(data, lines)
@@ -193,10 +191,9 @@ class DelimitedReader(LineReader):
         good = used & fits
         mended: dict[int, list[bytes | None]] = {}
         for row in odd:
-            start, end = int(lines.start[row]), int(lines.end[row])
             bare: set[int] = set()
             pieces, fault = fields.parse_quoted(
-                data[start:end].tobytes(),
+                lines.text(data, row),
                 layout.delimiter,
                 blank_after=layout.blank_after,
                 bare=bare,
@@ -213,47 +210,29 @@ class DelimitedReader(LineReader):
                 odd[row] = fault
         for row in np.flatnonzero(used & ~good).tolist():
             reason = odd.get(row) or "wrong number of fields"
-            text = data[int(lines.start[row]) : int(lines.end[row])].tobytes()
-            rejects.append(Reject(int(lines.number[row]), reason, text))
+            rejects.append(Reject(int(lines.number[row]), reason, lines.text(data, row)))
         keep = np.flatnonzero(good)
         source = _Columns(block, lines, cut, keep, mended, quoting=self.quoting)
+        key_column = partial(
+            source.column, to_end=self._key_to_end(layout.delimiter), empty_is_null=self._empty_is_null()
+        )
         return Parsed(
             rows=len(lines.start),
-            lines=physical,
+            lines=int(np.searchsorted(every.start, consumed)),
             consumed=consumed,
             line=lines.number[keep],
-            time=self._time(source, layout, len(keep)),
-            key=self._key(source, layout),
-            cost=source.column(layout.cost) if layout.cost >= 0 else None,
-            value=source.column(layout.value) if layout.value >= 0 else None,
-            text=source.text,
+            time=layout.time_of(source.column, len(keep)),
+            key=layout.key_of(key_column),
+            **layout.optional_of(source.column),
+            text=lambda entry: lines.text(data, int(keep[entry])),
             rejects=rejects,
             filtered=filtered,
-            weight=source.column(layout.weight) if layout.weight >= 0 else None,
         )
-
-    @staticmethod
-    def _time(source: "_Columns", layout: Layout, rows: int) -> Any:
-        if layout.time_parts:
-            return joined_times([source.column(number) for number in layout.time_parts])
-        return source.column(layout.time) if layout.time >= 0 else pa.nulls(rows, pa.binary())
-
-    def _key(self, source: "_Columns", layout: Layout) -> Any:
-        null = self._empty_is_null()
-        if layout.key_parts:
-            return joined_keys([source.column(number, empty_is_null=null) for number in layout.key_parts])
-        return source.column(layout.key, to_end=self._key_to_end(layout.delimiter), empty_is_null=null)
 
     def _set_aside(self, block: Block, lines: Lines, layout: Layout) -> tuple[dict[str, int], NDArray[np.bool_]]:
         """Count and mark what is no row of data: blank lines, comments, the header."""
         data = block.data
-        blank = lines.start == lines.end
-        if len(data):
-            # A line of blanks only is blank, too, unless blanks are fields.
-            maybe = np.flatnonzero(~blank & np.isin(data[np.minimum(lines.start, len(data) - 1)], (32, 9)))
-            for row in maybe.tolist():
-                text = data[int(lines.start[row]) : int(lines.end[row])].tobytes()
-                blank[row] = not text.strip(b" \t") and not (layout.delimiter and layout.delimiter in text)
+        blank = fields.blank_lines(data, lines, layout.delimiter)
         filtered = {"blank": int(blank.sum())}
         used = ~blank
         if block.at_start and (layout.header or layout.skip):
@@ -262,9 +241,7 @@ class DelimitedReader(LineReader):
             used &= ~header
         comment = self._comment()
         if comment:
-            marked = used & (lines.end - lines.start >= len(comment))
-            for offset, byte in enumerate(comment):
-                marked &= data[np.minimum(lines.start + offset, len(data) - 1)] == byte
+            marked = used & fields.starts_with(data, lines, comment)
             filtered["comment"] = int(marked.sum())
             used &= ~marked
         return {name: count for name, count in filtered.items() if count}, used
@@ -288,10 +265,6 @@ class DelimitedReader(LineReader):
         return dict.fromkeys(np.flatnonzero(used & odd).tolist(), "")
 
 
-def _ended(data: NDArray[np.uint8]) -> bool:
-    return len(data) == 0 or data[-1] == ord("\n")
-
-
 class _Columns:
     """The columns of a block, made on demand from the bounds of the fields of the rows kept."""
 
@@ -307,10 +280,6 @@ class _Columns:
     ) -> None:
         self._block, self._lines, self._cut, self._keep = block, lines, cut, keep
         self._mended, self._quoting = mended, quoting
-
-    def text(self, entry: int) -> bytes:
-        row = self._keep[entry]
-        return bytes(self._block.data[int(self._lines.start[row]) : int(self._lines.end[row])].tobytes())
 
     def column(self, number: int, *, to_end: bool = False, empty_is_null: bool = False) -> Any:
         plain = self._keep

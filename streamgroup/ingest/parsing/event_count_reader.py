@@ -152,7 +152,7 @@ class CountedReader(LineReader):
 
         def column(number: int) -> Any:
             # From the right, as rows may lack a field in the middle.
-            return rows.column(number + rows.width - layout.width) if number >= 0 else None
+            return rows.column(number + rows.width - layout.width)
 
         return Parsed(
             rows=rows.records,
@@ -161,9 +161,7 @@ class CountedReader(LineReader):
             line=rows.lines.number[rows.at],
             time=pa.array(start, _UTC),
             key=key,
-            cost=column(layout.cost),
-            value=column(layout.value),
-            weight=column(layout.weight),
+            **layout.optional_of(column),
             text=rows.text,
             rejects=rows.rejects,
             filtered=dict(rows.filtered),

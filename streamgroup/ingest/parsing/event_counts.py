@@ -180,7 +180,7 @@ class Rows:
 
     def line(self, number: int) -> bytes:
         """Return line `number` (from 0) as it was written."""
-        return bytes(self.block.data[int(self.lines.start[number]) : int(self.lines.end[number])].tobytes())
+        return self.lines.text(self.block.data, number)
 
     def text(self, entry: int) -> bytes:
         """Return the line of a good row."""

@@ -2,7 +2,7 @@
 
 import re
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +13,14 @@ __all__ = [
     "NEVER_CLOSED",
     "Fields",
     "Lines",
+    "blank_lines",
     "column",
     "find_lines",
     "merge_records",
     "parse_quoted",
     "split_blanks",
     "split_fields",
+    "starts_with",
 ]
 
 I64 = NDArray[np.int64]
@@ -40,6 +42,14 @@ class Lines(NamedTuple):
     end: I64
     number: I64
 
+    def text(self, data: U8, line: int) -> bytes:
+        """Return a line of a block as it was written."""
+        return data[int(self.start[line]) : int(self.end[line])].tobytes()
+
+    def take(self, chosen: Any) -> "Lines":
+        """Keep the lines of a slice, or at some indexes."""
+        return Lines(*(column[chosen] for column in self))
+
 
 class Fields(NamedTuple):
     """Fields of lines: bounds of all fields one after the other; line i has `count[i]` from `first[i]` on."""
@@ -57,6 +67,28 @@ def find_lines(data: U8) -> Lines:
     starts = np.concatenate([[0], feeds + 1])[: len(ends)].astype(np.int64)
     returns = (ends > starts) & (data[np.maximum(ends - 1, 0)] == _CR) if len(data) else np.zeros(0, bool)
     return Lines(starts, ends - returns, np.arange(1, len(ends) + 1))
+
+
+def blank_lines(data: U8, lines: Lines, delimiter: bytes = b"") -> NDArray[np.bool_]:
+    """Mark the lines that are empty, or hold only blanks and tabs none of which is a delimiter."""
+    blank: NDArray[np.bool_] = lines.start == lines.end
+    if len(data):
+        maybe = np.flatnonzero(~blank & np.isin(data[np.minimum(lines.start, len(data) - 1)], (_BLANK, _TAB)))
+        for line in maybe.tolist():
+            text = lines.text(data, line)
+            blank[line] = not text.strip(b" \t") and not (delimiter and delimiter in text)
+    return blank
+
+
+def starts_with(data: U8, lines: Lines, prefix: bytes) -> NDArray[np.bool_]:
+    """Mark the lines that start with a text."""
+    found = lines.end - lines.start >= len(prefix)
+    candidates = np.flatnonzero(found)
+    for offset, byte in enumerate(prefix):
+        same = data[lines.start[candidates] + offset] == byte
+        found[candidates[~same]] = False
+        candidates = candidates[same]
+    return found
 
 
 def split_fields(data: U8, lines: Lines, delimiter: bytes, *, quoting: bool, blank_after: bool) -> Fields:

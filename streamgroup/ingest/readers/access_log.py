@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.columns import joined_keys
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
 
@@ -121,19 +120,12 @@ class Reader(LineReader):
             consumed=len(block.data),
             line=number[keep],
             time=self._column(found, _NAMES[layout.time]),
-            key=self._key(found, layout),
-            cost=self._number(found, layout.cost),
-            value=self._number(found, layout.value),
-            weight=self._number(found, layout.weight),
+            key=layout.key_of(lambda number: self._column(found, _NAMES[number])),
+            **layout.optional_of(lambda number: self._number(found, _NAMES[number])),
             text=lambda entry: texts[int(keep[entry])].as_py(),
             rejects=rejects,
             filtered={"blank": blank} if blank else {},
         )
-
-    def _key(self, found: pa.StructArray, layout: Layout) -> Any:
-        if layout.key_parts:
-            return joined_keys([self._column(found, _NAMES[number]) for number in layout.key_parts])
-        return self._column(found, _NAMES[layout.key])
 
     def _column(self, found: pa.StructArray, name: str) -> Any:
         """Return a column as it is written; `-` is null."""
@@ -148,12 +140,10 @@ class Reader(LineReader):
             column = pc.if_else(pc.equal(column, b""), pa.scalar(None, pa.binary()), inner)
         return pc.if_else(pc.equal(column, b"-"), pa.scalar(None, pa.binary()), column)
 
-    def _number(self, found: pa.StructArray, number: int) -> Any:
+    def _number(self, found: pa.StructArray, name: str) -> Any:
         """Return a column for cost, value or weight: no bytes sent are 0 of them."""
-        if number < 0:
-            return None
-        column = self._column(found, _NAMES[number])
-        return pc.fill_null(column, b"0") if _NAMES[number] == "bytes" else column
+        column = self._column(found, name)
+        return pc.fill_null(column, b"0") if name == "bytes" else column
 
 
 def _match(texts: Any, rows: I64, pattern: str) -> tuple[Any, I64, I64]:

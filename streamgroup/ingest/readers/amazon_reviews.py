@@ -12,7 +12,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import Block, LineReader
-from streamgroup.ingest.parsing.records import TOO_LONG, Records, find_records, starts_with
+from streamgroup.ingest.parsing.records import TOO_LONG, Records, find_records
 from streamgroup.ingest.parsing.words import words
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_column
 
@@ -69,7 +69,7 @@ class Reader(LineReader):
     def look(self, head: Block, path: str) -> Layout:
         """Find the columns by their names, with or without what stands before the slash; every file has the same."""
         lines = fields.find_lines(head.data)
-        if not any(starts_with(head.data, lines, f"{name}:".encode()).any() for name in _FIELDS):
+        if not any(fields.starts_with(head.data, lines, f"{name}:".encode()).any() for name in _FIELDS):
             raise DataError(
                 f"{path}: no line of it begins with one of {', '.join(_FIELDS)}",
                 "this reader takes the .txt files of SNAP; reviews in JSON are for the reader jsonl, in CSV for csv",
@@ -109,12 +109,10 @@ class Reader(LineReader):
             line=found.number[keep],
             time=column(layout.time),
             key=_words(key) if self._words else key,
-            cost=column(layout.cost) if layout.cost >= 0 else None,
-            value=column(layout.value) if layout.value >= 0 else None,
+            **layout.optional_of(column),
             text=lambda entry: found.text(block.data, int(keep[entry])),
             rejects=sorted(rejects, key=lambda reject: reject.line),
             filtered={},
-            weight=column(layout.weight) if layout.weight >= 0 else None,
         )
 
 
@@ -140,7 +138,7 @@ def _find_fields(block: Block, found: Records) -> tuple[I64, I64, dict[int, str]
     data, lines = block.data, found.lines
     kind = np.full(len(lines.start), -1)
     for number, name in enumerate(_FIELDS):
-        kind[starts_with(data, lines, f"{name}:".encode())] = number
+        kind[fields.starts_with(data, lines, f"{name}:".encode())] = number
     owner = found.owners()
     begins = np.flatnonzero(kind >= 0)
     lengths = np.array([len(name) + 1 for name in _FIELDS])

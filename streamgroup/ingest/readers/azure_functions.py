@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.columns import joined_keys
 from streamgroup.ingest.parsing.event_counts import MAX_COUNT, evenly
 from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.parsing.numbers import OK, to_fixed
@@ -55,7 +54,7 @@ class Reader(LineReader):
     def look(self, head: Block, path: str) -> Layout:
         """Check the header, and find the day in the name of the file (`...anon.d01.csv`)."""
         lines = fields.find_lines(head.data)
-        first = head.data[int(lines.start[0]) : int(lines.end[0])].tobytes() if len(lines.start) else b""
+        first = lines.text(head.data, 0) if len(lines.start) else b""
         if first != _HEADER:
             raise DataError(
                 f"{path}: line 1 is not HashOwner,HashApp,HashFunction,Trigger,1,...,1440", "is it of 2019?"
@@ -77,7 +76,7 @@ class Reader(LineReader):
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
         """Cut rows into fields and expand their counts; a row without an invocation is filtered."""
         every = fields.find_lines(block.data)
-        lines = fields.Lines(*(bounds[:rows] for bounds in every))
+        lines = every.take(slice(rows))
         blank = lines.start == lines.end
         header = (lines.number == layout.header) & block.at_start
         cut = fields.split_fields(block.data, lines, b",", quoting=False, blank_after=False)
@@ -89,7 +88,7 @@ class Reader(LineReader):
         counts = values.reshape(len(keep), _MINUTES)
         wrong = ((status != OK) | (values < 0) | (values > MAX_COUNT)).reshape(len(keep), _MINUTES).any(1)
         rejects = [
-            Reject(int(lines.number[row]), reason, self._text(block, lines, row))
+            Reject(int(lines.number[row]), reason, lines.text(block.data, row))
             for found, reason in (
                 (np.flatnonzero(~fits & ~blank & ~header), "wrong number of fields"),
                 (keep[wrong], "count is not a whole number"),
@@ -103,7 +102,6 @@ class Reader(LineReader):
             return fields.column(block.buffer, cut.start[cut.first[keep] + number], cut.end[cut.first[keep] + number])
 
         start = (int(layout.extra[0]) - 1) * _DAY
-        keys = [column(number) for number in layout.key_parts or (layout.key,)]
         filtered = {"blank": int(blank.sum()), "header": int(header.sum()), "count is 0": int(idle.sum())}
         return Parsed(
             rows=len(lines.start),
@@ -111,10 +109,10 @@ class Reader(LineReader):
             consumed=len(block.data),
             line=lines.number[keep],
             time=pa.array(np.full(len(keep), start), pa.timestamp("us", "UTC")),
-            key=joined_keys(keys) if layout.key_parts else keys[0],
+            key=layout.key_of(column),
             cost=None,
             value=None,
-            text=lambda entry: self._text(block, lines, int(keep[entry])),
+            text=lambda entry: lines.text(block.data, int(keep[entry])),
             rejects=sorted(rejects, key=lambda reject: reject.line),
             filtered={name: count for name, count in filtered.items() if count},
             repeat=counts.sum(1),
@@ -139,7 +137,3 @@ class Reader(LineReader):
             return Each(moment)
 
         return each
-
-    @staticmethod
-    def _text(block: Block, lines: fields.Lines, row: int) -> bytes:
-        return bytes(block.data[int(lines.start[row]) : int(lines.end[row])].tobytes())

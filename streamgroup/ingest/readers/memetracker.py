@@ -10,7 +10,7 @@ from streamgroup.base.errors import DataError
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
-from streamgroup.ingest.parsing.records import TOO_LONG, find_records, nest, starts_with
+from streamgroup.ingest.parsing.records import TOO_LONG, find_records, nest
 from streamgroup.ingest.parsing.words import words
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject
 
@@ -56,8 +56,8 @@ class Reader(LineReader):
     def look(self, head: Block, path: str) -> Layout:
         """Check that there are P lines; DataError names the file of phrase clusters if it is that one."""
         lines = fields.find_lines(head.data)
-        if not starts_with(head.data, lines, _LINES[_PAGE]).any():
-            clusters = any(_is_mention(head.data[start:end].tobytes()) for start, end in _bounds(lines))
+        if not fields.starts_with(head.data, lines, _LINES[_PAGE]).any():
+            clusters = any(_is_mention(lines.text(head.data, line)) for line in range(min(len(lines.start), HEAD_ROWS)))
             if clusters:
                 raise DataError(
                     f"{path}: this is the file of phrase clusters (clust-*.txt), whose lines are nested by tabs",
@@ -74,7 +74,7 @@ class Reader(LineReader):
         lines, owner = found.lines, found.owners()
         kind = np.full(len(lines.start), -1)
         for number, prefix in enumerate(_LINES):
-            kind[starts_with(data, lines, prefix)] = number
+            kind[fields.starts_with(data, lines, prefix)] = number
         counts = np.zeros((len(found.first), len(_LINES) + 1), np.int64)
         np.add.at(counts, (owner, kind), 1)
         faults = dict.fromkeys(np.flatnonzero(counts[:, _TIME] != 1).tolist(), "record has no time, or two")
@@ -113,10 +113,6 @@ class Reader(LineReader):
             rejects=sorted(rejects, key=lambda reject: reject.line),
             filtered={},
         )
-
-
-def _bounds(lines: fields.Lines) -> list[tuple[int, int]]:
-    return list(zip(lines.start[:HEAD_ROWS].tolist(), lines.end[:HEAD_ROWS].tolist(), strict=True))
 
 
 def _is_mention(line: bytes) -> bool:

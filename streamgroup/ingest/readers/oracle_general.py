@@ -12,7 +12,6 @@ from streamgroup.base.errors import DataError
 from streamgroup.base.storage.places import locate
 from streamgroup.ingest.files.streams import Source, compression_of, sources
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.parsing.columns import joined_keys
 from streamgroup.ingest.parsing.times import resolve_format
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, Split, find_columns
 from streamgroup.ingest.readers.protocol import Reader as Base
@@ -73,23 +72,20 @@ class Reader(Base):
         rows = len(records) + cut
 
         def numbers(number: int) -> Any:
-            return pa.array(records[_NAMES[number]].astype(np.float64)) if number >= 0 else None
+            return pa.array(records[_NAMES[number]].astype(np.float64))
 
         def text(number: int) -> Any:
             column: NDArray[Any] = np.ascontiguousarray(records[_NAMES[number]])
             return pa.array(column).cast(pa.string()).cast(pa.binary())
 
-        keys = [text(number) for number in layout.key_parts or (layout.key,)]
         return Parsed(
             rows=rows,
             lines=rows,
             consumed=len(data),
             line=np.arange(done + 1, done + len(records) + 1),
             time=text(layout.time),
-            key=joined_keys(keys) if layout.key_parts else keys[0],
-            cost=numbers(layout.cost),
-            value=numbers(layout.value),
-            weight=numbers(layout.weight),
+            key=layout.key_of(text),
+            **layout.optional_of(numbers),
             text=lambda row: ",".join(map(str, records[row].tolist())).encode(),
             rejects=[Reject(done + rows, "record is cut off", rest.hex().encode())] if cut else [],
             filtered={},

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.places import locate
-from streamgroup.ingest.parsing.columns import joined_keys, joined_times
+from streamgroup.ingest.parsing.columns import as_texts
 from streamgroup.ingest.parsing.numbers import to_float
 from streamgroup.ingest.parsing.times import KNOWN, TimeFormat, guess_format, resolve_format
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Split, find_columns
@@ -57,16 +57,15 @@ def _value_type(column: Any) -> pa.DataType:
     return pa.binary() if pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind) else kind
 
 
-_HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint8).reshape(256, 2)
 # Where the digits of a UUID stand among its 36 letters.
 _DIGITS = np.array([place for place in range(36) if place not in (8, 13, 18, 23)])
 
 
 def _uuids(array: Any) -> Any:
     filled = pc.fill_null(array.cast(pa.binary()), bytes(16))
-    raw = np.frombuffer(b"".join(filled.to_pylist()), np.uint8).reshape(len(array), 16)
+    digits = np.frombuffer(b"".join(filled.to_pylist()).hex().encode(), np.uint8)
     letters = np.full((len(array), 36), ord("-"), np.uint8)
-    letters[:, _DIGITS] = _HEX[raw].reshape(len(array), 32)
+    letters[:, _DIGITS] = digits.reshape(len(array), 32)
     bounds = np.arange(len(array) + 1, dtype=np.int32) * 36
     texts = pa.Array.from_buffers(
         pa.binary(), len(array), [None, pa.py_buffer(bounds), pa.py_buffer(letters.tobytes())]
@@ -74,19 +73,7 @@ def _uuids(array: Any) -> Any:
     return pc.if_else(array.is_valid(), texts, pa.scalar(None, pa.binary())) if array.null_count else texts
 
 
-def _texts(array: Any) -> Any:
-    """Turn a column of numbers or texts into texts; timestamps and dates stay."""
-    kind = array.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return array
-    if pa.types.is_float16(kind) or pa.types.is_float32(kind):
-        array = array.cast(pa.float64())
-    if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_string(kind)):
-        array = array.cast(pa.string())
-    return array.cast(pa.binary())
-
-
-def _cost(array: Any) -> Any:
+def _number(array: Any) -> Any:
     """Return numbers as float64; a duration has a unit of its own and becomes microseconds."""
     if pa.types.is_duration(array.type):
         per_micro = {"s": 1e-6, "ms": 1e-3, "us": 1.0, "ns": 1e3}[array.type.unit]
@@ -102,8 +89,12 @@ def _part_type(kind: pa.DataType) -> str:
     return "bytes" if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else "string"
 
 
-def _time(parts: list[Any]) -> Any:
-    return joined_times(parts) if len(parts) > 1 else _texts(parts[0])
+def _time(batch: pa.RecordBatch, layout: Layout) -> Any:
+    def column(number: int) -> Any:
+        plain = _plain(batch.column(layout.names[number]))
+        return plain if layout.time_parts else as_texts(plain)
+
+    return layout.time_of(column, batch.num_rows)
 
 
 @contextlib.contextmanager
@@ -135,10 +126,7 @@ class Reader(Base):
         with _open(path) as file:
             shape = file.schema_arrow
             names = tuple(shape.names)
-            layout = Layout(
-                names=names,
-                **find_columns(opts, self.defaults, names, path),
-            )
+            layout = Layout(names=names, **find_columns(opts, self.defaults, names, path))
             self._check(shape, layout, path)
             timed = layout.cost >= 0 and pa.types.is_duration(shape.field(layout.cost).type)
             if timed and opts.cost_unit != "us":
@@ -154,10 +142,7 @@ class Reader(Base):
         columns = layout.time_parts or (layout.time,)
         with _legible(path):
             head = next(file.iter_batches(_HEAD_ROWS, columns=[layout.names[number] for number in columns]), None)
-        if head is None:
-            column = pa.array([], pa.binary())
-        else:
-            column = _time([_plain(head.column(layout.names[number])) for number in columns])
+        column = pa.array([], pa.binary()) if head is None else _time(head, layout)
         kind = _value_type(file.schema_arrow.field(layout.time))
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         numeric = numeric and len(columns) == 1
@@ -205,23 +190,17 @@ class Reader(Base):
         def get(number: int) -> Any:
             return _plain(batch.column(layout.names[number]))
 
-        keys = [get(number) for number in layout.key_parts or (layout.key,)]
-        if layout.key_parts:
-            key = joined_keys(keys)
-        else:
-            key = _texts(pc.if_else(keys[0], "true", "false") if pa.types.is_boolean(keys[0].type) else keys[0])
-        times = [get(number) for number in layout.time_parts or (layout.time,) if number >= 0]
+        optional = layout.optional_of(get).items()
+        numbers: dict[str, Any] = {name: None if column is None else _number(column) for name, column in optional}
         return Parsed(
             rows=batch.num_rows,
             lines=batch.num_rows,
             consumed=batch.nbytes,
             line=np.arange(at + 1, at + batch.num_rows + 1),
-            time=_time(times) if times else pa.nulls(batch.num_rows, pa.binary()),
-            key=key,
-            cost=_cost(get(layout.cost)) if layout.cost >= 0 else None,
-            value=pa.array(to_float(get(layout.value))) if layout.value >= 0 else None,
+            time=_time(batch, layout),
+            key=layout.key_of(get if layout.key_parts else lambda number: as_texts(get(number))),
+            **numbers,
             text=lambda row: ",".join(str(batch.column(name)[row].as_py()) for name in batch.schema.names).encode(),
             rejects=[],
             filtered={},
-            weight=pa.array(to_float(get(layout.weight))) if layout.weight >= 0 else None,
         )

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.parsing.columns import NO_TIME, column_names
+from streamgroup.ingest.parsing.columns import NO_TIME, column_names, joined_keys, joined_times
 from streamgroup.ingest.parsing.times import TimeFormat
 
 __all__ = [
@@ -74,6 +74,21 @@ class Layout(NamedTuple):
     key_parts: tuple[int, ...] = ()
     key_types: tuple[str, ...] = ()
     skip: int = 0
+
+    def time_of(self, column: Callable[[int], Any], rows: int) -> Any:
+        """Return the times of rows, all null where there are none; `column` returns a column by its number."""
+        if self.time_parts:
+            return joined_times([column(number) for number in self.time_parts])
+        return column(self.time) if self.time >= 0 else pa.nulls(rows, pa.binary())
+
+    def key_of(self, column: Callable[[int], Any]) -> Any:
+        """Return the keys of rows, or the parts of composite keys side by side."""
+        return joined_keys([column(number) for number in self.key_parts]) if self.key_parts else column(self.key)
+
+    def optional_of(self, column: Callable[[int], Any]) -> dict[str, Any]:
+        """Return `cost`, `value` and `weight` of rows, None for those that the layout lacks."""
+        numbers = {"cost": self.cost, "value": self.value, "weight": self.weight}
+        return {name: column(number) if number >= 0 else None for name, number in numbers.items()}
 
 
 class Reject(NamedTuple):

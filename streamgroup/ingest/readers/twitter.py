@@ -60,8 +60,8 @@ class TweetLines(LineReader):
     def look(self, head: Block, path: str) -> Layout:
         """Check that there are JSON objects; every tweet has the same columns."""
         lines = fields.find_lines(head.data)
-        for start, end in zip(lines.start[:HEAD_ROWS].tolist(), lines.end[:HEAD_ROWS].tolist(), strict=True):
-            found = tweets.unwrap(head.data[start:end].tobytes())
+        for row in range(min(len(lines.start), HEAD_ROWS)):
+            found = tweets.unwrap(lines.text(head.data, row))
             if not isinstance(found, Fault):
                 return Layout(names=(self._time, self.label), time=0, key=1)
         raise DataError(f"{path}: no tweets in it", "give a file with one JSON object a line")

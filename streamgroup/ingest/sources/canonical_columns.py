@@ -16,9 +16,10 @@ import pyarrow as pa
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.base.redaction import without_secrets
 from streamgroup.ingest.parsing import numbers
+from streamgroup.ingest.parsing.columns import as_texts
 from streamgroup.ingest.parsing.times import KNOWN, NUMERIC, TimeFormat, guess_format, resolve_format
 from streamgroup.ingest.readers.protocol import Layout
-from streamgroup.ingest.sources.table_batches import PARTITION, Column, Table, key_columns, time_texts
+from streamgroup.ingest.sources.table_batches import PARTITION, Column, Table, key_columns
 from streamgroup.ingest.sources.table_options import SparkSourceOptions
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def _guess(made: "DataFrame", options: SparkSourceOptions, *, numeric: bool) -> 
     with _explained(options.source):
         head = made.select("time").where(made["time"].isNotNull()).limit(_HEAD_ROWS).toArrow()
     column = head.column("time").combine_chunks()
-    texts = time_texts(column)
+    texts = as_texts(column)
     form = guess_format(texts, numeric=numeric)
     if form.exponent is None:
         return form

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from streamgroup.ingest.parsing.columns import as_texts
 from streamgroup.ingest.parsing.numbers import to_float
 from streamgroup.ingest.pipeline.composite_keys import NOT_UTF8, composite
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject
 from streamgroup.ingest.sources.table_options import SparkSourceOptions
 
-__all__ = ["PARTITION", "Column", "Table", "batches", "key_columns", "parsed", "partition_of", "time_texts"]
+__all__ = ["PARTITION", "Column", "Table", "batches", "key_columns", "parsed", "partition_of"]
 
 PARTITION = "partition"
 
@@ -66,7 +66,7 @@ def parsed(batch: pa.RecordBatch, options: SparkSourceOptions, before: int = 0) 
     names = key_columns(options)
     rejects: list[Reject] = []
     if len(names) == 1:
-        key = _key_bytes(columns["key"])
+        key = as_texts(columns["key"])
     else:
         nulls = pa.array([text.encode() for text in options.null_values], pa.binary())
         key, misfit = composite([columns[name] for name in names], nulls)
@@ -85,7 +85,7 @@ def parsed(batch: pa.RecordBatch, options: SparkSourceOptions, before: int = 0) 
         lines=batch.num_rows,
         consumed=batch.nbytes,
         line=line,
-        time=time_texts(columns["time"]),
+        time=as_texts(columns["time"]),
         key=key,
         cost=number("cost"),
         value=number("value"),
@@ -96,28 +96,8 @@ def parsed(batch: pa.RecordBatch, options: SparkSourceOptions, before: int = 0) 
     )
 
 
-def time_texts(column: Any) -> Any:
-    """Turn numbers and strings into texts (binary); timestamps and dates stay."""
-    kind = column.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return column
-    if pa.types.is_float32(kind):
-        column = column.cast(pa.float64())
-    if not pa.types.is_string(kind) and not pa.types.is_large_string(kind):
-        column = column.cast(pa.string())
-    return column.cast(pa.binary())
-
-
 def _plain(column: Any) -> Any:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def _key_bytes(column: Any) -> Any:
-    if pa.types.is_boolean(column.type):
-        column = pc.if_else(column, "true", "false")
-    elif pa.types.is_integer(column.type):
-        column = column.cast(pa.string())
-    return column.cast(pa.binary())
 
 
 def _row_text(columns: dict[str, Any], options: SparkSourceOptions) -> Callable[[int], bytes]:
