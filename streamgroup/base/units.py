@@ -19,7 +19,6 @@ __all__ = [
     "parse_extent",
     "parse_number",
     "parse_place",
-    "round_half_even",
 ]
 
 NS_PER = {
@@ -36,11 +35,6 @@ LONGEST_NS = 1 << 62
 _MOST_DIGITS = 400
 _DURATION = re.compile(r"^\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,3})?)\s*(ns|us|ms|s|min|m|h|d)\s*$")
 _NUMBER = re.compile(r"^\s*[+-]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*$")
-
-
-def round_half_even(value: Fraction) -> int:
-    """Round an exact fraction to the nearest integer, halves to the even one."""
-    return round(value)
 
 
 def parse_number(text: str, what: str) -> Fraction:
@@ -61,7 +55,7 @@ def parse_duration_ns(text: str, what: str) -> int:
         raise UsageError(
             f"{what}: {text!r} is not a duration", "write a number with ns, us, ms, s, min, h or d, as in 10s"
         )
-    duration = round_half_even(Fraction(match.group(1)) * NS_PER[match.group(2)])
+    duration = round(Fraction(match.group(1)) * NS_PER[match.group(2)])
     if duration > LONGEST_NS:
         raise UsageError(f"{what}: {text} is longer than the clock's 146 years")
     return duration

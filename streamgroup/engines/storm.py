@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.compiled import compiled, helper
 from streamgroup.engines.hashes.java import (
-    floor_mod,
     hash_code,
     hash_codes,
     list_hash,
@@ -53,7 +52,7 @@ def fields_task(key: Value | Sequence[Value], n: int) -> int:
     identity, from 0.10 on by what it holds.
     """
     check_workers(n)
-    return floor_mod(list_hash(map(hash_code, fields_of(key))), n)
+    return list_hash(map(hash_code, fields_of(key))) % n
 
 
 def fields_tasks_all(keys: Keys, n: int) -> NDArray[np.uint16]:

@@ -1,17 +1,34 @@
-"""What to do about rows that cannot be read: a hint by the commonest reason."""
+"""Rejected rows: their text as it is kept, hints by the most frequent reason, and the error when no tuple is left."""
 
 from collections import Counter
 from collections.abc import Mapping
 
+from streamgroup.base.errors import DataError
 from streamgroup.ingest.parsing.fields import JUNK, NEVER_CLOSED
 from streamgroup.ingest.parsing.numbers import BAD
 from streamgroup.ingest.parsing.times import REASONS
 from streamgroup.ingest.readers.protocol import Reader, Split
 
-__all__ = ["FIELDS", "first_time", "hint_of"]
+__all__ = ["FIELDS", "first_time", "hint_of", "no_tuples_left", "reject_text"]
 
 FIELDS = "wrong number of fields"
 _TIMES = frozenset(REASONS.values())
+# Bytes kept of the text of a rejected row.
+TEXT_BYTES = 1024
+
+
+def reject_text(text: bytes) -> str:
+    """Return the text of a rejected row as it is kept: cut, with replacement characters."""
+    return text[:TEXT_BYTES].decode(errors="replace")
+
+
+def no_tuples_left(rows: int, filtered: Counter[str], rejected: Counter[str]) -> DataError:
+    """Make the error for an input of which no tuple is left, with the most frequent reasons."""
+    why = [f"{count} {reason}" for reason, count in filtered.most_common(4)]
+    why += [f"{count} rejected ({reason})" for reason, count in rejected.most_common(4)]
+    what = "1 row" if rows == 1 else f"{rows} rows"
+    message = f"no tuple is left of {what}" + (f": {', '.join(why)}" if why else "")
+    return DataError(message, "look at a few rows with --dry-run")
 
 
 def hint_of(

@@ -6,7 +6,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
-from streamgroup.base.errors import UsageError
+from streamgroup.base.errors import UsageError, first_problem
 
 __all__ = ["SparkOptions", "checked", "server_name"]
 
@@ -95,7 +95,6 @@ def checked(kind: type[Options], values: Mapping[str, Any]) -> Options:
     try:
         return kind(**values)
     except ValidationError as error:
-        first = error.errors()[0]
-        message = first["msg"].removeprefix("Value error, ")
-        flag = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else None
-        raise UsageError(f"{flag}: {message}" if flag else message) from None
+        where, what = first_problem(error)
+        flag = f"--{where.partition('.')[0].replace('_', '-')}: " if where else ""
+        raise UsageError(f"{flag}{what}") from None

@@ -166,7 +166,6 @@ def open_session(options: SparkOptions) -> Iterator[Session]:
     settings that a remote session cannot change. Everything that it writes on this machine goes to one directory, which
     is removed at the end, or by the next run.
     """
-    check_environment(options)
     with _scratch_directory() as scratch:
         if options.remote is None:
             log = scratch / "spark.log"

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 import streamgroup
 from streamgroup.base.discover import GENERATORS, load, suggest
-from streamgroup.base.errors import EnvironmentFault, UsageError
+from streamgroup.base.errors import EnvironmentFault, UsageError, first_problem
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage.outputs import staged_output
 from streamgroup.base.storage.places import Place, locate
@@ -59,12 +59,10 @@ def parameters(name: str, given: Mapping[str, Any]) -> BaseModel:
     try:
         return generator.Params(**given)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(piece) for piece in first["loc"])
-        if first["type"] == "extra_forbidden":
+        where, what = first_problem(error)
+        if error.errors()[0]["type"] == "extra_forbidden":
             hint = suggest(where, generator.Params.model_fields)
             raise UsageError(f"{name} has no parameter {where!r}", hint) from None
-        what = first["msg"].removeprefix("Value error, ")
         raise UsageError(f"{name}: {where + ': ' if where else ''}{what}") from None
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 
-from streamgroup.base.errors import DataError
+from streamgroup.base.errors import DataError, first_problem
 from streamgroup.base.storage.outputs import is_unfinished
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces.schema import FORMAT_VERSION, MANIFEST
@@ -143,6 +143,5 @@ def read_manifest(trace: Place | Path | str) -> Manifest:
     try:
         return Manifest.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(piece) for piece in first["loc"])
-        raise DataError(f"{path}: {where}: {first['msg']}", "mend it, or make the trace again") from None
+        where, what = first_problem(error)
+        raise DataError(f"{path}: {where}: {what}", "mend it, or make the trace again") from None

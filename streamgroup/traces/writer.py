@@ -8,7 +8,7 @@ Splitting the bytes of key ids would be faster still (124 M), but old readers ca
 import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -76,6 +76,8 @@ class KeyColumns(NamedTuple):
     hash_lo: NDArray[np.int64]
     hash_hi: NDArray[np.int64]
 
+
+_Chunk = TypeVar("_Chunk", Columns, KeyColumns)
 
 _DTYPES: dict[str, np.dtype[Any]] = {
     "timestamp": np.dtype("<i8"),
@@ -164,37 +166,45 @@ def _check(columns: Columns, first_row: int, last: int | None) -> None:
 
 def blocks(chunks: Iterable[Columns], rows: int) -> Iterator[Columns]:
     """Cut a stream of any chunking into blocks of `rows` rows (the last may be shorter); at least one."""
-    held: list[Columns] = []
-    count, given = 0, 0
-    names: tuple[str, ...] | None = None
+    names: tuple[str, ...] = ()
+
+    def checked() -> Iterator[Columns]:
+        nonlocal names
+        for chunk in chunks:
+            present = _present(chunk)
+            names = names or present
+            if present != names:
+                raise ValueError(f"chunks with other columns: {present} after {names}")
+            if any(len(getattr(chunk, name)) != len(chunk.timestamp) for name in names):
+                raise ValueError("columns of different lengths")
+            yield chunk
+
+    empty = True
+    for pieces in _cut(checked(), rows):
+        yield _join(pieces)
+        empty = False
+    if empty:
+        # Even without a row a block has the columns.
+        yield Columns(**{name: np.empty(0, _DTYPES[name]) for name in names or ("timestamp", "key_id")})
+
+
+def _cut(chunks: Iterable[_Chunk], rows: int) -> Iterator[list[_Chunk]]:
+    """Cut chunks of any size into lists of pieces that have `rows` rows together; the last list may have fewer."""
+    pieces: list[_Chunk] = []
+    free = rows
     for chunk in chunks:
-        if names is None:
-            names = _present(chunk)
-        elif _present(chunk) != names:
-            raise ValueError(f"chunks with other columns: {_present(chunk)} after {names}")
-        size = len(chunk.timestamp)
-        if any(len(getattr(chunk, name)) != size for name in names):
-            raise ValueError("columns of different lengths")
-        start = 0
-        while size - start:
-            take = min(rows - count, size - start)
-            held.append(_slice(chunk, start, start + take))
-            count += take
-            start += take
-            if count == rows:
-                yield _join(held)
-                held, count, given = [], 0, given + 1
-    if held or not given:
-        # Even without a row the last block has the columns.
-        yield _join(held) if held else _empty(names or ("timestamp", "key_id"))
-
-
-def _slice(columns: Columns, start: int, stop: int) -> Columns:
-    return Columns(**{name: getattr(columns, name)[start:stop] for name in _present(columns)})
-
-
-def _empty(names: tuple[str, ...]) -> Columns:
-    return Columns(**{name: np.empty(0, _DTYPES[name]) for name in names})
+        size, start = len(chunk[0]), 0
+        while start < size:
+            stop = min(start + free, size)
+            cut: Any = (None if column is None else column[start:stop] for column in chunk)
+            pieces.append(type(chunk)(*cut))
+            free -= stop - start
+            start = stop
+            if not free:
+                yield pieces
+                pieces, free = [], rows
+    if pieces:
+        yield pieces
 
 
 def _join(pieces: list[Columns]) -> Columns:
@@ -303,42 +313,19 @@ def write_keys(directory: Place | Path, chunks: Iterable[KeyColumns], *, key_byt
     """Write all of `keys/` (made if missing) from the dictionary in id order; return the number of keys."""
     folder = locate(directory)
     written = 0
-    for part, columns in enumerate(_key_parts(chunks)):
+    binary = (chunk._replace(key=as_binary(chunk.key)) for chunk in chunks)
+    for part, pieces in enumerate(_cut(binary, schema.KEY_PART_ROWS)):
+        keys, *numbers = zip(*pieces, strict=True)
+        columns = KeyColumns(pa.concat_arrays(keys), *map(np.concatenate, numbers))
         write_keys_part(folder / schema.part_name(part), written, columns, key_bytes=key_bytes)
         written += len(columns.key)
-    return written
-
-
-def _key_parts(chunks: Iterable[KeyColumns]) -> Iterator[KeyColumns]:
-    """Cut the dictionary into parts of exactly KEY_PART_ROWS keys; an empty one is one part without rows."""
-    held: list[KeyColumns] = []
-    count, given = 0, 0
-    for chunk in chunks:
-        keys = as_binary(chunk.key)
-        start = 0
-        while len(keys) - start:
-            take = min(schema.KEY_PART_ROWS - count, len(keys) - start)
-            cut = slice(start, start + take)
-            held.append(KeyColumns(keys.slice(start, take), chunk.count[cut], chunk.hash_lo[cut], chunk.hash_hi[cut]))
-            count += take
-            start += take
-            if count == schema.KEY_PART_ROWS:
-                yield _join_keys(held)
-                held, count, given = [], 0, given + 1
-    if held or not given:
-        yield _join_keys(held)
-
-
-def _join_keys(pieces: list[KeyColumns]) -> KeyColumns:
-    if not pieces:
+    if not written:
+        # One part without rows.
         none = np.empty(0, np.int64)
-        return KeyColumns(pa.array([], pa.large_binary()), none, none, none)
-    return KeyColumns(
-        pa.concat_arrays([piece.key for piece in pieces]),
-        np.concatenate([piece.count for piece in pieces]),
-        np.concatenate([piece.hash_lo for piece in pieces]),
-        np.concatenate([piece.hash_hi for piece in pieces]),
-    )
+        write_keys_part(
+            folder / schema.part_name(0), 0, KeyColumns(as_binary([]), none, none, none), key_bytes=key_bytes
+        )
+    return written
 
 
 def write_rejects(path: Place | Path, rejects: pa.Table) -> None:

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, EnvironmentFault
 from streamgroup.ingest.files import compression
+from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.reading import make_reader
 from tests.ingest.conftest import read
 from tests.ingest.test_inputs import zipped
 

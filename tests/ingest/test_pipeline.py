@@ -21,7 +21,7 @@ from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.pipeline import apply_key_ids, dictionary, order, output_parts, segments
 from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.pipeline.frames import LocalRunner
-from streamgroup.ingest.pipeline.make_parts import Asked, Made, Rejects, make_parts
+from streamgroup.ingest.pipeline.make_parts import Made, Rejects, Wanted, make_parts
 from streamgroup.ingest.pipeline.segments import SegmentWriter, segment_of
 from streamgroup.ingest.run import ingest
 from streamgroup.traces import schema
@@ -96,7 +96,7 @@ def run(folder: Path, splits: list[list[Given]], *, ordered: bool, head: int | N
     runner = LocalRunner(Silent())
     frame = runner.tasks(len(splits), lambda number: blocks(splits, number)).keep()
     found = sorted(segment_of(row) for row in frame.stats("segment"))
-    return make_parts(runner, frame, found, locate(folder), Rejects({}, 0), Asked(ordered=ordered, first=head))
+    return make_parts(runner, frame, found, locate(folder), Rejects({}, 0), Wanted(ordered=ordered, first=head))
 
 
 @settings(max_examples=150, deadline=None)
@@ -172,7 +172,7 @@ def test_rejects_are_cut_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     frame = runner.tasks(2, with_rejects).keep()
     found = sorted(segment_of(row) for row in frame.stats("segment"))
     rejects = Rejects({0: output_parts.RejectsOf("x", 0, 0), 1: output_parts.RejectsOf("x", 10, 6)}, 12)
-    make_parts(runner, frame, found, locate(tmp_path), rejects, Asked())
+    make_parts(runner, frame, found, locate(tmp_path), rejects, Wanted())
     tables = [pq.read_table(path) for path in sorted((tmp_path / "rejects").iterdir())]
     assert [len(table) for table in tables] == [4, 4, 4]
     assert pa.concat_tables(tables).column("line").to_pylist() == [*range(6), *range(10, 16)]
@@ -213,5 +213,5 @@ def test_a_source_that_gives_other_rows_the_second_time_makes_no_trace(tmp_path:
     found = sorted(segment_of(row) for row in frame.stats("segment"))
     source[:] = later
     with pytest.raises(RunError, match="gave other rows"):
-        make_parts(runner, frame, found, locate(tmp_path), Rejects({}, 0), Asked())
+        make_parts(runner, frame, found, locate(tmp_path), Rejects({}, 0), Wanted())
     assert list(tmp_path.iterdir()) == []

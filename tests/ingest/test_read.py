@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest import reading
+from streamgroup.ingest import rejects
+from streamgroup.ingest.make_reader import make_reader, with_option_files
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.pipeline import read_splits
@@ -31,7 +32,7 @@ def test_rejects_leave_while_the_split_is_read(tmp_path: Path, monkeypatch: pyte
     assert (stats.split, stats.rejected, stats.filtered) == (3, {"time cannot be read": 1050}, {"header": 1})
     found = [row.columns() for row in rows[:-1]]
     assert [number for block in found for number in block.column("line").to_pylist()] == list(range(2, 1052))
-    assert {len(text) for block in found for text in block.column("text").to_pylist()} == {reading.TEXT_BYTES}
+    assert {len(text) for block in found for text in block.column("text").to_pylist()} == {rejects.TEXT_BYTES}
     assert stats.examples["time cannot be read"][0] == 2
 
 
@@ -42,18 +43,18 @@ def test_tasks_need_no_file_that_options_name(tmp_path: Path) -> None:
     options = make_options(
         reader="posg-tweets", inputs=("x",), output="y", stopwords=stop, reader_options={"classes": str(classes)}
     )
-    found = reading.carrying(options)
+    found = with_option_files(options)
     stop.unlink()
     classes.unlink()
     task = pickle.loads(pickle.dumps(found))
-    assert task.words_to_skip() == {b"the"}
-    reading.make_reader(task)
+    assert task.read_stopwords() == {b"the"}
+    make_reader(task)
     # What the manifest tells of them is how they were given.
     assert task.model_dump() == options.model_dump()
     with pytest.raises(UsageError, match=r"--classes .*classes: No such file"):
-        reading.make_reader(options)
+        make_reader(options)
     with pytest.raises(UsageError, match=r"--stopwords .*stop: No such file"):
-        reading.carrying(options).words_to_skip()
+        with_option_files(options).read_stopwords()
 
 
 def test_stopwords_of_a_pipe(tmp_path: Path) -> None:

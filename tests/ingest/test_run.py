@@ -18,6 +18,7 @@ import pyspark
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.pipeline import apply_key_ids, dictionary, segments
@@ -25,7 +26,6 @@ from streamgroup.ingest.pipeline.blocks import rows_of
 from streamgroup.ingest.pipeline.read_splits import read_task
 from streamgroup.ingest.pipeline.segments import segment_of
 from streamgroup.ingest.readers.protocol import Split
-from streamgroup.ingest.reading import make_reader
 from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.ingest.sources import file_source
 from streamgroup.spark.session import Session

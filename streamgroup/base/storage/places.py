@@ -170,10 +170,6 @@ class Place(NamedTuple):
         """Returns the size of a file in bytes; FileNotFoundError when there is none."""
         return self.stat().size
 
-    def changed(self) -> int:
-        """Returns when a file was changed last, in ns since 1970 (0 where it is not known)."""
-        return self.stat().changed
-
     def entries(self, *, recursive: bool = False) -> "list[Entry]":
         """Lists a folder, sorted by the bytes of the paths; nothing when there is none.
 
@@ -210,13 +206,6 @@ class Place(NamedTuple):
         prefix = path.rstrip("/") + "/" if path else ""
         for info in found:
             yield _entry(self.joined(info.path.removeprefix(prefix).strip("/")), info)
-
-    def open_stream(self) -> "pa.NativeFile":
-        """Opens a file for reading from its start in small pieces, of an object store held by megabytes."""
-        import pyarrow as pa
-
-        file = self.open_input()
-        return file if self.is_local else pa.BufferedInputStream(file, _BUFFER_BYTES)
 
     def open_seekable(self) -> BinaryIO:
         """Opens a file for Python's own readers, which seek and read in small pieces."""

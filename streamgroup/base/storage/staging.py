@@ -1,10 +1,11 @@
-"""Directories that appear whole or not at all, whatever happens to the process that writes them.
+"""Directories that appear whole or not at all, also when the process that writes them is killed.
 
 A directory is written beside its place under a hidden name that carries its owner (process id and start time), and
 renamed when it is complete. What a killed owner left behind is removed by the next run that writes to the same place.
 """
 
 import contextlib
+import glob
 import os
 import shutil
 from collections.abc import Iterator
@@ -54,17 +55,13 @@ def reclaim(target: Path) -> None:
     """Remove what dead owners left beside `target`; put back a directory whose replacement was cut short."""
     for kind in (".partial-", ".replaced-"):
         prefix = f".{target.name}{kind}"
-        for entry in sorted(target.parent.glob(f"{_escape(prefix)}*")):
+        for entry in sorted(target.parent.glob(f"{glob.escape(prefix)}*")):
             if owner_is_alive(entry.name.removeprefix(prefix)):
                 continue
             if kind == ".replaced-" and not target.exists():
                 entry.rename(target)
             else:
                 shutil.rmtree(entry, ignore_errors=True)
-
-
-def _escape(text: str) -> str:
-    return "".join(f"[{char}]" if char in "*?[" else char for char in text)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,6 @@ from streamgroup.engines.keys.values import Int, Long, Value, check_value
 
 __all__ = [
     "absolute",
-    "floor_mod",
     "hash_code",
     "hash_codes",
     "i32",
@@ -40,11 +39,6 @@ def i32(value: int) -> int:
 def absolute(value: int) -> int:
     """Return `Math.abs` of an int, with 0 for -2^31, whose absolute value is no int."""
     return 0 if value == _INT_MIN else abs(value)
-
-
-def floor_mod(value: int, n: int) -> int:
-    """Return the remainder in 0..n-1, as `Math.floorMod`: Python's own."""
-    return value % n
 
 
 def string_hash(text: str) -> int:

@@ -4,6 +4,7 @@ The functions of Python ints are the rule as it reads; those with `_at` are comp
 All hashes are unsigned 32-bit numbers; what reads them as signed ones says so.
 """
 
+import mmh3
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -44,13 +45,8 @@ def finish(h: int, length: int) -> int:
 
 
 def murmur3(data: bytes, seed: int = 0) -> int:
-    """Hash bytes with MurmurHash3 x86-32: whole blocks, then the rest as one block that is mixed in halfway."""
-    h, whole = seed & _MASK, len(data) // 4 * 4
-    for at in range(0, whole, 4):
-        h = mix(h, int.from_bytes(data[at : at + 4], "little"))
-    rest = int.from_bytes(data[whole:], "little")
-    h ^= _rotated(rest * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK
-    return finish(h, len(data))
+    """Hash bytes with MurmurHash3 x86-32."""
+    return int(mmh3.hash(data, seed, signed=False))
 
 
 def murmur2(data: bytes, seed: int) -> int:

@@ -1,4 +1,4 @@
-"""From segments to tuples with key ids, on their way to the parts of the trace: as they came, or sorted by segment."""
+"""Replaces the local keys of segments by key ids, and sends tuples to the parts in input order or sorted by segment."""
 
 import itertools
 import json
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgroup.ingest.pipeline import order
-from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
+from streamgroup.ingest.pipeline.blocks import Row, block, part_slices, rows_of
 from streamgroup.ingest.pipeline.dictionary import Ids, give_ids
 from streamgroup.ingest.pipeline.frames import Frame
 from streamgroup.ingest.pipeline.segments import CARRIED, LateRows, Segment, check_same, row_numbers
@@ -75,21 +75,17 @@ def in_input_order(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int,
 
     Gives blocks of kinds `part` and `late`.
     """
-    return _together(frame, ranks, ids, groups).map(partial(_straight, groups))
+    return _together(frame, ranks, ids, groups).map(partial(_in_input_order, groups))
 
 
-def _straight(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _in_input_order(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for segment, blocks, late in _segments(groups, batches):
         at = groups[segment].first
         for columns in blocks:
             size = len(columns["timestamp"])
-            start = 0
-            while start < size:
-                part, into = divmod(at + start, schema.PART_ROWS)
-                stop = min(size, start + schema.PART_ROWS - into)
+            for part, start, stop in part_slices(at, size, schema.PART_ROWS):
                 cut = {name: column[start:stop] for name, column in columns.items()}
                 yield block("part", cut, to=part, segment=segment, place=at + start)
-                start = stop
             at += size
         if late:
             yield order.late_block(segment, late, to=groups[segment].first // schema.PART_ROWS)

@@ -67,7 +67,7 @@ class Contract:
         self._options = options
         self._zone = times.find_zone(options.timezone or "UTC")
         self._nulls = pa.array([value.encode() for value in options.null_values], pa.binary())
-        self._stopwords = pa.array(sorted(options.words_to_skip()), pa.binary())
+        self._stopwords = pa.array(sorted(options.read_stopwords()), pa.binary())
         self._share = parse_share(options.sample_keys) if options.sample_keys else None
         self._timeless = isinstance(options, IngestOptions) and options.time == NO_TIME
         if self._timeless and (options.since or options.until):

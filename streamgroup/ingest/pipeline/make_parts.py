@@ -13,7 +13,7 @@ from streamgroup.ingest.pipeline.segments import CHANGED, Segment
 from streamgroup.traces import schema
 from streamgroup.traces.writer import PartStats, join_stats
 
-__all__ = ["Asked", "Made", "Rejects", "make_parts"]
+__all__ = ["Made", "Rejects", "Wanted", "make_parts"]
 
 
 class Made(NamedTuple):
@@ -36,8 +36,8 @@ class Rejects(NamedTuple):
     number: int
 
 
-class Asked(NamedTuple):
-    """What the trace is to be: of an input that is `ordered` (which decides among tuples of one time) or has no order;
+class Wanted(NamedTuple):
+    """The trace to make: of an input that is `ordered` (which decides among tuples of one time) or has no order;
     with its times or, if it is not `timed`, with places in the stream for times; of its `first` tuples, or all (None).
     """
 
@@ -47,10 +47,10 @@ class Asked(NamedTuple):
 
 
 def make_parts(
-    runner: Runner, frame: Frame, segments: list[Segment], folder: Place, rejects: Rejects, asked: Asked
+    runner: Runner, frame: Frame, segments: list[Segment], folder: Place, rejects: Rejects, wanted: Wanted
 ) -> Made:
     """Write the parts of a trace from a kept frame of segments."""
-    ordered, first, read, given = asked.ordered, asked.first, frame, segments
+    ordered, first, read, given = wanted.ordered, wanted.first, frame, segments
     in_order = order.in_order(segments) if ordered else None
     cuts = first is not None and first < sum(segment.tuples for segment in segments)
     late: list[Row] = []
@@ -82,7 +82,7 @@ def make_parts(
         whole = [(span.skip, span.tuples) for span in spans]
         cut = order.cut_parts(in_segments, spans)
     keys = -(-found.keys // schema.KEY_PART_ROWS)
-    output = output_parts.Output(folder, whole, keys, found.odd, asked.timed)
+    output = output_parts.Output(folder, whole, keys, found.odd, wanted.timed)
     every = cut.union(output_parts.key_parts(ranks, found.ids, len(whole)))
     number = len(whole) + keys
     if rejects.number:

@@ -1,4 +1,4 @@
-"""The parts of a trace: one task each, with borders exactly where the format wants them."""
+"""Writes the parts of a trace, one task each, with borders where the format puts them."""
 
 import itertools
 import json
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from streamgroup.base.errors import EnvironmentFault
 from streamgroup.base.storage.places import Place
-from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
+from streamgroup.ingest.pipeline.blocks import Row, block, part_slices, rows_of
 from streamgroup.ingest.pipeline.dictionary import Ids
 from streamgroup.ingest.pipeline.frames import Frame
 from streamgroup.ingest.pipeline.interrupt import check_stopped
@@ -76,16 +76,12 @@ def _cut_rejects(
 ) -> Iterator[pa.RecordBatch]:
     for row in rows_of(batches):
         own, columns = rejects[row.segment], row.columns()
-        at, start = own.first + row.place, 0
-        while start < columns.num_rows:
-            part, into = divmod(at + start, REJECT_ROWS)
-            size = min(REJECT_ROWS - into, columns.num_rows - start)
-            cut = columns.slice(start, size)
+        for part, start, stop in part_slices(own.first + row.place, columns.num_rows, REJECT_ROWS):
+            cut = columns.slice(start, stop - start)
             lines = cut.column("line").to_numpy() + own.line
-            given = {"file": [own.file] * size, "line": lines}
+            given = {"file": [own.file] * len(lines), "line": lines}
             given |= {name: cut.column(name) for name in ("reason", "text")}
             yield block("reject", given, to=first + part, segment=row.segment, place=row.place + start)
-            start += size
 
 
 def write_parts(frame: Frame, output: Output, parts: int) -> list[Row]:

@@ -1,5 +1,6 @@
 """Reading: splits of the input to segments, rejects and statistics."""
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -9,13 +10,15 @@ import pyarrow as pa
 
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.places import locate
+from streamgroup.ingest.files.compression import open_raw
+from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.pipeline.blocks import Row, block
 from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.pipeline.segments import SegmentWriter
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, Split
-from streamgroup.ingest.reading import digest_file, make_reader, shown
+from streamgroup.ingest.rejects import reject_text
 
 __all__ = ["SplitStats", "blocks_of", "read_task", "split_of"]
 
@@ -24,7 +27,7 @@ _REJECTS = 1 << 15
 
 
 class SplitStats(NamedTuple):
-    """What came of one split: rows read, kept, rejected and filtered (by reason), lines, and what was inferred.
+    """The results of one split: rows read, kept, rejected and filtered (by reason), lines, and what was inferred.
 
     `examples` holds the first reject of each reason: its line in the split, and its text. `time_format` names the
     format of the times.
@@ -52,7 +55,7 @@ def read_task(options: IngestOptions, tasks: list[list[Split | str]], number: in
         path = job if isinstance(job, str) else job.path
         try:
             if isinstance(job, str):
-                yield block("digest", stats=json.dumps([path, digest_file(path)]))
+                yield block("digest", stats=json.dumps([path, _digest(path)]))
             else:
                 yield from _read_split(options, job)
         except FileNotFoundError:
@@ -60,6 +63,11 @@ def read_task(options: IngestOptions, tasks: list[list[Split | str]], number: in
                 raise
             hint = "keep inputs until the end; on a cluster, where all machines find them"
             raise DataError(f"{path} vanished while it was read", hint) from None
+
+
+def _digest(path: str) -> str:
+    with open_raw(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_split(options: IngestOptions, split: Split) -> Iterator[pa.RecordBatch]:
@@ -103,7 +111,7 @@ class _Rejects:
     def add(self, rejects: list[Reject]) -> Iterator[pa.RecordBatch]:
         self.counts.update(reject.reason for reject in rejects)
         for reject in rejects:
-            text = shown(reject.text)
+            text = reject_text(reject.text)
             self.examples.setdefault(reject.reason, (reject.line, text))
             self._held.append((reject.line, reject.reason, text))
             if len(self._held) >= _REJECTS:

@@ -60,7 +60,7 @@ class _Costs:
 
     def _read(self, path: str, options: IngestOptions, costs: dict[str, float]) -> None:
         try:
-            content = options.content(path)
+            content = options.file_content(path)
         except OSError as error:
             raise UsageError(f"--classes {path}: {error.strerror}", "give a file of `entity TAB class` lines") from None
         for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from streamgroup.base.errors import UsageError
+from streamgroup.base.errors import UsageError, first_problem
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing.columns import NO_TIME, column_names, joined_keys, joined_times
 from streamgroup.ingest.parsing.times import TimeFormat
@@ -176,10 +176,10 @@ class Reader(ABC):
         try:
             self.own = self.Options.model_validate(options.reader_options)
         except ValidationError as error:
-            first = error.errors()[0]
+            where, what = first_problem(error)
             known = ", ".join(self.Options.model_fields) or "none"
-            name = first["loc"][0] if first["loc"] else "options"
-            raise UsageError(f"reader {options.reader}: {name}: {first['msg']}", f"its options: {known}") from None
+            message = f"reader {options.reader}: {where.partition('.')[0] or 'options'}: {what}"
+            raise UsageError(message, f"its options: {known}") from None
         refuse(options, *self.unused, hint=self.instead)
         for what in ("time", "key"):
             text = getattr(options, what)

@@ -106,7 +106,7 @@ def prepare(frame: "DataFrame", options: SparkSourceOptions) -> Prepared:
     layout = Layout(
         tuple(name for name in made.columns if name != PARTITION), time=0, key=1, time_format=form, inferred=inferred
     )
-    return Prepared(made, Table(options.carrying(options.own_files), layout, keys))
+    return Prepared(made, Table(options, layout, keys))
 
 
 def canonical(frame: "DataFrame", options: SparkSourceOptions) -> "DataFrame":

@@ -20,9 +20,19 @@ from streamgroup.traces.manifest import Input
 
 __all__ = ["TableSource"]
 
-# Options that say how to run, not what to read: the same trace comes of any of them.
-_HOW = {"paths", "output", "master", "remote", "spark_conf", "driver_memory", "overwrite", "dry_run", "max_rejects"}
-# Names of options whose values are nobody's business, as in Spark's own spark.redaction.regex.
+# Options that do not change the trace.
+_NOT_IN_TRACE = {
+    "paths",
+    "output",
+    "master",
+    "remote",
+    "spark_conf",
+    "driver_memory",
+    "overwrite",
+    "dry_run",
+    "max_rejects",
+}
+# Names of options with secret values, as in Spark's own spark.redaction.regex.
 _SECRET = re.compile(
     r"(?i)secret|passw|passphrase|pwd|token|credential|\bkey\b|(api|private|account|access).?key|sasl|jaas"
 )
@@ -63,7 +73,7 @@ class TableSource(Source):
 
     def describe(self) -> dict[str, Any]:
         """Return what was loaded, without passwords, and the parts of composite keys."""
-        own = self._options.model_dump(mode="json", exclude=_HOW, exclude_defaults=True)
+        own = self._options.model_dump(mode="json", exclude=_NOT_IN_TRACE, exclude_defaults=True)
         if "option" in own:
             own["option"] = [_redacted(pair) for pair in own["option"]]
         for name in ("table", "sql"):
