@@ -134,7 +134,7 @@ def test_what_is_written_is_there_only_when_it_is_whole(bucket: Bucket) -> None:
 
 
 def test_large_files_are_sent_from_disk(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamgroup.base.storage._HELD_BYTES", 1 << 10)
+    monkeypatch.setattr("streamgroup.base.storage.places._MEMORY_BYTES", 1 << 10)
     content = bytes(range(256)) * (1 << 16)
     bucket.put("large", content)
     assert bucket.place("large").read_bytes() == content

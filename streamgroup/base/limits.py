@@ -1,4 +1,4 @@
-"""How much a run may take: the most workers, and the memory of what parameters size."""
+"""Limits of a run: the number of workers, and the memory of structures that parameters size."""
 
 from streamgroup.base.errors import UsageError
 

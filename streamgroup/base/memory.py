@@ -1,4 +1,4 @@
-"""How much memory this process may still take."""
+"""The memory that this process may still take."""
 
 import os
 from pathlib import Path

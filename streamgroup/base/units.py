@@ -1,4 +1,4 @@
-"""Texts with units, read once and exactly: durations, sizes, shares, fractions of the worker count.
+"""Parses numbers with units, exactly: durations, counts, shares, places in a stream.
 
 Decimal texts become `fractions.Fraction`, so that "0.1" is one tenth and arithmetic on it stays exact.
 """
@@ -13,12 +13,12 @@ from streamgroup.base.errors import UsageError
 __all__ = [
     "LONGEST_NS",
     "Extent",
-    "Place",
+    "Position",
     "index_of",
     "parse_duration_ns",
     "parse_extent",
     "parse_number",
-    "parse_place",
+    "parse_position",
 ]
 
 NS_PER = {
@@ -97,19 +97,19 @@ def index_of(extent: Extent, tuples: int) -> int | None:
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """A place in a stream: a time in ns since the first arrival, or the index of a tuple; the other is None."""
 
     time_ns: int | None
     index: int | None
 
 
-def parse_place(text: str, what: str, tuples: int) -> Place:
+def parse_position(text: str, what: str, tuples: int) -> Position:
     """Read `10s` (a time), `50000` (a tuple, from 0) or `50%` (of the tuples); UsageError past the last one."""
     extent = parse_extent(text, what)
     index = index_of(extent, tuples)
     if index is None:
-        return Place(extent.ns, None)
+        return Position(extent.ns, None)
     if index >= tuples:
         raise UsageError(f"{what}: there is no tuple {index}: the trace has only {tuples} tuples")
-    return Place(None, index)
+    return Position(None, index)

@@ -1,4 +1,4 @@
-"""Which instance of a consumer group reads which partition of a topic: Kafka's assignors, for one topic.
+"""Kafka's assignors: which member of a consumer group reads which partition, for one topic.
 
 - `range` (`RangeAssignor`): contiguous runs; with P partitions and n members the first P mod n get one more.
 - `round_robin` (`RoundRobinAssignor`): partition i goes to member i modulo their number.
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.engines.keys.values import check_workers
+from streamgroup.engines.keys.values import check_choice, check_workers
 
 __all__ = ["Assignor", "assign", "owners"]
 
@@ -40,9 +40,7 @@ def assign(
     check_workers(partitions, "partitions")
     if not members or len(set(members)) < len(members):
         raise UsageError(f"members {list(members)}: one at least, and each once")
-    if assignor not in get_args(Assignor):
-        raise UsageError(f"assignor={assignor}: unknown", f"known: {', '.join(get_args(Assignor))}")
-    if assignor == "sticky":
+    if check_choice("assignor", assignor, get_args(Assignor)) == "sticky":
         return _sticky(partitions, members, owned or {})
     found: dict[int, list[int]] = {member: [] for member in members}
     if assignor == "round_robin":

@@ -28,7 +28,7 @@ from streamgroup.engines.hashes.java import hash_codes, string_hash
 from streamgroup.engines.hashes.murmur import murmur3, murmur3_at
 from streamgroup.engines.keys.serialized import key_bytes
 from streamgroup.engines.keys.typed import Keys, make_keys, pack
-from streamgroup.engines.keys.values import Value, check_value, check_workers
+from streamgroup.engines.keys.values import Value, check_choice, check_value, check_workers
 
 __all__ = [
     "HashRanges",
@@ -62,7 +62,7 @@ def pulsar_partition(key: Value, n: int, hashing: Hashing = "java_string_hash") 
     """
     text = _text(key)
     check_workers(n)
-    if _known(hashing) == "murmur3":
+    if _check_hashing(hashing) == "murmur3":
         return _murmur(text) % n
     return (string_hash(text) & _POSITIVE) % n
 
@@ -70,9 +70,9 @@ def pulsar_partition(key: Value, n: int, hashing: Hashing = "java_string_hash") 
 def pulsar_partition_all(keys: Keys, n: int, hashing: Hashing = "java_string_hash") -> NDArray[np.uint16]:
     """Return `pulsar_partition` of all keys: uint16[K]."""
     check_workers(n)
-    if _known(hashing) == "murmur3":
+    if _check_hashing(hashing) == "murmur3":
         return (_murmur_all(keys) % n).astype(np.uint16)
-    _refuse(keys)
+    _check_keys(keys)
     return ((hash_codes(keys) & _POSITIVE) % n).astype(np.uint16)
 
 
@@ -202,13 +202,11 @@ def _text(key: Value) -> str:
     return key
 
 
-def _known(hashing: str) -> str:
-    if hashing not in get_args(Hashing):
-        raise UsageError(f"hashing={hashing}: unknown", f"known: {', '.join(get_args(Hashing))}")
-    return hashing
+def _check_hashing(hashing: str) -> str:
+    return check_choice("hashing", hashing, get_args(Hashing))
 
 
-def _refuse(keys: Keys) -> None:
+def _check_keys(keys: Keys) -> None:
     keys.refuse_composite("pulsar")
     keys.refuse_null("pulsar")
     keys.refuse_kinds("pulsar", ["int", "long", "bytes"], _TEXT)
@@ -219,7 +217,7 @@ def _murmur(text: str) -> int:
 
 
 def _murmur_all(keys: Keys) -> NDArray[np.int64]:
-    _refuse(keys)
+    _check_keys(keys)
     found = np.empty(keys.count, dtype=np.int64)
     _hash_all(keys.data, keys.start, found)
     return found

@@ -1,5 +1,5 @@
-"""Raw data to traces, on Spark: the pipeline (read, contract, order, encode, write), its readers and
-generators; `from_dataframe` for notebooks.
+"""Raw data to traces, on Spark: the sources, readers and parsers, and the pipeline of
+DataFrames; `from_dataframe` for notebooks.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -130,7 +130,7 @@ def preview(options: IngestOptions) -> Preview:
         line += lines
     if not rows:
         raise DataError(f"{files[splits[0].file].given}: no rows in it", "give a file that has some")
-    return _made(
+    return _make_preview(
         reader,
         layout,
         (files[splits[0].file].given, compression_of(splits[0].path)),
@@ -158,7 +158,7 @@ def head_rows(found: Tuples, wanted: int) -> Iterator[PreviewRow]:
             yield PreviewRow(stamp, None if key is None else key.decode(errors="replace"), *rest)
 
 
-def _made(reader: Reader, layout: Layout, source: tuple[str, str | None], **found: Any) -> Preview:
+def _make_preview(reader: Reader, layout: Layout, source: tuple[str, str | None], **found: Any) -> Preview:
     def name(number: int, parts: tuple[int, ...] = ()) -> str | None:
         return ",".join(layout.names[at] for at in parts or (number,)) if number >= 0 else None
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest.parsing.fields import JUNK, NEVER_CLOSED
+from streamgroup.ingest.parsing.fields import NEVER_CLOSED, TEXT_AFTER_QUOTE
 from streamgroup.ingest.parsing.numbers import BAD
 from streamgroup.ingest.parsing.times import REASONS
 from streamgroup.ingest.readers.protocol import Reader, Split
@@ -43,7 +43,7 @@ def hint_of(
     text = examples.get(reason, "")
     if reason == FIELDS and "ragged" in own:
         return "--ragged accepts rows with more or fewer fields, as of a delimiter at the end of each row"
-    if reason in (JUNK, NEVER_CLOSED) and '\\"' in text and "escape" in own:
+    if reason in (TEXT_AFTER_QUOTE, NEVER_CLOSED) and '\\"' in text and "escape" in own:
         return "--escape '\\' reads quotes written as \\\""
     if reason == REASONS[BAD] or (reason in _TIMES and rejected[reason] == rejected.total()):
         what = f"a time reads {shown!r}: say" if shown else "say"

@@ -1,4 +1,4 @@
-"""The ingest: read, count keys, give ids, order, write; the same for every source."""
+"""Runs an ingest: read, count keys, assign ids, sort, write; the same for every source."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from streamgroup.ingest.pipeline.contract import NULL_KEY
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.make_parts import Rejects, Wanted, make_parts
 from streamgroup.ingest.pipeline.output_parts import RejectsOf
-from streamgroup.ingest.pipeline.read_splits import SplitStats, split_of
-from streamgroup.ingest.pipeline.segments import SPLIT_BITS, Segment, segment_of
+from streamgroup.ingest.pipeline.read_splits import SplitStats, read_split_stats
+from streamgroup.ingest.pipeline.segments import SPLIT_BITS, Segment, read_segment
 from streamgroup.ingest.plausibility import TimedFile, check_units, span_note, warnings_of
 from streamgroup.ingest.rejects import no_tuples_left
 from streamgroup.ingest.sources.file_source import FileSource
@@ -38,9 +38,7 @@ _BEYOND_HEAD = "beyond --head"
 
 
 class IngestResult(NamedTuple):
-    """A finished ingest: where the trace is, its manifest, and what a person should know about it: `notes` of what was
-    inferred, `warnings` of what was not as it should be.
-    """
+    """A finished ingest: the place of the trace, its manifest, `notes` on what was inferred, and `warnings`."""
 
     trace: Path | Place
     manifest: Manifest
@@ -118,9 +116,9 @@ def _make(source: Source, options: CommonOptions, out: Place, runner: Runner) ->
     frame = source.read(runner)
     rows = runner.run(lambda: frame.stats("split", "segment", "digest"), source.tasks, "reading")
     inputs = source.inputs(rows)
-    read = _join_splits(source, sorted(split_of(row) for row in rows if row.kind == "split"))
+    read = _join_splits(source, sorted(read_split_stats(row) for row in rows if row.kind == "split"))
     _check_rejected(options, source, read)
-    segments = sorted(segment_of(row) for row in rows if row.kind == "segment")
+    segments = sorted(read_segment(row) for row in rows if row.kind == "segment")
     if options.time_format == "auto":
         check_units(_time_ranges(source, read, segments))
     filtered = read.total("filtered")
@@ -198,7 +196,7 @@ def _rejects(source: Source, read: _SplitResults) -> Rejects:
 
 
 def _check_rejected(options: CommonOptions, source: Source, read: _SplitResults) -> None:
-    """Refuse the input when too many rows were rejected; the message names the commonest reasons."""
+    """Raise a DataError when too many rows were rejected; it names the most frequent reasons."""
     rejected = read.total("rejected")
     lost = rejected.total()
 

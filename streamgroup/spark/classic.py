@@ -1,4 +1,4 @@
-"""Sessions of Spark Classic: a driver JVM of ours, silent, and gone without a trace afterwards."""
+"""Sessions of Spark Classic: starts a silent driver JVM, and removes all that it leaves."""
 
 import contextlib
 import logging

@@ -1,4 +1,4 @@
-"""An open Spark session that fits into a command: checked first, silent, interruptible, gone afterwards."""
+"""Opens Spark sessions for commands: checked first, silent, interruptible, removed afterwards."""
 
 import atexit
 import contextlib

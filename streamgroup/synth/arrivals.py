@@ -1,4 +1,4 @@
-"""When the tuples of a synthetic stream come, and the parameters that generators share."""
+"""Arrival times of synthetic streams, and the parameters that generators share."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_valid
 
 __all__ = ["RATE", "Arrivals", "Rated", "Start", "ZipfArrivals", "arrival_times", "check_times", "interval_of", "plain"]
 
-# What a rate is, wherever there is one.
+# The field of every rate.
 RATE = Field(gt=0, le=10**9, decimal_places=6, description="tuples a second, at most 6 decimals")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Permutations by seed: the same on every machine."""
+"""Random permutations that are the same on every machine."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from streamgroup.kernels.draws import uniform
 from streamgroup.kernels.elementary import exp, log
-from streamgroup.synth.inverse_sampling import inverse
+from streamgroup.synth.inverse_sampling import invert_cdf
 
 __all__ = [
     "LARGEST_TABLE",
     "Ranks",
     "by_inversion",
     "by_rejection",
-    "cumulated",
+    "cumulative_distribution",
     "fitted_exponent",
     "zipf_ranks",
     "zipf_sum",
@@ -54,7 +54,7 @@ def zipf_weights(first: int, stop: int, exponent: float) -> F64:
     return exp(-exponent * log(np.arange(first, stop, dtype=np.float64)))
 
 
-def cumulated(keys: int, exponent: float) -> F64:
+def cumulative_distribution(keys: int, exponent: float) -> F64:
     """Return P(rank <= i) for i = 0, ..., keys - 1; summed one by one from the first."""
     sums = np.empty(keys)
     total = 0.0
@@ -98,7 +98,7 @@ def fitted_exponent(keys: int, first: int, share: float) -> float | None:
 
 def by_inversion(keys: int, exponent: float) -> Ranks:
     """Draw by exact inversion: one uniform draw a rank, 8 bytes of memory a key."""
-    rank = inverse(cumulated(keys, exponent))
+    rank = invert_cdf(cumulative_distribution(keys, exponent))
 
     def draw(seed: int, purpose: str, place: I64) -> I64:
         ranks = np.empty(len(place), np.int64)

@@ -1,4 +1,4 @@
-"""Between Arrow and numpy without pandas, whose import takes a third of a second and which pyarrow would use."""
+"""Conversions between Arrow and numpy without pandas, whose import takes a third of a second."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -47,5 +47,5 @@ def add_counts(count: NDArray[np.int64], ids: NDArray[Any]) -> None:
     if len(count) <= len(ids):
         count += np.bincount(ids, minlength=len(count))
     else:
-        # Counting over again what does not come would take longer.
+        # bincount would pass over all ids of `count`, most of which are not in `ids`.
         np.add.at(count, ids, 1)

@@ -1,4 +1,4 @@
-"""The key dictionary of a trace: ids, keys, counts and hashes, whoever wrote it."""
+"""Reads the key dictionary of a trace: ids, keys, counts and hashes."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ _AT_ONCE = 1 << 16
 
 
 class Dictionary(NamedTuple):
-    """What a grouping may know of the keys, by key id: counts, h1 and h2 of the hash; read-only."""
+    """Counts and hashes (h1 and h2) of the keys by key id; read-only."""
 
     count: NDArray[np.int64]  # type: ignore[assignment]
     hash_lo: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""The Parquet files of a trace: finding them, checking their columns, decoding them to arrays of one form."""
+"""The Parquet files of a trace: finds them, checks their columns, decodes them to arrays of fixed types."""
 
 import contextlib
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The shape of a trace on disk: folders, names, sizes and the columns of each Parquet file."""
+"""The layout of a trace on disk: folders, names, sizes and the columns of each Parquet file."""
 
 import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Numbers of seconds and parts of them to microseconds, the unit of a trace."""
+"""Converts timestamps to microseconds, the unit of a trace."""
 
 from typing import Any
 

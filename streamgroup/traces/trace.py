@@ -1,4 +1,4 @@
-"""Opening a trace: checks what the format asks of everyone, computes what a trace made by hand leaves out."""
+"""Opens traces: checks what the format requires, and computes what a trace made by hand leaves out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ __all__ = ["Batch", "Dictionary", "Trace", "open_trace"]
 class Trace:
     """An open trace. Timestamps are us since 1970 (UTC), None without a tuple; p1 is the top key's share.
 
-    `manifest` is what `trace.json` says; the attributes hold also for traces whose manifest says nothing.
+    `manifest` is the content of `trace.json`; the attributes are known also where the manifest lacks them.
     """
 
     path: Place
@@ -193,7 +193,7 @@ def _open(root: Place, folder: str) -> list[Part]:
 
 
 def _is_ours(manifest: Manifest) -> bool:
-    """Report whether a manifest says all that our writer says, so that opening need not read the tuples."""
+    """Report whether a manifest has all fields of our writer, so that opening need not read the tuples."""
     needed: list[object] = [manifest.fingerprint, manifest.program_version, manifest.tuples, manifest.keys]
     if manifest.tuples:
         needed += [manifest.first_timestamp, manifest.last_timestamp, manifest.p1]

@@ -1,4 +1,4 @@
-"""Holding a trace to every promise of the format: all faults are found, not only the first."""
+"""Checks a trace against every promise of the format, and finds all faults, not only the first."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The one writer of traces, used in the process and inside Spark tasks: same rows, same bytes.
+"""Writes traces, in this process and in Spark tasks: same rows, same bytes.
 
 Encodings were measured (Zipf 1.2, two columns, two cores): timestamps as deltas and plain key ids under zstd
 take 2.6 bytes a tuple and decode at 85 M tuples/s; plain or dictionary-encoded columns 3.1 bytes at 50 M.
@@ -110,7 +110,7 @@ def fingerprint(block_digests: Iterable[bytes], keys: Iterable[bytes | pa.LargeB
     for block in block_digests:
         digest.update(block)
     for key in keys:
-        digest.update(_framed(key) if isinstance(key, pa.Array) else _frame(key))
+        digest.update(_frame_all(key) if isinstance(key, pa.Array) else _frame(key))
     return digest.hexdigest()
 
 
@@ -118,7 +118,7 @@ def _frame(key: bytes | None) -> bytes:
     return _NULL_LENGTH if key is None else len(key).to_bytes(4, "little") + key
 
 
-def _framed(keys: pa.LargeBinaryArray) -> bytes | memoryview:
+def _frame_all(keys: pa.LargeBinaryArray) -> bytes | memoryview:
     """Put the length of each key before its bytes."""
     if keys.null_count or not len(keys):
         return b"".join(map(_frame, keys.to_pylist()))
@@ -151,7 +151,7 @@ def cost_ns(cost: NDArray[np.float32]) -> int:
 
 
 def _check(columns: Columns, first_row: int, last: int | None) -> None:
-    """Refuse what no trace may hold; the callers reject such rows themselves, so this is a second lock."""
+    """Refuse what no trace may hold; the callers reject such rows themselves, so this is a second check."""
     stamps = columns.timestamp
     late = np.flatnonzero(stamps[1:] < stamps[:-1])
     if last is not None and stamps[0] < last:
@@ -238,10 +238,10 @@ def _write_part(name: str, sink: BinaryIO, chunks: Iterable[Columns]) -> PartSta
             size = len(block.timestamp)
             if writer is None:
                 has_cost = block.cost is not None
-                shape = schema.tuples_schema(
+                arrow_schema = schema.tuples_schema(
                     cost=has_cost, value=block.value is not None, weight=block.weight is not None
                 )
-                writer = pq.ParquetWriter(sink, shape, column_encoding=_encoding(shape), **_PARQUET)
+                writer = pq.ParquetWriter(sink, arrow_schema, column_encoding=_encoding(arrow_schema), **_PARQUET)
             if not size:
                 continue
             if rows + size > schema.PART_ROWS:
@@ -252,7 +252,9 @@ def _write_part(name: str, sink: BinaryIO, chunks: Iterable[Columns]) -> PartSta
             if block.cost is not None:
                 total += cost_ns(block.cost)
             digests.append(block_digest(block))
-            table = pa.Table.from_arrays([arrow(getattr(block, name)) for name in shape.names], schema=writer.schema)
+            table = pa.Table.from_arrays(
+                [arrow(getattr(block, name)) for name in arrow_schema.names], schema=writer.schema
+            )
             writer.write_table(table, row_group_size=schema.ROW_GROUP_ROWS)
             rows += size
     finally:
@@ -261,8 +263,8 @@ def _write_part(name: str, sink: BinaryIO, chunks: Iterable[Columns]) -> PartSta
     return PartStats(rows, digests, first, last, total if has_cost else None)
 
 
-def _encoding(shape: pa.Schema) -> dict[str, str]:
-    return {name: _TUPLE_ENCODING.get(name, "PLAIN") for name in shape.names}
+def _encoding(arrow_schema: pa.Schema) -> dict[str, str]:
+    return {name: _TUPLE_ENCODING.get(name, "PLAIN") for name in arrow_schema.names}
 
 
 def join_stats(parts: Iterable[PartStats]) -> PartStats:
@@ -294,7 +296,7 @@ def write_keys_part(path: Place | Path, first_id: int, columns: KeyColumns, *, k
     texts, odd = split_texts(keys)
     if odd is not None and not key_bytes:
         raise ValueError("a key that is not UTF-8 in a dictionary without key_bytes")
-    shape = schema.keys_schema(key_bytes=key_bytes)
+    arrow_schema = schema.keys_schema(key_bytes=key_bytes)
     arrays: dict[str, pa.Array] = {
         "key_id": arrow(np.arange(first_id, first_id + len(keys), dtype=np.uint32)),
         "key": texts,
@@ -303,8 +305,8 @@ def write_keys_part(path: Place | Path, first_id: int, columns: KeyColumns, *, k
         "hash_lo": arrow(np.asarray(columns.hash_lo, dtype=np.int64)),
         "hash_hi": arrow(np.asarray(columns.hash_hi, dtype=np.int64)),
     }
-    table = pa.Table.from_arrays([arrays[name] for name in shape.names], schema=shape)
-    encoding = {name: _KEY_ENCODING.get(name, "PLAIN") for name in shape.names}
+    table = pa.Table.from_arrays([arrays[name] for name in arrow_schema.names], schema=arrow_schema)
+    encoding = {name: _KEY_ENCODING.get(name, "PLAIN") for name in arrow_schema.names}
     with locate(path).writing() as sink:
         pq.write_table(table, sink, row_group_size=schema.KEY_PART_ROWS, column_encoding=encoding, **_PARQUET)
 

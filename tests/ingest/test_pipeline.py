@@ -22,7 +22,7 @@ from streamgroup.ingest.pipeline import apply_key_ids, dictionary, order, output
 from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.pipeline.frames import LocalRunner
 from streamgroup.ingest.pipeline.make_parts import Made, Rejects, Wanted, make_parts
-from streamgroup.ingest.pipeline.segments import SegmentWriter, segment_of
+from streamgroup.ingest.pipeline.segments import SegmentWriter, read_segment
 from streamgroup.ingest.run import ingest
 from streamgroup.traces import schema
 
@@ -95,7 +95,7 @@ def made_of(folder: Path) -> list[tuple[int, bytes | None, float, bytes]]:
 def run(folder: Path, splits: list[list[Given]], *, ordered: bool, head: int | None) -> Made:
     runner = LocalRunner(Silent())
     frame = runner.tasks(len(splits), lambda number: blocks(splits, number)).keep()
-    found = sorted(segment_of(row) for row in frame.stats("segment"))
+    found = sorted(read_segment(row) for row in frame.stats("segment"))
     return make_parts(runner, frame, found, locate(folder), Rejects({}, 0), Wanted(ordered=ordered, first=head))
 
 
@@ -170,7 +170,7 @@ def test_rejects_are_cut_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     runner = LocalRunner(Silent())
     frame = runner.tasks(2, with_rejects).keep()
-    found = sorted(segment_of(row) for row in frame.stats("segment"))
+    found = sorted(read_segment(row) for row in frame.stats("segment"))
     rejects = Rejects({0: output_parts.RejectsOf("x", 0, 0), 1: output_parts.RejectsOf("x", 10, 6)}, 12)
     make_parts(runner, frame, found, locate(tmp_path), rejects, Wanted())
     tables = [pq.read_table(path) for path in sorted((tmp_path / "rejects").iterdir())]
@@ -210,7 +210,7 @@ def test_a_source_that_gives_other_rows_the_second_time_makes_no_trace(tmp_path:
     source = [[Given(1, b"a", 0.0, 0.0)], [Given(2, b"b", 0.0, 0.0)]]
     runner = LocalRunner(Silent())
     frame = runner.tasks(2, lambda number: blocks(source, number))
-    found = sorted(segment_of(row) for row in frame.stats("segment"))
+    found = sorted(read_segment(row) for row in frame.stats("segment"))
     source[:] = later
     with pytest.raises(RunError, match="gave other rows"):
         make_parts(runner, frame, found, locate(tmp_path), Rejects({}, 0), Wanted())

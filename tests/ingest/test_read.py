@@ -28,7 +28,7 @@ def test_rejects_leave_while_the_split_is_read(tmp_path: Path, monkeypatch: pyte
     rows = list(rows_of(read_splits.read_task(options, [[Split(3, 0, str(source), 0, None)]], 0)))
     assert [row.kind for row in rows] == ["rejects"] * 11 + ["split"]
     assert [(row.segment, row.place) for row in rows[:-1]] == [(3, start) for start in range(0, 1050, 100)]
-    stats = read_splits.split_of(rows[-1])
+    stats = read_splits.read_split_stats(rows[-1])
     assert (stats.split, stats.rejected, stats.filtered) == (3, {"time cannot be read": 1050}, {"header": 1})
     found = [row.columns() for row in rows[:-1]]
     assert [number for block in found for number in block.column("line").to_pylist()] == list(range(2, 1052))

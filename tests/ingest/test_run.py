@@ -24,7 +24,7 @@ from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.pipeline import apply_key_ids, dictionary, segments
 from streamgroup.ingest.pipeline.blocks import rows_of
 from streamgroup.ingest.pipeline.read_splits import read_task
-from streamgroup.ingest.pipeline.segments import segment_of
+from streamgroup.ingest.pipeline.segments import read_segment
 from streamgroup.ingest.readers.protocol import Split
 from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.ingest.sources import file_source
@@ -310,7 +310,7 @@ def test_segments_of_one_input_are_bounded(
     options = make_options(reader="csv", inputs=(str(tied_files[0]),), output="unused")
     assert make_reader(options).plan(str(tied_files[0])) == [(0, None)]
     rows = list(rows_of(read_task(options, [[Split(3, 0, str(tied_files[0]), 0, None)]], 0)))
-    found = [segment_of(row) for row in rows if row.kind == "segment"]
+    found = [read_segment(row) for row in rows if row.kind == "segment"]
     assert len(found) > 3
     assert [segment.number for segment in found] == list(range(3 << 20, (3 << 20) + len(found)))
     assert sum(segment.tuples for segment in found) == 700

@@ -1,4 +1,4 @@
-"""Where this program keeps what it can make again."""
+"""The cache directory of this program."""
 
 import os
 from pathlib import Path

@@ -30,7 +30,7 @@ def _start_time(pid: int) -> str | None:
 
 
 def owner_tag() -> str:
-    """Name this process so that a later one can tell whether it still lives."""
+    """Identify this process, so that a later one can check whether it still runs."""
     return f"{os.getpid()}-{_start_time(os.getpid()) or 0}"
 
 

@@ -1,4 +1,4 @@
-"""Inputs as given on the command line to splits that tasks read."""
+"""Resolves the inputs of the command line to files, and plans the splits that tasks read."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,7 @@ from streamgroup.base.globs import has_magic, matching
 from streamgroup.base.redaction import shown_url
 from streamgroup.base.storage.filesystems import cause
 from streamgroup.base.storage.places import Entry, Place, locate
-from streamgroup.ingest.files.streams import compression_of, sources
+from streamgroup.ingest.files.streams import compression_of, open_sources
 from streamgroup.ingest.readers.protocol import Layout, Reader, Split
 
 __all__ = ["InputFile", "check_outside_output", "check_unchanged", "limit_splits", "plan_splits", "resolve_inputs"]
@@ -25,8 +25,8 @@ _EMPTY_PACKED = 512
 
 
 class InputFile(NamedTuple):
-    """An input: as given (or as a glob or a folder had it), what `locate` finds it by, its size in bytes, and when it
-    was changed last.
+    """An input: its path as given (or as found by a glob or in a folder), the path for `locate`, its size in bytes, and
+    the time of its last change.
     """
 
     given: str
@@ -88,7 +88,7 @@ def _data_files(folder: Place) -> list[Entry]:
 
 
 def _is_hidden(path: str) -> bool:
-    """Reports whether Spark and others keep a file for themselves, by its name or that of a folder above."""
+    """Reports whether a file is hidden (`.x`) or internal to Spark (`_x`), by its name or that of a folder above."""
     return any(name[0] == "." or (name[0] == "_" and "=" not in name) for name in path.split("/"))
 
 
@@ -108,7 +108,7 @@ def _check_entry(entry: Entry) -> InputFile:
 
 
 def check_unchanged(files: list[InputFile]) -> None:
-    """Raises a DataError if a file is no longer what it was when it was found: what was read of it may be of both."""
+    """Raises a DataError if a file has changed since it was found: what was read may mix both versions."""
     for file, now in zip(files, _map_files(_stat, files), strict=True):
         if now is None:
             raise DataError(f"{file.given} vanished while it was read", "keep inputs until the end")
@@ -132,7 +132,7 @@ def _map_files(function: Callable[[InputFile], _T], files: list[InputFile]) -> I
 
 
 def plan_splits(reader: Reader, files: list[InputFile]) -> list[Split]:
-    """Cut all inputs into splits, numbered in stream order. Empty files have none, packed or not."""
+    """Cut all inputs into splits, numbered in stream order. Empty files, compressed or not, have none."""
     splits: list[Split] = []
     for number, plan in enumerate(_map_files(lambda file: [] if _is_empty(file) else reader.plan(file.path), files)):
         path = files[number].path
@@ -147,7 +147,7 @@ def _is_empty(file: InputFile) -> bool:
         return not file.size
     if compression_of(file.path) in (None, "zip", "tar"):
         return False
-    with closing(cast(Any, sources(file.path))) as found:
+    with closing(cast(Any, open_sources(file.path))) as found:
         return not next(found).peek(1)
 
 

@@ -1,4 +1,4 @@
-"""Columns as they are named on the command line: one, or several with commas between."""
+"""Names of columns on the command line (one, or several with commas between), and columns made of several."""
 
 import re
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 __all__ = ["NO_TIME", "Name", "as_texts", "column_names", "joined_keys", "joined_times"]
 
-# Stands for "no time at all" in the place of a column.
+# Value of --time for input without times.
 NO_TIME = "none"
 
 _PART = re.compile(r'"((?:[^"]|"")*)"(?=,|$)|([^,]*)(?=,|$)')
@@ -22,7 +22,7 @@ class Name(NamedTuple):
 
 
 def column_names(text: str) -> tuple[Name, ...]:
-    """Take the names of columns apart: commas are between them, a name with a comma is in quotes, `""` is a quote."""
+    """Split the names of columns at commas; a name with a comma is in quotes, `""` is a quote."""
     found: list[Name] = []
     at = 0
     while True:
@@ -61,5 +61,5 @@ def joined_times(parts: list[pa.Array]) -> pa.Array:
 
 
 def joined_keys(parts: list[pa.Array]) -> pa.StructArray:
-    """Put the parts of composite keys side by side, for the contract to make keys of."""
+    """Put the parts of composite keys side by side; the contract makes keys of them."""
     return pa.StructArray.from_arrays(parts, names=[str(number) for number in range(len(parts))])

@@ -1,4 +1,4 @@
-"""Lines and fields as positions in a block of bytes: no line becomes a Python object unless it is odd."""
+"""Lines and fields as positions in a block of bytes: only rows with unusual quotes become Python objects."""
 
 import re
 from functools import cache
@@ -9,8 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 __all__ = [
-    "JUNK",
     "NEVER_CLOSED",
+    "TEXT_AFTER_QUOTE",
     "Fields",
     "Lines",
     "blank_lines",
@@ -27,10 +27,10 @@ I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 
 _LF, _CR, _BLANK, _TAB, _QUOTE = 10, 13, 32, 9, 34
-# A record over several lines is given up when it is longer: its quote is taken as never closed.
+# A quote of a record over several lines that is longer counts as never closed.
 MAX_RECORD = 16 << 20
 NEVER_CLOSED = "quote is never closed"
-JUNK = "text after a closing quote"
+TEXT_AFTER_QUOTE = "text after a closing quote"
 
 
 class Lines(NamedTuple):
@@ -97,7 +97,7 @@ def split_fields(data: U8, lines: Lines, delimiter: bytes, *, quoting: bool, bla
     With `blank_after` one blank after each delimiter is skipped. Quotes stay part of the fields.
     """
     width = len(delimiter)
-    at = _find(data, delimiter) if len(lines.start) else np.empty(0, np.int64)
+    at = _find_delimiter(data, delimiter) if len(lines.start) else np.empty(0, np.int64)
     if quoting:
         quotes = np.flatnonzero(data == _QUOTE)
         if len(quotes):
@@ -127,7 +127,7 @@ def split_fields(data: U8, lines: Lines, delimiter: bytes, *, quoting: bool, bla
     return Fields(starts, ends, index[:-1], count)
 
 
-def _find(data: U8, delimiter: bytes) -> I64:
+def _find_delimiter(data: U8, delimiter: bytes) -> I64:
     """Find a delimiter; where it overlaps with itself, as :: in :::, the first counts."""
     at = np.flatnonzero(data == delimiter[0])
     for offset, byte in enumerate(delimiter[1:], 1):
@@ -174,14 +174,14 @@ def column(data: pa.Buffer, start: I64, end: I64) -> pa.Array:
 def parse_quoted(
     line: bytes, delimiter: bytes, *, blank_after: bool, bare: set[int] | None = None, escape: bytes = b""
 ) -> tuple[list[bytes], str]:
-    """Take one record apart as RFC 4180 says, strictly; returns its fields and what is wrong ("" if nothing).
+    """Parse one record strictly by RFC 4180; returns its fields and what is wrong ("" if nothing).
 
     A quote in the middle of an unquoted field is an ordinary character. In quotes, `escape` makes a quote or an escape
     that follows it a character. The numbers of the fields without quotes are added to `bare`.
     """
     fields: list[bytes] = []
     at, fault = 0, ""
-    closed, escaped = _quoted(escape)
+    closed, escaped = _quoted_patterns(escape)
     while True:
         if blank_after and fields and line[at : at + 1] == b" ":
             at += 1
@@ -193,7 +193,7 @@ def parse_quoted(
             end = line.find(delimiter, match.end())
             junk = line[match.end() : end if end >= 0 else len(line)]
             if junk.strip(b" "):
-                fault = JUNK
+                fault = TEXT_AFTER_QUOTE
         else:
             end = line.find(delimiter, at)
             value = line[at : end if end >= 0 else len(line)]
@@ -206,8 +206,8 @@ def parse_quoted(
 
 
 @cache
-def _quoted(escape: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Return what matches a quoted field, and what stands for one character in it (in the one group or the other)."""
+def _quoted_patterns(escape: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Return the patterns of a quoted field, and of an escaped character in it (in one of two groups)."""
     if not escape:
         return re.compile(rb'"((?:[^"]+|"")*+)"'), re.compile(rb'"(")()')
     sign = re.escape(escape)
@@ -218,10 +218,10 @@ def _quoted(escape: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
 def merge_records(
     data: U8, lines: Lines, delimiter: bytes, *, blank_after: bool, final: bool, escape: bytes = b""
 ) -> tuple[Lines, int]:
-    """Join lines into records where a quoted field goes on; returns records, and the bytes they take.
+    """Join lines into records where a quoted field continues; returns records, and the bytes they take.
 
     A record that the block cuts off is left for the next block. A quote that is never closed ends with its line, as
-    does one behind a backslash that escapes nothing here, when it would make nonsense of the lines that follow.
+    does one after a backslash, which escapes nothing here, if the lines that follow would be malformed.
     """
 
     def fault(record: bytes) -> str:

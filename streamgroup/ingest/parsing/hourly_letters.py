@@ -16,7 +16,7 @@ _FIRST = ord("A")
 
 
 class Slots(NamedTuple):
-    """The letters of texts, one after the other: of which text each is, which slot (0: A), and its number.
+    """The letters of all texts, one after the other: the text of each, its slot (0: A), and its number.
 
     Text i has the letters [first[i], first[i + 1]).
     """

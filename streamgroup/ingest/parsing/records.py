@@ -1,4 +1,4 @@
-"""Records of several lines: runs of lines between blank ones, cut where a block of bytes cuts them off."""
+"""Records of several lines, separated by blank lines, within blocks of bytes."""
 
 from typing import NamedTuple
 

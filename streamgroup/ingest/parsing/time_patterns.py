@@ -1,7 +1,7 @@
-"""Written times: ISO 8601, and patterns in the manner of strptime or of Java, read digit pattern by digit pattern.
+"""Parser of written times: ISO 8601, and patterns of strptime or Java.
 
-Texts that differ only in their digits have one shape. A pattern is matched once per shape, and the fields of
-all rows of that shape are then cut out at the same places: no work per row outside numpy.
+Texts that differ only in their digits have one shape. A pattern is matched once per shape; the fields of all rows of
+that shape are at the same places, so that no work is done per row outside numpy.
 """
 
 import re

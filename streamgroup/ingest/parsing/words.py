@@ -1,4 +1,4 @@
-"""Words of running text, a column at a time."""
+"""Splits columns of text into words."""
 
 from typing import Any
 

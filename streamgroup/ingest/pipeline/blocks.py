@@ -1,6 +1,6 @@
 """Blocks: the rows that steps of the pipeline exchange, with columns of numbers in one binary cell as Arrow IPC.
 
-Spark moves, keeps and shuffles a few thousand such rows where it would otherwise move every tuple.
+Spark stores and shuffles a few thousand such rows instead of every tuple.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,8 +14,8 @@ __all__ = ["BLOCKS", "Row", "Step", "block", "ddl", "pack", "part_slices", "rows
 # What Spark's mapInArrow runs: record batches of a partition to record batches.
 Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-# One schema for all steps: `kind` says what a row is, `to` where the next exchange sends it, `segment` and `place`
-# where it lies among others of its kind, `stats` what the driver wants to know of it (JSON), `data` its columns.
+# One schema for all steps: `kind` is the type of a row, `to` the target of the next exchange, `segment` and `place`
+# where it lies among others of its kind, `stats` its summary for the driver (JSON), `data` its columns.
 BLOCKS = pa.schema(
     [
         pa.field("kind", pa.string()),
@@ -94,7 +94,7 @@ class Row:
         return unpack(self._cell.as_buffer())
 
     def moved(self, to: int) -> pa.RecordBatch:
-        """Make a batch of this row alone that goes elsewhere; its data are not unpacked."""
+        """Make a batch of this row with another target; its data are not unpacked."""
         return _one_row(self.kind, to, self.segment, self.place, self.stats, self._cell.as_buffer())
 
 

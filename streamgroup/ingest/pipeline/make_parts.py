@@ -1,4 +1,4 @@
-"""All steps from segments to the parts of a trace, one after the other."""
+"""Runs all steps from segments to the parts of a trace."""
 
 from functools import partial
 from typing import NamedTuple
@@ -60,9 +60,9 @@ def make_parts(
             late = runner.run(partial(order.late_rows, frame, segments), 1, "checking the order")
         cutting = partial(head.cut_head, read, segments, first, ordered=ordered)
         frame, segments = runner.run(cutting, 1, "cutting to the head")
-    borders = dictionary.key_ranges(segments, runner.parallelism)
-    ranks = dictionary.count_keys(dictionary.cut_keys(frame, segments, borders), by_bytes=not ordered).keep()
-    found = runner.run(lambda: dictionary.number_keys(ranks), len(borders) + 1, "ranking keys")
+    borders = dictionary.choose_key_ranges(segments, runner.parallelism)
+    ranks = dictionary.count_keys(dictionary.send_keys_to_ranges(frame, segments, borders), by_bytes=not ordered).keep()
+    found = runner.run(lambda: dictionary.assign_ids(ranks), len(borders) + 1, "ranking keys")
     counts_late = in_order is False and not cuts
     groups = apply_key_ids.group_segments(
         segments, runner.parallelism, order.latest_before(segments) if counts_late else {}
@@ -82,7 +82,7 @@ def make_parts(
         whole = [(span.skip, span.tuples) for span in spans]
         cut = order.cut_parts(in_segments, spans)
     keys = -(-found.keys // schema.KEY_PART_ROWS)
-    output = output_parts.Output(folder, whole, keys, found.odd, wanted.timed)
+    output = output_parts.Output(folder, whole, keys, found.not_text, wanted.timed)
     every = cut.union(output_parts.key_parts(ranks, found.ids, len(whole)))
     number = len(whole) + keys
     if rejects.number:
@@ -90,10 +90,10 @@ def make_parts(
         number += -(-rejects.number // output_parts.REJECT_ROWS)
     remove_old(folder, marker=schema.MANIFEST)
     rows = runner.run(lambda: output_parts.write_parts(every, output, number), number, "writing")
-    output_parts.check_seen(folder, tuples=len(whole), keys=keys, rejects=number - len(whole) - keys)
+    output_parts.check_visible(folder, tuples=len(whole), keys=keys, rejects=number - len(whole) - keys)
     late += rows
     written = sorted((row for row in rows if row.kind == "written"), key=lambda row: row.place)
-    stats = join_stats(output_parts.part_stats(row) for row in written if row.stats)
+    stats = join_stats(output_parts.read_part_stats(row) for row in written if row.stats)
     if len(written) != number or stats.rows != total:
         what = f"{stats.rows} tuples in {len(written)} parts were written, not {total} in {number}"
         raise RunError(what, CHANGED)

@@ -1,4 +1,4 @@
-"""Reading: splits of the input to segments, rejects and statistics."""
+"""Reads splits of the input into segments, rejects and statistics."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ from streamgroup.ingest.pipeline.segments import SegmentWriter
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, Split
 from streamgroup.ingest.rejects import reject_text
 
-__all__ = ["SplitStats", "blocks_of", "read_task", "split_of"]
+__all__ = ["SplitStats", "blocks_of", "read_split_stats", "read_task"]
 
 # Rejects of a block.
 _REJECTS = 1 << 15
@@ -44,7 +44,7 @@ class SplitStats(NamedTuple):
     time_format: str = ""
 
 
-def split_of(row: Row) -> SplitStats:
+def read_split_stats(row: Row) -> SplitStats:
     """Read the statistics of a row of kind `split`."""
     return SplitStats(*json.loads(row.stats or ""))
 
@@ -99,12 +99,12 @@ def blocks_of(parsed: Iterable[Parsed], contract: Contract, layout: Layout, spli
 
 
 class _Rejects:
-    """The rejects of a split: lines are counted from its start, the driver knows where it starts."""
+    """The rejects of a split; lines are counted from its start."""
 
     def __init__(self, split: int) -> None:
         self._split = split
-        self._held: list[tuple[int, str, str]] = []
-        self._given = 0
+        self._pending: list[tuple[int, str, str]] = []
+        self._written = 0
         self.counts: Counter[str] = Counter()
         self.examples: dict[str, tuple[int, str]] = {}
 
@@ -113,15 +113,17 @@ class _Rejects:
         for reject in rejects:
             text = reject_text(reject.text)
             self.examples.setdefault(reject.reason, (reject.line, text))
-            self._held.append((reject.line, reject.reason, text))
-            if len(self._held) >= _REJECTS:
+            self._pending.append((reject.line, reject.reason, text))
+            if len(self._pending) >= _REJECTS:
                 yield from self.close()
 
     def close(self) -> Iterator[pa.RecordBatch]:
-        if not self._held:
+        if not self._pending:
             return
-        columns: Any = zip(("line", "reason", "text"), zip(*self._held, strict=True), strict=True)
+        columns: Any = zip(("line", "reason", "text"), zip(*self._pending, strict=True), strict=True)
         # `place` is the number of rejects of the split before these.
-        yield block("rejects", {name: list(values) for name, values in columns}, segment=self._split, place=self._given)
-        self._given += len(self._held)
-        self._held = []
+        yield block(
+            "rejects", {name: list(values) for name, values in columns}, segment=self._split, place=self._written
+        )
+        self._written += len(self._pending)
+        self._pending = []

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, Reject, find_columns
 
 __all__ = ["Reader"]
 
@@ -24,19 +24,19 @@ _TIME = "%d/%b/%Y:%H:%M:%S %z"
 
 _VHOST = r"(?P<vhost>\S+) "
 # A host may be a list of addresses that proxies passed on, a user may hold blanks.
-_FRONT = r"(?P<host>[^ ,]+(?:, ?[^ ,]+)*) (?P<ident>\S+) (?P<user>[^ ]+(?: [^\[ ][^ ]*)*) \[(?P<time>[^\]]*)\] "
-_SENT = r"(?P<status>\d{3}|-) (?P<bytes>\d+|-)"
+_PREFIX = r"(?P<host>[^ ,]+(?:, ?[^ ,]+)*) (?P<ident>\S+) (?P<user>[^ ]+(?: [^\[ ][^ ]*)*) \[(?P<time>[^\]]*)\] "
+_STATUS_BYTES = r"(?P<status>\d{3}|-) (?P<bytes>\d+|-)"
 _INSIDE = r'(?:[^"\\]|\\.)*'
-_BARE = r'[^" ][^ ]*'
-_MORE = rf'(?: (?:"{_INSIDE}"|{_BARE})?)*'
+_UNQUOTED = r'[^" ][^ ]*'
+_EXTRA_FIELDS = rf'(?: (?:"{_INSIDE}"|{_UNQUOTED})?)*'
 # The quotes stay with the referer and the agent, so that an empty one differs from a missing one. Each alternative is
 # chosen by the next byte alone, which makes the matching faster.
 _STRICT = (
-    rf'{_FRONT}"(?P<request>{_INSIDE})" {_SENT}(?: (?:(?P<referer>"{_INSIDE}")'
-    rf'(?: (?:(?P<agent>"{_INSIDE}"){_MORE}|{_BARE}{_MORE})?)?|{_BARE}{_MORE})?)?'
+    rf'{_PREFIX}"(?P<request>{_INSIDE})" {_STATUS_BYTES}(?: (?:(?P<referer>"{_INSIDE}")'
+    rf'(?: (?:(?P<agent>"{_INSIDE}"){_EXTRA_FIELDS}|{_UNQUOTED}{_EXTRA_FIELDS})?)?|{_UNQUOTED}{_EXTRA_FIELDS})?)?'
 )
 # For the lines of servers that do not escape quotes, tried on those that the strict one refuses.
-_LOOSE = rf'{_FRONT}"(?P<request>.*?)" {_SENT}(?: (?P<referer>"[^"]*") (?P<agent>".*"))?'
+_LOOSE = rf'{_PREFIX}"(?P<request>.*?)" {_STATUS_BYTES}(?: (?P<referer>"[^"]*") (?P<agent>".*"))?'
 _METHOD, _VERSION = r"^(?P<method>[A-Za-z][A-Za-z-]*) ", r"(?: HTTP/\d(?:\.\d)?)?$"
 # By whether a path keeps its query: for the common requests, and for those with blanks in the path, which are slower.
 _REQUESTS = {
@@ -52,10 +52,8 @@ _ESCAPED = re.compile(rb"\\.")
 _STAMP = re.compile(rb"\[[^\]]*\]")
 
 
-class Options(BaseModel):
+class Options(ReaderOptions):
     """Options of the access-log reader."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     query: bool = Field(default=False, description="a path keeps what follows its question mark")
     vhost: Literal["auto", "yes", "no"] = Field(default="auto", description="lines begin with a virtual host")
@@ -64,7 +62,7 @@ class Options(BaseModel):
 class Reader(LineReader):
     """Access logs: a `-` for user, referer or agent is a null key, as is the path of what is no HTTP request."""
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     joins: ClassVar[tuple[str, ...]] = ("key",)
     about = "access logs of web servers (Common and Combined Log Format)"
     defaults: ClassVar = Defaults(time=("time",), key=("path",))
@@ -102,10 +100,10 @@ class Reader(LineReader):
         front = _VHOST if layout.extra else ""
         found, keep, odd = _match(texts, np.arange(len(start)), f"^{front}{_STRICT}$")
         if len(odd):
-            mended, more, odd = _match(texts, odd, f"^{front}{_LOOSE}$")
+            loose, more, odd = _match(texts, odd, f"^{front}{_LOOSE}$")
             keep = np.concatenate([keep, more])
             order = np.argsort(keep)
-            found, keep = pa.concat_arrays([found, mended]).take(pa.array(order)), keep[order]
+            found, keep = pa.concat_arrays([found, loose]).take(pa.array(order)), keep[order]
         rejects: list[Reject] = []
         blank = 0
         for row in odd.tolist():

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.options import IngestOptions
@@ -14,7 +14,7 @@ from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.parsing.records import TOO_LONG, Records, find_records
 from streamgroup.ingest.parsing.words import words
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_column
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, Reject, find_column
 
 __all__ = ["Reader"]
 
@@ -36,10 +36,8 @@ _MARKUP = "</?[A-Za-z][^<>]{0,100}>|&(?:[A-Za-z]{2,8}|#[0-9]{1,6});"
 _NAMES = tuple(name.partition("/")[2] for name in _FIELDS)
 
 
-class Options(BaseModel):
+class Options(ReaderOptions):
     """Options of the amazon-reviews reader."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     words: Literal["text", "summary"] | None = Field(
         default=None, description="the words of this field are the keys, a tuple for each: text or summary"
@@ -49,7 +47,7 @@ class Options(BaseModel):
 class Reader(LineReader):
     """Reviews: a block of lines is a record; a line without a field's name goes on with the field before it."""
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     about = "Amazon reviews of SNAP: blocks of `product/productId: ...`, `review/userId: ...` lines"
     defaults: ClassVar = Defaults(time=("time",), key=("productId",))
 

@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.event_counts import MAX_COUNT, evenly
+from streamgroup.ingest.parsing.event_counts import MAX_COUNT, even_offsets
 from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.parsing.numbers import OK, to_fixed
-from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed, Reject, find_columns
+from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed, ReaderOptions, Reject, find_columns
 
 __all__ = ["Reader"]
 
@@ -28,10 +28,8 @@ _DAY = _MINUTES * _MINUTE
 _NUMBERED = re.compile(r"\.d(\d{2})(?!\d)")
 
 
-class Options(BaseModel):
+class Options(ReaderOptions):
     """Options of the azure-functions reader."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     day: int | None = Field(default=None, ge=1, le=366, description="number of the day, if no file name tells it")
     spread: Literal["minute", "none"] = Field(
@@ -42,7 +40,7 @@ class Options(BaseModel):
 class Reader(LineReader):
     """Invocations by minute: invocation j = 0, 1, ... of c in a minute comes at floor((j + 1/2) / c x 60 s) of it."""
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     joins: ClassVar[tuple[str, ...]] = ("key",)
     unused: ClassVar[tuple[str, ...]] = (
         "time_format", "timezone", "delimiter", "header", "multiline", "cost", "cost_unit", "value", "weight",
@@ -133,7 +131,7 @@ class Reader(LineReader):
             moment = start + cell % _MINUTES * _MINUTE
             if even:
                 count = counts.ravel()[cell]
-                moment = moment + evenly(at - ends[cell] + count, count, _MINUTE)
+                moment = moment + even_offsets(at - ends[cell] + count, count, _MINUTE)
             return Each(moment)
 
         return each

@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.options import IngestOptions
@@ -12,7 +12,7 @@ from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.parsing.records import TOO_LONG, find_records, nest
 from streamgroup.ingest.parsing.words import words
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, Reject
 
 __all__ = ["Reader"]
 
@@ -20,10 +20,8 @@ _LINES = (b"P\t", b"T\t", b"Q\t", b"L\t")
 _PAGE, _TIME, _PHRASE, _LINK = range(4)
 
 
-class Options(BaseModel):
+class Options(ReaderOptions):
     """Options of the memetracker reader."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     keys: Literal["words", "phrases", "links", "pages"] = Field(
         default="words", description="what the keys are: words (of the phrases), phrases, links or pages"
@@ -36,7 +34,7 @@ class Reader(LineReader):
     A page without phrases has no words; what is filtered then is the page.
     """
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     about = "MemeTracker: P (page), T (time), Q (phrase) and L (link) lines; words of the phrases as keys"
     defaults: ClassVar = Defaults(time=("time",), key=("words",))
     unused = ("time", "key", "cost", "cost_unit", "value", "weight", "delimiter", "header", "multiline")

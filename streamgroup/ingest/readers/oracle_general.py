@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.places import locate
-from streamgroup.ingest.files.streams import Source, compression_of, sources
+from streamgroup.ingest.files.streams import Source, compression_of, open_sources
 from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.parsing.times import resolve_format
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, Split, find_columns
@@ -42,7 +42,7 @@ class Reader(Base):
 
     def layout(self, path: str) -> Layout:
         """Check that a file is no text, and find the columns asked for; times are seconds by default."""
-        with closing(cast(Any, sources(path))) as found:
+        with closing(cast(Any, open_sources(path))) as found:
             head = next(found).peek(_RECORD.itemsize * 100)
         if head and 0 not in head:
             raise DataError(f"{path}: no zero bytes at its beginning: not oracleGeneral", "cache-trace reads CSV")
@@ -52,7 +52,7 @@ class Reader(Base):
     def batches(self, split: Split, layout: Layout) -> Iterator[Parsed]:
         """Read the records of a split, at most so many at a time; one that is cut off at the end is rejected."""
         left, done = split.rows, 0
-        with closing(cast(Any, sources(split.path, split.start))) as found:
+        with closing(cast(Any, open_sources(split.path, split.start))) as found:
             for source in found:
                 size = None if split.end is None else (split.end - split.start)
                 for data in _chunks(source, size):

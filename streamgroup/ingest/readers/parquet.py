@@ -33,12 +33,12 @@ def _open(path: str) -> pq.ParquetFile:
         raise DataError(f"{path}: not a whole Parquet file ({str(error).splitlines()[0]})", "get it again") from None
 
 
-def _plain(column: Any) -> Any:
+def _to_plain(column: Any) -> Any:
     """Return a column as one array of a plain type: no dictionary, no view, no extension; an UUID as its 36 letters."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array.type, pa.BaseExtensionType):
         uuid = getattr(array.type, "extension_name", "") == "arrow.uuid"
-        return _uuids(array.storage) if uuid else _plain(array.storage)
+        return _uuids(array.storage) if uuid else _to_plain(array.storage)
     array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
     if pa.types.is_null(array.type):
         return array.cast(pa.binary())
@@ -46,7 +46,7 @@ def _plain(column: Any) -> Any:
 
 
 def _value_type(column: Any) -> pa.DataType:
-    """Return the type of a column's (or field's) values as `_plain` makes them."""
+    """Return the type of a column's (or field's) values as `_to_plain` makes them."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
@@ -91,14 +91,14 @@ def _part_type(kind: pa.DataType) -> str:
 
 def _time(batch: pa.RecordBatch, layout: Layout) -> Any:
     def column(number: int) -> Any:
-        plain = _plain(batch.column(layout.names[number]))
+        plain = _to_plain(batch.column(layout.names[number]))
         return plain if layout.time_parts else as_texts(plain)
 
     return layout.time_of(column, batch.num_rows)
 
 
 @contextlib.contextmanager
-def _legible(path: str) -> Iterator[None]:
+def _read_errors(path: str) -> Iterator[None]:
     """Raise errors of a damaged file as a DataError."""
     try:
         yield
@@ -124,23 +124,23 @@ class Reader(Base):
         """Check the types of the columns asked for, and guess the form of times that are numbers or texts."""
         opts = self.options
         with _open(path) as file:
-            shape = file.schema_arrow
-            names = tuple(shape.names)
+            schema = file.schema_arrow
+            names = tuple(schema.names)
             layout = Layout(names=names, **find_columns(opts, self.defaults, names, path))
-            self._check(shape, layout, path)
-            timed = layout.cost >= 0 and pa.types.is_duration(shape.field(layout.cost).type)
+            self._check(schema, layout, path)
+            timed = layout.cost >= 0 and pa.types.is_duration(schema.field(layout.cost).type)
             if timed and opts.cost_unit != "us":
                 raise UsageError(f"{path}: a duration has a unit of its own", "leave --cost-unit out")
             form = resolve_format(opts.time_format)
             if form is None and layout.time >= 0:
                 form = self._guess(file, layout, path)
-        types = tuple(_part_type(_value_type(shape.field(number))) for number in layout.key_parts)
+        types = tuple(_part_type(_value_type(schema.field(number))) for number in layout.key_parts)
         return layout._replace(time_format=form or KNOWN, key_types=types)
 
     @staticmethod
     def _guess(file: pq.ParquetFile, layout: Layout, path: str) -> TimeFormat:
         columns = layout.time_parts or (layout.time,)
-        with _legible(path):
+        with _read_errors(path):
             head = next(file.iter_batches(_HEAD_ROWS, columns=[layout.names[number] for number in columns]), None)
         column = pa.array([], pa.binary()) if head is None else _time(head, layout)
         kind = _value_type(file.schema_arrow.field(layout.time))
@@ -149,7 +149,7 @@ class Reader(Base):
         return guess_format(column, numeric=numeric) if pa.types.is_binary(column.type) else KNOWN
 
     @staticmethod
-    def _check(shape: pa.Schema, layout: Layout, path: str) -> None:
+    def _check(schema: pa.Schema, layout: Layout, path: str) -> None:
         types = pa.types
         number = (types.is_integer, types.is_floating, types.is_decimal)
         text = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
@@ -163,7 +163,7 @@ class Reader(Base):
         }
         for what, (places, checks) in allowed.items():
             for place in places:
-                field = shape.field(place) if place >= 0 else None
+                field = schema.field(place) if place >= 0 else None
                 if field is not None and not any(check(_value_type(field)) for check in checks):
                     what_is_wrong = f"{path}: column {field.name!r} is {field.type}: no {what} can be made of it"
                     raise UsageError(what_is_wrong, "cast it")
@@ -176,7 +176,7 @@ class Reader(Base):
         at, left = 0, split.rows
         with _open(split.path) as file:
             groups = [split.start]
-            with _legible(split.path):
+            with _read_errors(split.path):
                 for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=names, use_threads=False):
                     if left is not None:
                         batch = batch.slice(0, left)
@@ -188,7 +188,7 @@ class Reader(Base):
     @staticmethod
     def _parsed(batch: pa.RecordBatch, layout: Layout, at: int) -> Parsed:
         def get(number: int) -> Any:
-            return _plain(batch.column(layout.names[number]))
+            return _to_plain(batch.column(layout.names[number]))
 
         optional = layout.optional_of(get).items()
         numbers: dict[str, Any] = {name: None if column is None else _number(column) for name, column in optional}

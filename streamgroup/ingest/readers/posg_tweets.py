@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.units import parse_duration_ns
@@ -13,16 +13,14 @@ from streamgroup.ingest.parsing import tweets
 from streamgroup.ingest.parsing.delimited import DelimitedReader
 from streamgroup.ingest.parsing.json_text import get
 from streamgroup.ingest.parsing.lines import Block, LineReader
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, refuse
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, refuse
 from streamgroup.ingest.readers.twitter import TweetLines
 
 __all__ = ["Reader"]
 
 
-class Options(BaseModel):
+class Options(ReaderOptions):
     """Options of the posg-tweets reader."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     classes: str | None = Field(default=None, description="file of `entity TAB class` lines")
     class_costs: str = Field(
@@ -105,7 +103,7 @@ class _Mentions(TweetLines):
         """Return the entities of the field, a text or a list of them; without it the users mentioned."""
         field = get(tweet, self._asked.entities)
         if field is None:
-            return tweets.listed(*tweets.body(tweet), "mentions")
+            return tweets.listed_entities(*tweets.body(tweet), "mentions")
         found = [field] if isinstance(field, str) else field
         if not isinstance(found, list) or not all(isinstance(entity, str) for entity in found):
             raise TypeError
@@ -113,7 +111,7 @@ class _Mentions(TweetLines):
 
     def keys(self, taken: list[Any]) -> tuple[pa.Array, pa.Array | None]:
         """Return all entities of each tweet and their costs, or the first of the costliest."""
-        keys = tweets.finished(tweets.lists_of(taken), fold_case=self._asked.fold_case, once=False)
+        keys = tweets.normalize_keys(tweets.key_lists(taken), fold_case=self._asked.fold_case, once=False)
         cost = pa.ListArray.from_arrays(keys.offsets, self._costs.of(keys.values))
         if self._asked.per == "mention":
             return keys, cost
@@ -149,7 +147,7 @@ class Reader(LineReader):
     The paper gives media 25 ms, politicians 5 ms and others 1 ms of service time.
     """
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     about = "mentions in tweets (JSON lines, or `time entity` lines) with a cost by class of entity"
     defaults: ClassVar = Defaults(time=("created_at", "time"), key=("mention", "entity"), cost=("class",))
     files: ClassVar = ("classes",)
@@ -182,5 +180,5 @@ class Reader(LineReader):
             return self._mentions.parse(block, layout, rows)
         parsed = self._lines.parse(block, layout, rows)
         own: Any = self.own
-        key = tweets.finished(parsed.key, fold_case=own.fold_case, once=False)
+        key = tweets.normalize_keys(parsed.key, fold_case=own.fold_case, once=False)
         return parsed._replace(key=key, cost=self._costs.of(key))

@@ -23,9 +23,9 @@ __all__ = [
     "Defaults",
     "Each",
     "Layout",
-    "NoOptions",
     "Parsed",
     "Reader",
+    "ReaderOptions",
     "Reject",
     "Split",
     "find_column",
@@ -147,8 +147,8 @@ class Defaults(NamedTuple):
     weight: tuple[str, ...] = ()
 
 
-class NoOptions(BaseModel):
-    """Options of a reader that has none of its own."""
+class ReaderOptions(BaseModel):
+    """Options of a reader, none: subclasses add those of their own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -163,7 +163,7 @@ class Reader(ABC):
 
     about: ClassVar[str]
     defaults: ClassVar[Defaults]
-    Options: ClassVar[type[BaseModel]] = NoOptions
+    Options: ClassVar[type[ReaderOptions]] = ReaderOptions
     joins: ClassVar[tuple[str, ...]] = ()
     files: ClassVar[tuple[str, ...]] = ()
     # Plain tuples of texts: the command line reads them from the source, to leave these options out of the help.

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.places import locate
@@ -14,7 +14,7 @@ from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.delimited import DelimitedOptions, DelimitedReader, header_names
 from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.parsing.numbers import OK, to_fixed, to_float
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_columns
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, find_columns
 
 __all__ = ["Reader"]
 
@@ -44,7 +44,7 @@ class Options(DelimitedOptions):
 class Reader(DelimitedReader):
     """Trades: the symbol is the key, the price the value, the size the weight. Lines that are alike are trades, too."""
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     joins: ClassVar[tuple[str, ...]] = ()
     about = "trades: CSV with a header, `time,price,amount`, or zips of Lean; price as value, size as weight"
     defaults: ClassVar = Defaults(
@@ -76,7 +76,7 @@ class Reader(DelimitedReader):
         else:
             names = _PLAIN if len(pieces) == len(_PLAIN) else tuple(map(str, range(1, len(pieces) + 1)))
         width = 0 if self._ragged else len(names)
-        names = self._beyond(names)
+        names = self._with_numbers_beyond(names)
         given = getattr(self.own, "symbol", None)
         symbol, keys, inferred = "", names, []
         at = _default(self.defaults.key, names)

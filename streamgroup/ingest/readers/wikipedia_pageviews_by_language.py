@@ -5,16 +5,16 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.event_count_reader import Columns, CountedReader, DomainOptions
-from streamgroup.ingest.parsing.event_counts import HOUR, MAX_COUNT, Rows, drawn, evenly, period_of
+from streamgroup.ingest.parsing.event_counts import HOUR, MAX_COUNT, Rows, even_offsets, find_period, random_offsets
 from streamgroup.ingest.parsing.hourly_letters import Slots, read_letters
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block
 from streamgroup.ingest.parsing.records import TOO_LONG
-from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed
+from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed, ReaderOptions
 
 __all__ = ["Reader"]
 
@@ -58,7 +58,7 @@ class Reader(CountedReader):
 
     about = "page views by project or language: projectviews, and pageview complete by hour (`A1B2..X1`) or day"
     defaults: ClassVar = Defaults(time=("hour",), key=("domain",))
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
 
     @property
     def splittable(self) -> bool:
@@ -78,11 +78,11 @@ class Reader(CountedReader):
         wrong = [kind for kind, text in given.items() if text is not None and kind not in kinds]
         if wrong:
             raise UsageError(f"{path}: its rows are of no {wrong[0]}", f"give --{' or --'.join(kinds)}")
-        period = period_of(path, kinds, {kind: given[kind] for kind in kinds})
+        period = find_period(path, kinds, {kind: given[kind] for kind in kinds})
         inferred = [_INFERRED[width]]
         if period.kind != "hour":
             inferred.append("letters are hours" if period.kind == "day" else "letters are days")
-        layout = self.lay_out(path, _LAYOUTS[width], period)
+        layout = self.make_layout(path, _LAYOUTS[width], period)
         return layout._replace(inferred=tuple(inferred))
 
     @property
@@ -107,7 +107,7 @@ class Reader(CountedReader):
         lacking = (found.width == len(_WITHOUT_ID.fields)) & (layout.width == len(_WITH_ID.fields))
         found.reject((found.width != layout.width) & ~lacking, "wrong number of fields")
         lacking = found.width != layout.width
-        found.reject(~found.are_domains(0) | (lacking & ~_dotted(found)), "not a domain")
+        found.reject(~found.is_domain(0) | (lacking & ~_dotted(found)), "not a domain")
         if not own.without_page_id:
             found.reject(found.width != layout.width, "page id is missing")
         if layout.width == len(_WITH_ID.fields):
@@ -144,7 +144,11 @@ class Reader(CountedReader):
         begins = period.start + letters.slot * unit
 
         def draw(entry: I64, place: I64) -> I64:
-            return 0 * place if hashes is None else drawn((hashes[0][entry], hashes[1][entry]), place, unit, own.seed)
+            return (
+                0 * place
+                if hashes is None
+                else random_offsets((hashes[0][entry], hashes[1][entry]), place, unit, own.seed)
+            )
 
         def views(entry: I64, place: I64) -> Each:
             number = before[entry] + place
@@ -152,7 +156,7 @@ class Reader(CountedReader):
             if own.spread != "even":
                 return Each(begins[letter] + draw(entry, place))
             count = letters.number[letter]
-            return Each(begins[letter] + evenly(number - (ends[letter] - count), count, unit))
+            return Each(begins[letter] + even_offsets(number - (ends[letter] - count), count, unit))
 
         def weights(entry: I64, place: I64) -> Each:
             letter = letters.first[entry] + place

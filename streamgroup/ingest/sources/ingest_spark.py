@@ -1,4 +1,4 @@
-"""`ingest spark` from the options to the trace, in a session of our own or in the caller's."""
+"""Runs `ingest spark`, from the options to the trace, in its own session or in the caller's."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager

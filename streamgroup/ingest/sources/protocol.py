@@ -1,4 +1,4 @@
-"""What a source of an ingest is."""
+"""The interface of a source of an ingest."""
 
 from abc import ABC, abstractmethod
 from collections import Counter

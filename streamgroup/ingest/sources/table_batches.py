@@ -1,4 +1,4 @@
-"""Record batches of a table's canonical columns as a reader would give them: no Spark in here."""
+"""Turns record batches of a table's canonical columns into parsed batches, as a reader does; without Spark."""
 
 import datetime as dt
 import json

@@ -1,4 +1,4 @@
-"""Tables as a source: partitions of a DataFrame, in no order."""
+"""Tables as a source: partitions of a DataFrame, without order."""
 
 import re
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ _LOGIN = re.compile(r"(//[^/:@]*):.*@|(:[^/:@]+)/[^/].*@")
 
 
 class TableSource(Source):
-    """A prepared DataFrame. Rows have no order: what decides among tuples of one time are the tuples themselves."""
+    """A prepared DataFrame. Rows have no order: tuples of one time are ordered by their content."""
 
     ordered: ClassVar = False
 
