@@ -1,4 +1,4 @@
-"""Compiling what runs over all keys of a trace, with a cache on disk that cannot be stale.
+"""Compiles functions over all keys of a trace, with a cache on disk that cannot be stale.
 
 numba's cache looks only at the file of the cached function. Here its directory is named by a digest of all sources of
 this room and of the kernels, so that an edited helper is another directory.

@@ -1,4 +1,4 @@
-"""Readers of rows with a count and a period: tuples by count or by weight, spread over the period or not."""
+"""The base of readers of rows with a count of events in a period: expanded to tuples, or with the count as weight."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest.parsing.counted import MAX_COUNT, Period, Rows, drawn, evenly
+from streamgroup.ingest.parsing.event_counts import MAX_COUNT, Period, Rows, even_offsets, random_offsets
 from streamgroup.ingest.parsing.lines import Block, LineReader
-from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, find_column
+from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, ReaderOptions, find_column
 
 __all__ = ["Columns", "CountedOptions", "CountedReader", "DomainOptions"]
 
@@ -33,10 +33,8 @@ class Columns(NamedTuple):
     counted: int
 
 
-class CountedOptions(BaseModel):
+class CountedOptions(ReaderOptions):
     """Options of readers of rows with counts; each adds a `spread` with the steps of its own periods."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     counts: Literal["expand", "weight"] = Field(
         default="expand", description="expand: a tuple for each view or visit; weight: one for each count, its weight"
@@ -56,12 +54,12 @@ class CountedReader(LineReader):
 
     unused: ClassVar[tuple[str, ...]] = ("time_format", "delimiter", "header", "multiline")
     instead = "times come from the period, fields from the format"
-    # The value of `spread` that stands for even steps.
+    # The value of `spread` for even steps.
     even: ClassVar[str] = "even"
     # Other names of columns.
     aliases: ClassVar[dict[str, str]] = {}
 
-    def lay_out(self, path: str, columns: Columns, period: Period, extra: tuple[str, ...] = ()) -> Layout:
+    def make_layout(self, path: str, columns: Columns, period: Period, extra: tuple[str, ...] = ()) -> Layout:
         """Find the columns asked for; UsageError when one of them cannot serve."""
         opts, names = self.options, (*columns.fields, *columns.made, columns.time)
 
@@ -79,28 +77,28 @@ class CountedReader(LineReader):
             key=find("key", opts.key, self.defaults.key, columns.keys),
             cost=find("cost", opts.cost, (), columns.fields),
             value=find("value", opts.value, (), columns.fields),
-            weight=find("weight", opts.weight, count if self._weighs else (), columns.fields),
+            weight=find("weight", opts.weight, count if self._by_weight else (), columns.fields),
             width=len(columns.fields),
             extra=(period.kind, str(period.start), str(period.length), *extra),
         )
 
     @property
-    def _weighs(self) -> bool:
+    def _by_weight(self) -> bool:
         return getattr(self.own, "counts", "expand") == "weight"
 
     @staticmethod
     def period(layout: Layout) -> Period:
-        """Give the period that `lay_out` was told."""
+        """Return the period of a layout that `make_layout` made."""
         return Period(layout.extra[0], int(layout.extra[1]), int(layout.extra[2]))
 
     def tuples(self, rows: Rows, layout: Layout, key: Any, count: I64) -> Parsed:
-        """Give the good rows, each with its count (>= 0), as tuples; those with a count of 0 must be gone."""
+        """Return the good rows, each with its count (above 0), as tuples."""
         period = self.period(layout)
         parsed = self.parsed(rows, layout, key, np.full(len(key), period.start))
-        times = self.times(rows, period.start, period.length, np.ones_like(count) if self._weighs else count)
+        times = self.times(rows, period.start, period.length, np.ones_like(count) if self._by_weight else count)
         if times is None:
-            return parsed if self._weighs else parsed._replace(repeat=count)
-        if self._weighs:
+            return parsed if self._by_weight else parsed._replace(repeat=count)
+        if self._by_weight:
             entry = np.arange(len(key))
             return parsed._replace(time=pa.array(times(entry, np.zeros_like(entry)), _UTC))
         return parsed._replace(
@@ -111,14 +109,14 @@ class CountedReader(LineReader):
         )
 
     def times(self, rows: Rows, start: int, length: int, count: I64) -> Callable[[I64, I64], I64] | None:
-        """Say when the tuples of each row come, from entry and place (0, 1, ...); None: all at the start."""
+        """Return a function from entry and place (0, 1, ...) to the time of that tuple; None: all at the start."""
         spread, seed = getattr(self.own, "spread", "none"), int(getattr(self.own, "seed", 0))
-        if spread == "none" or (spread == self.even and self._weighs):
+        if spread == "none" or (spread == self.even and self._by_weight):
             return None
         if spread == self.even:
-            return lambda entry, place: start + evenly(place, count[entry], length)
+            return lambda entry, place: start + even_offsets(place, count[entry], length)
         low, high = rows.hashes()
-        return lambda entry, place: start + drawn((low[entry], high[entry]), place, length, seed)
+        return lambda entry, place: start + random_offsets((low[entry], high[entry]), place, length, seed)
 
     def hourly(self, block: Block, layout: Layout, rows: int | None, *, totals: bool) -> tuple[Rows, I64]:
         """Cut lines `domain title count bytes`; give the good ones and their counts."""
@@ -126,17 +124,17 @@ class CountedReader(LineReader):
         found.blank()
         found.reject(found.width != layout.width, "wrong number of fields")
         # Wikis without a code of their own are written so.
-        found.reject(~found.are_domains(0) & ~found.are(0, b'""'), "not a domain")
+        found.reject(~found.is_domain(0) & ~found.are(0, b'""'), "not a domain")
         found.reject(~found.whole(3)[1], "bytes are not a whole number")
         count = self.count(found, 2)
         if not totals:
-            total = found.end_with(0, b".mw")
+            total = found.ends_with(0, b".mw")
             found.filter(total, "total of a project")
             count = count[~total]
         return found, count
 
     def count(self, rows: Rows, column: int) -> I64:
-        """Read the counts: a row without one, or with one beyond all bounds, is rejected; one of 0 is filtered."""
+        """Read the counts: a row without one, or with one too large, is rejected; one of 0 is filtered."""
         values, good = rows.whole(column)
         rows.reject(~good, "count is not a whole number")
         values = values[good]
@@ -148,11 +146,11 @@ class CountedReader(LineReader):
 
     @staticmethod
     def parsed(rows: Rows, layout: Layout, key: Any, start: I64) -> Parsed:
-        """Give the good rows as one tuple each, at the times `start`."""
+        """Return the good rows as one tuple each, at the times `start`."""
 
         def column(number: int) -> Any:
             # From the right, as rows may lack a field in the middle.
-            return rows.column(number + rows.width - layout.width) if number >= 0 else None
+            return rows.column(number + rows.width - layout.width)
 
         return Parsed(
             rows=rows.records,
@@ -161,9 +159,7 @@ class CountedReader(LineReader):
             line=rows.lines.number[rows.at],
             time=pa.array(start, _UTC),
             key=key,
-            cost=column(layout.cost),
-            value=column(layout.value),
-            weight=column(layout.weight),
+            **layout.optional_of(column),
             text=rows.text,
             rejects=rows.rejects,
             filtered=dict(rows.filtered),

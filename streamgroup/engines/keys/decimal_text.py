@@ -1,4 +1,4 @@
-"""Numbers as decimal text, packed."""
+"""Writes numbers as decimal texts, packed."""
 
 from typing import Any
 

@@ -34,7 +34,7 @@ class ConstantCost(NamedTuple):
     service_ns: NDArray[np.int64]
 
     def service(self, worker: int, key: int, cost: float, seq: int, start: int) -> int:
-        """Give the service time on a worker; the tuple's own cost does not matter."""
+        """Return the service time on a worker; the tuple's own cost does not matter."""
         return self.service_ns[worker]
 
 
@@ -44,7 +44,7 @@ class TracedCost(NamedTuple):
     slowdown: NDArray[np.float64]
 
     def service(self, worker: int, key: int, cost: float, seq: int, start: int) -> int:
-        """Give cost x slowdown in whole ns, halves to even."""
+        """Return cost x slowdown in whole ns, halves to even."""
         return np.int64(np.rint(np.float64(cost) * self.slowdown[worker]))  # type: ignore[return-value]
 
 
@@ -64,7 +64,7 @@ class VaryingCost(NamedTuple):
     every: int
 
     def service(self, worker: int, key: int, cost: float, seq: int, start: int) -> int:
-        """Give cost x (slowdown x jitter) in whole ns, halves to even."""
+        """Return cost x (slowdown x jitter) in whole ns, halves to even."""
         phase = phase_of(self.begins, start if self.by_time == 1 else seq)
         speed = self.slowdown[phase, worker] * self.jitter[seq // self.every, worker]
         return np.int64(np.rint((np.float64(cost) + self.constant) * speed))  # type: ignore[return-value]
@@ -91,7 +91,7 @@ class KeyWorkerCost(NamedTuple):
     every: int
 
     def service(self, worker: int, key: int, cost: float, seq: int, start: int) -> int:
-        """Give (base x factor) x (slowdown x jitter) in whole ns, halves to even."""
+        """Return (base x factor) x (slowdown x jitter) in whole ns, halves to even."""
         phase = phase_of(self.begins, start if self.by_time == 1 else seq)
         speed = self.slowdown[phase, worker] * self.jitter[seq // self.every, worker]
         paid = self.base[key, worker] * (np.float64(cost) + self.constant)
@@ -126,7 +126,7 @@ def make_service(
 
 
 def capacity(mean_cost_ns: Fraction | Sequence[Fraction], slowdown: Sequence[Fraction]) -> Fraction:
-    """Give what all workers together can serve, in tuples per ns: the sum of 1 / (slowdown x mean base cost).
+    """Return what all workers together can serve, in tuples per ns: the sum of 1 / (slowdown x mean base cost).
 
     The mean cost is one for all, or one for each worker; it must not be 0.
     """

@@ -1,9 +1,9 @@
-"""Which instance of a consumer group reads which partition of a topic: Kafka's assignors, for one topic.
+"""Kafka's assignors: which member of a consumer group reads which partition, for one topic.
 
 - `range` (`RangeAssignor`): contiguous runs; with P partitions and n members the first P mod n get one more.
-- `round_robin` (`RoundRobinAssignor`): dealt in turn.
-- `sticky` (`StickyAssignor` and `CooperativeStickyAssignor`, of members that all subscribe to the same): everybody
-  keeps what they have up to their quota, and what is free is dealt.
+- `round_robin` (`RoundRobinAssignor`): partition i goes to member i modulo their number.
+- `sticky` (`StickyAssignor` and `CooperativeStickyAssignor`, of members that all subscribe to the same): each keeps
+  its partitions up to its quota, and the free ones are assigned to those below it.
 
 All are classes of apache/kafka (clients: org/apache/kafka/clients/consumer). They take the members in the order of
 their ids, which are random in a real group, so who of them gets one more is not known beforehand: here the order is
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.engines.keys.values import check_workers
+from streamgroup.engines.keys.values import check_choice, check_workers
 
 __all__ = ["Assignor", "assign", "owners"]
 
@@ -32,17 +32,15 @@ def assign(
     assignor: Assignor = "range",
     owned: Mapping[int, Sequence[int]] | None = None,
 ) -> dict[int, list[int]]:
-    """Give each member's partitions (ids 0..partitions-1).
+    """Return each member's partitions (ids 0..partitions-1).
 
-    `members` are the ids of those who are there, in the order in which the assignor takes them, all different. `owned`
-    is what members had before, which only `sticky` minds; of members that are gone it is free.
+    `members` are the ids of the live members, in the order in which the assignor takes them, all different. `owned` are
+    the partitions that members had before, used by `sticky` only; those of members that have left are free.
     """
     check_workers(partitions, "partitions")
     if not members or len(set(members)) < len(members):
         raise UsageError(f"members {list(members)}: one at least, and each once")
-    if assignor not in get_args(Assignor):
-        raise UsageError(f"assignor={assignor}: unknown", f"known: {', '.join(get_args(Assignor))}")
-    if assignor == "sticky":
+    if check_choice("assignor", assignor, get_args(Assignor)) == "sticky":
         return _sticky(partitions, members, owned or {})
     found: dict[int, list[int]] = {member: [] for member in members}
     if assignor == "round_robin":
@@ -79,7 +77,7 @@ def _sticky(partitions: int, members: Sequence[int], owned: Mapping[int, Sequenc
             at_least.append(member)
     kept = {partition for had in found.values() for partition in had}
     for partition in sorted(set(range(partitions)) - kept):
-        # Those below the least number are filled in turn; then one after another gets one more, first who had enough.
+        # Members below the least number are filled first, round robin; then others get one more each.
         if below:
             member = below.popleft()
             found[member].append(partition)
@@ -90,7 +88,7 @@ def _sticky(partitions: int, members: Sequence[int], owned: Mapping[int, Sequenc
 
 
 def owners(assignment: Mapping[int, Sequence[int]]) -> NDArray[np.int64]:
-    """Give the member that has each partition: int64[partitions]."""
+    """Return the member that has each partition: int64[partitions]."""
     found = np.empty(sum(map(len, assignment.values())), dtype=np.int64)
     for member, partitions in assignment.items():
         found[np.array(partitions, dtype=np.int64)] = member

@@ -1,4 +1,4 @@
-"""Tables as a source: partitions of a DataFrame, in no order."""
+"""Tables as a source: partitions of a DataFrame, without order."""
 
 import re
 from collections.abc import Iterator
@@ -11,18 +11,28 @@ from streamgroup.base.redaction import shown_url, without_secrets
 from streamgroup.ingest.pipeline.blocks import Row
 from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.pipeline.frames import Frame, Runner, SparkRunner
-from streamgroup.ingest.pipeline.read import blocks_of
-from streamgroup.ingest.sources.options import SparkSourceOptions
+from streamgroup.ingest.pipeline.read_splits import blocks_of
+from streamgroup.ingest.sources.canonical_columns import Prepared
 from streamgroup.ingest.sources.protocol import Source
-from streamgroup.ingest.sources.spark import Prepared
-from streamgroup.ingest.sources.table import Table, batches, partition_of
+from streamgroup.ingest.sources.table_batches import Table, batches, partition_of
+from streamgroup.ingest.sources.table_options import SparkSourceOptions
 from streamgroup.traces.manifest import Input
 
 __all__ = ["TableSource"]
 
-# Options that say how to run, not what to read: the same trace comes of any of them.
-_HOW = {"paths", "output", "master", "remote", "spark_conf", "driver_memory", "overwrite", "dry_run", "max_rejects"}
-# Names of options whose values are nobody's business, as in Spark's own spark.redaction.regex.
+# Options that do not change the trace.
+_NOT_IN_TRACE = {
+    "paths",
+    "output",
+    "master",
+    "remote",
+    "spark_conf",
+    "driver_memory",
+    "overwrite",
+    "dry_run",
+    "max_rejects",
+}
+# Names of options with secret values, as in Spark's own spark.redaction.regex.
 _SECRET = re.compile(
     r"(?i)secret|passw|passphrase|pwd|token|credential|\bkey\b|(api|private|account|access).?key|sasl|jaas"
 )
@@ -32,7 +42,7 @@ _LOGIN = re.compile(r"(//[^/:@]*):.*@|(:[^/:@]+)/[^/].*@")
 
 
 class TableSource(Source):
-    """A prepared DataFrame. Rows have no order: what decides among tuples of one time are the tuples themselves."""
+    """A prepared DataFrame. Rows have no order: tuples of one time are ordered by their content."""
 
     ordered: ClassVar = False
 
@@ -43,7 +53,7 @@ class TableSource(Source):
 
     @property
     def tasks(self) -> int:
-        """Give 1: how many partitions Spark makes of a table is not known beforehand."""
+        """Return 1: how many partitions Spark makes of a table is not known beforehand."""
         return 1
 
     def read(self, runner: Runner) -> Frame:
@@ -52,18 +62,18 @@ class TableSource(Source):
         return runner.source(self._prepared.frame, partial(_read_partition, self._prepared.table))
 
     def origin(self, split: int) -> tuple[int, str]:
-        """Give the name of what was loaded; its rows are counted through the partitions."""
+        """Return the name of what was loaded; its rows are counted through the partitions."""
         del split
         return 0, self._options.source
 
     def inputs(self, found: list[Row]) -> list[Input]:
-        """Give the paths as they were given, of which nothing more is known."""
+        """Return the paths as they were given, of which nothing more is known."""
         del found
         return [Input(path=shown_url(path)) for path in self._options.paths]
 
     def describe(self) -> dict[str, Any]:
-        """Give what was loaded, without passwords, and the parts of composite keys."""
-        own = self._options.model_dump(mode="json", exclude=_HOW, exclude_defaults=True)
+        """Return what was loaded, without passwords, and the parts of composite keys."""
+        own = self._options.model_dump(mode="json", exclude=_NOT_IN_TRACE, exclude_defaults=True)
         if "option" in own:
             own["option"] = [_redacted(pair) for pair in own["option"]]
         for name in ("table", "sql"):

@@ -53,7 +53,7 @@ def parse_cv(text: str, what: str) -> Fraction:
 
 
 def log_variance(cv: Fraction) -> float:
-    """Give the variance of a lognormal variable's logarithm: ln(1 + CV^2)."""
+    """Return the variance of a lognormal variable's logarithm: ln(1 + CV^2)."""
     return elementary.log_one_plus(float(cv * cv))
 
 

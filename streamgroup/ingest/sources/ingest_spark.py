@@ -1,25 +1,23 @@
-"""`ingest spark` from the options to the trace, in a session of our own or in the caller's."""
+"""Runs `ingest spark`, from the options to the trace, in its own session or in the caller's."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgroup.base.errors import DataError, StreamgroupError
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage.outputs import staged_output
-from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.storage.places import Place
 from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.pipeline.frames import SparkRunner
-from streamgroup.ingest.run import IngestResult, make_trace
-from streamgroup.ingest.sources.options import SparkSourceOptions
-from streamgroup.ingest.sources.preview import TablePreview, preview_table
-from streamgroup.ingest.sources.spark import load, prepare, row_error, silent_loggers
-from streamgroup.ingest.sources.tables import TableSource
+from streamgroup.ingest.run import IngestResult, make_trace, staged_trace, start_session
+from streamgroup.ingest.sources.canonical_columns import load, prepare, row_error, silent_loggers
+from streamgroup.ingest.sources.table_options import SparkSourceOptions
+from streamgroup.ingest.sources.table_preview import TablePreview, preview_table
+from streamgroup.ingest.sources.table_source import TableSource
+from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.options import checked
-from streamgroup.spark.package import ensure_package
-from streamgroup.spark.session import Session, check_environment, existing_session, open_session, terminable
-from streamgroup.traces import schema
+from streamgroup.spark.session import Session, existing_session, terminable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,21 +37,21 @@ def ingest_spark(
     left behind but the whole trace, or nothing at all.
     """
     progress = progress or Silent()
-    options = options.carrying(options.own_files)
+    options = options.with_files()
     with terminable(), ExitStack() as opened:
         Contract(options)
-        out = opened.enter_context(_staged(options))
+        out = opened.enter_context(staged_trace(options))
         if session is None:
-            session = opened.enter_context(_session(options, progress))
+            session = opened.enter_context(start_session(options, progress))
         return _make(lambda spark: load(spark, options), options, out, session, progress)
 
 
 def preview_spark(options: SparkSourceOptions, progress: Progress | None = None) -> TablePreview:
     """Start Spark and show what some rows of a table become; nothing is written."""
     progress = progress or Silent()
-    options = options.carrying(options.own_files)
+    options = options.with_files()
     Contract(options)
-    with terminable(), _session(options, progress) as session, _row_errors(options):
+    with terminable(), start_session(options, progress) as session, _row_errors(options):
         return session.run(lambda: preview_table(load(session.spark, options), options), progress, 1, _LOOKING)
 
 
@@ -73,9 +71,9 @@ def from_dataframe(
     """
     keys = (key,) if isinstance(key, str) else tuple(key)
     asked = checked(SparkSourceOptions, {**options, "time": time, "key": keys, "output": output})
-    asked = asked.carrying(asked.own_files)
+    asked = asked.with_files()
     Contract(asked)
-    with _staged(asked) as out, existing_session(df.sparkSession) as session:
+    with staged_trace(asked) as out, existing_session(df.sparkSession) as session:
         return _make(lambda _: df, asked, out, session, Silent())
 
 
@@ -90,7 +88,7 @@ def _make(
 
 @contextmanager
 def _row_errors(options: SparkSourceOptions) -> Iterator[None]:
-    """Raise as an error of the data what an expression raised on a row, which ends the query."""
+    """Raise the failure of an expression on a row, which ends the query, as a DataError."""
     from pyspark.errors import PySparkException
 
     try:
@@ -98,20 +96,8 @@ def _row_errors(options: SparkSourceOptions) -> Iterator[None]:
             yield
     except (StreamgroupError, PySparkException) as error:
         # Constants are computed when the query is planned, on this side.
-        told = error if isinstance(error, PySparkException) else error.__cause__
-        failed = None if isinstance(error, DataError) else row_error(options.source, str(told))
+        cause = error if isinstance(error, PySparkException) else error.__cause__
+        failed = None if isinstance(error, DataError) else row_error(options.source, str(cause))
         if failed is None:
             raise
-        raise failed from told
-
-
-def _staged(options: SparkSourceOptions) -> AbstractContextManager[Place]:
-    return staged_output(locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST, keep_old=True)
-
-
-@contextmanager
-def _session(options: SparkSourceOptions, progress: Progress) -> Iterator[Session]:
-    check_environment(options)
-    progress.start(1, "starting Spark")
-    with open_session(options) as session:
-        yield session
+        raise failed from cause

@@ -1,4 +1,4 @@
-"""What `ingest spark` would make of some rows of a table."""
+"""The dry run of `ingest spark`: the tuples that it would make of some rows of a table."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.preview import ROWS, PreviewRow, head_rows
-from streamgroup.ingest.reading import shown
-from streamgroup.ingest.sources.options import SparkSourceOptions
-from streamgroup.ingest.sources.spark import prepare
-from streamgroup.ingest.sources.table import Column, batches
+from streamgroup.ingest.rejects import reject_text
+from streamgroup.ingest.sources.canonical_columns import prepare
+from streamgroup.ingest.sources.table_batches import Column, batches
+from streamgroup.ingest.sources.table_options import SparkSourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["TablePreview", "TableReject", "preview_table"]
 
-# Rows of the table that are looked at.
-_LOOKED_AT = 1000
+# Rows of the table that are read.
+_HEAD_ROWS = 1000
 
 
 class TableReject(NamedTuple):
@@ -45,7 +45,7 @@ def preview_table(frame: "DataFrame", options: SparkSourceOptions) -> TablePrevi
     """Read 1,000 rows as an ingest would, whichever Spark finds first; DataError when there are none."""
     prepared = prepare(frame, options)
     contract, table = Contract(options), prepared.table
-    rows = prepared.frame.limit(_LOOKED_AT).toArrow()
+    rows = prepared.frame.limit(_HEAD_ROWS).toArrow()
     if not rows.num_rows:
         raise DataError(f"{options.source}: no rows in it", "give a table or a --where that has some")
     tuples: list[PreviewRow] = []
@@ -54,7 +54,9 @@ def preview_table(frame: "DataFrame", options: SparkSourceOptions) -> TablePrevi
     for parsed in batches(rows.combine_chunks().to_batches(), options):
         found = contract.apply(parsed, table.layout)
         tuples += head_rows(found, ROWS - len(tuples))
-        rejects += [TableReject(reject.reason, shown(reject.text)) for reject in found.rejects[: ROWS - len(rejects)]]
+        rejects += [
+            TableReject(reject.reason, reject_text(reject.text)) for reject in found.rejects[: ROWS - len(rejects)]
+        ]
         rejected += len(found.rejects)
         filtered.update(found.filtered)
     form = table.layout.time_format

@@ -14,7 +14,7 @@ from streamgroup.traces.parts import Part, Unit, decode, units
 
 __all__ = ["DECODERS", "Batch", "read_batches"]
 
-# More decoders than this only take memory bandwidth from whoever takes the batches.
+# More decoders than this only take memory bandwidth from the caller.
 DECODERS = min(4, os.cpu_count() or 1)
 
 
@@ -34,7 +34,7 @@ def read_batches(
 ) -> Iterator[Batch]:
     """Decode columns (which all parts have) from tuple `start` on; DataError when a file is damaged.
 
-    `decoders` threads decode ahead of whoever takes the batches; with 0 each is decoded when it is asked for.
+    `decoders` threads decode ahead of the caller; with 0 each is decoded when it is asked for.
     """
     if decoders == 0:
         for part, unit, offset in _work(parts, start):

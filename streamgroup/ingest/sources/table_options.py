@@ -1,4 +1,4 @@
-"""What `ingest spark` is asked to do: what Spark is to load, and which expressions make a tuple of a row."""
+"""Options of `ingest spark`: what to load, and the expressions of time, key, cost, value and weight."""
 
 import re
 from typing import Any
@@ -12,7 +12,7 @@ from streamgroup.spark.options import checked
 
 __all__ = ["FRAME", "SparkSourceOptions", "make_source_options"]
 
-# What stands for the table in messages when it is a DataFrame of the caller's.
+# Name in messages for a DataFrame of the caller.
 FRAME = "the DataFrame"
 
 
@@ -39,7 +39,7 @@ class SparkSourceOptions(CommonOptions):
 
     @field_validator("option")
     @classmethod
-    def _pairs(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_pairs(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for pair in value:
             if not re.match(r"[^=\s]+=", pair):
                 raise ValueError(f"{pair!r} is not NAME=VALUE")
@@ -47,14 +47,14 @@ class SparkSourceOptions(CommonOptions):
 
     @field_validator("time", "key", "cost", "value", "weight", "where", mode="after")
     @classmethod
-    def _filled(cls, value: Any) -> Any:
+    def _check_expressions(cls, value: Any) -> Any:
         for text in value if isinstance(value, tuple) else (value,):
             if text is not None and not text.strip():
                 raise ValueError("an empty text is no expression")
         return value
 
     @model_validator(mode="after")
-    def _words(self) -> "SparkSourceOptions":
+    def _check_words(self) -> "SparkSourceOptions":
         if len(self.key) > 1 and (self.split_words or self.stopwords is not None):
             raise UsageError(
                 "--split-words and --stopwords take a key of one text, not several --key", "give one --key"

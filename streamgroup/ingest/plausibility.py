@@ -1,4 +1,4 @@
-"""Whether times and costs can be what they were taken for: units that differ between files, years, service times."""
+"""Plausibility of times and costs: units that differ between files, years, service times."""
 
 import time
 from collections.abc import Sequence
@@ -31,10 +31,10 @@ class TimedFile(NamedTuple):
 
 
 def check_units(files: Sequence[TimedFile]) -> None:
-    """Refuse files whose times are numbers taken for different units, unless their times then fit together.
+    """Raise a DataError if files have times in different guessed units that do not fit together.
 
     They fit when files of different units do not overlap, nor leave more than a year between them. Dates in texts are
-    no guess, and left out, as are files to be without a kept row. DataError names two files.
+    not guessed, and left out. Files have a kept row each. DataError names two files.
     """
     ordered = sorted(
         (file for file in files if file.form in NUMERIC or file.form in COMPACT),
@@ -45,15 +45,15 @@ def check_units(files: Sequence[TimedFile]) -> None:
         for other in latest.values():
             shorter = min(file.last - file.first, other.last - other.first)
             if other.form != file.form and min(other.last, file.last) - file.first > _OVERLAP * shorter:
-                raise _misfit(other, file, "their times overlap")
+                raise _unit_conflict(other, file, "their times overlap")
         before = max(latest.values(), key=lambda other: other.last, default=file)
         if before.form != file.form and file.first - before.last > _YEAR:
-            raise _misfit(before, file, f"there are {(file.first - before.last) / _YEAR:.0f} years between them")
+            raise _unit_conflict(before, file, f"there are {(file.first - before.last) / _YEAR:.0f} years between them")
         if file.form not in latest or file.last > latest[file.form].last:
             latest[file.form] = file
 
 
-def _misfit(one: TimedFile, other: TimedFile, why: str) -> DataError:
+def _unit_conflict(one: TimedFile, other: TimedFile, why: str) -> DataError:
     return DataError(
         f"the times of {one.name} look like {one.form}, those of {other.name} like {other.form}, and then {why}",
         "say what they are with --time-format",
@@ -61,7 +61,7 @@ def _misfit(one: TimedFile, other: TimedFile, why: str) -> DataError:
 
 
 def span_note(manifest: Manifest) -> str:
-    """Say when a trace begins and ends, or that there are no times."""
+    """Describe when a trace begins and ends, or that there are no times."""
     if manifest.times == "none":
         return "times: none, tuples are numbered; replay them with --arrivals rate=R or the like"
     first, last = manifest.first_timestamp, manifest.last_timestamp
@@ -73,7 +73,7 @@ def warnings_of(
 ) -> list[str]:
     """Warn of times and costs that are not likely, and of a key that never occurs.
 
-    `forms` names the time formats used, `now` is seconds since 1970, `null_only` tells that all keys are null.
+    `forms` names the time formats used, `now` is seconds since 1970, `null_only`: all keys are null.
 
     Numbers of a trace that begins in 1970 and ends before 1990 are taken as relative times.
     """
@@ -92,9 +92,9 @@ def warnings_of(
             found.append(f"all times lie between {iso(first)} and {iso(last)}: are they ticks of .NET, not ns?")
     mean = manifest.mean_cost_us
     if mean is not None and (mean < 1 or mean > _HOUR):
-        found.append(f"the mean cost is {_short(mean)}: is --cost-unit right?")
+        found.append(f"the mean cost is {_readable_cost(mean)}: is --cost-unit right?")
     return found
 
 
-def _short(micros: float) -> str:
+def _readable_cost(micros: float) -> str:
     return f"{micros:.3g} us" if micros < 1 else f"{micros / _HOUR:.3g} hours"

@@ -1,4 +1,4 @@
-"""Numbers of seconds and parts of them to microseconds, the unit of a trace."""
+"""Converts timestamps to microseconds, the unit of a trace."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _INT64_MAX = 2**63 - 1
 
 
 def to_micros(values: NDArray[np.int64], unit: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Scale int64[n] of a unit of Arrow's (s, ms, us, ns) to us, rounded down; also tell (bool[n]) what does not fit.
+    """Scale int64[n] of a unit of Arrow's (s, ms, us, ns) to us, rounded down, and mark (bool[n]) what does not fit.
 
     What does not fit is 0 in the result.
     """

@@ -1,4 +1,4 @@
-"""Record batches of a table's canonical columns as a reader would give them: no Spark in here."""
+"""Turns record batches of a table's canonical columns into parsed batches, as a reader does; without Spark."""
 
 import datetime as dt
 import json
@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from streamgroup.ingest.parsing.columns import as_texts
 from streamgroup.ingest.parsing.numbers import to_float
 from streamgroup.ingest.pipeline.composite_keys import NOT_UTF8, composite
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject
-from streamgroup.ingest.sources.options import SparkSourceOptions
+from streamgroup.ingest.sources.table_options import SparkSourceOptions
 
-__all__ = ["PARTITION", "Column", "Table", "batches", "key_columns", "parsed", "partition_of", "time_texts"]
+__all__ = ["PARTITION", "Column", "Table", "batches", "key_columns", "parsed", "partition_of"]
 
 PARTITION = "partition"
 
@@ -42,7 +42,7 @@ def key_columns(options: SparkSourceOptions) -> list[str]:
 
 
 def partition_of(batch: pa.RecordBatch) -> int:
-    """Give the number of the partition that a batch with rows is of."""
+    """Return the number of the partition that a batch with rows is of."""
     return int(batch.column(PARTITION)[0].as_py())
 
 
@@ -56,7 +56,7 @@ def batches(record_batches: Iterable[pa.RecordBatch], options: SparkSourceOption
 
 
 def parsed(batch: pa.RecordBatch, options: SparkSourceOptions, before: int = 0) -> Parsed:
-    """Give a batch of canonical columns, `before` rows of its partition before it, as a reader would.
+    """Return a batch of canonical columns, `before` rows of its partition before it, as a reader would.
 
     A row with a part of its key that is not UTF-8 is rejected. `text(row)` is the row as JSON: what the expressions
     gave, by their texts.
@@ -66,7 +66,7 @@ def parsed(batch: pa.RecordBatch, options: SparkSourceOptions, before: int = 0) 
     names = key_columns(options)
     rejects: list[Reject] = []
     if len(names) == 1:
-        key = _key_bytes(columns["key"])
+        key = as_texts(columns["key"])
     else:
         nulls = pa.array([text.encode() for text in options.null_values], pa.binary())
         key, misfit = composite([columns[name] for name in names], nulls)
@@ -85,7 +85,7 @@ def parsed(batch: pa.RecordBatch, options: SparkSourceOptions, before: int = 0) 
         lines=batch.num_rows,
         consumed=batch.nbytes,
         line=line,
-        time=time_texts(columns["time"]),
+        time=as_texts(columns["time"]),
         key=key,
         cost=number("cost"),
         value=number("value"),
@@ -96,32 +96,12 @@ def parsed(batch: pa.RecordBatch, options: SparkSourceOptions, before: int = 0) 
     )
 
 
-def time_texts(column: Any) -> Any:
-    """Turn numbers and strings into texts (binary); timestamps and dates stay."""
-    kind = column.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return column
-    if pa.types.is_float32(kind):
-        column = column.cast(pa.float64())
-    if not pa.types.is_string(kind) and not pa.types.is_large_string(kind):
-        column = column.cast(pa.string())
-    return column.cast(pa.binary())
-
-
 def _plain(column: Any) -> Any:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _key_bytes(column: Any) -> Any:
-    if pa.types.is_boolean(column.type):
-        column = pc.if_else(column, "true", "false")
-    elif pa.types.is_integer(column.type):
-        column = column.cast(pa.string())
-    return column.cast(pa.binary())
-
-
 def _row_text(columns: dict[str, Any], options: SparkSourceOptions) -> Callable[[int], bytes]:
-    """Give a function that writes a row as JSON: a member for each expression, named by its text."""
+    """Return a function that writes a row as JSON: a member for each expression, named by its text."""
     keys = dict(zip(key_columns(options), options.key, strict=True))
 
     def text(row: int) -> bytes:
@@ -134,7 +114,7 @@ def _row_text(columns: dict[str, Any], options: SparkSourceOptions) -> Callable[
 
 
 def _value(column: Any, row: int) -> Any:
-    """Give a value as JSON has it; times as ISO 8601, numbers that JSON lacks and decimals as texts."""
+    """Return a value as JSON has it; times as ISO 8601, numbers that JSON lacks and decimals as texts."""
     cell = column[row]
     if pa.types.is_timestamp(column.type):
         # Python's own times end with the year 9999.

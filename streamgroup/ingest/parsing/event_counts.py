@@ -1,4 +1,4 @@
-"""Rows that stand for many events, as counts of an hour do: their fields and numbers, and the times of the events."""
+"""Rows that count events in an hour, day or month: their fields and counts, and how events spread over the period."""
 
 import datetime as dt
 import re
@@ -26,10 +26,10 @@ __all__ = [
     "Period",
     "Rows",
     "decode_once",
-    "drawn",
     "equals",
-    "evenly",
-    "period_of",
+    "even_offsets",
+    "find_period",
+    "random_offsets",
     "whole_numbers",
 ]
 
@@ -37,13 +37,13 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 HOUR = 3_600_000_000
-# A count above this is no count of views; below, `evenly` stays within 64 bits.
+# Larger counts are mistakes; up to here, `even_offsets` stays within 64 bits.
 MAX_COUNT = 1_000_000_000
-_DIGITS = 18
+_MAX_DIGITS = 18
 
 
 class Period(NamedTuple):
-    """A stretch of time in UTC: hour, day or month, its start in us since 1970 and its length in us."""
+    """An interval of time in UTC: hour, day or month, its start in us since 1970 and its length in us."""
 
     kind: str
     start: int
@@ -74,8 +74,8 @@ def _period(kind: str, match: re.Match[str]) -> Period | None:
     return Period(kind, int(start.timestamp()) * 1_000_000, length)
 
 
-def period_of(path: str, kinds: tuple[str, ...], given: dict[str, str | None]) -> Period:
-    """Give the period of a file: the one `given` (by kind, as text), else that in its name, the first kind that fits.
+def find_period(path: str, kinds: tuple[str, ...], given: dict[str, str | None]) -> Period:
+    """Return the period of a file: the one `given` (by kind, as text), else that in its name, the first kind that fits.
 
     UsageError when the name has none, or the one given cannot be read.
     """
@@ -98,8 +98,8 @@ def period_of(path: str, kinds: tuple[str, ...], given: dict[str, str | None]) -
     raise UsageError(f"{path}: its name does not tell the {' or '.join(kinds)}", f"give it, as in {hints}")
 
 
-def evenly(place: I64, count: I64, length: int) -> I64:
-    """Give the times within a period of `length` us of the tuples `place` = 0, 1, ... of `count`: evenly spread.
+def even_offsets(place: I64, count: I64, length: int) -> I64:
+    """Return the offsets of tuples `place` = 0, 1, ... of `count` that are spread evenly over `length` us.
 
     Tuple j of c comes at floor((j + 1/2) / c * length). `count` is at most MAX_COUNT.
     """
@@ -109,10 +109,10 @@ def evenly(place: I64, count: I64, length: int) -> I64:
     return whole * odd + rest * odd // twice
 
 
-def drawn(hashes: tuple[I64, I64], place: I64, length: int, seed: int) -> I64:
-    """Draw the times within a period of `length` us of the tuples `place` = 0, 1, ... of rows with these hashes.
+def random_offsets(hashes: tuple[I64, I64], place: I64, length: int, seed: int) -> I64:
+    """Draw the offsets, below `length` us, of tuples `place` = 0, 1, ... of rows with these hashes.
 
-    Uniform, and a matter of seed, row and place alone: not of where in the input the row stands.
+    Uniform; depends on seed, row and place alone, not on the position of the row in the input.
     """
     low, high = (half.view(np.uint64) for half in hashes)
     index = mix64(low + (place.view(np.uint64) + np.uint64(1)) * (high | np.uint64(1)))
@@ -120,7 +120,7 @@ def drawn(hashes: tuple[I64, I64], place: I64, length: int, seed: int) -> I64:
 
 
 def decode_once(texts: pa.Array) -> pa.Array:
-    """Decode percent-encoded texts, once: what a `%25` stands for is not decoded again."""
+    """Decode percent-encoded texts, once: the percent sign of a `%25` is not decoded again."""
     coded = np.flatnonzero(pc.match_substring(texts, b"%").to_numpy(zero_copy_only=False))
     if not len(coded):
         return texts
@@ -136,7 +136,7 @@ _DOMAIN[[*b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"]]
 
 
 class Rows:
-    """The rows of a block that are still good, cut at a delimiter; `at` numbers them among all lines.
+    """The rows of a block that passed all checks so far, cut at a delimiter; `at` numbers them among all lines.
 
     A row is a line, unless lines were joined. `records` counts all rows, `physical` the lines of `consumed` bytes.
     """
@@ -157,7 +157,7 @@ class Rows:
         self.filter((self.lines.start == self.lines.end)[self.at], "blank")
 
     def join(self, records: list[tuple[int, int, str]], stop: int, rows: int | None) -> None:
-        """Reject records of several lines (first, last, reason), once each; lines from `stop` on come again.
+        """Reject records of several lines (first, last, reason), once each; lines from `stop` on are left over.
 
         With `rows`, all records beyond that are left out.
         """
@@ -179,11 +179,11 @@ class Rows:
             self.physical, self.consumed = stop, int(self.lines.start[stop])
 
     def line(self, number: int) -> bytes:
-        """Give line `number` (from 0) as it was written."""
-        return bytes(self.block.data[int(self.lines.start[number]) : int(self.lines.end[number])].tobytes())
+        """Return line `number` (from 0) as it was written."""
+        return self.lines.text(self.block.data, number)
 
     def text(self, entry: int) -> bytes:
-        """Give the line of a good row."""
+        """Return the line of a good row."""
         return self.line(int(self.at[entry]))
 
     def hashes(self) -> tuple[I64, I64]:
@@ -191,40 +191,40 @@ class Rows:
         return hash_keys(fields.column(self.block.buffer, self.lines.start[self.at], self.lines.end[self.at]))
 
     def filter(self, out: Mask, reason: str) -> None:
-        """Leave good rows out."""
+        """Filter some of the good rows, for a reason."""
         if out.any():
             self.filtered[reason] += int(out.sum())
             self.at = self.at[~out]
 
     def reject(self, bad: Mask, reason: str) -> None:
-        """Refuse good rows."""
+        """Reject some of the good rows, for a reason."""
         for row in self.at[bad].tolist():
             self.rejects.append(Reject(int(self.lines.number[row]), reason, self.line(row)))
         self.at = self.at[~bad]
 
     @property
     def width(self) -> I64:
-        """How many fields each good row has."""
+        """The number of fields of each good row."""
         return self.cut.count[self.at]
 
     def bounds(self, column: int | I64) -> tuple[I64, I64]:
-        """Give start and end of a field of each good row, in the block."""
+        """Return start and end of a field of each good row, in the block."""
         place = self.cut.first[self.at] + column
         return self.cut.start[place], self.cut.end[place]
 
     def column(self, column: int | I64, last: int | None = None) -> Any:
-        """Give a field of each good row, or what lies from it to the end of field `last`."""
+        """Return a field of each good row, or what lies from it to the end of field `last`."""
         start, end = self.bounds(column)
         if last is not None:
             end = self.bounds(last)[1]
         return fields.column(self.block.buffer, start, end)
 
     def whole(self, column: int | I64) -> tuple[I64, Mask]:
-        """Read a field as a whole number: digits, at most 18 of them; says which rows have one."""
+        """Read a field as a whole number: digits, at most 18 of them; and mark the rows that have one."""
         return whole_numbers(self.block.data, *self.bounds(column))
 
-    def are_domains(self, column: int) -> Mask:
-        """Tell which fields can be a domain: letters, digits, dots, hyphens, 1 to 253 of them."""
+    def is_domain(self, column: int) -> Mask:
+        """Mark the fields that can be a domain: letters, digits, dots, hyphens, 1 to 253 of them."""
         start, end = self.bounds(column)
         length = end - start
         good: Mask = (length >= 1) & (length <= _DOMAIN_BYTES)
@@ -234,19 +234,19 @@ class Rows:
         return good
 
     def are(self, column: int | I64, text: bytes) -> Mask:
-        """Tell which fields are a text."""
+        """Mark the fields that equal a text."""
         return equals(self.block.data, *self.bounds(column), text)
 
-    def end_with(self, column: int, text: bytes) -> Mask:
-        """Tell which fields end with a text."""
+    def ends_with(self, column: int, text: bytes) -> Mask:
+        """Mark the fields that end with a text."""
         start, end = self.bounds(column)
         return equals(self.block.data, np.maximum(start, end - len(text)), end, text)
 
 
 def whole_numbers(data: NDArray[np.uint8], start: I64, end: I64) -> tuple[I64, Mask]:
-    """Read stretches of a block as whole numbers; says which of them are: 1 to 18 digits."""
+    """Read slices of a block as whole numbers of 1 to 18 digits, and mark those that are."""
     length = end - start
-    good = (length >= 1) & (length <= _DIGITS)
+    good = (length >= 1) & (length <= _MAX_DIGITS)
     value = np.zeros(len(start), np.int64)
     for place in range(int(length[good].max(initial=0))):
         live = good & (place < length)
@@ -257,7 +257,7 @@ def whole_numbers(data: NDArray[np.uint8], start: I64, end: I64) -> tuple[I64, M
 
 
 def equals(data: NDArray[np.uint8], start: I64, end: I64, text: bytes) -> Mask:
-    """Tell which stretches of a block are a text."""
+    """Mark the slices of a block that equal a text."""
     same: Mask = end - start == len(text)
     for place, byte in enumerate(text):
         same &= data[np.where(same, start + place, 0)] == byte

@@ -1,4 +1,4 @@
-"""How many tasks of the running queries have finished: in Spark Classic and in Spark Connect."""
+"""Counts the finished tasks of running queries, in Spark Classic and in Spark Connect."""
 
 import contextlib
 import re

@@ -1,4 +1,4 @@
-"""This package on the executors: looked for by a query, and sent to them where it is missing or of other code."""
+"""Installs this package on the executors: sends it where it is missing or its code differs."""
 
 import re
 import sys
@@ -18,10 +18,10 @@ __all__ = ["ensure_package", "package_digest"]
 
 _NAME = "streamgroup"
 # Modules that tasks import besides ours; each has the name of the package to install.
-_NEEDED = ("mmh3", "numba", "numpy", "pyarrow", "pydantic", "tzdata", "zstandard")
+_REQUIRED = ("mmh3", "numba", "numpy", "pyarrow", "pydantic", "tzdata", "zstandard")
 # Tasks that look, at most: executors of a large cluster are alike.
-_MOST = 64
-_WHAT = "host string, python string, digest string, missing string"
+_MAX_PROBES = 64
+_PROBE_SCHEMA = "host string, python string, digest string, missing string"
 
 # Placed in the zip instead of our `__init__.py`: modules of ours read their own files, and numba keeps compiled code
 # beside them, so the zip is unpacked once, next to itself, and the package is taken from there.
@@ -45,7 +45,7 @@ __file__ = os.path.join(folder, "streamgroup", "__init__.py")
 with open(__file__, encoding="utf-8") as source:
     exec(compile(source.read(), __file__, "exec"))
 """
-_DIGEST = "from streamgroup.spark.package import package_digest; print(package_digest())"
+_DIGEST = "from streamgroup.spark.executor_package import package_digest; print(package_digest())"
 
 
 class _Found(NamedTuple):
@@ -74,13 +74,13 @@ def ensure_package(session: Session, progress: Progress | None = None) -> None:
 
 def _ensure(session: Session) -> None:
     digest = package_digest()
-    found = _look(session)
+    found = _probe_executors(session)
     if all(each.digest == digest for each in found):
         return
     archive = session.scratch / f"{_NAME}-{digest}.zip"
     _write_archive(archive)
     session.spark.addArtifacts(str(archive), pyfile=True)
-    for each in _look(session):
+    for each in _probe_executors(session):
         if each.digest != digest:
             raise EnvironmentFault(
                 f"executor {each.host} imports {'another' if each.digest else 'no'} {_NAME}, although it was sent",
@@ -88,11 +88,11 @@ def _ensure(session: Session) -> None:
             )
 
 
-def _look(session: Session) -> list[_Found]:
+def _probe_executors(session: Session) -> list[_Found]:
     """Ask some executors; EnvironmentFault for what cannot be sent to them."""
-    tasks = max(1, min(session.parallelism, _MOST))
+    tasks = max(1, min(session.parallelism, _MAX_PROBES))
     try:
-        rows = session.spark.range(0, tasks, 1, tasks).mapInArrow(_probe(_DIGEST, _NEEDED), _WHAT).collect()
+        rows = session.spark.range(0, tasks, 1, tasks).mapInArrow(_probe(_DIGEST, _REQUIRED), _PROBE_SCHEMA).collect()
     except Exception as error:  # noqa: BLE001 (of many classes)
         raise _cannot_run(str(error)) or error from None
     found = sorted({_Found(*row) for row in rows}, key=str)

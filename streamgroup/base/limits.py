@@ -1,4 +1,4 @@
-"""How much a run may take: the most workers, and the memory of what parameters size."""
+"""Limits of a run: the number of workers, and the memory of structures that parameters size."""
 
 from streamgroup.base.errors import UsageError
 
@@ -11,9 +11,9 @@ MOST_CELLS = 1 << 27
 
 
 def fits(cells: int, limit: int, what: str, hint: str) -> None:
-    """Refuse with a UsageError what takes more than `limit` cells; `hint` names the parameter to lower.
+    """Refuse with a UsageError a structure of more than `limit` cells; `hint` names the parameter to lower.
 
-    To be called before anything is allocated: memory that is promised and not there ends a run without a word.
+    To be called before anything is allocated: memory that is overcommitted ends a run without a message.
     """
     if cells > limit:
         raise UsageError(f"{what} would take {cells} cells of memory, and at most {limit} are given", hint)

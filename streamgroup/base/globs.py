@@ -13,7 +13,7 @@ _ANY_FOLDERS = "**"
 
 
 def has_magic(place: Place) -> bool:
-    """Tells whether a path is a pattern."""
+    """Reports whether a path is a pattern."""
     return glob.has_magic(place.path)
 
 

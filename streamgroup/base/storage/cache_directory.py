@@ -1,4 +1,4 @@
-"""Where this program keeps what it can make again."""
+"""The cache directory of this program."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ __all__ = ["cache_root"]
 
 
 def cache_root() -> Path:
-    """Give the cache directory: STREAMGROUP_CACHE_DIR, else `streamgroup` in XDG_CACHE_HOME or ~/.cache."""
+    """Return the cache directory: STREAMGROUP_CACHE_DIR, else `streamgroup` in XDG_CACHE_HOME or ~/.cache."""
     chosen = os.environ.get("STREAMGROUP_CACHE_DIR")
     if chosen:
         return Path(chosen)

@@ -1,6 +1,6 @@
-"""The function words of English: those that hold a sentence together and say little of what it is about."""
+"""English stopwords: function words such as articles, pronouns and prepositions."""
 
-__all__ = ["FUNCTION_WORDS"]
+__all__ = ["STOPWORDS"]
 
 _ARTICLES = "a an the"
 _PERSONS = """
@@ -25,7 +25,7 @@ _CONTRACTED = """
     shouldn't
 """
 
-FUNCTION_WORDS = frozenset(
+STOPWORDS = frozenset(
     word.encode()
     for group in (
         _ARTICLES, _PERSONS, _POINTING, _ASKING, _AMOUNTS, _PREPOSITIONS, _JOINING, _AUXILIARIES, _CONTRACTED,

@@ -1,6 +1,6 @@
-"""Rows of named values as text: a table for people, JSON, JSON lines and CSV for programs, Markdown for pages.
+"""Formats rows as text: a table for people, JSON, JSON lines and CSV for programs, Markdown for pages.
 
-JSON and CSV hold every digit. The table and Markdown round fractions to five significant digits unless told not to,
+JSON and CSV hold every digit. The table and Markdown round fractions to five significant digits by default,
 and never cut: a row that does not fit is written as a block of lines. Only ASCII is added to what the values say, and
 what an output's encoding does not know is escaped.
 """
@@ -48,9 +48,9 @@ def render(
     if form == "csv":
         text = _csv(rows, names)
     else:
-        shown = [[for_people(row.get(name), exact=exact) for name in names] for row in rows]
+        texts = [[for_people(row.get(name), exact=exact) for name in names] for row in rows]
         right = [_numeric(rows, name) for name in names]
-        text = _markdown(names, shown, right) if form == "markdown" else _table(names, shown, right, width)
+        text = _markdown(names, texts, right) if form == "markdown" else _table(names, texts, right, width)
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
@@ -109,7 +109,7 @@ def _visible(char: str) -> str:
     return char
 
 
-def _cells(text: str) -> int:
+def _display_width(text: str) -> int:
     """Count the columns that a text takes on a terminal."""
     if text.isascii():
         return len(text)
@@ -128,40 +128,40 @@ def _numeric(rows: Sequence[Row], name: str) -> bool:
 
 
 def _pad(text: str, size: int, right: bool) -> str:
-    space = " " * (size - _cells(text))
+    space = " " * (size - _display_width(text))
     return space + text if right else text + space
 
 
-def _table(names: list[str], shown: list[list[str]], right: list[bool], width: int | None) -> str:
-    if not shown or not names:
+def _table(names: list[str], texts: list[list[str]], right: list[bool], width: int | None) -> str:
+    if not texts or not names:
         return ""
     heads = [for_people(name) for name in names]
-    sizes = [max(_cells(line[i]) for line in [heads, *shown]) for i in range(len(names))]
+    sizes = [max(_display_width(line[i]) for line in [heads, *texts]) for i in range(len(names))]
     if width is not None and sum(sizes) + _GAP * (len(sizes) - 1) > width:
-        return _blocks(heads, shown)
+        return _blocks(heads, texts)
     lines = [
         (" " * _GAP).join(_pad(*cell) for cell in zip(line, sizes, right, strict=True)).rstrip()
-        for line in [heads, ["-" * size for size in sizes], *shown]
+        for line in [heads, ["-" * size for size in sizes], *texts]
     ]
     return "\n".join(lines) + "\n"
 
 
-def _blocks(heads: list[str], shown: list[list[str]]) -> str:
+def _blocks(heads: list[str], texts: list[list[str]]) -> str:
     """Write one block a row, a line for each value."""
-    size = max(map(_cells, heads))
+    size = max(map(_display_width, heads))
     blocks = [
         "".join(f"{_pad(head, size, False)}{' ' * _GAP}{text}\n" for head, text in zip(heads, line, strict=True))
-        for line in shown
+        for line in texts
     ]
     return "\n".join(blocks)
 
 
-def _markdown(names: list[str], shown: list[list[str]], right: list[bool]) -> str:
+def _markdown(names: list[str], texts: list[list[str]], right: list[bool]) -> str:
     if not names:
         return ""
     heads = [for_people(name) for name in names]
     rule = ["---:" if number else "---" for number in right]
     return "".join(
         "| " + " | ".join(text.replace("\\", "\\\\").replace("|", "\\|") for text in line) + " |\n"
-        for line in [heads, rule, *shown]
+        for line in [heads, rule, *texts]
     )

@@ -1,7 +1,7 @@
-"""Any DataFrame as canonical columns, from which an ingest makes tuples: times, keys, costs, checked on the schema.
+"""Selects the columns of an ingest (time, key, cost, value, weight) from any DataFrame, checked on the schema.
 
-Everything that can be wrong with an expression or its type is found before a row is read. What a row then holds is
-judged by the same contract as the rows of readers.
+Everything that can be wrong with an expression or its type is found before a row is read. Rows are then
+checked by the same contract as those of readers.
 """
 
 import contextlib
@@ -16,10 +16,11 @@ import pyarrow as pa
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.base.redaction import without_secrets
 from streamgroup.ingest.parsing import numbers
+from streamgroup.ingest.parsing.columns import as_texts
 from streamgroup.ingest.parsing.times import KNOWN, NUMERIC, TimeFormat, guess_format, resolve_format
 from streamgroup.ingest.readers.protocol import Layout
-from streamgroup.ingest.sources.options import SparkSourceOptions
-from streamgroup.ingest.sources.table import PARTITION, Column, Table, key_columns, time_texts
+from streamgroup.ingest.sources.table_batches import PARTITION, Column, Table, key_columns
+from streamgroup.ingest.sources.table_options import SparkSourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,11 +67,11 @@ class Prepared(NamedTuple):
 
 
 def load(spark: "SparkSession", options: SparkSourceOptions) -> "DataFrame":
-    """Let Spark load what the options name; nothing is read yet, but for what the source tells of its columns.
+    """Load the source with Spark; nothing is read yet, except its schema.
 
     UsageError when there is no such path, table or source, or the query is wrong.
     """
-    with _explained(options.source):
+    with _spark_errors(options.source):
         if options.sql is not None:
             frame = spark.sql(options.sql)
         else:
@@ -98,18 +99,21 @@ def prepare(frame: "DataFrame", options: SparkSourceOptions) -> Prepared:
     if kinds["time"] in ("timestamp", "timestamp_ntz", "date"):
         form = KNOWN
     elif form is None:
-        form = _guess(made, options, numeric=_base(kinds["time"]) != "string")
+        form = _guess(made, options, numeric=_base_type(kinds["time"]) != "string")
         inferred = (f"times as {form.name}",)
     names = key_columns(options)
-    keys = tuple(Column(text, _KEY_TYPES[_base(kinds[name])]) for name, text in zip(names, options.key, strict=True))
+    keys = tuple(
+        Column(text, _KEY_TYPES[_base_type(kinds[name])]) for name, text in zip(names, options.key, strict=True)
+    )
     layout = Layout(
         tuple(name for name in made.columns if name != PARTITION), time=0, key=1, time_format=form, inferred=inferred
     )
-    return Prepared(made, Table(options.carrying(options.own_files), layout, keys))
+    return Prepared(made, Table(options, layout, keys))
 
 
 def canonical(frame: "DataFrame", options: SparkSourceOptions) -> "DataFrame":
-    """Give the columns `time`, `key` (or `key_0`, ...), those asked for of `cost`, `value`, `weight`, and `partition`.
+    """Select the columns `time`, `key` (or `key_0`, ...), `partition`, and those asked for of `cost`, `value`,
+    `weight`.
 
     `where` and `limit` are applied, and every type is checked: UsageError. A top-level column of exactly that name is
     meant where there is one; anything else is an expression.
@@ -120,7 +124,7 @@ def canonical(frame: "DataFrame", options: SparkSourceOptions) -> "DataFrame":
         raise UsageError(f"{options.source} is a stream, which has no end", "load a batch: read, not readStream")
     columns = frame.columns
     if options.where is not None:
-        with _explained(f"--where {options.where}", columns):
+        with _spark_errors(f"--where {options.where}", columns):
             frame = frame.where(_column(columns, options.where))
             _ = frame.schema
     if options.limit is not None:
@@ -131,22 +135,22 @@ def canonical(frame: "DataFrame", options: SparkSourceOptions) -> "DataFrame":
     chosen = []
     for name, option, text in wanted + [entry for entry in carried if entry[2] is not None]:
         what = f"--{option} {text}"
-        with _explained(what, columns):
+        with _spark_errors(what, columns):
             chosen.append(_column(columns, text).alias(name))
             # Beside all columns, an aggregate is an error of its own, as it would be beside the other expressions.
             kind = frame.select("*", chosen[-1]).schema[-1].dataType.simpleString()
-        if _base(kind) not in _ALLOWED[option]:
+        if _base_type(kind) not in _ALLOWED[option]:
             raise UsageError(
                 f"{what} is {kind}: no {option} can be made of it",
                 f"cast it to {_CASTS[option]}: --{option} 'CAST({_quoted(columns, text)} AS ...)'",
             )
-    with _explained("--time, --key", columns):
+    with _spark_errors("--time, --key", columns):
         made = frame.select(*chosen, functions.spark_partition_id().alias(PARTITION))
         _ = made.schema
     return made
 
 
-def _base(kind: str) -> str:
+def _base_type(kind: str) -> str:
     """Name a type without its precision or collation."""
     return re.split(r"[( <]", kind)[0]
 
@@ -163,9 +167,9 @@ def _column(columns: list[str], text: str) -> Any:
     return functions.expr(text)
 
 
-def row_error(what: str, said: str) -> DataError | None:
-    """Make an error of the data of what Spark says if an expression failed on a row."""
-    found = _ON_A_ROW.search(said)
+def row_error(what: str, message: str) -> DataError | None:
+    """Return a DataError if Spark reports that an expression failed on a row, else None."""
+    found = _ON_A_ROW.search(message)
     if found is None:
         return None
     hint = "try_cast, try_divide and so on give null instead"
@@ -177,10 +181,10 @@ def _guess(made: "DataFrame", options: SparkSourceOptions, *, numeric: bool) -> 
 
     UsageError where they are numbers of several units, DataError where the expression fails on a row.
     """
-    with _explained(options.source):
+    with _spark_errors(options.source):
         head = made.select("time").where(made["time"].isNotNull()).limit(_HEAD_ROWS).toArrow()
     column = head.column("time").combine_chunks()
-    texts = time_texts(column)
+    texts = as_texts(column)
     form = guess_format(texts, numeric=numeric)
     if form.exponent is None:
         return form
@@ -215,8 +219,8 @@ def silent_loggers() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _explained(what: str, columns: list[str] | None = None) -> Iterator[None]:
-    """Raise what Spark says of a wrong expression, table or path as a UsageError, with the columns there are."""
+def _spark_errors(what: str, columns: list[str] | None = None) -> Iterator[None]:
+    """Raise Spark's errors of wrong expressions, tables or paths as UsageErrors that list the columns."""
     from pyspark.errors import PySparkException
 
     try:
@@ -225,21 +229,21 @@ def _explained(what: str, columns: list[str] | None = None) -> Iterator[None]:
     except StreamgroupError:
         raise
     except PySparkException as error:
-        raise row_error(what, str(error)) or _usage(what, str(error), columns) from None
+        raise row_error(what, str(error)) or _usage_error(what, str(error), columns) from None
     except Exception as error:
         # What the JVM raises while a source is looked up, which is no exception of PySpark's own.
         if not hasattr(error, "java_exception"):
             raise
-        said = str(error.java_exception.toString())
-        raise row_error(what, said) or _usage(what, said, columns) from None
+        message = str(error.java_exception.toString())
+        raise row_error(what, message) or _usage_error(what, message, columns) from None
 
 
-def _usage(what: str, said: str, columns: list[str] | None) -> UsageError:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    first = without_secrets(lines[0] if lines else said)
+def _usage_error(what: str, message: str, columns: list[str] | None) -> UsageError:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    first = without_secrets(lines[0] if lines else message)
     reason = re.sub(r"^([\w.$]+(Exception|Error): )+", "", re.split(r"\.? SQLSTATE", first)[0])
     hint = None
-    if re.search("DATA_SOURCE_NOT|No FileSystem for scheme|ClassNotFoundException", said):
+    if re.search("DATA_SOURCE_NOT|No FileSystem for scheme|ClassNotFoundException", message):
         hint = "is its package there? --spark-conf spark.jars.packages=GROUP:NAME:VERSION"
     elif columns is not None:
         more = ", ..." if len(columns) > _SHOWN_COLUMNS else ""

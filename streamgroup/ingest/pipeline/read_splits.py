@@ -1,5 +1,6 @@
-"""Reading: splits of the input to segments, rejects and statistics."""
+"""Reads splits of the input into segments, rejects and statistics."""
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -9,22 +10,24 @@ import pyarrow as pa
 
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.places import locate
+from streamgroup.ingest.files.compression import open_raw
+from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.pipeline.blocks import Row, block
 from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.pipeline.segments import SegmentWriter
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, Split
-from streamgroup.ingest.reading import digest_file, make_reader, shown
+from streamgroup.ingest.rejects import reject_text
 
-__all__ = ["SplitStats", "blocks_of", "read_task", "split_of"]
+__all__ = ["SplitStats", "blocks_of", "read_split_stats", "read_task"]
 
 # Rejects of a block.
 _REJECTS = 1 << 15
 
 
 class SplitStats(NamedTuple):
-    """What came of one split: rows read, kept, rejected and filtered (by reason), lines, and what was inferred.
+    """The results of one split: rows read, kept, rejected and filtered (by reason), lines, and what was inferred.
 
     `examples` holds the first reject of each reason: its line in the split, and its text. `time_format` names the
     format of the times.
@@ -41,7 +44,7 @@ class SplitStats(NamedTuple):
     time_format: str = ""
 
 
-def split_of(row: Row) -> SplitStats:
+def read_split_stats(row: Row) -> SplitStats:
     """Read the statistics of a row of kind `split`."""
     return SplitStats(*json.loads(row.stats or ""))
 
@@ -52,7 +55,7 @@ def read_task(options: IngestOptions, tasks: list[list[Split | str]], number: in
         path = job if isinstance(job, str) else job.path
         try:
             if isinstance(job, str):
-                yield block("digest", stats=json.dumps([path, digest_file(path)]))
+                yield block("digest", stats=json.dumps([path, _digest(path)]))
             else:
                 yield from _read_split(options, job)
         except FileNotFoundError:
@@ -62,6 +65,11 @@ def read_task(options: IngestOptions, tasks: list[list[Split | str]], number: in
             raise DataError(f"{path} vanished while it was read", hint) from None
 
 
+def _digest(path: str) -> str:
+    with open_raw(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _read_split(options: IngestOptions, split: Split) -> Iterator[pa.RecordBatch]:
     reader, contract = make_reader(options), Contract(options)
     layout = reader.layout(split.path)
@@ -69,7 +77,7 @@ def _read_split(options: IngestOptions, split: Split) -> Iterator[pa.RecordBatch
 
 
 def blocks_of(parsed: Iterable[Parsed], contract: Contract, layout: Layout, split: int) -> Iterator[pa.RecordBatch]:
-    """Give the blocks of what a reader parsed of a split; memory does not grow with its rows, but for a segment's."""
+    """Yield the blocks of what a reader parsed of a split; memory does not grow with its rows, but for a segment's."""
     writer, rejects = SegmentWriter(split), _Rejects(split)
     filtered: Counter[str] = Counter()
     rows, lines, kept = 0, 0, 0
@@ -91,29 +99,31 @@ def blocks_of(parsed: Iterable[Parsed], contract: Contract, layout: Layout, spli
 
 
 class _Rejects:
-    """The rejects of a split: lines are counted from its start, the driver knows where it starts."""
+    """The rejects of a split; lines are counted from its start."""
 
     def __init__(self, split: int) -> None:
         self._split = split
-        self._held: list[tuple[int, str, str]] = []
-        self._given = 0
+        self._pending: list[tuple[int, str, str]] = []
+        self._written = 0
         self.counts: Counter[str] = Counter()
         self.examples: dict[str, tuple[int, str]] = {}
 
     def add(self, rejects: list[Reject]) -> Iterator[pa.RecordBatch]:
         self.counts.update(reject.reason for reject in rejects)
         for reject in rejects:
-            text = shown(reject.text)
+            text = reject_text(reject.text)
             self.examples.setdefault(reject.reason, (reject.line, text))
-            self._held.append((reject.line, reject.reason, text))
-            if len(self._held) >= _REJECTS:
+            self._pending.append((reject.line, reject.reason, text))
+            if len(self._pending) >= _REJECTS:
                 yield from self.close()
 
     def close(self) -> Iterator[pa.RecordBatch]:
-        if not self._held:
+        if not self._pending:
             return
-        columns: Any = zip(("line", "reason", "text"), zip(*self._held, strict=True), strict=True)
+        columns: Any = zip(("line", "reason", "text"), zip(*self._pending, strict=True), strict=True)
         # `place` is the number of rejects of the split before these.
-        yield block("rejects", {name: list(values) for name, values in columns}, segment=self._split, place=self._given)
-        self._given += len(self._held)
-        self._held = []
+        yield block(
+            "rejects", {name: list(values) for name, values in columns}, segment=self._split, place=self._written
+        )
+        self._written += len(self._pending)
+        self._pending = []

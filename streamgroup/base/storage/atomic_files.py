@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, whatever happens to the process that writes them."""
+"""Files that appear whole or not at all, also when the process that writes them is killed."""
 
 import contextlib
 import os

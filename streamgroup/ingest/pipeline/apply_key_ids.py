@@ -1,4 +1,4 @@
-"""From segments to tuples with key ids, on their way to the parts of the trace: as they came, or sorted by segment."""
+"""Replaces the local keys of segments by key ids, and sends tuples to the parts in input order or sorted by segment."""
 
 import itertools
 import json
@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from streamgroup.ingest.pipeline import order
-from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
-from streamgroup.ingest.pipeline.dictionary import Ids, give_ids
+from streamgroup.ingest.pipeline.blocks import Row, block, part_slices, rows_of
+from streamgroup.ingest.pipeline.dictionary import Ids, send_ids
 from streamgroup.ingest.pipeline.frames import Frame
-from streamgroup.ingest.pipeline.segments import CARRIED, LateRows, Segment, check_same, row_numbers
+from streamgroup.ingest.pipeline.segments import CARRIED, LateRows, Segment, check_unchanged_segment, row_numbers
 from streamgroup.traces import schema
 
 __all__ = ["Group", "group_segments", "in_input_order", "sorted_segments"]
@@ -54,18 +54,18 @@ def group_segments(segments: list[Segment], parallelism: int, latest: Mapping[in
     return groups
 
 
-def _together(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int, Group]) -> Frame:
+def _join_ids(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int, Group]) -> Frame:
     """Bring the blocks of a segment and the ids of its keys to one task."""
     task_of = {number: group.task for number, group in groups.items()}
     addressed = frame.of("tuples", "places").map(partial(_address, groups))
-    return addressed.union(give_ids(ranks, ids, task_of)).exchange(max(task_of.values()) + 1)
+    return addressed.union(send_ids(ranks, ids, task_of)).exchange(max(task_of.values()) + 1)
 
 
 def _address(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     digests = {number: group.digest for number, group in groups.items()}
     for row in rows_of(batches):
         if row.kind == "places":
-            check_same(row, digests)
+            check_unchanged_segment(row, digests)
         # A segment that was not there before has no group.
         yield row.moved(groups[row.segment].task if row.segment in groups else 0)
 
@@ -75,21 +75,17 @@ def in_input_order(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int,
 
     Gives blocks of kinds `part` and `late`.
     """
-    return _together(frame, ranks, ids, groups).map(partial(_straight, groups))
+    return _join_ids(frame, ranks, ids, groups).map(partial(_in_input_order, groups))
 
 
-def _straight(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _in_input_order(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for segment, blocks, late in _segments(groups, batches):
         at = groups[segment].first
         for columns in blocks:
             size = len(columns["timestamp"])
-            start = 0
-            while start < size:
-                part, into = divmod(at + start, schema.PART_ROWS)
-                stop = min(size, start + schema.PART_ROWS - into)
+            for part, start, stop in part_slices(at, size, schema.PART_ROWS):
                 cut = {name: column[start:stop] for name, column in columns.items()}
                 yield block("part", cut, to=part, segment=segment, place=at + start)
-                start = stop
             at += size
         if late:
             yield order.late_block(segment, late, to=groups[segment].first // schema.PART_ROWS)
@@ -100,7 +96,7 @@ def sorted_segments(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int
 
     Gives blocks of kinds `sorted`, `samples` of the places in that order, and `late`.
     """
-    return _together(frame, ranks, ids, groups).map(partial(_sort, groups))
+    return _join_ids(frame, ranks, ids, groups).map(partial(_sort, groups))
 
 
 def _sort(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -109,7 +105,7 @@ def _sort(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterat
         if late:
             yield order.late_block(segment, late)
         columns = {name: np.concatenate([own[name] for own in held]) for name in held[0]}
-        places = order.sorting(columns)
+        places = order.sort_order(columns)
         columns = {name: column[places] for name, column in columns.items()}
         yield block("samples", segment=segment, stats=json.dumps(order.samples_of(segment, columns)))
         for start in range(0, len(places), SORTED_TUPLES):
@@ -120,7 +116,7 @@ def _sort(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterat
 def _segments(
     groups: dict[int, Group], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[tuple[int, Iterator[dict[str, Any]], LateRows | None]]:
-    """Give the segments of a task, each with the columns of its blocks, in the order of the input.
+    """Yield the segments of a task, each with the columns of its blocks, in the order of the input.
 
     What counts the late rows of a segment, if anything does, has counted them when all blocks have been taken.
     """
@@ -132,10 +128,10 @@ def _segments(
         of_local = {name: given.column(name).to_numpy()[places] for name in given.column_names}
         latest = groups[segment].latest
         late = None if latest is None else LateRows(latest)
-        yield segment, (_numbered(row, of_local, late) for row in kinds["tuples"]), late
+        yield segment, (_with_ids(row, of_local, late) for row in kinds["tuples"]), late
 
 
-def _numbered(row: Row, of_local: dict[str, Any], late: LateRows | None) -> dict[str, Any]:
+def _with_ids(row: Row, of_local: dict[str, Any], late: LateRows | None) -> dict[str, Any]:
     block = row.columns()
     local, stamps = block.column("local").to_numpy(), block.column("timestamp").to_numpy()
     if late:

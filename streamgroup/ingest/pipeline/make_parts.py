@@ -1,4 +1,4 @@
-"""All steps from segments to the parts of a trace, one after the other."""
+"""Runs all steps from segments to the parts of a trace."""
 
 from functools import partial
 from typing import NamedTuple
@@ -6,14 +6,14 @@ from typing import NamedTuple
 from streamgroup.base.errors import RunError
 from streamgroup.base.storage.outputs import remove_old
 from streamgroup.base.storage.places import Place
-from streamgroup.ingest.pipeline import dictionary, head, order, parts, tuples
+from streamgroup.ingest.pipeline import apply_key_ids, dictionary, head, order, output_parts
 from streamgroup.ingest.pipeline.blocks import Row
 from streamgroup.ingest.pipeline.frames import Frame, Runner
 from streamgroup.ingest.pipeline.segments import CHANGED, Segment
 from streamgroup.traces import schema
 from streamgroup.traces.writer import PartStats, join_stats
 
-__all__ = ["Asked", "Made", "Rejects", "make_parts"]
+__all__ = ["Made", "Rejects", "Wanted", "make_parts"]
 
 
 class Made(NamedTuple):
@@ -32,12 +32,12 @@ class Made(NamedTuple):
 class Rejects(NamedTuple):
     """The rejects of all splits that have some, and how many there are."""
 
-    of_split: dict[int, parts.RejectsOf]
+    of_split: dict[int, output_parts.RejectsOf]
     number: int
 
 
-class Asked(NamedTuple):
-    """What the trace is to be: of an input that is `ordered` (which decides among tuples of one time) or has no order;
+class Wanted(NamedTuple):
+    """The trace to make: of an input that is `ordered` (which decides among tuples of one time) or has no order;
     with its times or, if it is not `timed`, with places in the stream for times; of its `first` tuples, or all (None).
     """
 
@@ -47,10 +47,10 @@ class Asked(NamedTuple):
 
 
 def make_parts(
-    runner: Runner, frame: Frame, segments: list[Segment], folder: Place, rejects: Rejects, asked: Asked
+    runner: Runner, frame: Frame, segments: list[Segment], folder: Place, rejects: Rejects, wanted: Wanted
 ) -> Made:
     """Write the parts of a trace from a kept frame of segments."""
-    ordered, first, read, given = asked.ordered, asked.first, frame, segments
+    ordered, first, read, given = wanted.ordered, wanted.first, frame, segments
     in_order = order.in_order(segments) if ordered else None
     cuts = first is not None and first < sum(segment.tuples for segment in segments)
     late: list[Row] = []
@@ -60,17 +60,19 @@ def make_parts(
             late = runner.run(partial(order.late_rows, frame, segments), 1, "checking the order")
         cutting = partial(head.cut_head, read, segments, first, ordered=ordered)
         frame, segments = runner.run(cutting, 1, "cutting to the head")
-    borders = dictionary.key_ranges(segments, runner.parallelism)
-    ranks = dictionary.count_keys(dictionary.cut_keys(frame, segments, borders), by_bytes=not ordered).keep()
-    found = runner.run(lambda: dictionary.number_keys(ranks), len(borders) + 1, "ranking keys")
+    borders = dictionary.choose_key_ranges(segments, runner.parallelism)
+    ranks = dictionary.count_keys(dictionary.send_keys_to_ranges(frame, segments, borders), by_bytes=not ordered).keep()
+    found = runner.run(lambda: dictionary.assign_ids(ranks), len(borders) + 1, "ranking keys")
     counts_late = in_order is False and not cuts
-    groups = tuples.group_segments(segments, runner.parallelism, order.latest_before(segments) if counts_late else {})
+    groups = apply_key_ids.group_segments(
+        segments, runner.parallelism, order.latest_before(segments) if counts_late else {}
+    )
     total = sum(segment.tuples for segment in segments)
     whole = [(0, min(schema.PART_ROWS, total - start)) for start in range(0, total, schema.PART_ROWS)]
     if in_order or len(whole) == 1:
-        cut = tuples.in_input_order(frame, ranks, found.ids, groups)
+        cut = apply_key_ids.in_input_order(frame, ranks, found.ids, groups)
     else:
-        in_segments = tuples.sorted_segments(frame, ranks, found.ids, groups).keep()
+        in_segments = apply_key_ids.sorted_segments(frame, ranks, found.ids, groups).keep()
         tasks = max(group.task for group in groups.values()) + 1
         of_segments = runner.run(lambda: in_segments.stats("samples", "late"), tasks, "sorting")
         late += of_segments
@@ -80,18 +82,18 @@ def make_parts(
         whole = [(span.skip, span.tuples) for span in spans]
         cut = order.cut_parts(in_segments, spans)
     keys = -(-found.keys // schema.KEY_PART_ROWS)
-    output = parts.Output(folder, whole, keys, found.odd, asked.timed)
-    every = cut.union(parts.key_parts(ranks, found.ids, len(whole)))
+    output = output_parts.Output(folder, whole, keys, found.not_text, wanted.timed)
+    every = cut.union(output_parts.key_parts(ranks, found.ids, len(whole)))
     number = len(whole) + keys
     if rejects.number:
-        every = every.union(parts.reject_parts(read, rejects.of_split, number))
-        number += -(-rejects.number // parts.REJECT_ROWS)
+        every = every.union(output_parts.reject_parts(read, rejects.of_split, number))
+        number += -(-rejects.number // output_parts.REJECT_ROWS)
     remove_old(folder, marker=schema.MANIFEST)
-    rows = runner.run(lambda: parts.write_parts(every, output, number), number, "writing")
-    parts.check_seen(folder, tuples=len(whole), keys=keys, rejects=number - len(whole) - keys)
+    rows = runner.run(lambda: output_parts.write_parts(every, output, number), number, "writing")
+    output_parts.check_visible(folder, tuples=len(whole), keys=keys, rejects=number - len(whole) - keys)
     late += rows
     written = sorted((row for row in rows if row.kind == "written"), key=lambda row: row.place)
-    stats = join_stats(parts.part_stats(row) for row in written if row.stats)
+    stats = join_stats(output_parts.read_part_stats(row) for row in written if row.stats)
     if len(written) != number or stats.rows != total:
         what = f"{stats.rows} tuples in {len(written)} parts were written, not {total} in {number}"
         raise RunError(what, CHANGED)

@@ -1,4 +1,4 @@
-"""The parts of a trace: one task each, with borders exactly where the format wants them."""
+"""Writes the parts of a trace, one task each, with borders where the format puts them."""
 
 import itertools
 import json
@@ -11,17 +11,17 @@ import pyarrow as pa
 
 from streamgroup.base.errors import EnvironmentFault
 from streamgroup.base.storage.places import Place
-from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
+from streamgroup.ingest.pipeline.blocks import Row, block, part_slices, rows_of
 from streamgroup.ingest.pipeline.dictionary import Ids
 from streamgroup.ingest.pipeline.frames import Frame
 from streamgroup.ingest.pipeline.interrupt import check_stopped
-from streamgroup.ingest.pipeline.order import sorting
+from streamgroup.ingest.pipeline.order import sort_order
 from streamgroup.ingest.pipeline.segments import CARRIED
 from streamgroup.traces import schema
 from streamgroup.traces.parts import list_parts
 from streamgroup.traces.writer import Columns, KeyColumns, PartStats, write_keys_part, write_part, write_rejects
 
-__all__ = ["Output", "RejectsOf", "check_seen", "key_parts", "part_stats", "reject_parts", "write_parts"]
+__all__ = ["Output", "RejectsOf", "check_visible", "key_parts", "read_part_stats", "reject_parts", "write_parts"]
 
 REJECT_ROWS = 1 << 20
 
@@ -44,7 +44,7 @@ class Output(NamedTuple):
     folder: Place
     tuples: list[tuple[int, int]]
     keys: int
-    odd: bool
+    not_text: bool
     timed: bool
 
 
@@ -76,16 +76,12 @@ def _cut_rejects(
 ) -> Iterator[pa.RecordBatch]:
     for row in rows_of(batches):
         own, columns = rejects[row.segment], row.columns()
-        at, start = own.first + row.place, 0
-        while start < columns.num_rows:
-            part, into = divmod(at + start, REJECT_ROWS)
-            size = min(REJECT_ROWS - into, columns.num_rows - start)
-            cut = columns.slice(start, size)
+        for part, start, stop in part_slices(own.first + row.place, columns.num_rows, REJECT_ROWS):
+            cut = columns.slice(start, stop - start)
             lines = cut.column("line").to_numpy() + own.line
-            given = {"file": [own.file] * size, "line": lines}
+            given = {"file": [own.file] * len(lines), "line": lines}
             given |= {name: cut.column(name) for name in ("reason", "text")}
             yield block("reject", given, to=first + part, segment=row.segment, place=row.place + start)
-            start += size
 
 
 def write_parts(frame: Frame, output: Output, parts: int) -> list[Row]:
@@ -110,11 +106,11 @@ def _write_part(output: Output, number: int, rows: list[Row]) -> pa.RecordBatch:
         chunks = _tuples(rows, *output.tuples[number])
         if not output.timed:
             chunks = _with_places(chunks, number * schema.PART_ROWS)
-        return written_part(number, write_part(path, chunks))
+        return part_written(number, write_part(path, chunks))
     if rows[0].kind == "key":
         own = number - len(output.tuples)
         path = output.folder / schema.KEYS / schema.part_name(own)
-        write_keys_part(path, own * schema.KEY_PART_ROWS, _keys(rows), key_bytes=output.odd)
+        write_keys_part(path, own * schema.KEY_PART_ROWS, _keys(rows), key_bytes=output.not_text)
     else:
         own = number - len(output.tuples) - output.keys
         table = pa.Table.from_batches([row.columns() for row in rows]).combine_chunks()
@@ -122,13 +118,13 @@ def _write_part(output: Output, number: int, rows: list[Row]) -> pa.RecordBatch:
     return block("written", place=number)
 
 
-def written_part(number: int, stats: PartStats) -> pa.RecordBatch:
+def part_written(number: int, stats: PartStats) -> pa.RecordBatch:
     """Make the row of kind `written` of a part of tuples."""
     digests = [digest.hex() for digest in stats.block_digests]
     return block("written", place=number, stats=json.dumps(stats._replace(block_digests=digests)))  # type: ignore[arg-type]
 
 
-def check_seen(folder: Place, *, tuples: int, keys: int, rejects: int = 0) -> None:
+def check_visible(folder: Place, *, tuples: int, keys: int, rejects: int = 0) -> None:
     """Raise EnvironmentFault unless all parts that tasks have written are to be seen from here."""
     for name, number in ((schema.TUPLES, tuples), (schema.KEYS, keys), (schema.REJECTS, rejects)):
         seen = len(list_parts(folder, name))
@@ -139,7 +135,7 @@ def check_seen(folder: Place, *, tuples: int, keys: int, rejects: int = 0) -> No
             )
 
 
-def part_stats(row: Row) -> PartStats:
+def read_part_stats(row: Row) -> PartStats:
     """Read the statistics of a part of tuples."""
     stats = PartStats(*json.loads(row.stats or ""))
     return stats._replace(block_digests=[bytes.fromhex(str(digest)) for digest in stats.block_digests])
@@ -150,7 +146,7 @@ def _tuples(rows: list[Row], skip: int, tuples: int) -> Iterator[Columns]:
     columns = {name: np.concatenate([own.column(name).to_numpy() for own in blocks]) for name in blocks[0].schema.names}
     del blocks
     if "by_bytes" in columns or (columns["timestamp"][1:] < columns["timestamp"][:-1]).any():
-        places = sorting(columns)[skip : skip + tuples]
+        places = sort_order(columns)[skip : skip + tuples]
     else:
         places = np.arange(skip, skip + tuples)
     names = ("timestamp", "key_id", *(name for name in CARRIED if name in columns))
@@ -161,7 +157,7 @@ def _tuples(rows: list[Row], skip: int, tuples: int) -> Iterator[Columns]:
 
 
 def _with_places(chunks: Iterator[Columns], first: int) -> Iterator[Columns]:
-    """Give each tuple its place in the stream, from `first` on, for its time in us: there is no other."""
+    """Number tuples from `first` on, and use the numbers as times in us, for input without times."""
     for chunk in chunks:
         yield chunk._replace(timestamp=np.arange(first, first + len(chunk.timestamp)))
         first += len(chunk.timestamp)
