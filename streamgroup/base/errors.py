@@ -1,8 +1,5 @@
 """Errors that say what is wrong, where, and how to fix it, with their exit codes."""
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["DataError", "EnvironmentFault", "GateError", "RunError", "StreamgroupError", "UsageError"]
 
 
