@@ -202,7 +202,8 @@ class Rewriter:
                 made, kind = self._expr(node.operand)
                 if isinstance(op, ast.Not):
                     return ast.UnaryOp(op, made), ANY
-                if isinstance(op, ast.USub) and isinstance(made, ast.Constant) and isinstance(made.value, (int, float)):
+                if isinstance(op, ast.USub) and not kind and isinstance(made, ast.Constant):
+                    assert isinstance(made.value, (int, float))
                     return ast.Constant(-made.value), ANY
                 if kind == SMALL:
                     raise NotPlainError(f"line {node.lineno}: a sign of an unsigned number")
@@ -360,7 +361,7 @@ class Rewriter:
         if name == "uint64":
             return made, (kind or (WORD if is_truth or isinstance(made, ast.Constant) else LOOSE))
         if name == "int64":
-            if is_truth or (isinstance(made, ast.Constant) and isinstance(made.value, int)):
+            if is_truth or (not kind and isinstance(made, ast.Constant) and isinstance(made.value, int)):
                 return made, ANY
             return (signed(made, kind) if kind else call("int", made)), ANY
         if name in ("int8", "int32"):
