@@ -203,7 +203,7 @@ class FeedForward:
             self._halves(ready, self._recorder, until)[0](Span(0, 0))
 
     def _next_change(self, ready: Ready, begin: int, end: int) -> int | None:
-        """Give the place before whose tuple the next change comes, if that is before `end`."""
+        """Return the place before whose tuple the next change comes, if that is before `end`."""
         if not self._varies:
             return None
         at = self._members.next_time()
@@ -249,7 +249,7 @@ class FeedForward:
     def _halves(
         self, ready: Ready, recorder: Recorder, until: int = -1
     ) -> tuple[Callable[[Span], tuple[int, int]], account.Serving | None]:
-        """Give what lets the sources choose for the tuples of a span, and returns why it stopped, before which place.
+        """Return what lets the sources choose for the tuples of a span, and returns why it stopped, before which place.
 
         And what serves these tuples when they are accounted; None if the former does.
         """
