@@ -29,7 +29,7 @@ from streamgroup.spark.task_progress import finished_tasks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Session", "check_environment", "existing_session", "open_session", "terminable"]
+__all__ = ["Session", "check_environment", "existing_session", "open_session", "start_session", "terminable"]
 
 T = TypeVar("T")
 
@@ -174,6 +174,15 @@ def open_session(options: SparkOptions) -> Iterator[Session]:
         else:
             with connect_session(options.remote, options.spark_conf, scratch) as spark:
                 yield Session(spark, options.place, None, scratch)
+
+
+@contextlib.contextmanager
+def start_session(options: SparkOptions, progress: Progress) -> Iterator[Session]:
+    """Open a session for a command as `open_session` does, and report that Spark starts; errors come before that."""
+    check_environment(options)
+    progress.start(1, "starting Spark")
+    with open_session(options) as session:
+        yield session
 
 
 @contextlib.contextmanager
