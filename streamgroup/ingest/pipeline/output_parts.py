@@ -21,7 +21,7 @@ from streamgroup.traces import schema
 from streamgroup.traces.parts import list_parts
 from streamgroup.traces.writer import Columns, KeyColumns, PartStats, write_keys_part, write_part, write_rejects
 
-__all__ = ["Output", "RejectsOf", "check_visible", "key_parts", "read_part_stats", "reject_parts", "write_parts"]
+__all__ = ["Output", "RejectsOf", "check_visible", "read_part_stats", "send_keys", "send_rejects", "write_parts"]
 
 REJECT_ROWS = 1 << 20
 
@@ -48,12 +48,12 @@ class Output(NamedTuple):
     timed: bool
 
 
-def key_parts(ranks: Frame, ids: list[Ids], first: int) -> Frame:
+def send_keys(ranks: Frame, ids: list[Ids], first: int) -> Frame:
     """Send the keys of all ranges to the parts of `keys/`, which are numbered from `first` on."""
-    return ranks.of("table").map(partial(_cut_keys, ids, first))
+    return ranks.of("table").map(partial(_send_keys, ids, first))
 
 
-def _cut_keys(ids: list[Ids], first: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _send_keys(ids: list[Ids], first: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for row in rows_of(batches):
         columns = row.columns()
         own = ids[row.to].of(np.arange(row.place, row.place + columns.num_rows))
@@ -66,12 +66,12 @@ def _cut_keys(ids: list[Ids], first: int, batches: Iterator[pa.RecordBatch]) -> 
             yield block("key", given, to=first + int(part[start]), segment=row.to, place=row.place + start)
 
 
-def reject_parts(frame: Frame, rejects: dict[int, RejectsOf], first: int) -> Frame:
+def send_rejects(frame: Frame, rejects: dict[int, RejectsOf], first: int) -> Frame:
     """Send rejects to the parts of `rejects/`, which are numbered from `first` on."""
-    return frame.of("rejects").map(partial(_cut_rejects, rejects, first))
+    return frame.of("rejects").map(partial(_send_rejects, rejects, first))
 
 
-def _cut_rejects(
+def _send_rejects(
     rejects: dict[int, RejectsOf], first: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for row in rows_of(batches):
