@@ -40,7 +40,7 @@ TUPLE_COLUMNS = ("timestamp", "key_id", "cost", "value", "weight")
 
 
 class Part(NamedTuple):
-    """An open Parquet file: its place, how to name it to people, its footer, its columns, its rows."""
+    """An open Parquet file: its place, its label in messages, its footer, its columns, its rows."""
 
     path: Place
     label: str
@@ -81,7 +81,7 @@ def open_parts(places: Sequence[Place]) -> list[Part]:
 
 @contextlib.contextmanager
 def _opened(place: Place, fault: str, metadata: pq.FileMetaData | None = None) -> Iterator[pq.ParquetFile]:
-    """Opens a file; `fault` is what is said of it when it cannot be read, unless it is the store that fails."""
+    """Opens a file; `fault` is the error message when it cannot be read, unless it is the store that fails."""
     try:
         # Of an object store the columns of a row group are fetched together, ahead of decoding.
         with (

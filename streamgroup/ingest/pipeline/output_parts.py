@@ -27,8 +27,8 @@ REJECT_ROWS = 1 << 20
 
 
 class RejectsOf(NamedTuple):
-    """Of the rejects of a split: the input's path as it is shown, the lines of the input before the split, and the
-    rejects of the splits before.
+    """Where the rejects of a split are: the input's path as it is shown, the number of its lines before the split, and
+    the number of rejects of the splits before.
     """
 
     file: str
@@ -37,8 +37,8 @@ class RejectsOf(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Where parts go: the folder of the trace, for each part of tuples how many of what comes first to skip, and how
-    many to take; how many parts of keys there are, whether a key is not UTF-8, and whether tuples have times.
+    """The output: the folder of the trace; for each part of tuples, how many to skip and then to take; the number of
+    parts of keys, whether a key is not UTF-8, and whether tuples have times.
     """
 
     folder: Place
@@ -125,12 +125,12 @@ def part_written(number: int, stats: PartStats) -> pa.RecordBatch:
 
 
 def check_visible(folder: Place, *, tuples: int, keys: int, rejects: int = 0) -> None:
-    """Raise EnvironmentFault unless all parts that tasks have written are to be seen from here."""
+    """Raise EnvironmentFault unless all parts that tasks have written are visible from here."""
     for name, number in ((schema.TUPLES, tuples), (schema.KEYS, keys), (schema.REJECTS, rejects)):
         seen = len(list_parts(folder, name))
         if seen != number:
             raise EnvironmentFault(
-                f"of {number} parts of {name}/ that Spark's tasks wrote, {seen} are to be seen here",
+                f"of {number} parts of {name}/ that Spark's tasks wrote, {seen} are visible here",
                 "on a cluster, name an output that all machines see: a URL as s3://bucket/x.trace, or a shared disk",
             )
 
