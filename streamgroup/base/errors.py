@@ -1,11 +1,6 @@
 """Errors that say what is wrong, where, and how to fix it, with their exit codes."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-
-__all__ = ["DataError", "EnvironmentFault", "GateError", "RunError", "StreamgroupError", "UsageError", "first_problem"]
+__all__ = ["DataError", "EnvironmentFault", "GateError", "RunError", "StreamgroupError", "UsageError"]
 
 
 class StreamgroupError(Exception):
@@ -48,9 +43,3 @@ class GateError(StreamgroupError):
     """A `--fail-on` condition did not hold (exit 5)."""
 
     exit_code = 5
-
-
-def first_problem(error: "ValidationError") -> tuple[str, str]:
-    """Return the first problem that pydantic found: the path of the field ("" for the whole), and what is wrong."""
-    first = error.errors()[0]
-    return ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")

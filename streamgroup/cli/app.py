@@ -1,4 +1,4 @@
-"""The program: its commands, found by file name, its own flags, and what becomes of errors."""
+"""The root command: finds the commands by file name, reads the common flags, turns errors into exit codes."""
 
 import errno
 import gc
@@ -15,8 +15,8 @@ import typer
 
 from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
-from streamgroup.cli.command import ENVIRONMENT, Format, FoundGroup, LateCommand, as_command
-from streamgroup.cli.failures import report
+from streamgroup.cli.command import ENVIRONMENT, DiscoveredGroup, Format, LazyCommand, as_command
+from streamgroup.cli.error_output import report_error
 
 __all__ = ["PACKAGE", "app", "main"]
 
@@ -30,7 +30,7 @@ _EPILOG = (
 )
 
 
-class Program(FoundGroup):
+class Program(DiscoveredGroup):
     """The group of all commands; every error ends here as one line and an exit code."""
 
     def main(
@@ -53,7 +53,7 @@ class Program(FoundGroup):
         except SystemExit as stop:
             code = 0 if _is_broken_pipe(stop.__context__) else stop.code
         except Exception as error:  # noqa: BLE001 (the end of the line for all errors)
-            code = report(error, debug="--debug" in (sys.argv if args is None else args))
+            code = report_error(error, debug="--debug" in (sys.argv if args is None else args))
         if standalone_mode:
             sys.exit(code)
         return code
@@ -76,7 +76,7 @@ class Program(FoundGroup):
         module = importlib.import_module(f"{PACKAGE}.{name}")
         if hasattr(module, "group"):
             return typer.main.get_command(module.group(name))
-        return LateCommand.of(name, module.run, partial(as_command, module.run, module.Options))
+        return LazyCommand.of(name, module.run, partial(as_command, module.run, module.Options))
 
 
 def _is_broken_pipe(error: BaseException | None) -> bool:
@@ -95,7 +95,7 @@ def _program(
     context: typer.Context,
     config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="TOML file with options.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Results and errors only.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Tell timings too.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print timings too.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback on errors.")] = False,
     form: Annotated[Format | None, typer.Option("--format", help="How to print the result.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
@@ -126,7 +126,7 @@ app = typer.Typer(
 
 
 def _fill_closed_streams() -> None:
-    """Give closed streams a place, so that no file gets their number: to read or write one fails, but for stderr."""
+    """Reopen closed streams, so that no file gets their number: to read or write one fails, but for stderr."""
     for number, (name, mode, way) in enumerate(
         (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY))
     ):

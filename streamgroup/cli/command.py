@@ -26,15 +26,15 @@ from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
 from streamgroup.cli.config import read_defaults
 from streamgroup.cli.console import Console
-from streamgroup.cli.failures import report
+from streamgroup.cli.error_output import report_error
 
 __all__ = [
     "ENVIRONMENT",
     "Common",
+    "DiscoveredGroup",
     "Format",
     "Formatted",
-    "FoundGroup",
-    "LateCommand",
+    "LazyCommand",
     "Parameter",
     "as_command",
     "utf8_path",
@@ -90,7 +90,7 @@ class Common:
         typer.Option("--config", metavar="FILE", help="TOML file with options.", is_eager=True, callback=_use_file),
     ] = None
     quiet: Annotated[bool, typer.Option("--quiet", help="Results and errors only.")] = False
-    verbose: Annotated[bool, typer.Option("--verbose", help="Tell timings too.")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print timings too.")] = False
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback on errors.")] = False
 
 
@@ -108,7 +108,7 @@ def variable(flag: str) -> str:
 
 
 def _with_variable(name: str, annotation: Any, *, hidden: bool) -> Any:
-    """Give an option the environment variable that its long flag names; one that is hidden has none."""
+    """Add the environment variable that the long flag of an option names; a hidden option has none."""
     kind, *infos = get_args(annotation) if hasattr(annotation, "__metadata__") else (annotation,)
     if not infos or not isinstance(infos[0], OptionInfo):
         return annotation
@@ -128,7 +128,7 @@ def _parameters(kind: type[Any], hidden: Collection[str] = ()) -> list[Parameter
 
 
 def _depth(kind: type[Any], name: str) -> int:
-    """Tell how far up the classes of options a flag is declared: a command's own flags come first."""
+    """Return how far up the classes of options a flag is declared: a command's own flags come first."""
     return next(depth for depth, base in enumerate(kind.__mro__) if name in inspect.get_annotations(base))
 
 
@@ -147,14 +147,14 @@ def _parameter(name: str, annotation: Any, default: Any, *, hidden: bool = False
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-class LateCommand(TyperCommand):
-    """A command whose flags are put together when they are first asked for: a list of commands stays cheap."""
+class LazyCommand(TyperCommand):
+    """A command whose flags are made when they are first needed, so that listing commands is fast."""
 
     make: Callable[[], Callable[..., None]]
     _whole: Any = None
 
     @classmethod
-    def of(cls, name: str, about: str | Callable[..., None], make: Callable[[], Callable[..., None]]) -> "LateCommand":
+    def of(cls, name: str, about: str | Callable[..., None], make: Callable[[], Callable[..., None]]) -> "LazyCommand":
         """Name a command, with its help (or the function whose docstring that is) and what makes its function."""
         text = about if isinstance(about, str) else inspect.getdoc(about)
         command = cls(name, help=text, rich_markup_mode=None)
@@ -162,7 +162,7 @@ class LateCommand(TyperCommand):
         return command
 
     def whole(self) -> Any:
-        """Give the command with all its flags."""
+        """Return the command with all its flags."""
         if self._whole is None:
             single = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
             single.command(name=self.name)(self.make())
@@ -170,7 +170,7 @@ class LateCommand(TyperCommand):
         return self._whole
 
     def get_params(self, ctx: Any) -> Any:
-        """Give the flags and arguments."""
+        """Return the flags and arguments."""
         return self.whole().get_params(ctx)
 
     def invoke(self, ctx: Any) -> Any:
@@ -178,17 +178,17 @@ class LateCommand(TyperCommand):
         return self.whole().invoke(ctx)
 
 
-class FoundGroup(TyperGroup):
+class DiscoveredGroup(TyperGroup):
     """A group whose commands are found by file name, and imported only when one is used."""
 
     kind = "command"
 
     def find(self, name: str) -> Any:
-        """Give the command of one of the names that `list_commands` gives."""
+        """Return the command of one of the names that `list_commands` gives."""
         raise NotImplementedError
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Give a command; UsageError for an unknown one, with the nearest."""
+        """Return a command; UsageError for an unknown one, with the nearest."""
         if cmd_name not in self.commands:
             known = self.list_commands(ctx)
             if cmd_name not in known:
@@ -221,12 +221,12 @@ def as_command(
     def call(**values: Any) -> None:
         context = values.pop("context")
         outer = context.obj or {}
-        told = {flag.name: values.pop(flag.name) or outer.get(flag.name) for flag in common}
+        common_values = {flag.name: values.pop(flag.name) or outer.get(flag.name) for flag in common}
         extra = {parameter.name: values.pop(parameter.name) for parameter in more}
-        with _errors(debug=bool(told["debug"])):
+        with _errors(debug=bool(common_values["debug"])):
             form = _form(context, values, outer.get("form"))
             asked = frozenset(name for name in values if _source(context, name) != "DEFAULT")
-            console = Console(form, bool(told["quiet"]), bool(told["verbose"]), asked)
+            console = Console(form, bool(common_values["quiet"]), bool(common_values["verbose"]), asked)
             given = {name: value for name, value in extra.items() if value is not None}
             run(console, options(**values), *([given] if own is not None else []))
             sys.stdout.flush()
@@ -285,4 +285,4 @@ def _errors(*, debug: bool) -> Iterator[None]:
     except BaseException as error:  # noqa: BLE001 (the end of the line: a grouping of the user's may raise anything)
         if isinstance(error, OSError) and error.errno == errno.EBADF:
             _forget_output()
-        raise typer.Exit(report(error, debug=debug)) from None
+        raise typer.Exit(report_error(error, debug=debug)) from None

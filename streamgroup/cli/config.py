@@ -4,7 +4,6 @@ Keys are the long names of options (`hash-seed` or `hash_seed`); `[ingest.csv]` 
 over `[ingest]`, which wins over the top. Flags and environment variables win over the file.
 """
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from typer.core import TyperGroup
 
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
+from streamgroup.base.toml import read_toml
 
 __all__ = ["long_name", "options_of", "read_defaults"]
 
@@ -20,12 +20,12 @@ _NOT_IN_FILES = {"help", "version", "config", "install-completion", "show-comple
 
 
 def long_name(flag: str) -> str:
-    """Give the name of an option without its dashes."""
+    """Return the name of an option without its dashes."""
     return flag.removeprefix("--")
 
 
 def options_of(command: Any) -> dict[str, Any]:
-    """Give the options of a command that a file may set, by their long names; of a group, all its commands'."""
+    """Return the options of a command that a file may set, by their long names; of a group, all its commands'."""
     found: dict[str, Any] = {}
     for parameter in command.get_params(typer.Context(command)):
         names = [long_name(flag) for flag in parameter.opts if flag.startswith("--")]
@@ -49,12 +49,7 @@ def read_defaults(path: Path, context: typer.Context) -> dict[str, Any]:
 
     UsageError for a file that cannot be read, an unknown key or a value of a wrong kind, each with its place.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"--config {path}: {error.strerror}", "name a TOML file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"--config {path}: not TOML: {error}", "mend the file") from None
+    _, content = read_toml(path, f"--config {path}", "name a TOML file")
     return _collect(content, context.find_root().command, _path(context), str(path))
 
 

@@ -1,4 +1,4 @@
-"""Where output goes: results to stdout, all else to stderr and only as much as was asked for."""
+"""Output of a command: results to stdout, everything else to stderr."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ __all__ = ["Bar", "Console"]
 
 @dataclass(frozen=True)
 class Console:
-    """The output of one command: its format, how much it tells on stderr, and which of its options were `asked` for."""
+    """The output of one command: its format, how much goes to stderr, and which of its options were `asked` for."""
 
     form: Format = "table"
     quiet: bool = False
@@ -45,7 +45,7 @@ class Console:
         sys.stdout.write(f"{text}\n")
 
     def note(self, text: str) -> None:
-        """Tell something on stderr, unless --quiet."""
+        """Print a note on stderr, unless --quiet."""
         if not self.quiet:
             sys.stderr.write(f"{text}\n")
 
@@ -54,18 +54,18 @@ class Console:
         self.note(f"warning: {text}")
 
     def detail(self, text: str) -> None:
-        """Tell on stderr what only --verbose wants to know."""
+        """Print a detail on stderr, with --verbose only."""
         if self.verbose and not self.quiet:
             sys.stderr.write(f"{text}\n")
 
     def facts(self, facts: Mapping[str, Any]) -> None:
-        """Tell on stderr what a grouping's parameters mean for so many workers, if there is anything to say."""
+        """Print on stderr what follows from a grouping's parameters for the number of workers, if anything."""
         if facts:
-            told = (f"{name} {value if isinstance(value, int) else f'{value:.4g}'}" for name, value in facts.items())
-            self.note(f"whatever the keys: {', '.join(told)}")
+            parts = (f"{name} {value if isinstance(value, int) else f'{value:.4g}'}" for name, value in facts.items())
+            self.note(f"whatever the keys: {', '.join(parts)}")
 
     def bar(self, unit: str) -> "Bar":
-        """Give a progress bar, which shows itself only on a terminal."""
+        """Return a progress bar, which shows itself only on a terminal."""
         return Bar(unit, shown=not self.quiet and sys.stderr.isatty())
 
     def _write(self, rows: Sequence[Row], form: Format, columns: Sequence[str] | None, *, exact: bool = False) -> None:
@@ -96,8 +96,8 @@ class Bar:
                 total=total, desc=text, unit=self._unit, unit_scale=True, ascii=True, leave=False, file=sys.stderr
             )
 
-    def tell(self, text: str) -> None:
-        """Say something else in front of the bar."""
+    def describe(self, text: str) -> None:
+        """Change the text in front of the bar."""
         if self._bar is not None:
             self._bar.set_description(text)
 
@@ -109,7 +109,7 @@ class Bar:
 
     @property
     def seconds(self) -> float:
-        """Tell how long the step has lasted."""
+        """Return how long the step has lasted."""
         return time.perf_counter() - self._begun
 
     def close(self) -> None:

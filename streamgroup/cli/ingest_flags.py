@@ -1,13 +1,25 @@
-"""The flags of every ingest, whatever its source."""
+"""The flags that `ingest` has for every source."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal
 
 import typer
 
-from streamgroup.cli.command import Formatted, utf8_path
+from streamgroup.cli.command import Formatted
+from streamgroup.cli.shared_flags import DriverMemory, MadeTrace, SparkConf
 
-__all__ = ["IngestFlags", "values_of"]
+__all__ = ["IngestFlags", "default_of", "values_of"]
+
+
+def default_of(name: str, model: str = "CommonOptions") -> Any:
+    """Return the default of a flag: that of the option, from a model of `ingest.options` that is loaded when needed."""
+
+    def read() -> Any:
+        from streamgroup.ingest import options
+
+        return getattr(options, model).model_fields[name].default
+
+    return field(default_factory=read)
 
 
 # Flags whose defaults are those of the options: given or not makes a difference to them.
@@ -18,24 +30,17 @@ _SPARK = ("master", "remote", "driver_memory")
 class IngestFlags(Formatted):
     """The flags of every ingest: options of `CommonOptions`, by name."""
 
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="TRACE",
-            help="Trace to make: a directory or its URL.",
-            show_default=False,
-            callback=utf8_path,
-        ),
-    ]
-    cost_unit: Annotated[Literal["s", "ms", "us", "ns"], typer.Option("--cost-unit", help="Unit of the cost.")] = "us"
+    output: MadeTrace
+    cost_unit: Annotated[Literal["s", "ms", "us", "ns"], typer.Option("--cost-unit", help="Unit of the cost.")] = (
+        default_of("cost_unit")
+    )
     time_format: Annotated[
         str,
         typer.Option("--time-format", metavar="FORMAT", help="auto, s, ms, us, ns, filetime, iso8601, or a pattern."),
-    ] = "auto"
+    ] = default_of("time_format")
     timezone: Annotated[
-        str | None, typer.Option("--timezone", metavar="ZONE", help="Zone of times that do not tell theirs; else UTC.")
+        str | None,
+        typer.Option("--timezone", metavar="ZONE", help="Zone of times without one of their own (default: UTC)."),
     ] = None
     split_words: Annotated[bool, typer.Option("--split-words", help="Make a tuple of each word of the key.")] = False
     stopwords: Annotated[
@@ -44,7 +49,7 @@ class IngestFlags(Formatted):
     ] = None
     null_keys: Annotated[
         Literal["drop", "keep", "fail"], typer.Option("--null-keys", help="What to do with rows without a key.")
-    ] = "drop"
+    ] = default_of("null_keys")
     null_values: Annotated[
         list[str], typer.Option("--null-values", metavar="TEXT,...", help="Texts that mean null, as NA,-; repeatable.")
     ] = ()  # type: ignore[assignment]
@@ -62,7 +67,7 @@ class IngestFlags(Formatted):
     ] = None
     max_rejects: Annotated[
         str, typer.Option("--max-rejects", metavar="N|P%", help="Rows that may be unreadable; past it exit 4.")
-    ] = "1%"
+    ] = default_of("max_rejects")
     master: Annotated[
         str | None,
         typer.Option("--master", metavar="URL", help="Spark master (default: local[*]).", show_default=False),
@@ -70,15 +75,8 @@ class IngestFlags(Formatted):
     remote: Annotated[
         str | None, typer.Option("--remote", metavar="URL", help="Spark Connect server, as sc://HOST:PORT.")
     ] = None
-    spark_conf: Annotated[
-        list[str], typer.Option("--spark-conf", metavar="K=V", help="A setting of Spark's; repeatable.")
-    ] = ()  # type: ignore[assignment]
-    driver_memory: Annotated[
-        str | None,
-        typer.Option(
-            "--driver-memory", metavar="SIZE", help="Heap of Spark's driver (default: 2g).", show_default=False
-        ),
-    ] = None
+    spark_conf: SparkConf = ()  # type: ignore[assignment]
+    driver_memory: DriverMemory = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the first rows become; write nothing.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing trace.")] = False
 

@@ -1,12 +1,12 @@
-"""What every ingest prints: the trace that it made, or the tuples of a dry run."""
+"""Output of `ingest`: the trace that it made, or the tuples of a dry run."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from streamgroup.cli.console import Console
 
-__all__ = ["preview_rows", "report_trace"]
+__all__ = ["print_preview", "report_trace"]
 
 
 def report_trace(console: Console, result: Any, begun: float) -> None:
@@ -21,7 +21,24 @@ def report_trace(console: Console, result: Any, begun: float) -> None:
     console.record({"trace": str(result.trace), **{name: getattr(manifest, name) for name in names}})
 
 
-def preview_rows(console: Console, tuples: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
+def print_preview(console: Console, found: Any, describe_reject: Callable[[Any], str], **fields: Any) -> None:
+    """Print the counts and tuples of a dry run, a NamedTuple; in JSON `fields` replace those of its own."""
+    console.note(
+        f"of {found.rows_read} rows looked at, {found.rows_rejected} rejected, {sum(found.filtered.values())} filtered"
+    )
+    for reason, count in found.filtered.items():
+        console.note(f"filtered: {count} {reason}")
+    for reject in found.rejects:
+        console.note(f"rejected: {describe_reject(reject)}")
+    rows, shown = _preview_rows(console, found.tuples)
+    if console.form == "json":
+        rejects = [reject._asdict() for reject in found.rejects]
+        console.record({**found._asdict(), **fields, "tuples": rows, "rejects": rejects})
+    else:
+        console.rows(rows, shown, exact=True)
+
+
+def _preview_rows(console: Console, tuples: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the tuples of a dry run (each a `PreviewRow`) as rows of a table, and its columns."""
     from streamgroup.ingest.preview import iso
 

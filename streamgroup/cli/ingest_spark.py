@@ -1,4 +1,4 @@
-"""`ingest spark`: whatever Spark loads to a trace."""
+"""`ingest spark`: makes a trace of whatever Spark loads."""
 
 import time
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import typer
 from streamgroup.cli.command import as_command
 from streamgroup.cli.console import Console
 from streamgroup.cli.ingest_flags import IngestFlags, values_of
-from streamgroup.cli.ingest_output import preview_rows, report_trace
+from streamgroup.cli.ingest_output import print_preview, report_trace
 
 __all__ = ["Options", "make", "run"]
 
@@ -68,23 +68,18 @@ def run(console: Console, options: Options) -> None:
 
     values = values_of(options)
     asked = make_source_options(format=values.pop("source_format"), **values)
+    # Not before the options are checked: it loads Spark.
+    from streamgroup.ingest.sources.ingest_spark import ingest_spark, preview_spark
+
     begun = time.perf_counter()
     if options.dry_run:
         with console.bar("tasks") as bar:
-            found = _preview(asked, bar)
+            found = preview_spark(asked, bar)
         _show(console, found)
         return
-    from streamgroup.ingest.sources.ingest_spark import ingest_spark
-
     with console.bar("tasks") as bar:
         result = ingest_spark(asked, bar)
     report_trace(console, result, begun)
-
-
-def _preview(options: Any, bar: Any) -> Any:
-    from streamgroup.ingest.sources.ingest_spark import preview_spark
-
-    return preview_spark(options, bar)
 
 
 def _show(console: Console, found: Any) -> None:
@@ -92,17 +87,5 @@ def _show(console: Console, found: Any) -> None:
         console.note(f"column {column.name}: {column.type}")
     for what, text in found.used.items():
         console.note(f"{what}: {', '.join(text)}" + (f" ({found.time_format})" if what == "time" else ""))
-    console.note(
-        f"of {found.rows_read} rows looked at, {found.rows_rejected} rejected, {sum(found.filtered.values())} filtered"
-    )
-    for reason, count in found.filtered.items():
-        console.note(f"filtered: {count} {reason}")
-    for reject in found.rejects:
-        console.note(f"rejected: {reject.reason}: {reject.text}")
-    rows, shown = preview_rows(console, found.tuples)
-    if console.form != "json":
-        console.rows(rows, shown, exact=True)
-        return
     schema = [column._asdict() for column in found.schema]
-    rejects = [reject._asdict() for reject in found.rejects]
-    console.record({**found._asdict(), "schema": schema, "tuples": rows, "rejects": rejects})
+    print_preview(console, found, lambda reject: f"{reject.reason}: {reject.text}", schema=schema)

@@ -1,4 +1,4 @@
-"""Where a process begins: an interrupt while the program is still being imported ends it as silently as a later one."""
+"""Entry point: an interrupt while the program is being imported ends it as silently as a later one."""
 
 import os
 import sys
@@ -15,21 +15,21 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     finally:
-        # An interrupt within code that is run from a string (named tuples are made so) counts for Python as unhandled
-        # even when it was caught, and the process is ended by the signal; the next such code takes that back.
+        # Python ends a process by the signal, not by its exit code, after an interrupt in code that was compiled from a
+        # string (as that of named tuples and dataclasses), even a caught one. Running any such code resets this.
         exec("")
 
 
 def _run() -> None:
-    import signal  # with it comes enum: not before `main` can catch an interrupt
+    import signal  # imports enum: not before `main` can catch an interrupt
 
-    early = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if early:
-        # Nothing is begun yet, so nothing is to be undone. An exception would not do: Python prints one that is raised
-        # within a callback of its import system, and goes on.
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_default:
+        # Nothing has begun, so there is nothing to clean up. An exception would not do: Python prints one that is
+        # raised within a callback of its import system, and continues.
         signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
     from streamgroup.cli import app
 
-    if early:
+    if is_default:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     app.main()

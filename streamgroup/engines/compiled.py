@@ -21,7 +21,7 @@ from streamgroup.base.compiling.code_cache import (
     is_at_hand,
     sources_digest,
 )
-from streamgroup.base.compiling.plain import cells, interpreted
+from streamgroup.base.compiling.plain import NotPlainError, cells, interpreted
 
 __all__ = ["compiled", "helper"]
 
@@ -58,7 +58,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     def run(*arguments: Any) -> Any:
         if cells(arguments) <= _FEW and not is_at_hand(made, arguments):
             # A signed number that does not fit wraps in compiled code only, which writes all results anew.
-            with contextlib.suppress(OverflowError, ValueError):
+            with contextlib.suppress(NotPlainError, OverflowError, ValueError):
                 return interpreted(function, *arguments)
         return made(*arguments)
 

@@ -105,7 +105,7 @@ def _crc_all(data: Any, start: Any, table: Any, found: Any) -> None:
         h = np.uint32(0xFFFFFFFF)
         for at in range(start[key], start[key + 1]):
             h = np.uint32(table[(h ^ np.uint32(data[at])) & np.uint32(255)] ^ (h >> np.uint32(8)))
-        found[key] = np.uint32(~h)
+        found[key] = h ^ np.uint32(0xFFFFFFFF)
 
 
 @compiled

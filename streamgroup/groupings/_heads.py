@@ -18,7 +18,7 @@ ENTRY_BYTES = 16
 
 
 def begun(params: Any, context: Context, *needed: str) -> dict[str, Any]:
-    """Give the fields that all of them have at the start, with a detector that tells what is `needed`."""
+    """Return the fields that all of them have at the start, with a detector that reports what is `needed`."""
     detector = start_detector(params, context, *needed)
     load = np.zeros((context.sources, int(context.live[-1]) + 1), dtype=np.int64)
     return {
@@ -33,7 +33,7 @@ def begun(params: Any, context: Context, *needed: str) -> dict[str, Any]:
 
 
 def moved(state: Any, change: WorkersChange, context: Context) -> dict[str, Any]:
-    """Give the fields that a change of workers changes: what was counted stays, theta follows the number of workers.
+    """Return the fields that a change of workers changes: what was counted stays, theta follows the number of workers.
 
     Keys are hashed anew to the live workers; a joiner starts at the smallest load among those that were there.
     """

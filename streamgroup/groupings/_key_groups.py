@@ -28,7 +28,7 @@ class KeyGroupRule(FollowedRule):
     )
 
     def subtask_of(self, keys: Keys, workers: int, max_parallelism: int) -> NDArray[np.uint16]:
-        """Give uint16[K]: each key's subtask."""
+        """Return uint16[K]: each key's subtask."""
         raise NotImplementedError
 
     def begin(self, live: I64) -> I64:
@@ -41,12 +41,12 @@ class KeyGroupRule(FollowedRule):
         return np.concatenate([holding[:1], change.live])
 
     def workers_of(self, keys: Keys, holding: I64) -> I64:
-        """Give the live worker that stands at the place of the subtask."""
+        """Return the live worker that stands at the place of the subtask."""
         live = holding[1:]
         return live[self.subtask_of(keys, len(live), int(holding[0]))]
 
     def facts(self, workers: int) -> dict[str, int | float]:
-        """Tell how many key groups there are, and how many a worker has."""
+        """Return how many key groups there are, and how many a worker has."""
         groups = groups_of_subtasks(workers, self.max_parallelism or None)
         return {"max_parallelism": int(groups.sum()), **evenness("key_groups", groups)}
 
@@ -64,5 +64,5 @@ class KeyGroupRule(FollowedRule):
 
 
 def _divisible(workers: int, total: int) -> int:
-    """Give the next larger number of key groups that all workers can share evenly, or the largest that there may be."""
+    """Return the next larger number of key groups that all workers can share evenly, or the largest allowed."""
     return min(-(-total // workers) * workers, LARGEST_PARALLELISM // workers * workers)

@@ -13,7 +13,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 def carry_loads(load: NDArray[Number], change: WorkersChange) -> NDArray[Number]:
-    """Give load vectors their shape after a change: `load` [..., worker], a vector or one for each source.
+    """Return load vectors in the shape they have after a change: `load` [..., worker], a vector or one for each source.
 
     Workers that were there keep their entries. A joiner starts at the smallest load among the live that were there, in
     each vector its own: at 0 it would be flooded until it had caught up with the others. If all live workers are new,

@@ -27,7 +27,7 @@ class EngineRule(GroupingParams):
         return 1
 
     def places(self, keys: Keys, workers: int) -> NDArray[np.uint16]:
-        """Give uint16[K]: each key's place, 0..workers-1, among so many tasks.
+        """Return uint16[K]: each key's place, 0..workers-1, among so many tasks.
 
         DataError for keys that the engine throws on, UsageError for parameters that it does not take.
         """

@@ -50,6 +50,6 @@ Share = Annotated[str, BeforeValidator(_bare), AfterValidator(_checked), Describ
 
 
 def share_of(text: str, workers: int) -> Fraction:
-    """Give the share that a checked text means for `workers` workers, at most 1."""
+    """Return the share that a checked text means for `workers` workers, at most 1."""
     numerator, denominator, of_n = _parts(text)
     return min(Fraction(numerator, denominator * (workers if of_n else 1)), Fraction(1))

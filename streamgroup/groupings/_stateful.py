@@ -17,7 +17,7 @@ I64 = NDArray[np.int64]
 class FollowedRule(GroupingParams):
     """Parameters of an engine's rule that gives shares of the keys to workers, and the rule itself.
 
-    `holding` is what the rule remembers of who has what, in whatever shape it likes; workers are told by their ids.
+    `holding` is what the rule remembers of who has what, in whatever shape it likes; workers are given by their ids.
     """
 
     # All of them are the same compiled code.
@@ -32,15 +32,15 @@ class FollowedRule(GroupingParams):
         return 1
 
     def begin(self, live: I64) -> I64:
-        """Give what the first workers hold, by their ids, ascending."""
+        """Return what the first workers hold, by their ids, ascending."""
         raise NotImplementedError
 
     def follow(self, holding: I64, change: WorkersChange) -> I64:
-        """Give what workers hold after a change."""
+        """Return what workers hold after a change."""
         raise NotImplementedError
 
     def workers_of(self, keys: Keys, holding: I64) -> I64:
-        """Give int64[K]: the id of each key's worker.
+        """Return int64[K]: the id of each key's worker.
 
         DataError for keys that the engine throws on, UsageError for a type of keys or parameters that it does not take.
         """
@@ -89,7 +89,7 @@ def start(params: FollowedRule, context: Context) -> Followed:
 
 
 def evenness(what: str, shares: I64) -> dict[str, int | float]:
-    """Tell how even shares of workers are before any key comes: the fewest, the most, the most over the mean."""
+    """Return how even shares of workers are before any key comes: the fewest, the most, the most over the mean."""
     return {
         f"{what}_per_worker_min": int(shares.min()),
         f"{what}_per_worker_max": int(shares.max()),

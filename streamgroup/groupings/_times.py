@@ -36,15 +36,15 @@ Delay = Annotated[
 
 
 def time_ns(text: str, what: str = "a time") -> int:
-    """Give a checked time in ns, short enough to be added to any time of the clock."""
+    """Return a checked time in ns, short enough to be added to any time of the clock."""
     return min(parse_duration_ns(text, what), LONGEST_NS - 1)
 
 
 def period_ns(text: str) -> int:
-    """Give a checked period in ns, above 0 and short enough to be added to any time of the clock."""
+    """Return a checked period in ns, above 0 and short enough to be added to any time of the clock."""
     return time_ns(text, "a period")
 
 
 def delay_ns(text: str | None, control_delay: int) -> int:
-    """Give a checked delay in ns, `control_delay` for None; short enough to be added to any time of the clock."""
+    """Return a checked delay in ns, `control_delay` for None; short enough to be added to any time of the clock."""
     return min(control_delay, LONGEST_NS - 1) if text is None else time_ns(text, "a delay")

@@ -26,7 +26,7 @@ class TopicRule(FollowedRule):
     )
 
     def partition_of(self, keys: Keys, partitions: int) -> NDArray[np.uint16]:
-        """Give uint16[K]: each key's partition."""
+        """Return uint16[K]: each key's partition."""
         raise NotImplementedError
 
     def begin(self, live: I64) -> I64:
@@ -43,11 +43,11 @@ class TopicRule(FollowedRule):
         return owners(assign(self.partitions, change.live.tolist(), self.assignor, owned))
 
     def workers_of(self, keys: Keys, holding: I64) -> I64:
-        """Give the reader of each key's partition."""
+        """Return the reader of each key's partition."""
         return holding[self.partition_of(keys, len(holding))]
 
     def facts(self, workers: int) -> dict[str, int | float]:
-        """Tell how many partitions a worker reads."""
+        """Return how many partitions a worker reads."""
         if self.partitions == 0:
             return {}
         read = np.bincount(self.begin(np.arange(workers)), minlength=workers)

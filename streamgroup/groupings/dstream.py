@@ -1,4 +1,4 @@
-"""DStream: hot keys are dealt to all workers in turn, the others go where their key says."""
+"""DStream: hot keys go round robin to all workers, the others by a hash of the key."""
 
 from typing import Any, NamedTuple
 
@@ -14,9 +14,9 @@ __all__ = ["DStream", "Params", "start"]
 
 
 class Params(HeadParams):
-    """Parameters of DStream: those of its detector, which is its own predictor unless told otherwise."""
+    """Parameters of DStream: those of its detector, by default its own predictor."""
 
-    detector: DetectorName = Field(default="synopsis", description="what tells hot keys from cold ones")
+    detector: DetectorName = Field(default="synopsis", description="detects hot keys")
 
     def cold_choices(self, workers: int) -> int:
         """A cold key goes to F_1."""
@@ -24,7 +24,7 @@ class Params(HeadParams):
 
     def destinations(self, context: Context) -> Destinations:
         """A cold key goes to F_1."""
-        return Destinations(context.candidates(1), "tuples of a key that is treated as hot are dealt to all workers")
+        return Destinations(context.candidates(1), "tuples of a hot key go round robin to all workers")
 
 
 class DStream(NamedTuple):
@@ -56,8 +56,8 @@ class DStream(NamedTuple):
         following = place + hot
         self.pointer[row] = 0 if following == workers else following
         self.choices[0] = hot * workers
-        dealt, fixed = self.live[np.uint64(place)], np.int64(self.first[np.uint64(key), 0])
-        return fixed + hot * (dealt - fixed)
+        next_worker, fixed = self.live[np.uint64(place)], np.int64(self.first[np.uint64(key), 0])
+        return fixed + hot * (next_worker - fixed)
 
     def tick(self, now: int) -> None:
         """Let the detector do what is due."""

@@ -111,7 +111,7 @@ def start_for_all(d: int, context: Context) -> GreedyD:
 
 
 def start(params: Params, context: Context) -> GreedyD | HeadGreedyD:
-    """Compute candidates of every key, or make ready to tell hot keys."""
+    """Compute candidates of every key, or start the hot-key detector."""
     if params.scope == "all":
         return start_for_all(params.d, context)
     return HeadGreedyD(

@@ -22,7 +22,7 @@ class GreedyByFrequency(NamedTuple):
     """A hot key with share p has ceil(n p) candidates, at least two ("G-Choices" in the authors' code of 001).
 
     Each source takes the least loaded of F_1..F_d by its own counts; with d >= n, of all workers. Other keys have two.
-    Fewer pieces of state than D-Choices, and more imbalance: a key's candidates have just room for it alone.
+    Fewer state entries than D-Choices, and more imbalance: a key's candidates have just room for it alone.
 
     Departures from the code: there d may be 1.
     """

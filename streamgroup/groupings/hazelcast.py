@@ -19,18 +19,18 @@ class Params(EngineRule):
         default=DEFAULT_PARTITIONS,
         ge=1,
         le=65_536,
-        description="partitions of the cluster, dealt to workers in turn",
+        description="partitions of the cluster, assigned round robin to the workers",
     )
 
     def places(self, keys: Keys, workers: int) -> NDArray[np.uint16]:
-        """Deal the partitions to the live workers, in the order of their ids."""
+        """Assign the partitions round robin to the live workers, in the order of their ids."""
         partitions = hazelcast_partition_all(keys, self.partition_count).astype(np.int64)
         return (partitions % workers).astype(np.uint16)
 
     def facts(self, workers: int) -> dict[str, int | float]:
-        """Tell how many partitions a worker has."""
-        dealt = np.bincount(np.arange(self.partition_count) % workers, minlength=workers)
-        return evenness("partitions", dealt)
+        """Return how many partitions a worker has."""
+        counts = np.bincount(np.arange(self.partition_count) % workers, minlength=workers)
+        return evenness("partitions", counts)
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """Who has no partition has nothing to do."""

@@ -12,7 +12,7 @@ Hooks (argument names are fixed; times are int64 nanoseconds since the first arr
 - `observe(self, source, key, worker, now)`: called once after every `choose`, with what was chosen.
 - `executed(self, worker, key, arrival, start, finish)`: the worker's own knowledge, never a source's (`arrival` is at
   the worker). Called for all
-  tuples that finished up to now, in order of (finish, worker), undelayed. What a worker tells the sources belongs in
+  tuples that finished up to now, in order of (finish, worker), undelayed. What a worker reports to sources belongs in
   the grouping's own queue of due messages, delayed by `context.control_delay`.
 - `tick(self, now)`: timers and due messages. Called with `finish - 1` before each `executed` and with `now` before
   each `choose`, so that everything keeps its place in time.
@@ -23,7 +23,7 @@ happens at `change.now`, and goes on with the state that it returns. It is plain
 hook that may make arrays. Worker ids are never reused, and joiners get the next ones. In a change
 
 - `change.live` are the ids that `choose` may return from now on, ascending, never empty; `change.joined` and
-  `change.left` (a crash is a leave) are what is new. One who left may still be heard of by `executed`;
+  `change.left` (a crash is a leave) are what is new. `executed` may still report tuples of a worker that left;
 - `context` is as at the start, but for its `workers` (how many are live), `live`, `candidates(d)` (ids of live workers:
   F_j is a place in the list of the live), and `cost`, `free` and `slowdown`, which are to be taken anew: arrays that
   have grown are other arrays;
@@ -42,7 +42,7 @@ tuples at most, the loop calls
 
 - `grown(self)`: it returns the state with larger arrays, at least twice as large, and more in `room[0]`. Like
   `workers_changed` it is plain Python, never compiled, and keeps the class and the types of the fields. When it is
-  called is not told: nothing that the grouping does may depend on that.
+  called is not specified: nothing that the grouping does may depend on that.
 
 What a grouping reports, as fields of its state that the loop or the metrics read:
 
@@ -52,9 +52,9 @@ What a grouping reports, as fields of its state that the loop or the metrics rea
 - `state_entry_bytes`: int, the nominal size of an entry;
 - `detector_entries`: int64[1].
 
-A grouping that looks at what it heard only at certain instants may say in a field `heeds`, int64[1], when the next one
+A grouping that reads its feedback only at certain instants may say in a field `heeds`, int64[1], when the next one
 is. `executed` then comes by that instant, before the `tick` that is due at it, in the order of the finishes within each
-worker but not across workers; to put them in order across workers is what hearing mostly costs.
+worker but not across workers; to put them in order across workers is most of what feedback costs.
 
 State leads with the source axis (`load[source, worker]`): a source may only know what it sent itself.
 """
@@ -104,22 +104,22 @@ class GroupingParams(BaseModel):
         return ()
 
     def choices_per_key(self, workers: int) -> int | None:
-        """Tell how many workers any key may go to; None when it depends on the key or the time."""
+        """Return how many workers any key may go to; None when it depends on the key or the time."""
         del workers
         return None
 
     def hot_share(self, workers: int) -> Fraction | None:
-        """Tell the share of the stream (0..1] from which on a key ought to be hot; None: the metrics take 1/(5n)."""
+        """Return the share of the stream (0..1] from which on a key ought to be hot; None: the metrics take 1/(5n)."""
         del workers
         return None
 
     def cold_choices(self, workers: int) -> int | None:
-        """Tell how many workers a key treated as cold may go to; None when that is not known."""
+        """Return how many workers a key treated as cold may go to; None when that is not known."""
         del workers
         return None
 
     def needs_every_delivery(self) -> bool:
-        """Tell whether the grouping counts on every tuple that it sends being served, so that none may be dropped."""
+        """Return whether the grouping counts on every tuple that it sends being served, so that none may be dropped."""
         return False
 
     def seeds_used(self) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ class GroupingParams(BaseModel):
         return ("seed", "hash_seed")
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
-        """Say in one line each what makes these parameters questionable for so many workers and keys."""
+        """Return, one line each, what makes these parameters questionable for so many workers and keys."""
         del workers, sources, keys
         return []
 
@@ -136,19 +136,19 @@ class GroupingParams(BaseModel):
         del keys, workers
 
     def facts(self, workers: int) -> dict[str, int | float]:
-        """Tell by name what follows from these parameters for so many workers, whatever the keys are."""
+        """Return by name what follows from these parameters for so many workers, whatever the keys are."""
         del workers
         return {}
 
     def destinations(self, context: "Context") -> Destinations:
-        """Tell which workers the keys of a context may go to, as far as it is known before there are any tuples.
+        """Return which workers the keys of a context may go to, as far as it is known before there are any tuples.
 
-        It must not depend on the stream, nor on the other keys. Unless a grouping tells better, these are all workers.
+        It must not depend on the stream, nor on the other keys. By default these are all workers.
         """
         workers = np.broadcast_to(context.live, (context.keys, context.workers))
         if self.choices_per_key(context.workers) == context.workers:
             return Destinations(workers, "a tuple of any key may go to any worker")
-        return Destinations(workers, "the grouping does not tell which workers a key may go to")
+        return Destinations(workers, "the grouping does not say which workers a key may go to")
 
 
 class Context(NamedTuple):

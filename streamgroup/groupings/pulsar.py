@@ -56,7 +56,7 @@ class Params(FollowedRule):
         return holding[pulsar_partition_all(keys, len(holding), self.mode)]
 
     def facts(self, workers: int) -> dict[str, int | float]:
-        """Tell how many slots a worker has, where it has slots."""
+        """Return how many slots a worker has, where it has slots."""
         first = np.arange(workers)
         if self.mode == "auto_split":
             sizes = HashRanges(first.tolist()).sizes()

@@ -39,7 +39,7 @@ class RoundRobin(NamedTuple):
     state_entry_bytes: int
 
     def choose(self, source: int, key: int, now: int) -> int:
-        """Give the worker the pointer stands on, and move it."""
+        """Return the worker the pointer stands on, and move it."""
         # Unsigned places need no wrapping: this makes up for what the list of the live costs.
         row = np.uint64(source)
         place = self.pointer[row]

@@ -17,5 +17,5 @@ class Params(EngineRule):
     """Storm's fields grouping has no parameters."""
 
     def places(self, keys: Keys, workers: int) -> NDArray[np.uint16]:
-        """Give the task of every key."""
+        """Return the task of every key."""
         return fields_tasks_all(keys, workers)

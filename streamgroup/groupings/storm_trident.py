@@ -17,5 +17,5 @@ class Params(EngineRule):
     """IndexHashGrouping has no parameters."""
 
     def places(self, keys: Keys, workers: int) -> NDArray[np.uint16]:
-        """Give the partition of every key."""
+        """Return the partition of every key."""
         return trident_tasks_all(keys, workers)

@@ -1,4 +1,4 @@
-"""Divisions of exact integers, once and at the end; a ratio to nothing does not exist (None)."""
+"""Exact divisions of integers, rounded once at the end; a ratio to 0 is None."""
 
 from fractions import Fraction
 
@@ -24,7 +24,7 @@ I64 = NDArray[np.int64]
 
 
 def integers(values: I64) -> list[int]:
-    """Give the values as Python ints, which no sum overflows."""
+    """Return the values as Python ints, which no sum overflows."""
     return [int(value) for value in values]
 
 
@@ -34,27 +34,27 @@ def ratio(a: int | Fraction, b: int | Fraction) -> float | None:
 
 
 def imbalance(loads: list[int]) -> float | None:
-    """Give max_w L_w - mean_w L_w, L_w the share of worker w (001 section II); None of nothing."""
+    """Return max_w L_w - mean_w L_w, L_w the share of worker w (001 section II); None of nothing."""
     total = sum(loads)
     return ratio(len(loads) * max(loads) - total, len(loads) * total)
 
 
 def peak_to_mean(loads: list[int]) -> float | None:
-    """Give the largest load over the mean load; None of nothing."""
+    """Return the largest load over the mean load; None of nothing."""
     return ratio(max(loads) * len(loads), sum(loads))
 
 
 def deviation(values: list[int]) -> float:
-    """Give the population standard deviation; the variance is exact before the root."""
+    """Return the population standard deviation; the variance is exact before the root."""
     n = len(values)
     spread = n * sum(value * value for value in values) - sum(values) ** 2
     return float(np.sqrt(np.float64(spread)) / n)
 
 
 def row_deviation(table: I64, among: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-    """Give the population standard deviation of each row: float64[r] from int64[r, n] of values >= 0.
+    """Return the population standard deviation of each row: float64[r] from int64[r, n] of values >= 0.
 
-    `among` bool[r, n] tells which values of a row count, at least one of each; None: all. Exact before the root: the
+    `among` bool[r, n] marks which values of a row count, at least one of each; None: all. Exact before the root: the
     squares are Python ints where they could pass 2^63.
     """
     counted = table if among is None else np.where(among, table, 0)

@@ -1,4 +1,4 @@
-"""What a grouping treated as hot: the workers it allowed to those keys, how well it found them, and how soon."""
+"""Metrics of hot-key handling: workers allowed to hot keys, precision and recall, detection delay."""
 
 from math import fsum
 
@@ -10,7 +10,7 @@ __all__ = ["measure"]
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give the hot-key family (002 figs. 19 and 20); None where there is no detector or nothing to divide by."""
+    """Return the hot-key family (002 figs. 19 and 20); None where there is no detector or nothing to divide by."""
     hot, choices, found = outcome.hot_tuples, outcome.hot_choices_sum, outcome.hot_keys
     allowed: dict[str, Number] = {
         "choices_max": outcome.choices_max if hot else None,

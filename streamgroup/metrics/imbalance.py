@@ -1,4 +1,4 @@
-"""How unevenly the tuples fell on the workers: in total, as it grew, and within each window."""
+"""Imbalance of the tuples over the workers: in total, over time, and within each window."""
 
 import math
 from fractions import Fraction
@@ -14,7 +14,7 @@ __all__ = ["cumulative_imbalance", "measure", "own_imbalance", "skew_score"]
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give the imbalance family (001 section II, figs. 10 and 11; 002 fig. 17; 003 eq. 7) in accepted deliveries.
+    """Return the imbalance family (001 section II, figs. 10 and 11; 002 fig. 17; 003 eq. 7) in accepted deliveries.
 
     The totals are over the workers ever alive, a window's own figures over those alive at its end. A window in which
     nothing was accepted has no imbalance.
@@ -36,7 +36,7 @@ def measure(outcome: Outcome) -> dict[str, Number]:
 
 
 def skew_score(loads: list[int]) -> float:
-    """Give Flink's data-skew score (FLINK-34025): mean absolute deviation over mean, in percent, at most 100.
+    """Return Flink's data-skew score (FLINK-34025): mean absolute deviation over mean, in percent, at most 100.
 
     Nothing is not skewed: 0.
     """
@@ -48,7 +48,7 @@ def skew_score(loads: list[int]) -> float:
 
 
 def cumulative_imbalance(windows: WindowTable) -> NDArray[np.float64]:
-    """Give the imbalance of all tuples up to the end of each window, among the workers ever alive by then: float64[r].
+    """Return the imbalance of all tuples up to the end of each window, over all workers live by then: float64[r].
 
     The shares are of all those tuples; one who joins later may have got one of them, delivered again. NaN as long as
     nothing was accepted.
@@ -59,7 +59,7 @@ def cumulative_imbalance(windows: WindowTable) -> NDArray[np.float64]:
 
 
 def own_imbalance(windows: WindowTable) -> NDArray[np.float64]:
-    """Give the imbalance of each window's own tuples, among the workers alive at its end: float64[r].
+    """Return the imbalance of each window's own tuples, among the workers alive at its end: float64[r].
 
     The shares are of all tuples of the window, also those that went to workers that are gone. NaN where nothing was
     accepted.

@@ -22,7 +22,7 @@ _QUANTILES = {
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give the latency family in ms, over all finished tuples (never a mean of percentiles); 001 fig. 14."""
+    """Return the latency family in ms, over all finished tuples (never a mean of percentiles); 001 fig. 14."""
     workers = outcome.worker
     pooled = workers.histogram.sum(axis=0)
     limits = outcome.latency_min_ns, outcome.latency_max_ns
@@ -41,7 +41,7 @@ def measure(outcome: Outcome) -> dict[str, Number]:
 
 @functools.cache
 def middles() -> NDArray[np.float64]:
-    """Give the middle of the whole numbers in every bucket: float64[BUCKETS], in ns, read-only."""
+    """Return the middle of the whole numbers in every bucket: float64[BUCKETS], in ns, read-only."""
     low = lower_bounds()
     high = np.maximum(np.append(low[1:] - 1, low[-1]), low)
     middle: NDArray[np.float64] = (low.astype(np.float64) + high.astype(np.float64)) / 2
@@ -50,7 +50,7 @@ def middles() -> NDArray[np.float64]:
 
 
 def quantile_ns(histogram: I64, quantile: Fraction, low: int, high: int) -> float | None:
-    """Give the entry of rank ceil(quantile x entries), in ns, from a histogram of buckets; None of no entry.
+    """Return the entry of rank ceil(quantile x entries), in ns, from a histogram of buckets; None of no entry.
 
     Within 0.4 % of the exact one, and between `low` and `high`, which bound the entries.
     """
@@ -63,7 +63,7 @@ def quantile_ns(histogram: I64, quantile: Fraction, low: int, high: int) -> floa
 
 
 def window_quantiles_ms(windows: WindowTable) -> NDArray[np.float64]:
-    """Give p50, p95 and p99 of each window in ms, float64[r, 3]: within the window's own bounds.
+    """Return p50, p95 and p99 of each window in ms, float64[r, 3]: within the window's own bounds.
 
     Of a window that served nothing they mean nothing.
     """
@@ -74,7 +74,7 @@ def window_quantiles_ms(windows: WindowTable) -> NDArray[np.float64]:
 
 
 def worker_latencies(outcome: Outcome) -> tuple[list[float | None], list[float | None]]:
-    """Give each worker's mean and 99th percentile in ms; None for one that finished no tuple."""
+    """Return each worker's mean and 99th percentile in ms; None for one that finished no tuple."""
     workers: WorkerTable = outcome.worker
     means = [
         ratio(total, tuples * NS_PER_MS)

@@ -1,4 +1,4 @@
-"""How long the run took in virtual time, and what rate it and its fullest worker sustain."""
+"""Virtual run time, and the rate that the run and its most loaded worker sustain."""
 
 from fractions import Fraction
 
@@ -10,13 +10,13 @@ __all__ = ["makespan_ns", "measure"]
 
 
 def makespan_ns(outcome: Outcome) -> int:
-    """Give the time from the first measured arrival to the last finish (000: execution time); 0 if none finished."""
+    """Return the time from the first measured arrival to the last finish (000: execution time); 0 if none finished."""
     last = outcome.last_finish_ns
     return 0 if last is None else last - outcome.first_arrival_ns
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give makespan, throughput and offered load; the lower bound is that of 004 section IV-A.
+    """Return makespan, throughput and offered load; the lower bound is that of 004 section IV-A.
 
     The bound holds only as long as speeds and workers stay as they are.
     """

@@ -1,4 +1,4 @@
-"""The names of all metrics, in the order of every table, with what each counts in."""
+"""The names of all metrics, in the order of every table, with their types."""
 
 __all__ = ["METRICS", "Number"]
 

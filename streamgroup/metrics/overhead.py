@@ -1,4 +1,4 @@
-"""What a grouping keeps in its sources and sends on its own account."""
+"""Overhead of a grouping: state in its sources, and control messages."""
 
 from streamgroup.metrics.names import Number
 from streamgroup.replay.accounting.outcome import Outcome
@@ -7,7 +7,7 @@ __all__ = ["measure"]
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give the largest state of one source and the control traffic (002 section V, 004 thm. 3.3).
+    """Return the largest state of one source and the control traffic (002 section V, 004 thm. 3.3).
 
     The bytes are entries x the nominal size that the grouping states.
     """

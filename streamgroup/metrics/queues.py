@@ -1,4 +1,4 @@
-"""How far the workers fell behind, and what never reached one or was lost with it."""
+"""Backlogs of the workers, and tuples that were dropped or lost."""
 
 from streamgroup.metrics.exact import NS_PER_MS, integers, ratio
 from streamgroup.metrics.names import Number
@@ -8,7 +8,7 @@ __all__ = ["measure"]
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give the longest wait (of finished tuples) and queue, and the counts of what did not simply finish."""
+    """Return the longest wait (of finished tuples) and queue, and the counts of what did not simply finish."""
     workers = outcome.worker
     wait = ratio(max(integers(workers.wait_max_ns)), NS_PER_MS) if workers.served.any() else None
     return {

@@ -1,4 +1,4 @@
-"""What a grouping costs in state: (worker, key) pairs, the papers' estimates, partial results to merge."""
+"""State cost of a grouping: (worker, key) pairs, the estimates of the papers, partial results to merge."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ __all__ = ["measure"]
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give the replication family (003 eq. 8; 002 section I; 001 section IV-B).
+    """Return the replication family (003 eq. 8; 002 section I; 001 section IV-B).
 
-    `memory_estimate` is None where the choices depend on the key and nobody knows how many each had. Where each worker
+    `memory_estimate` is None where the choices depend on the key and their number is unknown. Where each worker
     sends one partial per key at the end, `aggregation_messages` are the replicas.
     """
     held = integers(outcome.worker.keys)

@@ -43,7 +43,7 @@ FAMILIES: tuple[ModuleType, ...] = (
 
 
 def summary(outcome: Outcome) -> dict[str, Number]:
-    """Give every metric in the order of METRICS; None where one does not exist for the run."""
+    """Return every metric in the order of METRICS; None where one does not exist for the run."""
     found: dict[str, Number] = {}
     for family in FAMILIES:
         found.update(family.measure(outcome))
@@ -51,13 +51,13 @@ def summary(outcome: Outcome) -> dict[str, Number]:
 
 
 def _summary(outcome: Outcome) -> pa.Table:
-    """Give the one row of metrics, its column types the same for every run whatever is null in it."""
+    """Return the one row of metrics, its column types the same for every run whatever is null in it."""
     kinds = {int: pa.int64(), float: pa.float64()}
     return pa.table({name: column([value], kinds[METRICS[name]]) for name, value in summary(outcome).items()})
 
 
 def tables(outcome: Outcome) -> dict[str, pa.Table]:
-    """Give all tables of a run by name; every one has the column `schema_version`."""
+    """Return all tables of a run by name; every one has the column `schema_version`."""
     made = {
         "summary": _summary(outcome),
         "windows": _windows(outcome),
@@ -128,7 +128,7 @@ def _workers(outcome: Outcome) -> pa.Table:
 
 
 def _loads(outcome: Outcome) -> pa.Table:
-    """Give one row for every worker in every non-empty window, zeros included."""
+    """Return one row for every worker in every non-empty window, zeros included."""
     windows = outcome.window
     rows, workers = windows.tuples.shape
     return pa.table(
@@ -161,7 +161,7 @@ def _keys(outcome: Outcome) -> pa.Table:
 
 
 def _floats(values: NDArray[np.float64], exist: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Give the values that exist (None: those that are not NaN), and null for the others."""
+    """Return the values that exist (None: those that are not NaN), and null for the others."""
     exist = ~np.isnan(values) if exist is None else exist
     if exist.all():
         return arrow(values)

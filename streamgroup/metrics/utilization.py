@@ -1,4 +1,4 @@
-"""How much of the time they were alive the workers were busy; the mean is never given without the maximum."""
+"""Utilization of the workers while they were alive; the mean never comes without the maximum."""
 
 from fractions import Fraction
 
@@ -10,7 +10,7 @@ __all__ = ["measure", "of_workers"]
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give mean and maximum utilization, 0..1, of the workers that were alive within the makespan; None without any."""
+    """Return mean and maximum utilization, 0..1, of the workers alive within the makespan; None without any."""
     found = [Fraction(busy, alive) for busy, alive in _times(outcome) if alive]
     return {
         "utilization_mean": ratio(sum(found), len(found)),
@@ -19,12 +19,12 @@ def measure(outcome: Outcome) -> dict[str, Number]:
 
 
 def of_workers(outcome: Outcome) -> list[float | None]:
-    """Give each worker's utilization; an idle worker's is 0, None is that of one not alive within the makespan."""
+    """Return each worker's utilization; an idle worker's is 0, None is that of one not alive within the makespan."""
     return [ratio(busy, alive) for busy, alive in _times(outcome)]
 
 
 def _times(outcome: Outcome) -> list[tuple[int, int]]:
-    """Give each worker's busy time and the part of the makespan for which it was alive, in ns."""
+    """Return each worker's busy time and the part of the makespan for which it was alive, in ns."""
     workers = outcome.worker
     busy = integers(workers.busy_ns)
     begin = outcome.first_arrival_ns

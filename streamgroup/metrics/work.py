@@ -1,4 +1,4 @@
-"""How unevenly the work fell on the workers: the imbalance family in service time instead of tuples (004)."""
+"""Imbalance of the work over the workers: the imbalance metrics in service time instead of tuples (004)."""
 
 from streamgroup.metrics.exact import imbalance, integers, peak_to_mean
 from streamgroup.metrics.names import Number
@@ -8,6 +8,6 @@ __all__ = ["measure"]
 
 
 def measure(outcome: Outcome) -> dict[str, Number]:
-    """Give imbalance and peak-to-mean of the busy times; None when no tuple took any time."""
+    """Return imbalance and peak-to-mean of the busy times; None when no tuple took any time."""
     busy = integers(outcome.worker.busy_ns)
     return {"work_imbalance": imbalance(busy), "work_peak_to_mean": peak_to_mean(busy)}

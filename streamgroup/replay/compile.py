@@ -49,8 +49,8 @@ __all__ = [
     "check_shape",
     "code_of",
     "compiled",
+    "errors_with_lines",
     "names_on_disk",
-    "told_by_line",
 ]
 
 # The hooks of groupings (see `groupings.protocol`), and the methods of other parts, with argument names.
@@ -74,7 +74,8 @@ PARTS: dict[str, tuple[str, ...]] = {
 # The rooms that the code of an outside grouping may come from.
 _ROOMS = ("cluster", "groupings", "kernels", "replay")
 # Comparisons that select one of two values stay without a branch: which one wins is a coin that no processor can
-# predict, and LLVM would turn them back into branches (the ordered loop is half as fast then). Once per process.
+# predict, and LLVM would turn them back into branches (which halves the speed of the event-driven simulation). Once per
+# process.
 llvm.set_option("", "-x86-cmov-converter=0")
 
 # Hooks that do nothing when a class does not have them.
@@ -129,7 +130,7 @@ class Interpreted:
 
 
 def check_shape(state: Any, where: str) -> None:
-    """Say in one line what is wrong with a grouping's state, before a compiler says it in two hundred."""
+    """Refuse a state of the wrong shape in one line, before numba does so in two hundred."""
     kind = type(state)
     if not (isinstance(state, tuple) and hasattr(kind, "_fields")):
         raise UsageError(f"{where}: start() must return a NamedTuple, not {kind.__name__}")
@@ -173,7 +174,7 @@ COMMON = Code("any", ("streamgroup.cluster.service_time", "streamgroup.replay.ac
 
 
 def code_of(name: str, state: Any, outside_digest: str = "") -> Code:
-    """Give what a grouping's functions are compiled with; `state` is its state."""
+    """Return what a grouping's functions are compiled with; `state` is its state."""
     return Code(name, tuple(sorted({*_homes(state), "streamgroup.cluster.service_time"})), outside_digest)
 
 
@@ -199,7 +200,7 @@ def _imported(path: Path) -> Iterator[str]:
 
 @cache
 def _sources(modules: tuple[str, ...]) -> str:
-    """Give the digest of the sources of modules, and of all that they import from the package."""
+    """Return the digest of the sources of modules, and of all that they import from the package."""
     root = Path(streamgroup.__file__).parent.parent
     waiting, found = [__name__, *modules], dict[str, Path]()
     while waiting:
@@ -213,7 +214,7 @@ def _sources(modules: tuple[str, ...]) -> str:
 
 
 def cache_directory(function: Callable[..., Any], code: Code = COMMON) -> Path:
-    """Give (and make) the directory of a function's code on disk."""
+    """Make and return the directory of a function's code on disk."""
     if code.outside_digest:
         return code_directory(f"{sources_digest(_ROOMS, numba.__version__)}-{code.outside_digest}")
     return code_directory(_sources((function.__module__, *code.modules)))
@@ -225,15 +226,15 @@ def names_on_disk() -> set[str]:
 
 
 @contextlib.contextmanager
-def told_by_line(source: Path) -> Iterator[None]:
+def errors_with_lines(source: Path) -> Iterator[None]:
     """Turn what numba cannot compile into a usage error that names the line of `source`, the file of the grouping."""
     try:
         yield
     except NumbaError as error:
-        raise _told(error, source) from error
+        raise _error_with_line(error, source) from error
 
 
-def _told(error: NumbaError, source: Path) -> UsageError:
+def _error_with_line(error: NumbaError, source: Path) -> UsageError:
     """Find, in numba's long message, the line of the grouping that it could not compile."""
     text, file = str(error), re.escape(source.name)
     place = re.search(rf" at \S*{file} \((\d+)\)", text) or re.search(rf'File "[^"]*{file}", line (\d+)', text)
@@ -250,7 +251,7 @@ def _told(error: NumbaError, source: Path) -> UsageError:
 
 @cache
 def compiled(function: Callable[..., Any], code: Code) -> Callable[..., Any]:
-    """Give a copy of a function under its own name for some code, compiled at its first call.
+    """Return a copy of a function under its own name for some code, compiled at its first call.
 
     Whenever a call needs another specialisation, from whatever thread, it is compiled (or found) under the lock of its
     name.

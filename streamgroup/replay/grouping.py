@@ -1,4 +1,4 @@
-"""The grouping of a run: started, called through its hooks, and told when the workers change."""
+"""The grouping of a run: started, called through its hooks, and notified when the workers change."""
 
 import contextlib
 import sys
@@ -20,7 +20,7 @@ __all__ = ["RunningGrouping"]
 I64 = NDArray[np.int64]
 
 # Fields of a state that the loop or the metrics read.
-_TOLD = ("choices", "control_messages", "control_bytes", "detector_entries", "heeds", "room", "state_entries")
+_STATISTICS = ("choices", "control_messages", "control_bytes", "detector_entries", "heeds", "room", "state_entries")
 
 
 class RunningGrouping:
@@ -50,20 +50,21 @@ class RunningGrouping:
     def _take(self, state: Any) -> None:
         self.state = state
         self.hooks = state
-        self._check_told()
+        self._check_statistics()
         entries = getattr(state, "state_entries", None)
         self.entries: I64 | None = entries if isinstance(entries, np.ndarray) else None
         if isinstance(entries, int):
             self.most_entries = max(self.most_entries, entries)
         self.choices: I64 | None = getattr(state, "choices", None)
         self.detector: I64 | None = getattr(state, "detector_entries", None)
-        self.room: I64 | None = self._told("room", None)
-        self.heeds: I64 | None = self._told("heeds", None) if self.hears else None
+        self.room: I64 | None = self._statistic("room", None)
+        # When the state next reads completion feedback.
+        self.heeds: I64 | None = self._statistic("heeds", None) if self.hears else None
 
-    def _check_told(self) -> None:
+    def _check_statistics(self) -> None:
         """Refuse what compiled code would read past its end, or as something else than it is."""
-        for name in _TOLD:
-            value = self._told(name, None)
+        for name in _STATISTICS:
+            value = self._statistic(name, None)
             most = self._sources if name == "state_entries" else 1
             if value is None or (name == "state_entries" and isinstance(value, int) and value >= 0):
                 continue
@@ -71,12 +72,12 @@ class RunningGrouping:
                 continue
             wanted = "int64[sources], or an int that is not negative" if name == "state_entries" else "int64[1]"
             raise UsageError(f"{self.selection.name}: the field {name} of its state must be {wanted}")
-        size = self._told("state_entry_bytes", 0)
+        size = self._statistic("state_entry_bytes", 0)
         if not isinstance(size, int) or size < 0:
             raise UsageError(f"{self.selection.name}: the field state_entry_bytes must be an int that is not negative")
 
-    def _told(self, name: str, default: Any) -> Any:
-        """Give what the state tells in a field, or else its detector in one of its own."""
+    def _statistic(self, name: str, default: Any) -> Any:
+        """Return a field of the state, or else of its detector."""
         return getattr(self.state, name, getattr(getattr(self.state, "detector", None), name, default))
 
     @property
@@ -86,11 +87,11 @@ class RunningGrouping:
 
     @property
     def hears(self) -> bool:
-        """Tell whether it hears of finished tuples."""
+        """Return whether it receives completion feedback."""
         return callable(getattr(type(self.state), "executed", None))
 
     def change(self, change: WorkersChange) -> None:
-        """Tell it that workers joined or left."""
+        """Notify it that workers joined or left."""
         with self.blamed("workers_changed() failed"):
             if hasattr(self.state, "tick"):
                 # Timers and messages that were due before this instant.
@@ -135,11 +136,11 @@ class RunningGrouping:
         self._sent_before = {name: self._number(name) for name in ("control_messages", "control_bytes")}
 
     def sent(self, name: str) -> int:
-        """Give what it reports to have sent (`control_messages`, `control_bytes`) since measuring began, else 0."""
+        """Return what it reports to have sent (`control_messages`, `control_bytes`) since measuring began, else 0."""
         return self._number(name) - self._sent_before.get(name, 0)
 
     def _number(self, name: str) -> int:
-        return int(self._told(name, np.zeros(1))[0])
+        return int(self._statistic(name, np.zeros(1))[0])
 
     @property
     def source(self) -> Path:
@@ -148,7 +149,7 @@ class RunningGrouping:
 
     @contextlib.contextmanager
     def blamed(self, what: str) -> Iterator[None]:
-        """Tell an error in a file of the user's as theirs, and keep what it prints out of the results."""
+        """Report an error in a user's file as theirs, and keep what it prints out of the results."""
         if not self.selection.outside_digest:
             yield
             return

@@ -1,4 +1,4 @@
-"""One replay: read the options, start the grouping, drive a loop over the trace, hand over what was found."""
+"""One replay: checks the options, starts the grouping, drives the simulation over the trace, collects results."""
 
 import contextlib
 import time
@@ -21,18 +21,18 @@ from streamgroup.replay.accounting.outcome import Outcome, TopKey
 from streamgroup.replay.accounting.recorder import Recorder
 from streamgroup.replay.accounting.results import Results
 from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.compile import COMMON, told_by_line
+from streamgroup.replay.compile import COMMON, errors_with_lines
 from streamgroup.replay.grouping import RunningGrouping
-from streamgroup.replay.input.chunk_cache import Feeds
-from streamgroup.replay.input.prefetch import CostRule, Feed, Ready, SourceRule
+from streamgroup.replay.input.chunk_cache import ChunkCache
+from streamgroup.replay.input.prefetch import ChunkReader, CostRule, Ready, SourceRule
 from streamgroup.replay.scenario.live_workers import Members
+from streamgroup.replay.scenario.open_loop import deaths, make_arrivals, tuples_before
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan, offered_load
-from streamgroup.replay.scenario.schedule import deaths, make_arrivals, tuples_before
 from streamgroup.replay.scenario.seeds import is_stream_drawn
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.simulation.events import Events, each_column
-from streamgroup.replay.simulation.feed_forward import Edge, FeedForward
+from streamgroup.replay.simulation.feed_forward import Edge, FeedForward, Setup
 from streamgroup.replay.tiers import Tiers
 from streamgroup.traces.trace import Trace
 
@@ -95,11 +95,11 @@ class _Replay:
         self.windows = WindowRule(options.window, trace.tuples - warmup)
 
     def _function(self, function: Callable[..., Any], *, own: bool = False) -> Callable[..., Any]:
-        """Give a function as it runs: for this grouping alone (`own`) or for all; compiled or interpreted."""
+        """Return a function as it runs: for this grouping alone (`own`) or for all; compiled or interpreted."""
         return self.tiers.made(function, self.grouping.code if own else COMMON)
 
     def _hotness(self) -> hotness.Hotness | None:
-        """Make what follows the hot keys, where the grouping tells which they are; theta is that of the start."""
+        """Make what follows the hot keys, where the grouping reports them; theta is that of the start."""
         if self.grouping.choices is None:
             return None
         workers = self.plan.options.workers
@@ -142,11 +142,11 @@ class _Replay:
             self._keys[kind] = keys
         return keys
 
-    def feed(self) -> Feed:
+    def chunk_reader(self) -> ChunkReader:
         """Make the reader of the stream."""
         plan, costs = self.plan, self.plan.costs
         options = plan.options
-        return Feed(
+        return ChunkReader(
             self.trace,
             make_arrivals(self.trace, plan),
             SourceRule(options.source_assignment, options.sources, options.seed, self.trace.dictionary()),
@@ -171,10 +171,10 @@ class _Replay:
             self.trace.dictionary().count,
         )  # fmt: skip
 
-    def chunks(self, feeds: Feeds | None) -> Generator[Ready]:
+    def chunks(self, chunk_cache: ChunkCache | None) -> Generator[Ready]:
         """Read the stream: through a thread of its own, or shared with other replays of the process."""
-        if feeds is None:
-            return self.feed().chunks()
+        if chunk_cache is None:
+            return self.chunk_reader().chunks()
         plan = self.plan
         options = plan.options
         times = plan.arrivals, plan.speedup, options.spread_ties, options.window, self.warmup
@@ -184,13 +184,16 @@ class _Replay:
         sources = None if assignment == "shuffle" else options.sources
         seed = options.seed if is_stream_drawn(vars(options)) else None
         key = (*times, capacity, *costs, assignment, sources, seed)
-        return self.feed().shared_chunks(feeds, key)
+        return self.chunk_reader().shared_chunks(chunk_cache, key)
+
+    def _setup(self) -> Setup:
+        return Setup(self._function, self.grouping, self.edge, self.members, self.recorder)
 
     def feed_forward(
         self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None
     ) -> FeedForward:
         """Send the stream through the feed-forward simulation."""
-        simulation = FeedForward(self._function, self.grouping, self.edge, self.members, self.recorder)
+        simulation = FeedForward(self._setup())
 
         def send(ready: Ready) -> None:
             results.add(ready.offset, simulation.chunk(ready, keep=results.wants_tuples))
@@ -220,8 +223,7 @@ class _Replay:
     def event_simulation(self, sink: Callable[[int, Events, I64], None]) -> EventDriven:
         """Make the event-driven simulation, with what takes its tuples."""
         return EventDriven(
-            self._function, self.grouping, self.edge, self.plan.queues, self.members, self.recorder, self.windows,
-            (self.warmup, self.trace.tuples), sink,
+            self._setup(), self.plan.queues, self.windows, (self.warmup, self.trace.tuples), sink,
             round_robin=self.plan.options.source_assignment == "shuffle",
         )  # fmt: skip
 
@@ -246,7 +248,7 @@ class _Replay:
                     )
                 results.add_costs(ready)
                 for ready in self.tiers.pieces(ready, ready.offset):  # noqa: B020 (the last is given)
-                    with self.grouping.blamed("a hook failed"), told_by_line(self.grouping.source):
+                    with self.grouping.blamed("a hook failed"), errors_with_lines(self.grouping.source):
                         send(ready)
                     if progress is not None:
                         progress(len(ready.key))
@@ -256,7 +258,7 @@ class _Replay:
         return ready
 
     def outcome(self, results: Results, simulation: FeedForward | EventDriven, begun: float) -> Outcome:
-        """Put together what was found."""
+        """Collect the results."""
         plan, trace, grouping, members = self.plan, self.trace, self.grouping, self.members
         options = plan.options
         totals = self.recorder.totals()
@@ -382,13 +384,13 @@ def replay(
     log_directory: Path | None = None,
     progress: Callable[[int], None] | None = None,
     interpreted: bool | None = None,
-    feeds: Feeds | None = None,
+    chunk_cache: ChunkCache | None = None,
 ) -> Outcome:
     """Replay a trace; the result depends on the trace, the options and the installed versions alone.
 
-    `log_directory` takes the assignment log; `progress` is told the number of tuples after each chunk. `interpreted`
-    runs the loop as plain Python, False compiles it, None does what is quicker (see `tiers`): the same results. `feeds`
-    shares what is read with other replays in threads of this process.
+    `log_directory` takes the assignment log; `progress` receives the number of tuples after each chunk. `interpreted`
+    runs the loop as plain Python, False compiles it, None does what is quicker (see `tiers`): the same results.
+    `chunk_cache` shares what is read with other replays in threads of this process.
     """
     begun = time.perf_counter()
     plan = make_plan(trace, options)
@@ -396,5 +398,5 @@ def replay(
     results = one.results(log_directory)
     with contextlib.closing(results):
         simulate = one.event_driven if plan.is_ordered else one.feed_forward
-        simulation = simulate(one.chunks(feeds), results, progress)
+        simulation = simulate(one.chunks(chunk_cache), results, progress)
     return one.outcome(results, simulation, begun)

@@ -1,4 +1,4 @@
-"""Interpreted first, compiled where that pays: nobody waits for a compiler with a small trace.
+"""Interpreted first, compiled where that pays: small traces need no compiler.
 
 Code that is in memory or on disk is used. Where there is none, a run begins interpreted (see `base.plain`), with the
 same results. If it would take longer than compiling does, with the runs of the same code before it in this process, it
@@ -50,7 +50,7 @@ class Tiers:
         self.seconds = 0.0
 
     def made(self, function: Callable[..., Any], code: Code) -> Callable[..., Any]:
-        """Give a function as it is to be called; `code` as in `compile.compiled`."""
+        """Return a function as it is to be called; `code` as in `compile.compiled`."""
         if self._never:
             return self._as_written(function) if code.outside_digest else self._interpreted(function)
         dispatcher: Any = compiled(function, code)
@@ -66,7 +66,7 @@ class Tiers:
             if not self._always and not is_at_hand(dispatcher, arguments):
                 begun = time.thread_time()
                 try:
-                    run = plain(function)
+                    run = plain(function, *arguments)
                     views = [_kept_view(kept, one) for one in arguments]
                 except NotPlainError:
                     # Compiling says what is wrong with it, if anything.
@@ -94,7 +94,7 @@ class Tiers:
 
         def call(*arguments: Any) -> Any:
             try:
-                run = plain(function)
+                run = plain(function, *arguments)
                 views = [_kept_view(kept, one) for one in arguments]
             except NotPlainError:
                 return as_written(*arguments)
@@ -131,7 +131,7 @@ def _has_hooks(value: Any) -> bool:
 
 
 def _kept_view(kept: dict[int, Any], value: Any) -> Any:
-    """Give the view of an argument; that of a NamedTuple is kept, since a machine passes the same again and again."""
+    """Return the view of an argument; that of a NamedTuple is kept, since a machine passes the same again and again."""
     if not hasattr(value, "_fields"):
         return view(value)
     found = kept.get(id(value))

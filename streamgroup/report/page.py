@@ -1,4 +1,4 @@
-"""A report as one HTML page that holds all it needs: numbers, pictures, and the program that draws them."""
+"""A report as one HTML page that works offline: numbers, pictures, and the program that draws them."""
 
 import base64
 import contextlib
@@ -17,12 +17,12 @@ import streamgroup
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.base.storage.atomic_files import write_files
 from streamgroup.base.storage.cache_directory import cache_root
-from streamgroup.report import words
-from streamgroup.report.material import Material
-from streamgroup.report.picture import Drawn, chart_names, png, specification, svg
-from streamgroup.report.store import Store, as_script
+from streamgroup.report import findings
+from streamgroup.report.formatting import number
+from streamgroup.report.page_data import PageData, as_script
+from streamgroup.report.render import Drawn, chart_names, png, specification, svg
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.tables import all_runs, hot_keys, side_by_side, varying
-from streamgroup.report.text import number
 from streamgroup.report.theme import THEMES, Look
 
 __all__ = ["page"]
@@ -41,16 +41,16 @@ _END = r"<\/script"
 _WIDE = {"load_map", "latency", "frontier"}
 
 
-def page(material: Material) -> str:
+def page(data: ReportData) -> str:
     """Write the page; the same runs give the same bytes. DataError when a table of a run is damaged."""
-    drawn = [found for name in chart_names() if (found := Drawn.of(name, material)) is not None]
-    store = Store()
+    drawn = [found for name in chart_names() if (found := Drawn.of(name, data)) is not None]
+    stored = PageData()
     charts, figures = [], {name: [] for name in _SECTIONS}  # type: ignore[var-annotated]
-    looks = {theme: Look(theme, material.groupings) for theme in THEMES}
+    looks = {theme: Look(theme, data.groupings) for theme in THEMES}
     for one in drawn:
         specs = {theme: specification(one, look) for theme, look in looks.items()}
         picture = _picture(one, specs["light"], looks["light"])
-        names = {name: store.add_rows(rows) for name, rows in specs["light"]["datasets"].items()}
+        names = {name: stored.add_rows(rows) for name, rows in specs["light"]["datasets"].items()}
         charts.append(
             {
                 "name": one.name,
@@ -58,18 +58,18 @@ def page(material: Material) -> str:
                 "specs": {theme: _named(spec, names) for theme, spec in specs.items()},
             }
         )
-        figures[one.chart.SECTION].append(_figure(one, store.add(one.frame), picture))
+        figures[one.chart.SECTION].append(_figure(one, stored.add(one.frame), picture))
     body = [
-        _head(material, store),
+        _head(data, stored),
         *(_charts(section, found) for section, found in figures.items() if found),
-        _tables(material, store),
+        _tables(data, stored),
     ]
     content = {
-        "tables": store.tables,
+        "tables": stored.tables,
         "charts": charts,
         "config": {theme: look.config() for theme, look in looks.items()},
     }
-    return _document(_title(material), "\n".join(body), content)
+    return _document(_title(data), "\n".join(body), content)
 
 
 def _named(spec: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
@@ -89,8 +89,8 @@ def _named(spec: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
 def _picture(one: Drawn, spec: dict[str, Any], look: Look) -> str:
     """Draw a chart for those who run no scripts, as the address of an image."""
     drawing = svg(spec, look).encode() if one.frame.height <= _MOST_ROWS else b""
-    kind, data = ("svg+xml", drawing) if 0 < len(drawing) <= _MOST_BYTES else ("png", png(spec, look, 1))
-    return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
+    kind, content = ("svg+xml", drawing) if 0 < len(drawing) <= _MOST_BYTES else ("png", png(spec, look, 1))
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def _figure(one: Drawn, table: str, picture: str) -> str:
@@ -120,26 +120,26 @@ def _charts(section: str, figures: Sequence[str]) -> str:
     )
 
 
-def _head(material: Material, store: Store) -> str:
-    if material.runs.is_empty():
-        return f'<section id="summary">\n<h2>Summary</h2>\n{_failed(material)}</section>'
-    table = store.add(all_runs(material))
-    verdict = "Best and worst" if material.runs["grouping"].n_unique() > 1 else "In short"
+def _head(data: ReportData, stored: PageData) -> str:
+    if data.runs.is_empty():
+        return f'<section id="summary">\n<h2>Summary</h2>\n{_failed(data)}</section>'
+    table = stored.add(all_runs(data))
+    verdict = "Best and worst" if data.runs["grouping"].n_unique() > 1 else "In short"
     parts = [
-        f'<section id="summary">\n<h2>Summary</h2>\n<div class="card">{_list(words.compared(material))}',
-        f"<h3>{verdict}</h3>{_list(words.verdicts(material))}",
+        f'<section id="summary">\n<h2>Summary</h2>\n<div class="card">{_list(findings.compared(data))}',
+        f"<h3>{verdict}</h3>{_list(findings.verdicts(data))}",
         f'<div class="tools">{_offer("csv", "summary", table)}{_offer("json", "summary", table)}</div></div>',
     ]
-    if material.failed:
-        parts.append(_failed(material))
-    doubts = words.wary(material)
-    if doubts:
-        parts.append(f'<div class="card"><h3>To know before believing the figures</h3>{_list(doubts)}</div>')
+    if data.failed:
+        parts.append(_failed(data))
+    caveats = findings.caveats(data)
+    if caveats:
+        parts.append(f'<div class="card"><h3>To know before believing the figures</h3>{_list(caveats)}</div>')
     return "\n".join([*parts, "</section>"])
 
 
-def _failed(material: Material) -> str:
-    failed = [f"{one.cell}: {one.error}" for one in material.failed]
+def _failed(data: ReportData) -> str:
+    failed = [f"{one.cell}: {one.error}" for one in data.failed]
     return f'<div class="card alarm"><h3>{len(failed)} failed</h3>{_list(failed)}</div>'
 
 
@@ -148,16 +148,16 @@ def _list(lines: Iterable[str]) -> str:
     return f"<ul>{items}</ul>" if items else ""
 
 
-def _tables(material: Material, store: Store) -> str:
+def _tables(data: ReportData, stored: PageData) -> str:
     parts = ['<section id="tables">\n<h2>Tables</h2>']
     titles = (
-        ("means", "Means over seeds, each beside its maximum", side_by_side(material)),
-        ("hot-keys", "The hottest keys, and how many workers each was sent to", hot_keys(material)),
-        ("runs", "All runs", varying(all_runs(material))),
+        ("means", "Means over seeds, each beside its maximum", side_by_side(data)),
+        ("hot-keys", "The hottest keys, and how many workers each was sent to", hot_keys(data)),
+        ("runs", "All runs", varying(all_runs(data))),
     )
     for name, title, frame in titles:
         if frame.height:
-            parts.append(_table(name, title, frame, store.add(frame)))
+            parts.append(_table(name, title, frame, stored.add(frame)))
     return "\n".join([*parts, "</section>"]) if len(parts) > 1 else ""
 
 
@@ -199,12 +199,12 @@ def _cell(value: Any, is_number: bool) -> str:
     return f"<td><bdi>{escape(str(value))}</bdi></td>"
 
 
-def _title(material: Material) -> str:
-    if material.runs.is_empty():
+def _title(data: ReportData) -> str:
+    if data.runs.is_empty():
         return "No run: every cell failed"
-    traces = material.runs["trace"].unique(maintain_order=True).to_list()
-    groupings = material.runs["grouping"].n_unique()
-    what = material.runs["grouping"][0] if groupings == 1 else f"{groupings} groupings"
+    traces = data.runs["trace"].unique(maintain_order=True).to_list()
+    groupings = data.runs["grouping"].n_unique()
+    what = data.runs["grouping"][0] if groupings == 1 else f"{groupings} groupings"
     on = ", ".join(traces[:3]) + (f" and {len(traces) - 3} more" if len(traces) > 3 else "")
     return f"{what} on {on}"
 
@@ -245,13 +245,13 @@ def _asset(name: str) -> str:
 
 @cache
 def _library() -> str:
-    """Give the program that draws Vega-Lite, which comes with what draws it here."""
+    """Return the program that draws Vega-Lite, which comes with what draws it here."""
     # In a block of its own its names stay its own; within a string `\\/` is `/`.
     return f"{{{_bundle().replace('</script', _END)}}}"
 
 
 def _bundle() -> str:
-    """Put the program together, or find it where an earlier report has left it: it takes seconds."""
+    """Bundle the program, or read it from the cache: bundling takes seconds."""
     kept = cache_root() / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
     with contextlib.suppress(OSError, ValueError):
         digest, _, known = kept.read_bytes().partition(b"\n")

@@ -1,9 +1,9 @@
-"""The tables of a report: means beside their maxima, all runs, the hottest keys and where they went."""
+"""The tables of a report: means beside their maxima, all runs, the hottest keys and their workers."""
 
 import polars as pl
 
 from streamgroup.metrics.names import METRICS
-from streamgroup.report.material import Material
+from streamgroup.report.report_data import ReportData
 from streamgroup.study.columns import OPTION_COLUMNS
 
 __all__ = ["all_runs", "hot_keys", "side_by_side", "varying"]
@@ -12,8 +12,8 @@ _BOTH = ("peak_to_mean", "replication_factor", "latency_p50_ms", "latency_p99_ms
 _ALWAYS = ("trace", "grouping", "workers")
 
 
-def side_by_side(material: Material) -> pl.DataFrame:
-    """Give one row for each condition, grouping and workers: means over seeds, each beside its maximum."""
+def side_by_side(data: ReportData) -> pl.DataFrame:
+    """Return one row for each condition, grouping and workers: means over seeds, each beside its maximum."""
     keys = ["condition", "grouping", "workers"]
     columns = [
         pl.len().cast(pl.Int64).alias("runs"),
@@ -27,12 +27,12 @@ def side_by_side(material: Material) -> pl.DataFrame:
         pl.col("idle_workers").max(),
         pl.col("throughput_limit_tps").min().alias("throughput_limit_tps_min"),
     ]
-    return material.runs.group_by(keys).agg(columns).sort(keys)
+    return data.runs.group_by(keys).agg(columns).sort(keys)
 
 
-def all_runs(material: Material) -> pl.DataFrame:
-    """Give every run with every option and metric."""
-    return material.runs
+def all_runs(data: ReportData) -> pl.DataFrame:
+    """Return every run with every option and metric."""
+    return data.runs
 
 
 def varying(frame: pl.DataFrame) -> pl.DataFrame:
@@ -47,17 +47,17 @@ def varying(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(names)
 
 
-def hot_keys(material: Material) -> pl.DataFrame:
-    """Give the hottest keys of each trace, and how many workers each grouping sent them to.
+def hot_keys(data: ReportData) -> pl.DataFrame:
+    """Return the hottest keys of each trace, and how many workers each grouping sent them to.
 
     Of the runs on one number of workers, the first condition of each trace.
     """
-    runs = material.first_seeds
+    runs = data.first_seeds
     first = runs.unique("trace", keep="first", maintain_order=True)
     chosen = runs.join(first.select("condition"), "condition", "semi").select("run", "trace", "workers", "grouping")
     if chosen.is_empty():
         return pl.DataFrame()
-    keys = material.table("keys", chosen["run"].to_list()).rename({"workers": "sent_to"}).join(chosen, "run")
+    keys = data.table("keys", chosen["run"].to_list()).rename({"workers": "sent_to"}).join(chosen, "run")
     wide = keys.with_columns(pl.col("grouping").map_elements(lambda name: f"workers with {name}", pl.String)).pivot(
         "grouping", index=["trace", "key", "count", "share"], values="sent_to", aggregate_function="first"
     )

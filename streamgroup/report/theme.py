@@ -1,4 +1,4 @@
-"""How charts look: colours for light and dark, one for each grouping, axes that fit what they show."""
+"""The look of charts: colours for light and dark, one for each grouping, and axes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -54,42 +54,42 @@ class Look:
 
     @property
     def ink(self) -> str:
-        """Give the colour of text and of marks that stand for no grouping."""
+        """Return the colour of text and of marks that stand for no grouping."""
         return _INKS[self.theme]["ink"]
 
     @property
     def muted(self) -> str:
-        """Give the colour of what should not stand out."""
+        """Return the colour of what should not stand out."""
         return _INKS[self.theme]["muted"]
 
     @property
     def paper(self) -> str:
-        """Give the colour behind a chart."""
+        """Return the colour behind a chart."""
         return _INKS[self.theme]["paper"]
 
     @property
     def accent(self) -> str:
-        """Give the one colour of a chart that needs but one."""
+        """Return the one colour of a chart that needs but one."""
         return _INKS[self.theme]["accent"]
 
     @property
     def ramp(self) -> list[str]:
-        """Give colours from little to much."""
+        """Return colours from little to much."""
         return list(_RAMPS[self.theme])
 
     @property
     def balance(self) -> list[str]:
-        """Give colours from too little over the mean to too much."""
+        """Return colours from too little over the mean to too much."""
         return list(_BALANCE[self.theme])
 
     @property
     def lines(self) -> list[str]:
-        """Give colours for a few things that are no groupings."""
+        """Return colours for a few things that are no groupings."""
         return list(_LINES[self.theme])
 
     @cached_property
     def _slots(self) -> dict[str, tuple[int, int]]:
-        """Give each grouping a colour by its name, the next one where that is taken, and a round of colours."""
+        """Assign each grouping a colour by its name, the next one where that is taken, and a round of colours."""
         slots: dict[str, tuple[int, int]] = {}
         colours = len(_LINES[self.theme])
         for name in sorted(self.groupings, key=lambda name: (":" in name, name)):
@@ -108,7 +108,7 @@ class Look:
         return alt.Color("grouping:N", title=None, scale=scale, legend=alt.Legend(symbolOpacity=1) if legend else None)
 
     def shape(self, names: Sequence[str]) -> alt.Shape:
-        """Give each grouping a shape, too, for those who see few colours."""
+        """Add a shape for each grouping, for readers who see few colours."""
         order = sorted(set(names))
         scale = alt.Scale(domain=order, range=[_SHAPES[sum(self._slots[name]) % len(_SHAPES)] for name in order])
         return alt.Shape("grouping:N", title=None, scale=scale)
@@ -120,12 +120,12 @@ class Look:
         return alt.StrokeDash("grouping:N", title=None, scale=scale)
 
     def colour_of(self, name: str) -> str:
-        """Give the colour of a grouping; KeyError for one that is not of the page."""
+        """Return the colour of a grouping; KeyError for one that is not of the page."""
         return _LINES[self.theme][self._slots[name][0]]
 
     @staticmethod
     def axis(values: Sequence[float | None], *, percent: bool = False) -> dict[str, Any]:
-        """Give `scale` and `axis` of a channel for these values: logarithmic where they span more than a factor of 20.
+        """Return `scale` and `axis` of a channel for these values: logarithmic over more than a factor of 20.
 
         Zeros among such values stand at the foot of an axis that is straight up to the least of the others.
         """
@@ -146,7 +146,7 @@ class Look:
         return {"scale": scale, "axis": alt.Axis(values=[0.0, *powers], **form)}
 
     def config(self) -> dict[str, Any]:
-        """Give the Vega-Lite configuration of the theme."""
+        """Return the Vega-Lite configuration of the theme."""
         inks = _INKS[self.theme]
         text = {"labelColor": inks["muted"], "titleColor": inks["ink"], "labelFontSize": 12, "titleFontSize": 12}
         return {

@@ -6,7 +6,8 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
-from streamgroup.base.errors import UsageError, first_problem
+from streamgroup.base.errors import UsageError
+from streamgroup.base.validation import first_problem
 
 __all__ = ["SparkOptions", "checked", "server_name"]
 
@@ -95,6 +96,6 @@ def checked(kind: type[Options], values: Mapping[str, Any]) -> Options:
     try:
         return kind(**values)
     except ValidationError as error:
-        where, what = first_problem(error)
-        flag = f"--{where.partition('.')[0].replace('_', '-')}: " if where else ""
-        raise UsageError(f"{flag}{what}") from None
+        place, reason, _ = first_problem(error)
+        flag = "--" + place.partition(".")[0].replace("_", "-")
+        raise UsageError(f"{flag}: {reason}" if place else reason) from None

@@ -1,4 +1,4 @@
-"""What names a run in its row: the trace and every option, ahead of the metrics."""
+"""The columns that name a run in its row: the trace and every option, before the metrics."""
 
 import dataclasses
 from typing import Any
@@ -15,7 +15,7 @@ OPTION_COLUMNS = ("trace", *_FIRST, *(name for name in _FIELDS if name not in _F
 
 
 def readable(value: Any) -> Any:
-    """Give an option as it stands in a table: several texts are one, with spaces between; none at all are None.
+    """Return an option as it stands in a table: several texts are one, with spaces between; none at all are None.
 
     Bytes of a file name that are not UTF-8 are escaped: neither JSON nor Parquet can hold them.
     """

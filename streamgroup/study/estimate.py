@@ -1,4 +1,4 @@
-"""What a replay is going to simulate, in words and numbers, and about what memory and time it takes; nothing runs."""
+"""The dry run of a replay: what would be simulated, and estimates of its memory and time."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -23,9 +23,9 @@ from streamgroup.traces.trace import Trace
 
 __all__ = ["BASE_MB", "TUPLES_PER_S", "describe_plan", "dry_run", "what_slows"]
 
-# Tuples a second, with all that is read and measured, on two cores of 2.5 GHz and 50 workers: in the fast loop, in the
-# ordered one (queues with a limit, redelivery, a closed loop) or with a grouping that listens to workers, and what
-# slows them down.
+# Tuples a second, with all that is read and measured, on two cores of 2.5 GHz and 50 workers: in the feed-forward
+# simulation, in the event-driven one (queues with a limit, redelivery, a closed loop) or with a grouping that receives
+# feedback, and what slows them down.
 TUPLES_PER_S = {"fast": 25_000_000, "random factors": 7_000_000, "log": 4_000_000, "ordered": 5_000_000}
 # The program with its libraries, its compiled code and the chunks on their way.
 BASE_MB = 320
@@ -45,7 +45,7 @@ def dry_run(
     overwrite: bool = False,
     baseline: bool = False,
 ) -> dict[str, Any]:
-    """Check all that `run_to_directory` checks, with the same errors, and tell what it would do; write nothing."""
+    """Check all that `run_to_directory` checks, with the same errors, and describe what it would do; write nothing."""
     trace, options = checked(trace_path, options, log=log and output is None)
     if baseline:
         without_changes(options)
@@ -57,10 +57,10 @@ def dry_run(
 
 
 def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool = False) -> dict[str, Any]:
-    """Give everything by name, in the order to show it: texts, numbers, lists of texts, None for what does not apply.
+    """Return everything by name, in the order to show it: texts, numbers, lists of texts, None for what does not apply.
 
     Memory is in MB of 10^6 bytes; where it depends on what will happen (pairs of key and worker in a hash table) it is
-    an upper bound. What queues take is in none of it, as nobody knows how long they get.
+    an upper bound. Queues are not included, as their lengths are unknown.
     """
     options = plan.options
     ever = options.workers + len(options.join)
@@ -106,15 +106,15 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
     return found
 
 
-def _listens(plan: Plan) -> bool:
-    """Tell whether the grouping hears of finished tuples."""
+def _receives_feedback(plan: Plan) -> bool:
+    """Return whether the grouping receives completion feedback."""
     members = vars(plan.selection.module).values()
     return any(callable(getattr(member, "executed", None)) for member in members if isinstance(member, type))
 
 
 def what_slows(plan: Plan, *, log: bool) -> Iterable[str]:
     """Name what decides how fast a plan runs: keys of TUPLES_PER_S."""
-    yield "ordered" if plan.is_ordered or _listens(plan) else "fast"
+    yield "ordered" if plan.is_ordered or _receives_feedback(plan) else "fast"
     if plan.costs.distribution is not None or plan.arrivals.name.startswith("poisson"):
         yield "random factors"
     if log:
@@ -193,7 +193,7 @@ def _warmup(plan: Plan) -> str | None:
 
 
 def _windows(trace: Trace, plan: Plan) -> int | None:
-    """Bound the number of windows; None for windows in time where nobody knows how long it takes."""
+    """Bound the number of windows; None for windows in time if the run time is unknown."""
     rule = WindowRule(plan.options.window, trace.tuples - (plan.warmup or 0))
     if rule.width_ns is None:
         return rule.most(0)
@@ -219,7 +219,7 @@ def _memory(trace: Trace, plan: Plan, ever: int, windows: int | None, *, log: bo
 
 
 def _pairs(trace: Trace, workers: int, choices: int | None) -> int:
-    """Give the bytes of the set of pairs: two bits each, or at most a hash set of all there can be."""
+    """Return the bytes of the set of pairs: two bits each, or at most a hash set of all there can be."""
     if trace.keys * workers <= MAX_BITS:
         return 2 * (trace.keys * workers + 7) // 8
     most = int(np.minimum(trace.dictionary().count, workers if choices is None else choices).sum())

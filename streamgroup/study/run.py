@@ -22,7 +22,7 @@ from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.base.storage.staging import staged_directory
 from streamgroup.metrics.tables import tables
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.input.chunk_cache import Feeds
+from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -76,8 +76,8 @@ def run_to_directory(
 
     Without `output` nothing is written. `log` adds the assignment log. `baseline` replays the trace once more, with
     workers that neither join nor leave nor crash, and sets `remapped_replicas` to the replicas beyond that run's; of it
-    nothing else is kept. What a capacity file says is in the row as if it had been given. `progress` is told the tuples
-    of each chunk, not those of the baseline.
+    nothing else is kept. What a capacity file says is in the row as if it had been given. `progress` receives the
+    tuples of each chunk, not those of the baseline.
     All is checked before the replay: UsageError for the options, an output that exists, a log without one or a
     baseline without a change of workers, DataError for a trace that is not sound or is empty.
     """
@@ -99,16 +99,16 @@ def make_run(
     baseline: ReplayOptions | int | None = None,
     log_directory: Path | None = None,
     progress: Callable[[int], None] | None = None,
-    feeds: Feeds | None = None,
+    chunk_cache: ChunkCache | None = None,
 ) -> RunResult:
     """Replay a trace; `options` are as `checked` gives them. Nothing is written but the log.
 
     `baseline` is the run that `remapped_replicas` compares with: its options, or its replicas where they are known.
-    `feeds` shares what is read with other runs in threads of this process.
+    `chunk_cache` shares what is read with other runs in threads of this process.
     """
-    outcome = replay(trace, options, log_directory=log_directory, progress=progress, feeds=feeds)
+    outcome = replay(trace, options, log_directory=log_directory, progress=progress, chunk_cache=chunk_cache)
     if baseline is not None:
-        without = baseline if isinstance(baseline, int) else _replicas(replay(trace, baseline, feeds=feeds))
+        without = baseline if isinstance(baseline, int) else _replicas(replay(trace, baseline, chunk_cache=chunk_cache))
         outcome = dataclasses.replace(outcome, remapped_replicas=_replicas(outcome) - without)
     made = tables(outcome)
     naming = named_options(trace, options, outcome.grouping)
@@ -145,7 +145,7 @@ def file_digest(path: Path) -> str:
 
 
 def named_options(trace: Trace, options: ReplayOptions, grouping: str) -> dict[str, Any]:
-    """Give what names a run in its row, by column: the trace, and every option with the grouping's canonical text."""
+    """Return what names a run in its row, by column: the trace, and every option with the grouping's canonical text."""
     values = {**dataclasses.asdict(options), "trace": trace.name, "grouping": grouping}
     return {name: readable(values[name]) for name in OPTION_COLUMNS}
 
@@ -168,7 +168,7 @@ def check_top_keys(count: int) -> None:
 
 
 def without_changes(options: ReplayOptions) -> ReplayOptions:
-    """Give the same options with workers that stay; UsageError when they stay anyway."""
+    """Return the same options with workers that stay; UsageError when they stay anyway."""
     if not (options.join or options.leave or options.crash):
         raise UsageError(
             "--baseline runs the same without a change of workers, and there is none", "add --join, --leave or --crash"
@@ -183,7 +183,7 @@ def _replicas(outcome: Outcome) -> int:
 
 @cache
 def _libraries() -> dict[str, str]:
-    """Tell the versions of libraries; to find one takes milliseconds."""
+    """Return the versions of libraries; finding one takes milliseconds."""
     return {name: importlib.metadata.version(name) for name in _LIBRARIES}
 
 

@@ -1,4 +1,4 @@
-"""What the reader of a run has to know before believing its figures."""
+"""Warnings on the figures of a run."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ _ENOUGH = 100
 
 
 def warnings_of(trace: Trace, options: ReplayOptions, outcome: Outcome) -> list[str]:
-    """Say in one line each what makes figures of a run mean less, or something else, than they seem to."""
+    """Return caveats on the figures of a run, one line each."""
     doubts = select(options.grouping).params.doubts(options.workers, options.sources, trace.keys)
     return [*_of_load(options, outcome), *_of_delivery(outcome), *_of_trace(trace, options, outcome), *doubts]
 

@@ -1,4 +1,4 @@
-"""A trace at a glance: its rate over time, its keys by rank, and how the share of the hottest keys moves."""
+"""The profile of a trace: rate over time, keys by rank, and the hottest keys over time."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -11,7 +11,7 @@ from streamgroup.traces.arrays import add_counts
 from streamgroup.traces.describe import HOT_KEYS, TopKey, top_ids, zipf_exponent
 from streamgroup.traces.trace import Trace
 
-__all__ = ["Glance", "glance"]
+__all__ = ["TraceProfile", "profile_trace"]
 
 _BUCKETS = 200
 # A peak is sought in this many pieces of a bucket.
@@ -27,13 +27,13 @@ _STAY = {**_TIMES, "stay": pl.Float64}
 
 
 @dataclass(frozen=True, eq=False)
-class Glance:
+class TraceProfile:
     """What is worth drawing of a trace. Timestamps in us since 1970, None without a tuple; other times in s since
     the first tuple; rates in tuples a second; shares 0..1.
 
-    - `rate`: `from_s`, `to_s`, `tuples`, `rate`, `peak_rate`: at most 200 stretches of time of nearly one length,
-      empty ones too. `peak_rate` is the rate of the busiest tenth of the stretch. Where all times are multiples of
-      some unit (whole seconds, hours), stretches hold whole units, and those of one unit have no finer peak. Both
+    - `rate`: `from_s`, `to_s`, `tuples`, `rate`, `peak_rate`: at most 200 segments of time of nearly one length,
+      empty ones too. `peak_rate` is the rate of the busiest tenth of the segment. Where all times are multiples of
+      some unit (whole seconds, hours), segments hold whole units, and those of one unit have no finer peak. Both
       rates are null when all tuples have one time;
     - `ranks`: `rank` (1 is the most frequent key), `count`, `zipf` (the count by the fitted law, null without one):
       at most 300 ranks, evenly spaced in their logarithm, the first and the last among them;
@@ -59,37 +59,37 @@ class Glance:
 
 
 class _Grid:
-    """At most `most` stretches of time from `first` on, in whole units of `unit` us, each of up to `pieces` pieces.
+    """At most `most` segments of time from `first` on, in whole units of `unit` us, each of up to `pieces` pieces.
 
-    The lengths of pieces differ by at most one unit, and so do those of stretches.
+    The lengths of pieces differ by at most one unit, and so do those of segments.
     """
 
     def __init__(self, first: int, last: int, unit: int, most: int, pieces: int = 1) -> None:
         units = (last - first) // unit + 1
-        stretches = min(most, units)
-        self.pieces = min(pieces, units // stretches)
-        self.cells = stretches * self.pieces
+        segments = min(most, units)
+        self.pieces = min(pieces, units // segments)
+        self.cells = segments * self.pieces
         self._first, self._unit = first, unit
         self._starts = [-(-units * i // self.cells) for i in range(self.cells + 1)]
 
     def inner(self) -> NDArray[np.int64]:
-        """Give the times at which all pieces but the first begin."""
+        """Return the times at which all pieces but the first begin."""
         return np.array([self._first + self._unit * start for start in self._starts[1:-1]], np.int64)
 
     def seconds(self) -> NDArray[np.float64]:
-        """Give the borders in s since the first tuple, one more than there are pieces."""
+        """Return the borders in s since the first tuple, one more than there are pieces."""
         return np.array([start * self._unit / 1e6 for start in self._starts])
 
 
 def _unit(times: NDArray[np.int64]) -> int:
-    """Give the unit in us of which all differences of times are multiples, 1 when there is but one time."""
+    """Return the unit in us of which all differences of times are multiples, 1 when there is but one time."""
     # Differences may need all 64 bits.
     since = times.view(np.uint64) - times[:1].view(np.uint64)
     return int(np.gcd.reduce(since)) or 1
 
 
 class _Pace:
-    """Tuples a stretch of time, and the exact times while they are few."""
+    """Tuples a segment of time, and the exact times while they are few."""
 
     def __init__(self, first: int, last: int) -> None:
         self._first, self._last = first, last
@@ -190,7 +190,7 @@ def _ranks(count: NDArray[np.int64], exponent: float | None) -> pl.DataFrame:
     return frame.with_columns(pl.Series("zipf", first * rank.astype(np.float64) ** -exponent))
 
 
-def glance(trace: Trace) -> Glance:
+def profile_trace(trace: Trace) -> TraceProfile:
     """Look at an open trace in one pass over its tuples; memory is O(keys). DataError when a file is damaged."""
     count = trace.dictionary().count
     top = top_ids(count, HOT_KEYS)
@@ -210,7 +210,7 @@ def glance(trace: Trace) -> Glance:
         drift.end()
         rate = pace.frame()
         hot, stay = drift.frames()
-    return Glance(
+    return TraceProfile(
         name=trace.name,
         tuples=trace.tuples,
         keys=trace.keys,

@@ -1,4 +1,4 @@
-"""Where keys go, without a trace: by the hashes and the rule by which a replay sends them."""
+"""Where keys go, without a trace: by the hashes and rules of a replay."""
 
 import contextlib
 import json
@@ -43,16 +43,16 @@ class Place(NamedTuple):
     key_type: str
 
     def destinations(self, keys: Keys) -> Destinations:
-        """Tell where keys go.
+        """Return where keys go.
 
         DataError for a key that is not of the type, where the grouping looks at it. RunError when a grouping of the
-        user's fails or tells what cannot be.
+        user's fails or returns what cannot be.
         """
         selection = self.selection
         try:
             # What a file of the user's prints is no result.
             with contextlib.redirect_stdout(sys.stderr):
-                told = selection.params.destinations(self._context(keys))
+                found = selection.params.destinations(self._context(keys))
         except StreamgroupError:
             raise
         except Exception as error:
@@ -60,11 +60,11 @@ class Place(NamedTuple):
                 raise
             what = f"{selection.name}: destinations() failed: {type(error).__name__}: {error}"
             raise RunError(what) from error
-        self._check(told, len(keys.values))
-        return told
+        self._check(found, len(keys.values))
+        return found
 
-    def _check(self, told: Any, keys: int) -> None:
-        workers = getattr(told, "workers", None)
+    def _check(self, found: Any, keys: int) -> None:
+        workers = getattr(found, "workers", None)
         if (
             isinstance(workers, np.ndarray)
             and np.issubdtype(workers.dtype, np.integer)
@@ -147,5 +147,5 @@ def _composed(value: bytes, parts: int) -> bytes:
 
 
 def keys_at_once(workers: int) -> int:
-    """Tell how many keys to ask for at a time, so that a list of all workers for each fits well into memory."""
+    """Return how many keys to look up at a time, so that a list of all workers for each fits well into memory."""
     return max(1 << 10, min(_MOST_AT_ONCE, _CELLS // workers))

@@ -18,10 +18,11 @@ from pydantic import BaseModel, ValidationError
 
 import streamgroup
 from streamgroup.base.discover import GENERATORS, load, suggest
-from streamgroup.base.errors import EnvironmentFault, UsageError, first_problem
+from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage.outputs import staged_output
 from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.validation import first_problem
 from streamgroup.ingest.pipeline.blocks import block, rows_of
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
@@ -59,11 +60,11 @@ def parameters(name: str, given: Mapping[str, Any]) -> BaseModel:
     try:
         return generator.Params(**given)
     except ValidationError as error:
-        where, what = first_problem(error)
-        if error.errors()[0]["type"] == "extra_forbidden":
-            hint = suggest(where, generator.Params.model_fields)
-            raise UsageError(f"{name} has no parameter {where!r}", hint) from None
-        raise UsageError(f"{name}: {where + ': ' if where else ''}{what}") from None
+        place, reason, is_unknown = first_problem(error)
+        if is_unknown:
+            hint = suggest(place, generator.Params.model_fields)
+            raise UsageError(f"{name} has no parameter {place!r}", hint) from None
+        raise UsageError(f"{name}: {place + ': ' if place else ''}{reason}") from None
 
 
 def chosen_engine(engine: EngineName, tuples: int) -> Literal["local", "spark"]:

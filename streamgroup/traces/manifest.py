@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 
-from streamgroup.base.errors import DataError, first_problem
+from streamgroup.base.errors import DataError
 from streamgroup.base.storage.outputs import is_unfinished
 from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.validation import first_problem
 from streamgroup.traces.schema import FORMAT_VERSION, MANIFEST
 from streamgroup.traces.writer import PartStats
 
@@ -143,5 +144,5 @@ def read_manifest(trace: Place | Path | str) -> Manifest:
     try:
         return Manifest.model_validate(content)
     except ValidationError as error:
-        where, what = first_problem(error)
-        raise DataError(f"{path}: {where}: {what}", "fix it, or make the trace again") from None
+        place, reason, _ = first_problem(error)
+        raise DataError(f"{path}: {place}: {reason}", "fix it, or make the trace again") from None

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from streamgroup.base import errors
-from streamgroup.cli import failures
+from streamgroup.cli.error_output import report_error
 from streamgroup.traces.trace import open_trace
 
 
@@ -94,7 +94,7 @@ def test_an_error_is_one_line_a_hint_and_a_code(invoke, trace, tmp_path, args, c
     ],
 )
 def test_each_class_of_error_has_its_code(capsys, error, code) -> None:
-    assert failures.report(error, debug=False) == code
+    assert report_error(error, debug=False) == code
     told = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in told] in ([], ["error"], ["error", "hint"])
     assert bool(told) == (code != 130)
@@ -119,7 +119,7 @@ def test_what_nobody_expected_names_debug_which_shows_where(invoke, trace, monke
 
 
 def test_a_hint_of_many_lines_becomes_one(capsys) -> None:
-    failures.report(errors.RunError("Spark failed", "the end of Spark's log:\na\n  b"), debug=False)
+    report_error(errors.RunError("Spark failed", "the end of Spark's log:\na\n  b"), debug=False)
     assert capsys.readouterr().err == "error: Spark failed\nhint: the end of Spark's log: b\n"
 
 
@@ -218,7 +218,7 @@ def test_a_path_that_parquet_cannot_open_is_refused_before_the_work(spawn, trace
 def test_another_name_that_is_not_utf8_is_no_fault_of_the_program(capsys) -> None:
     with pytest.raises(UnicodeEncodeError) as caught:
         os.fsdecode(b"a\xff").encode()
-    assert failures.report(caught.value, debug=False) == 2
+    assert report_error(caught.value, debug=False) == 2
     assert "is not UTF-8" in capsys.readouterr().err
 
 

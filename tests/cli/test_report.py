@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from streamgroup.report.charts import imbalance
-from streamgroup.report.material import gather
-from streamgroup.report.picture import chart_names
+from streamgroup.report.render import chart_names
+from streamgroup.report.report_data import gather
 from tests.cli.conftest import Invoke
 from tests.report.made import make_runs
 

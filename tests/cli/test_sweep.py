@@ -284,7 +284,7 @@ def test_a_sweep_that_was_stopped_goes_on(long: Path, tmp_path: Path, invoke: In
     assert process.returncode == (130 if blow == signal.SIGINT else -signal.SIGKILL)
     assert printed == ""
     assert "Traceback" not in told
-    assert ("the same command goes on" in told) == (blow == signal.SIGINT)
+    assert ("the same command resumes" in told) == (blow == signal.SIGINT)
     whole = [path for path in (out / "cells").iterdir() if not path.name.startswith(".")]
     assert 0 < len(whole) < 39
     assert all((path / "summary.parquet").is_file() and (path / "run.json").is_file() for path in whole)

@@ -135,8 +135,8 @@ def served(state: Any, worker: int, arrival: int, start: int, finish: int) -> No
     state.executed(worker, 0, arrival, start, finish)
 
 
-def told(state: Any) -> list[int]:
-    return state.signals.told[state.signals.clock[2]].tolist()
+def next_signals(state: Any) -> list[int]:
+    return state.signals.signalled[state.signals.clock[2]].tolist()
 
 
 def test_workers_say_whether_they_are_busy_or_idle() -> None:
@@ -149,7 +149,7 @@ def test_workers_say_whether_they_are_busy_or_idle() -> None:
     state.tick(SECOND - 1)
     assert state.control_messages[0] == 0
     state.tick(SECOND)
-    assert told(state) == [IDLE, 0, IDLE, 0, 0, IDLE]
+    assert next_signals(state) == [IDLE, 0, IDLE, 0, 0, IDLE]
     # To each of three sources.
     assert state.control_messages[0] == 3 * 3
     assert state.control_bytes[0] == 8 * 9
@@ -160,7 +160,7 @@ def test_a_worker_is_busy_by_the_wait_of_its_last_tuple_in_the_window() -> None:
     for worker, first in ((0, 1), (1, 0)):
         state.observe(0, 0, worker, 0)
         state.observe(0, 0, worker, 0)
-        state.signals.crew[worker, 1] += first
+        state.signals.counters[worker, 1] += first
     state.tick(3 * SECOND)
     state.executed(0, 0, 0, 2 * SECOND + 10, 3 * SECOND + 20)
     state.executed(1, 0, 0, 2 * SECOND, 3 * SECOND + 30)
@@ -180,14 +180,14 @@ def test_missed_instants_are_made_up_for_once_with_the_last_window() -> None:
     assert state.signals.clock[3] == 1
     state.tick(9 * SECOND + 5)
     assert state.signals.clock[3] == 2
-    assert state.signals.told[:2].tolist() == [[IDLE, 0], [IDLE, IDLE]]
+    assert state.signals.signalled[:2].tolist() == [[IDLE, 0], [IDLE, IDLE]]
     assert state.control_messages[0] == 3 * 3
 
 
 def test_signals_take_their_time() -> None:
     state = started("consistent_grouping:window=1s,signal_delay=1500ms,virtual=2", 2)
     state.observe(0, 0, 0, 0)
-    state.signals.crew[0, 1] += 5
+    state.signals.counters[0, 1] += 5
     state.tick(3 * SECOND)
     state.executed(0, 0, 0, 3 * SECOND - 1, 3 * SECOND + 10)
     state.tick(4 * SECOND)

@@ -142,6 +142,6 @@ def test_a_full_circle_of_reports(interval: int, delay: int) -> None:
         while on_the_way and on_the_way[0][0] <= now:
             told = on_the_way.popleft()[1]
         most = max(most, len(on_the_way))
-        assert reports.told[0] == told
+        assert reports.reported[0] == told
         assert reports.queue[1] == len(on_the_way)
     assert len(reports.due) - 3 <= most <= len(reports.due)

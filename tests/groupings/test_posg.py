@@ -43,7 +43,7 @@ def serve(state: Any, worker: int, key: int, finish: int, took: int) -> None:
 
 def c_hat(state: Any, source: int = 0) -> list[float]:
     first = state.assigned.shape[1] // 2
-    return [float(value) for value in state.assigned[source, first : first + len(state.crew)]]
+    return [float(value) for value in state.assigned[source, first : first + len(state.counters)]]
 
 
 def states(state: Any) -> list[int]:

@@ -12,7 +12,7 @@ from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.kernels import latencies
 from streamgroup.replay.accounting import pairs
 from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.input import clock
+from streamgroup.replay.input.arrivals import ConstantArrivals
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Batch, Trace, open_trace
@@ -206,7 +206,7 @@ def test_buckets_are_never_too_many() -> None:
 )
 def test_constant_arrivals_are_exact_anywhere(spacing: Fraction, offset: int, size: int) -> None:
     try:
-        arrivals = clock.ConstantArrivals(spacing, offset + size)
+        arrivals = ConstantArrivals(spacing, offset + size)
     except StreamgroupError:
         return
     expected = [(offset + i) * spacing.numerator // spacing.denominator for i in range(size)]
@@ -216,7 +216,7 @@ def test_constant_arrivals_are_exact_anywhere(spacing: Fraction, offset: int, si
 @pytest.mark.parametrize(("spacing", "steps"), [(Fraction(10**6), 10**9), (Fraction(10**6) + Fraction(1, 3), 10**8)])
 def test_a_thousand_million_steps_of_a_millisecond_end_exactly(spacing: Fraction, steps: int) -> None:
     size = 1 << 20
-    arrivals = clock.ConstantArrivals(spacing, steps + 1)
+    arrivals = ConstantArrivals(spacing, steps + 1)
     last, least, most = -1, 10**12, 0
     for offset in range(0, steps + 1, size):
         chunk = arrivals.chunk(offset, None, min(size, steps + 1 - offset))

@@ -11,8 +11,8 @@ import pytest
 
 from streamgroup.base.errors import DataError
 from streamgroup.metrics.tables import tables
-from streamgroup.replay.input.chunk_cache import Feeds
-from streamgroup.replay.input.prefetch import Feed
+from streamgroup.replay.input.chunk_cache import ChunkCache
+from streamgroup.replay.input.prefetch import ChunkReader
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces import schema
@@ -57,12 +57,12 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     keys = (rng.zipf(1.3, TUPLES) % 40).tolist()
     costs = rng.choice([50.0, 180.5, 400.0], TUPLES).tolist()
     rows: list[Tuple] = [(at, b"k%d" % key, cost) for at, key, cost in zip(times, keys, costs, strict=True)]
-    return open_trace(write_trace(tmp_path_factory.mktemp("feeds") / "x.trace", rows, parts=2))
+    return open_trace(write_trace(tmp_path_factory.mktemp("chunk_cache") / "x.trace", rows, parts=2))
 
 
-def found(trace: Trace, options: dict[str, Any], feeds: Feeds | None) -> dict[str, Any]:
+def found(trace: Trace, options: dict[str, Any], chunk_cache: ChunkCache | None) -> dict[str, Any]:
     given = ReplayOptions(**{"grouping": "pkg", "workers": 5, "sources": 3, **options})
-    made = tables(replay(trace, given, interpreted=True, feeds=feeds))
+    made = tables(replay(trace, given, interpreted=True, chunk_cache=chunk_cache))
     return {name: table.to_pydict() for name, table in made.items()}
 
 
@@ -71,23 +71,23 @@ def test_results_do_not_tell_that_chunks_were_shared(trace: Trace, monkeypatch: 
     alone = [found(trace, options, None) for options in RUNS]
     # All that is read fits, or some of it, so that chunks come, go and come again.
     for budget in (1 << 30, 30 * TUPLES):
-        feeds = Feeds(budget)
+        chunk_cache = ChunkCache(budget)
         with ThreadPoolExecutor(3) as pool:
-            shared = list(pool.map(lambda options: found(trace, options, feeds), RUNS))  # noqa: B023 (used up here)
+            shared = list(pool.map(lambda options: found(trace, options, chunk_cache), RUNS))  # noqa: B023 (used up here)
         assert shared == alone
 
 
 def test_replays_that_need_the_same_chunks_make_them_once(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "BLOCK_ROWS", 64)
     made = []
-    make = Feed._make
-    monkeypatch.setattr(Feed, "_make", lambda self, batch: made.append(batch.offset) or make(self, batch))
-    feeds = Feeds(1 << 20)
+    make = ChunkReader._make
+    monkeypatch.setattr(ChunkReader, "_make", lambda self, batch: made.append(batch.offset) or make(self, batch))
+    chunk_cache = ChunkCache(1 << 20)
     for options in ({}, {"grouping": "kg"}, {"workers": 9}, {"seed": 3}, {"sources": 4}, {"hash_seed": 2}):
-        found(trace, options, feeds)
+        found(trace, options, chunk_cache)
     once = len(made)
     assert once == len(set(made))
-    found(trace, {"speedup": "3"}, feeds)
+    found(trace, {"speedup": "3"}, chunk_cache)
     assert len(made) == 2 * once
 
 
@@ -97,17 +97,17 @@ def counting(items: list[int], begun: list[int]) -> Iterator[int]:
 
 
 def test_what_does_not_fit_is_made_anew_and_what_nobody_reads_makes_room() -> None:
-    feeds = Feeds(100)
+    chunk_cache = ChunkCache(100)
     begun: dict[str, list[int]] = {"a": [], "b": [], "c": [], "d": []}
 
     def read(name: str, size: int) -> list[int]:
-        return list(feeds.shared(name, size, lambda: counting([1, 2], begun[name])))
+        return list(chunk_cache.shared(name, size, lambda: counting([1, 2], begun[name])))
 
     for _ in range(2):
         assert read("a", 60) == [1, 2]
     assert read("b", 40) == [1, 2]
     assert (len(begun["a"]), len(begun["b"])) == (1, 1)
-    reading = feeds.shared("b", 40, lambda: counting([1, 2], begun["b"]))
+    reading = chunk_cache.shared("b", 40, lambda: counting([1, 2], begun["b"]))
     assert next(reading) == 1
     # a is forgotten for it, b is being read.
     assert read("c", 50) == [1, 2]
@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_made_anew_and_what_nobody_reads_makes_room() -> No
     assert list(reading) == [2]
     # Larger than all there is: read, and not kept.
     for times in (1, 2):
-        assert list(feeds.shared("d", 101, lambda: counting([1, 2], begun["d"]))) == [1, 2]
+        assert list(chunk_cache.shared("d", 101, lambda: counting([1, 2], begun["d"]))) == [1, 2]
         assert len(begun["d"]) == times
 
 
@@ -125,22 +125,22 @@ def test_an_error_is_everybodys() -> None:
         yield 1
         raise DataError("the file is damaged", "make it again")
 
-    feeds = Feeds(100)
+    chunk_cache = ChunkCache(100)
     for _ in range(2):
-        items = feeds.shared("x", 10, broken)
+        items = chunk_cache.shared("x", 10, broken)
         assert next(items) == 1
         with pytest.raises(DataError, match="damaged"):
             next(items)
 
 
 def test_threads_see_all_items_in_order() -> None:
-    feeds = Feeds(1 << 20)
+    chunk_cache = ChunkCache(1 << 20)
     begun: list[int] = []
     start = threading.Barrier(4)
 
     def read() -> list[int]:
         start.wait()
-        return list(feeds.shared("x", 10, lambda: counting(list(range(5000)), begun)))
+        return list(chunk_cache.shared("x", 10, lambda: counting(list(range(5000)), begun)))
 
     with ThreadPoolExecutor(4) as pool:
         taken = list(pool.map(lambda _: read(), range(4)))
@@ -149,12 +149,12 @@ def test_threads_see_all_items_in_order() -> None:
 
 
 def test_a_reader_that_stops_leaves_the_rest_to_others(tmp_path: Path, trace: Trace) -> None:
-    feeds = Feeds(1 << 20)
+    chunk_cache = ChunkCache(1 << 20)
 
     def stop(done: int) -> None:
         raise KeyboardInterrupt
 
     given = ReplayOptions(grouping="pkg", workers=5)
     with pytest.raises(KeyboardInterrupt):
-        replay(trace, given, interpreted=True, feeds=feeds, progress=stop)
-    assert found(trace, {}, feeds) == found(trace, {}, None)
+        replay(trace, given, interpreted=True, chunk_cache=chunk_cache, progress=stop)
+    assert found(trace, {}, chunk_cache) == found(trace, {}, None)

@@ -10,7 +10,7 @@ import pytest
 
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.input.clock import ConstantArrivals
+from streamgroup.replay.input.arrivals import ConstantArrivals
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from tests.replay.endless import ROWS, endless

@@ -21,8 +21,8 @@ from streamgroup.report.charts import (
     latency_tail,
     load_map,
 )
-from streamgroup.report.material import MOST_CONDITIONS, MOST_GROUPINGS, Material, gather
-from streamgroup.report.picture import Drawn, chart_names, load_chart, png, specification, svg
+from streamgroup.report.render import Drawn, chart_names, load_chart, png, specification, svg
+from streamgroup.report.report_data import MOST_CONDITIONS, MOST_GROUPINGS, ReportData, gather
 from streamgroup.report.theme import THEMES, Look
 from tests.report.made import make_run, make_runs
 
@@ -37,7 +37,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def material(place: Path) -> Material:
+def material(place: Path) -> ReportData:
     return gather([place])
 
 
@@ -56,7 +56,7 @@ def _grouped(rows: list[dict[str, Any]], *names: str) -> dict[tuple[Any, ...], l
         (latency, {"latency_p50_ms", "latency_p99_ms", "latency_max_ms"}),
     ],
 )
-def test_means_over_seeds(material: Material, chart: Any, metrics: set[str]) -> None:
+def test_means_over_seeds(material: ReportData, chart: Any, metrics: set[str]) -> None:
     frame = chart.frame(material)
     wanted = sorted(
         (condition, grouping, workers, fmean(values), min(values), max(values))
@@ -73,7 +73,7 @@ def test_means_over_seeds(material: Material, chart: Any, metrics: set[str]) -> 
     assert set(frame["runs"]) == {3}
 
 
-def test_the_frontier_is_what_no_other_beats(material: Material) -> None:
+def test_the_frontier_is_what_no_other_beats(material: ReportData) -> None:
     frame = frontier.frame(material)
     assert frame.height == len(GROUPINGS) * 2 * 2
     for panel in frame.partition_by("panel"):
@@ -91,7 +91,7 @@ def test_twins_on_the_frontier_are_both_on_it(tmp_path: Path) -> None:
     assert frame.filter("frontier")["grouping"].to_list() == ["a", "b"]
 
 
-def test_the_distribution_is_pooled_over_seeds(material: Material) -> None:
+def test_the_distribution_is_pooled_over_seeds(material: ReportData) -> None:
     frame = latency_tail.frame(material)
     assert set(frame["workers"]) == {16}
     for (condition, grouping), found in frame.partition_by("condition", "grouping", as_dict=True).items():
@@ -108,7 +108,7 @@ def test_the_distribution_is_pooled_over_seeds(material: Material) -> None:
             assert row["share"] == pytest.approx(above / total)
 
 
-def test_loads_over_the_mean(material: Material) -> None:
+def test_loads_over_the_mean(material: ReportData) -> None:
     frame = load_map.frame(material)
     assert set(frame["grouping"]) == set(GROUPINGS)
     for (grouping,), found in frame.partition_by("grouping", as_dict=True).items():
@@ -138,7 +138,7 @@ def test_over_time_the_largest_of_windows_that_are_put_together(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", chart_names())
-def test_every_chart_draws_in_both_themes_or_has_nothing(material: Material, name: str) -> None:
+def test_every_chart_draws_in_both_themes_or_has_nothing(material: ReportData, name: str) -> None:
     drawn = Drawn.of(name, material)
     if drawn is None:
         # Traces are gone where runs are made up.
@@ -155,7 +155,7 @@ def test_every_chart_draws_in_both_themes_or_has_nothing(material: Material, nam
     assert png(spec, look, 0.5).startswith(b"\x89PNG")
 
 
-def test_a_png_is_squeezed_without_loss(material: Material) -> None:
+def test_a_png_is_squeezed_without_loss(material: ReportData) -> None:
     drawn = Drawn.of("load_map", material)
     assert drawn
     look = Look("light", material.groupings)

@@ -10,13 +10,13 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.report import page as page_module
-from streamgroup.report.material import gather
+from streamgroup.report.findings import caveats
+from streamgroup.report.formatting import number, shown
 from streamgroup.report.page import page
-from streamgroup.report.picture import chart_names
-from streamgroup.report.store import Store, as_script
+from streamgroup.report.page_data import PageData, as_script
+from streamgroup.report.render import chart_names
+from streamgroup.report.report_data import gather
 from streamgroup.report.tables import side_by_side
-from streamgroup.report.text import number, shown
-from streamgroup.report.words import wary
 from tests.report.made import HOSTILE, make_run, make_runs
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -149,7 +149,7 @@ def test_a_trace_that_is_gone_is_noted(tmp_path: Path) -> None:
 def test_what_makes_figures_doubtful_is_said(tmp_path: Path) -> None:
     make_run(tmp_path / "a", offered_load=1.25, dropped=7)
     make_run(tmp_path / "b", seed=1, offered_load=0.001)
-    told = " ".join(wary(gather([tmp_path])))
+    told = " ".join(caveats(gather([tmp_path])))
     assert "1 of 2 runs were offered more than their workers can serve, up to 125 %" in told
     assert "1 of 2 runs were offered less than 1 %" in told
     assert "1 of 2 runs had tuples dropped, as a queue was full, up to 7 in one run" in told
@@ -188,7 +188,7 @@ def test_a_sweep_of_200_cells(tmp_path: Path) -> None:
 
 
 def test_tables_of_equal_content_are_stored_once() -> None:
-    store = Store()
+    store = PageData()
     frame = pl.DataFrame({"a": ["x", "x", "y", "x", None], "b": [1.0, None, float("nan"), 2.0, 3.0]})
     assert store.add(frame) == store.add_rows(frame.to_dicts()) == "t0"
     assert store.tables["t0"]["columns"] == {

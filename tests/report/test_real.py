@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.report.material import Material, gather
 from streamgroup.report.page import page
-from streamgroup.report.picture import Drawn, chart_names, specification, svg
+from streamgroup.report.render import Drawn, chart_names, specification, svg
+from streamgroup.report.report_data import ReportData, gather
 from streamgroup.report.theme import THEMES, Look
 from streamgroup.study.run import run_to_directory
 from tests.report.browser import browser, find_chromium
@@ -46,18 +46,18 @@ def runs(tmp_path_factory: pytest.TempPathFactory, tuples: list[Tuple]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def material(runs: Path) -> Material:
+def material(runs: Path) -> ReportData:
     return gather([runs])
 
 
-def drawn(name: str, material: Material) -> Drawn:
+def drawn(name: str, material: ReportData) -> Drawn:
     found = Drawn.of(name, material)
     assert found is not None
     return found
 
 
 @pytest.mark.parametrize("name", chart_names())
-def test_every_chart_has_something_to_show(name: str, material: Material) -> None:
+def test_every_chart_has_something_to_show(name: str, material: ReportData) -> None:
     one = drawn(name, material)
     assert one.chart.caption(one.frame).endswith(".")
     for theme in THEMES:
@@ -65,7 +65,7 @@ def test_every_chart_has_something_to_show(name: str, material: Material) -> Non
         assert svg(specification(one, look, validate=True), look).startswith("<svg")
 
 
-def test_charts_of_a_trace_tell_what_it_holds(material: Material, tuples: list[Tuple]) -> None:
+def test_charts_of_a_trace_tell_what_it_holds(material: ReportData, tuples: list[Tuple]) -> None:
     counts = sorted(Counter(key for _, key, _ in tuples).values(), reverse=True)
     rate = drawn("trace_rate", material).frame
     assert rate["tuples"].sum() == TUPLES
@@ -114,7 +114,7 @@ def test_a_browser_finds_no_fault(runs: Path, tmp_path: Path) -> None:
         assert "does not say that it is ascending" in faults
 
 
-def test_a_trace_that_is_gone_or_another_is_noted(runs: Path, tmp_path: Path, material: Material) -> None:
+def test_a_trace_that_is_gone_or_another_is_noted(runs: Path, tmp_path: Path, material: ReportData) -> None:
     assert [dataclasses.asdict(found)["name"] for found in material.traces] == ["hour"]
     trace = runs.parent / "hour.trace"
     trace.rename(runs.parent / "away.trace")

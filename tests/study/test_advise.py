@@ -9,9 +9,9 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study.advise.advice import as_json, compared, headline, remarks, why
-from streamgroup.study.advise.choose import Targets
-from streamgroup.study.advise.run import Advice, Question, Watch, advise
+from streamgroup.study.advise.advice_text import as_json, compared, headline, remarks, why
+from streamgroup.study.advise.recommendation import Targets
+from streamgroup.study.advise.run import Advice, Question, Watcher, advise
 from streamgroup.study.run import run_to_directory
 from tests.traces_by_hand import write_trace
 
@@ -71,7 +71,7 @@ def test_the_least_workers_are_enough_and_one_less_is_not(tmp_path: Path) -> Non
     best = next(one for one in found.least if one.grouping == found.choice.recommended.grouping)
     assert best.workers is not None
     assert best.row is not None
-    assert found.offer.sustainable == 8
+    assert found.offered.sustainable == 8
     worst = {}
     for workers in (best.workers, best.workers - 1):
         options = ReplayOptions(best.grouping, workers, arrivals="rate=8000", service="1ms", window="20%")
@@ -109,10 +109,10 @@ def test_a_small_budget_is_a_sample_and_says_so(tmp_path: Path) -> None:
     assert len(found.rows) < len(found.roughly)
     assert {found.choice.recommended, found.kg} <= set(found.rows)
     text = told(found)
-    assert "5 stretches of" in text
+    assert "5 segments of" in text
     assert "% of the trace" in text
     # 12,800 tuples a second, as of the whole trace.
-    assert found.offer.rate == "rate=12800"
+    assert found.offered.rate == "rate=12800"
 
 
 @pytest.mark.parametrize(("service", "load", "enough"), [("10ms", 2.5, 10), ("4ms", 1.0, 4), ("1ms", 0.25, 1)])
@@ -120,12 +120,12 @@ def test_overload_is_told_with_the_workers_that_are_needed(
     tmp_path: Path, service: str, load: float, enough: int
 ) -> None:
     found = ask(even_keys(tmp_path / "t", 5000), 4, service=service)
-    assert found.offer.load == pytest.approx(load, rel=1e-3)
-    assert found.offer.sustainable == pytest.approx(enough, abs=1)
-    assert not found.offer.assumed
+    assert found.offered.load == pytest.approx(load, rel=1e-3)
+    assert found.offered.sustainable == pytest.approx(enough, abs=1)
+    assert not found.offered.assumed
     if load > 1:
         assert (found.choice.rule, found.best) == ("throughput", None)
-        assert f"{found.offer.sustainable} are needed at least" in headline(found)
+        assert f"{found.offered.sustainable} are needed at least" in headline(found)
         assert not any("ms" in name for row in compared(found) for name in row)
         assert all(one.workers is None or one.workers >= enough for one in found.least)
 
@@ -174,8 +174,8 @@ def test_small_traces_have_an_answer(tmp_path: Path, tuples: Any, workers: int) 
 def test_costs_of_the_trace_are_known(tmp_path: Path) -> None:
     path = even_keys(tmp_path / "t", 2000, cost=2000.0)
     found = ask(path, 4)
-    assert not found.offer.assumed
-    assert found.offer.load == pytest.approx(0.5, rel=1e-2)
+    assert not found.offered.assumed
+    assert found.offered.load == pytest.approx(0.5, rel=1e-2)
     names = {row.grouping.split(":")[0] for row in found.roughly}
     assert {"posg", "consistent_grouping"} <= names
 
@@ -232,14 +232,14 @@ def test_slow_workers_are_the_same_however_they_are_written(tmp_path: Path) -> N
     path = even_keys(tmp_path / "t", 4000)
     listed, half = ask(path, 4, slowdown="1,1,2,2"), ask(path, 4, slowdown="2,2,1,1")
     assert listed.choice.recommended.keeps_up
-    assert listed.offer.load == half.offer.load == pytest.approx(0.8)
+    assert listed.offered.load == half.offered.load == pytest.approx(0.8)
     assert "posg" in {row.grouping.split(":")[0] for row in listed.roughly}
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
     steps: list[tuple[int | None, str]] = []
     tuples: list[int] = []
-    watch = Watch(step=lambda total, text: steps.append((total, text)), advance=tuples.append)
-    advise(even_keys(tmp_path / "t", 1000), ReplayOptions("kg", 4), Question(), watch)
+    watcher = Watcher(step=lambda total, text: steps.append((total, text)), advance=tuples.append)
+    advise(even_keys(tmp_path / "t", 1000), ReplayOptions("kg", 4), Question(), watcher)
     assert steps == [(11_000, "first pass"), (None, "workers")]
     assert tuples[:11] == [1000] * 11

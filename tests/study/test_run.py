@@ -236,7 +236,7 @@ def test_a_baseline_is_the_same_run_with_workers_that_stay(
     result = run_to_directory(trace, changed, tmp_path / "a", log=True, baseline=True, progress=seen.append)
     assert result.row["remapped_replicas"] == 7
     assert [asked for asked, _ in told] == [changed, options("kg", seed=3)]
-    assert told[1][1] == {"feeds": None}
+    assert told[1][1] == {"chunk_cache": None}
     assert sum(seen) == 400
     assert json.loads((tmp_path / "a" / "run.json").read_text())["baseline"] is True
     assert pl.read_parquet(tmp_path / "a" / "summary.parquet")["crash"].to_list() == ["50% 60%:0"]

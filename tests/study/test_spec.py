@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
 from streamgroup.study.sweep.schedule import open_traces
-from streamgroup.study.sweep.spec import cells_of, make_spec, read_file, seeds_left_out
+from streamgroup.study.sweep.spec import cells_of, groupings_without_draws, make_spec, read_file
 from tests.study.traces import write_trace
 
 WHOLE = """
@@ -49,7 +49,7 @@ def test_a_whole_file(trace: str, tmp_path: Path) -> None:
     assert spec.options == {"speedup": "2", "window": "10%", "spread_ties": True, "leave": ("50%",)}
     cells, again = cells_of(spec, open_traces(spec.traces))
     assert (len(cells), again) == (2 * (4 * 2 + 2) * 4, 0)
-    assert seeds_left_out(spec, cells) == ["fish:alpha=0.1", "fish"]
+    assert groupings_without_draws(spec, cells) == ["fish:alpha=0.1", "fish"]
     assert {(cell.options.leave, cell.options.window, cell.baseline) for cell in cells} == {(("50%",), "10%", True)}
 
 
@@ -146,7 +146,7 @@ def test_cells_are_all_combinations_each_once(
     assert len(cells) == sum(drawn.values()) * math.prod(len(set(values)) for values in lists)
     assert len(cells) + again == sum(drawn[name] for name in groupings) * math.prod(map(len, lists))
     assert len({cell.id for cell in cells}) == len(cells)
-    assert seeds_left_out(spec, cells) == (["sg"] if "sg" in groupings and seeds > 1 else [])
+    assert groupings_without_draws(spec, cells) == (["sg"] if "sg" in groupings and seeds > 1 else [])
     assert cells == cells_of(make_spec(given), open_traces([trace]))[0]
 
 
@@ -161,7 +161,7 @@ def test_what_nothing_is_drawn_for_has_the_first_seed_alone(trace: str, tmp_path
         spec = make_spec({**given, **more})
         cells, again = cells_of(spec, open_traces([trace]))
         seeds = [(cell.options.grouping, cell.options.seed, cell.options.hash_seed) for cell in cells]
-        return seeds, seeds_left_out(spec, cells), again
+        return seeds, groupings_without_draws(spec, cells), again
 
     own = [(str(mine), 3, 3), (str(mine), 5, 5)]
     assert found() == ([("kafka", 3, 3), ("fish", 3, 3), *own], ["kafka", "fish"], 0)

@@ -25,7 +25,7 @@ from streamgroup.study.summary.load import load_runs
 from streamgroup.study.sweep import schedule, threads
 from streamgroup.study.sweep.cell import Cell, CellOutcome, make_cell
 from streamgroup.study.sweep.run import look, run_sweep
-from streamgroup.study.sweep.schedule import by_length, makespan, open_traces, plan_tasks
+from streamgroup.study.sweep.schedule import longest_first, makespan, open_traces, plan_tasks
 from streamgroup.study.sweep.threads import at_once, run_tasks
 from tests.study.traces import write_trace
 
@@ -353,7 +353,7 @@ def test_the_longest_first_and_what_others_wait_for(trace: str) -> None:
     cells.append(cell(trace, "fish", 3, baseline=True, leave=("50%",)))
     planned = plan_tasks(cells, open_traces([trace]))
     assert [task.hidden for task in planned] == [False] * 4 + [True]
-    order = [(task.cell.options.grouping, task.hidden) for task in by_length(planned)]
+    order = [(task.cell.options.grouping, task.hidden) for task in longest_first(planned)]
     assert order == [("fish", True), ("fish", False), ("fish", False), ("d_choices", False), ("kg", False)]
     assert makespan(planned, 1) == pytest.approx(sum(task.seconds for task in planned))
     assert makespan(planned[:2], 2) == planned[1].seconds

@@ -1,4 +1,4 @@
-"""`advise`: which grouping for a trace and a number of workers, and why."""
+"""`advise`: recommends a grouping for a trace and a number of workers."""
 
 import dataclasses
 import textwrap
@@ -10,8 +10,9 @@ import typer
 
 from streamgroup.cli.commands import replay
 from streamgroup.cli.console import Console
-from streamgroup.cli.families import complete_grouping
-from streamgroup.cli.simulation import Conditions
+from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.replay_flags import DEFAULTS, Conditions
+from streamgroup.cli.shared_flags import Trace, Workers
 
 if TYPE_CHECKING:
     from streamgroup.study.advise.run import Advice, Question
@@ -24,7 +25,7 @@ _WIDTH = 110
 
 
 def _as_replay(name: str) -> Any:
-    """Give the flag and the help that `replay` has."""
+    """Return the flag and the help that `replay` has."""
     return _OF_REPLAY[name].__metadata__[0]
 
 
@@ -32,15 +33,15 @@ def _as_replay(name: str) -> Any:
 class Options(Conditions):
     """The flags of `advise`."""
 
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory or its URL.", show_default=False)]
-    workers: Annotated[int, typer.Option("--workers", "-n", help="Number of workers.", show_default=False)]
+    trace: Trace
+    workers: Workers
     max_p99: Annotated[
         float | None,
         typer.Option("--max-p99", metavar="MS", help="The 99th percentile of the latency may be this, at any time."),
     ] = None
     max_replication: Annotated[
         float | None,
-        typer.Option("--max-replication", metavar="X", help="A key may have so many pieces of state on average."),
+        typer.Option("--max-replication", metavar="X", help="Upper bound of state entries a key, on average."),
     ] = None
     grouping: Annotated[
         list[str],
@@ -55,33 +56,33 @@ class Options(Conditions):
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Threads (default: the cores there are).", show_default=False)
     ] = None
-    sources: Annotated[int, _as_replay("sources")] = 5
-    arrivals: Annotated[str, _as_replay("arrivals")] = "trace"
+    sources: Annotated[int, _as_replay("sources")] = DEFAULTS.sources
+    arrivals: Annotated[str, _as_replay("arrivals")] = DEFAULTS.arrivals
     capacity: Annotated[str | None, _as_replay("capacity")] = None
-    seed: Annotated[int, _as_replay("seed")] = 0
+    seed: Annotated[int, _as_replay("seed")] = DEFAULTS.seed
 
 
 def run(console: Console, options: Options) -> None:
     """Recommend a grouping for a trace: why, the next best, the hot keys, the least workers, what kg would cost.
 
-    Replays the trace, or stretches of it, through the groupings that make sense for it, in bounded time. Without a
+    Replays the trace, or segments of it, through the groupings that make sense for it, in bounded time. Without a
     known service time or with a trace of one instant the workers are taken to be 80 % busy.
     """
     from streamgroup.replay.scenario.options import ReplayOptions
-    from streamgroup.study.advise.run import Watch, advise
+    from streamgroup.study.advise.run import Watcher, advise
 
     known = {field.name for field in dataclasses.fields(ReplayOptions)} - {"grouping"}
     chosen = ReplayOptions("kg", **{name: value for name, value in vars(options).items() if name in known})
     with console.bar("tuples") as bar:
-        watch = Watch(bar.start, bar.advance, console.note)
-        advice = advise(options.trace, chosen, _question(options), watch)
+        watcher = Watcher(bar.start, bar.advance, console.note)
+        advice = advise(options.trace, chosen, _question(options), watcher)
     for line in advice.warnings:
         console.warn(line)
     _print(console, advice)
 
 
 def _question(options: Options) -> "Question":
-    from streamgroup.study.advise.choose import Targets
+    from streamgroup.study.advise.recommendation import Targets
     from streamgroup.study.advise.run import Question
     from streamgroup.study.sweep.threads import default_jobs
 
@@ -94,7 +95,7 @@ def _question(options: Options) -> "Question":
 
 
 def _print(console: Console, advice: "Advice") -> None:
-    from streamgroup.study.advise.advice import as_json, compared, headline, remarks, why
+    from streamgroup.study.advise.advice_text import as_json, compared, headline, remarks, why
 
     if console.form not in ("table", "markdown"):
         console.record(as_json(advice))

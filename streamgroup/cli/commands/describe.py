@@ -1,4 +1,4 @@
-"""`describe`: the facts of a trace."""
+"""`describe`: statistics of a trace."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -8,6 +8,7 @@ import typer
 
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
+from streamgroup.cli.shared_flags import Trace
 
 __all__ = ["Options", "run"]
 
@@ -16,12 +17,12 @@ __all__ = ["Options", "run"]
 class Options(Formatted):
     """The flags of `describe`."""
 
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory or its URL.", show_default=False)]
+    trace: Trace
     top: Annotated[int, typer.Option("--top-keys", min=0, help="Keys to list.")] = 10
 
 
 def run(console: Console, options: Options) -> None:
-    """Tell the facts of a trace: tuples, keys, span, rate, skew, drift of the hot keys, order and ties."""
+    """Describe a trace: tuples, keys, span, rate, skew, drift of the hot keys, order and ties."""
     from streamgroup.traces.describe import describe
     from streamgroup.traces.trace import open_trace
 

@@ -1,4 +1,4 @@
-"""`doctor`: what this machine has and lacks."""
+"""`doctor`: checks of this machine."""
 
 import importlib
 import importlib.metadata

@@ -8,6 +8,7 @@ import typer
 
 from streamgroup.base.errors import UsageError
 from streamgroup.cli.console import Console
+from streamgroup.cli.shared_flags import Trace
 
 __all__ = ["Options", "run"]
 
@@ -16,7 +17,7 @@ __all__ = ["Options", "run"]
 class Options:
     """The flags of `export`."""
 
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory or its URL.", show_default=False)]
+    trace: Trace
     to: Annotated[
         Literal["csv", "jsonl", "slb", "parquet"],
         typer.Option("--to", help="The format; slb is `<seconds> TAB <key>` lines.", show_default=False),

@@ -1,4 +1,4 @@
-"""`groupings`: what can be replayed through."""
+"""`groupings`: the list of groupings, and the parameters of one."""
 
 import inspect
 from dataclasses import dataclass
@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 
 from streamgroup.base import discover
-from streamgroup.cli import sources
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
-from streamgroup.cli.families import GROUPINGS, complete_grouping
+from streamgroup.cli.plugins import GROUPINGS, complete_grouping, summary
 
 __all__ = ["Options", "run"]
 
@@ -26,10 +25,10 @@ class Options(Formatted):
 
 
 def run(console: Console, options: Options) -> None:
-    """List the groupings; with a name, tell its parameters, their defaults and ranges, and where it comes from."""
+    """List the groupings; with a name, print its parameters, their defaults and ranges, and where it comes from."""
     if options.name is None:
         names = discover.names(GROUPINGS)
-        console.rows([{"grouping": name, "about": sources.summary(f"{GROUPINGS}.{name}")} for name in names])
+        console.rows([{"grouping": name, "about": summary(f"{GROUPINGS}.{name}")} for name in names])
         return
     # Not before they are needed: `--help` imports nothing heavy.
     from streamgroup.replay.scenario.selection import parameters as parameters_of

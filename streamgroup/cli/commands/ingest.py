@@ -7,14 +7,15 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from streamgroup.base import discover
 from streamgroup.base.discover import READERS
 from streamgroup.base.errors import UsageError
-from streamgroup.cli import ingest_spark, sources
-from streamgroup.cli.command import LateCommand
+from streamgroup.cli import ingest_spark
+from streamgroup.cli.command import LazyCommand
 from streamgroup.cli.console import Console
-from streamgroup.cli.families import Own, family_group, flags_of
-from streamgroup.cli.ingest_flags import IngestFlags, values_of
-from streamgroup.cli.ingest_output import preview_rows, report_trace
+from streamgroup.cli.ingest_flags import IngestFlags, default_of, values_of
+from streamgroup.cli.ingest_output import print_preview, report_trace
+from streamgroup.cli.plugins import Own, family_group, flags_of
 
 __all__ = ["Options", "group", "run"]
 
@@ -51,7 +52,7 @@ class Options(IngestFlags):
         bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
     ] = None
     encoding: Annotated[str, typer.Option("--encoding", metavar="NAME", help="utf-8, latin-1, cp1252, utf-16, ...")] = (
-        "utf-8"
+        default_of("encoding", "IngestOptions")
     )
     multiline: Annotated[bool, typer.Option("--multiline", help="Quoted fields may hold line breaks.")] = False
     engine: Annotated[
@@ -61,22 +62,33 @@ class Options(IngestFlags):
             help="Where to make it: on Spark, or in this process (local), without Java and in its memory: for small "
             "inputs. The same bytes.",
         ),
-    ] = "spark"
-    checksum: Annotated[bool, typer.Option("--checksum/--no-checksum", help="Record the sha256 of each input.")] = True
+    ] = default_of("engine", "IngestOptions")
+    checksum: Annotated[bool, typer.Option("--checksum/--no-checksum", help="Record the sha256 of each input.")] = (
+        default_of("checksum", "IngestOptions")
+    )
 
 
 def group(name: str) -> typer.Typer:
     """Make the command, with a command below it for each reader, and `spark` for what has none."""
-    more = {"spark": partial(LateCommand.of, "spark", ingest_spark.run, ingest_spark.make)}
-    return family_group(name, READERS, "reader", run, Options, _own, sources.reader_unused, more)
+    more = {"spark": partial(LazyCommand.of, "spark", ingest_spark.run, ingest_spark.make)}
+    return family_group(name, READERS, "reader", run, Options, _own, _unused, more)
 
 
-def _own(module: str) -> Own:
-    return flags_of(sources.reader_model(module))
+def _reader(name: str) -> Any:
+    return discover.load(READERS, name, "reader").Reader
+
+
+def _own(reader: str) -> Own:
+    return flags_of(_reader(reader).Options)
+
+
+def _unused(reader: str) -> tuple[str, ...]:
+    unused: tuple[str, ...] = _reader(reader).unused
+    return unused
 
 
 def run(reader: str, console: Console, options: Options, own: dict[str, Any]) -> None:
-    """Make a trace of raw data, on Spark. `ingest READER --help` tells the options of a reader.
+    """Make a trace of raw data, on Spark. `ingest READER --help` lists the options of a reader.
 
     `ingest spark` takes whatever Spark loads.
     """
@@ -117,16 +129,4 @@ def _preview(console: Console, options: Any) -> None:
     console.note(", ".join([f"time: {found.time or 'none'} ({found.time_format})", *named]))
     for text in found.inferred:
         console.note(f"inferred: {text}")
-    console.note(
-        f"of {found.rows_read} rows looked at, {found.rows_rejected} rejected, {sum(found.filtered.values())} filtered"
-    )
-    for reason, count in found.filtered.items():
-        console.note(f"filtered: {count} {reason}")
-    for reject in found.rejects:
-        console.note(f"rejected: {reject.file}:{reject.line}: {reject.reason}: {reject.text!r}")
-    rows, shown = preview_rows(console, found.tuples)
-    if console.form != "json":
-        console.rows(rows, shown, exact=True)
-        return
-    rejects = [reject._asdict() for reject in found.rejects]
-    console.record({**found._asdict(), "tuples": rows, "rejects": rejects})
+    print_preview(console, found, lambda reject: f"{reject.file}:{reject.line}: {reject.reason}: {reject.text!r}")

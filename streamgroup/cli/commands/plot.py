@@ -11,6 +11,7 @@ from streamgroup.base.storage.atomic_files import check_free, write_files
 from streamgroup.base.text_tables import render
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
+from streamgroup.cli.shared_flags import Where
 
 __all__ = ["Options", "run"]
 
@@ -40,9 +41,7 @@ class Options(Formatted):
             help="FILE.svg or FILE.png, each with FILE.csv beside; without an ending all three.",
         ),
     ] = None  # fmt: skip
-    where: Annotated[
-        str | None, typer.Option("--where", metavar="CONDITIONS", help="Only these runs, as in workers>=16,seed=0.")
-    ] = None
+    where: Where = None
     theme: Annotated[Literal["light", "dark"], typer.Option("--theme", help="On light or on dark ground.")] = "light"
     list: Annotated[bool, typer.Option("--list", help="List the charts.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False
@@ -63,16 +62,16 @@ def run(console: Console, options: Options) -> None:
     places = _places(options.output)
     for place in places.values():
         check_free(place, overwrite=options.overwrite)
-    from streamgroup.report.material import gather
-    from streamgroup.report.picture import Drawn, load_chart, png, specification, svg
+    from streamgroup.report.render import Drawn, load_chart, png, specification, svg
+    from streamgroup.report.report_data import gather
     from streamgroup.report.theme import Look
 
     load_chart(options.name)
-    material = gather(options.runs, where=options.where)
-    drawn = Drawn.of(options.name.replace("-", "_"), material)
+    data = gather(options.runs, where=options.where)
+    drawn = Drawn.of(options.name.replace("-", "_"), data)
     if drawn is None:
         raise UsageError(f"{options.name} has nothing to show of these runs", "name more runs, or another chart")
-    look = Look(options.theme, material.groupings)
+    look = Look(options.theme, data.groupings)
     spec = specification(drawn, look)
     makers = {
         ".svg": lambda: svg(spec, look).encode(),
@@ -89,14 +88,14 @@ def run(console: Console, options: Options) -> None:
 
 
 def _list(console: Console) -> None:
-    from streamgroup.report.picture import chart_names, load_chart
+    from streamgroup.report.render import chart_names, load_chart
 
     charts = {name: load_chart(name) for name in chart_names()}
     console.rows([{"name": name, "section": one.SECTION, "shows": one.TITLE} for name, one in charts.items()])
 
 
 def _places(output: Path) -> dict[str, Path]:
-    """Tell which files are written: what the ending asks for, and the numbers in any case."""
+    """Return the files to write: what the ending asks for, and the numbers in any case."""
     kinds = (output.suffix, ".csv") if output.suffix in _KINDS else _KINDS
     stem = output.name.removesuffix(output.suffix) if output.suffix in _KINDS else output.name
     return {kind: output.with_name(f"{stem}{kind}") for kind in dict.fromkeys(kinds)}

@@ -1,4 +1,4 @@
-"""`readers`: what can be ingested."""
+"""`readers`: the list of readers."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class Options(Formatted):
 
 
 def run(console: Console, options: Options) -> None:
-    """List the readers, and what each takes as time, key and cost unless told otherwise."""
+    """List the readers, and what each takes as time, key and cost by default."""
     del options
     rows = []
     for name in discover.names(discover.READERS):

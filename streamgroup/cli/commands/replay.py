@@ -10,8 +10,9 @@ import typer
 from streamgroup.base.errors import UsageError
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Bar, Console, listed
-from streamgroup.cli.families import complete_grouping
-from streamgroup.cli.simulation import REPEATED, SEED_HELP, Simulation
+from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.replay_flags import DEFAULTS, REPEATED, SEED_HELP, Simulation
+from streamgroup.cli.shared_flags import Trace, Workers
 
 if TYPE_CHECKING:
     from streamgroup.replay.scenario.options import ReplayOptions
@@ -37,7 +38,7 @@ _SHOWN_IF_ANY = ("dropped", "lost", "redelivered")
 class Options(Simulation):
     """The flags of `replay`."""
 
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory or its URL.", show_default=False)]
+    trace: Trace
     grouping: Annotated[
         list[str],
         typer.Option(
@@ -45,19 +46,19 @@ class Options(Simulation):
             help="Name and parameters, as in greedy_d:d=3, or a file, as in ./mine.py:x=1.",
         ),
     ]  # fmt: skip
-    workers: Annotated[int, typer.Option("--workers", "-n", help="Number of workers.", show_default=False)]
+    workers: Workers
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="RUN", help="Directory for the tables of the run.", callback=utf8_path),
     ] = None
-    sources: Annotated[int, typer.Option("--sources", help="Number of sources.")] = 5
+    sources: Annotated[int, typer.Option("--sources", help="Number of sources.")] = DEFAULTS.sources
     arrivals: Annotated[
         str,
         typer.Option(
             "--arrivals", metavar="KIND",
             help="trace, rate=R, poisson=R, utilization=RHO, poisson-utilization=RHO or saturate (a closed loop).",
         ),
-    ] = "trace"  # fmt: skip
+    ] = DEFAULTS.arrivals  # fmt: skip
     capacity: Annotated[
         str | None,
         typer.Option(
@@ -66,7 +67,7 @@ class Options(Simulation):
             "speed_jitter, queue_capacity, when_full, join, leave, crash, redeliver. A flag wins.",
         ),
     ] = None  # fmt: skip
-    seed: Annotated[int, typer.Option("--seed", help=SEED_HELP)] = 0
+    seed: Annotated[int, typer.Option("--seed", help=SEED_HELP)] = DEFAULTS.seed
     log: Annotated[bool, typer.Option("--log/--no-log", help="Write the assignment log too (needs -o).")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")] = False
     baseline: Annotated[
@@ -74,7 +75,7 @@ class Options(Simulation):
         typer.Option("--baseline", help="Also run it without workers that join, leave or crash: remapped_replicas."),
     ] = False
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything, tell what would be simulated, and stop.")
+        bool, typer.Option("--dry-run", help="Check everything, print what would be simulated, and stop.")
     ] = False
 
 
@@ -87,7 +88,7 @@ def run(console: Console, options: Options) -> None:
         raise UsageError("replay takes one -g", "run it once for each grouping")
     chosen = _chosen(options)
     if options.dry_run:
-        _tell(console, options, chosen)
+        _print_plan(console, options, chosen)
         return
     from streamgroup.study.run import run_to_directory
 
@@ -125,18 +126,18 @@ def _chosen(options: Options) -> "ReplayOptions":
     return ReplayOptions(**{**given, **repeated, "grouping": options.grouping[0]})
 
 
-def _tell(console: Console, options: Options, chosen: "ReplayOptions") -> None:
+def _print_plan(console: Console, options: Options, chosen: "ReplayOptions") -> None:
     """Print what would be simulated; of several things of one name, each is a line for people."""
     from streamgroup.study.estimate import dry_run
 
-    told = dry_run(
+    plan = dry_run(
         options.trace, chosen, options.output,
         log=options.log, overwrite=options.overwrite, baseline=options.baseline,
     )  # fmt: skip
     if console.form in ("table", "markdown"):
-        console.rows([row for name in told for row in _lines(name, told[name])])
+        console.rows([row for name in plan for row in _lines(name, plan[name])])
     else:
-        console.rows([told])
+        console.rows([plan])
 
 
 def _lines(name: str, value: Any) -> list[dict[str, Any]]:
@@ -149,7 +150,7 @@ def _names(kind: type) -> list[str]:
 
 
 def _tuples(trace: str, bar: Bar) -> int | None:
-    """Tell how long the bar is; only asked for when it is seen."""
+    """Return the length of the bar; None where it is not shown."""
     if not bar.shown:
         return None
     from streamgroup.traces.manifest import read_manifest

@@ -9,6 +9,7 @@ import typer
 from streamgroup.base.storage.atomic_files import check_free, write_files
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Console
+from streamgroup.cli.shared_flags import Where
 
 __all__ = ["Options", "run"]
 
@@ -30,9 +31,7 @@ class Options:
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="The HTML file.", show_default=False, callback=utf8_path),
     ]
-    where: Annotated[
-        str | None, typer.Option("--where", metavar="CONDITIONS", help="Only these runs, as in workers>=16,seed=0.")
-    ] = None
+    where: Where = None
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False
 
 
@@ -42,12 +41,12 @@ def run(console: Console, options: Options) -> None:
     The page is one file and works offline, in light and dark. All its numbers can be saved from it as CSV.
     """
     check_free(options.output, overwrite=options.overwrite)
-    from streamgroup.report.material import gather
     from streamgroup.report.page import page
+    from streamgroup.report.report_data import gather
 
-    material = gather(options.runs, where=options.where)
-    for note in material.notes:
+    data = gather(options.runs, where=options.where)
+    for note in data.notes:
         console.note(note)
-    content = page(material).encode("utf-8", "backslashreplace")
+    content = page(data).encode("utf-8", "backslashreplace")
     write_files({options.output: content}, overwrite=options.overwrite)
     console.note(f"wrote {options.output}")

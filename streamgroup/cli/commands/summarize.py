@@ -10,6 +10,7 @@ from streamgroup.base.errors import GateError, UsageError
 from streamgroup.base.text_tables import for_people
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
+from streamgroup.cli.shared_flags import Where
 
 __all__ = ["Options", "run"]
 
@@ -46,9 +47,7 @@ class Options(Formatted):
     metrics: Annotated[
         list[str], typer.Option("--metrics", metavar="NAMES", help="Metrics to show (people see a few, programs all).")
     ] = ()  # type: ignore[assignment]
-    where: Annotated[
-        str | None, typer.Option("--where", metavar="CONDITIONS", help="Only these runs, as in workers>=16,seed=0.")
-    ] = None
+    where: Where = None
     relative_to: Annotated[
         str | None, typer.Option("--relative-to", metavar="GROUPING", help="Add ratios to this grouping.")
     ] = None
@@ -91,8 +90,8 @@ def run(console: Console, options: Options) -> None:
 
 
 def _with_spreads(rows: list[Row], columns: list[str]) -> tuple[list[Row], list[str]]:
-    """Put what belongs to a mean into one cell, as in `1.2 +-0.1 (1.1..1.3)`; of one run there is nothing to add."""
-    from streamgroup.study.summary.groups import SPREAD
+    """Merge a mean and its spread into one cell, as in `1.2 +-0.1 (1.1..1.3)`; a single run has no spread."""
+    from streamgroup.study.summary.averages import SPREAD
 
     means = [name for name in columns if all(f"{name}{suffix}" in columns for suffix in SPREAD)]
     beside = {f"{name}{suffix}" for name in means for suffix in SPREAD}
@@ -106,7 +105,7 @@ def _spread(row: Row, name: str) -> str | float | None:
     mean, least, largest, half = (row[f"{name}{suffix}"] for suffix in ("", "_min", "_max", "_ci95"))
     if half is None or least == largest:
         return mean  # type: ignore[no-any-return]
-    # Two digits tell how sure a mean is.
+    # Two digits of the interval are enough.
     about = for_people(float(f"{half:.1e}"))
     return f"{for_people(mean)} +-{about} ({for_people(least)}..{for_people(largest)})"
 

@@ -12,8 +12,8 @@ import typer
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Bar, Console
-from streamgroup.cli.families import complete_grouping
-from streamgroup.cli.simulation import REPEATED, Simulation
+from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.replay_flags import DEFAULTS, REPEATED, Simulation
 
 if TYPE_CHECKING:
     from streamgroup.spark.options import SparkOptions
@@ -48,7 +48,7 @@ class Options(Simulation):
         Path,
         typer.Option(
             "--output", "-o", metavar="SWEEP", show_default=False, callback=utf8_path,
-            help="Directory of the sweep; one that is there is gone on with.",
+            help="Directory of the sweep; an existing one is resumed.",
         ),
     ]  # fmt: skip
     grouping: Annotated[
@@ -65,20 +65,22 @@ class Options(Simulation):
             "--workers", "-n", metavar="N,...", show_default=False, help="Numbers of workers: 16,32 or 8..64..8."
         ),
     ] = ()  # type: ignore[assignment]
-    sources: Annotated[list[str], typer.Option("--sources", metavar="S,...", help="Numbers of sources.")] = ("5",)  # type: ignore[assignment]
+    sources: Annotated[list[str], typer.Option("--sources", metavar="S,...", help="Numbers of sources.")] = (
+        str(DEFAULTS.sources),
+    )  # type: ignore[assignment]
     arrivals: Annotated[
         list[str],
         typer.Option(
             "--arrivals", metavar="KIND,...",
             help="trace, rate=R, poisson=R, utilization=RHO, poisson-utilization=RHO or saturate. Can be repeated.",
         ),
-    ] = ("trace",)  # type: ignore[assignment]  # fmt: skip
+    ] = (DEFAULTS.arrivals,)  # type: ignore[assignment]  # fmt: skip
     capacity: Annotated[
         list[str], typer.Option("--capacity", metavar="FILE", help="A capacity model (TOML). Can be repeated.")
     ] = ()  # type: ignore[assignment]
     seed: Annotated[
         list[str], typer.Option("--seed", metavar="S,...", help="Replicates, as in replay: 1,2 or 0..9.")
-    ] = ("0",)  # type: ignore[assignment]
+    ] = (str(DEFAULTS.seed),)  # type: ignore[assignment]
     seeds: Annotated[
         int | None, typer.Option("--seeds", metavar="K", help="So many replicates: seeds from 0 on, instead of --seed.")
     ] = None
@@ -87,7 +89,7 @@ class Options(Simulation):
         typer.Option("--baseline", help="Also run each without workers that join, leave or crash: remapped_replicas."),
     ] = False
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing sweep, instead of going on with it.")
+        bool, typer.Option("--overwrite", help="Replace an existing sweep, instead of resuming it.")
     ] = False
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Cells at once (default: as many as there are cores).")
@@ -120,12 +122,12 @@ class Options(Simulation):
 def run(console: Console, options: Options) -> None:
     """Replay every combination of traces, groupings and options, and keep each as a run in one directory.
 
-    A cell that fails is a row with its error; the others go on, and the exit code is 1. Run again, it goes on where it
-    was stopped.
+    A cell that fails is a row with its error; the others continue, and the exit code is 1. Run again, it resumes where
+    it was stopped.
     """
     from streamgroup.study.sweep.run import look, run_sweep
     from streamgroup.study.sweep.schedule import open_traces, plan_tasks, with_keys_checked
-    from streamgroup.study.sweep.spec import cells_of, make_spec, seeds_left_out
+    from streamgroup.study.sweep.spec import cells_of, groupings_without_draws, make_spec
     from streamgroup.study.sweep.threads import default_jobs
 
     spark = _spark(options)
@@ -134,7 +136,7 @@ def run(console: Console, options: Options) -> None:
     cells, again = cells_of(spec, traces)
     if again:
         console.note(f"note: {again} of {len(cells) + again} combinations are the same as others, and count once")
-    if fixed := seeds_left_out(spec, cells):
+    if fixed := groupings_without_draws(spec, cells):
         console.note(f"note: nothing is drawn for {', '.join(fixed)}: one run, not one for each seed")
     found = look(options.output, [] if options.overwrite else cells)
     tasks = plan_tasks([cell for cell in cells if cell.id not in found.rows], traces)
@@ -142,7 +144,7 @@ def run(console: Console, options: Options) -> None:
         _check(tasks)
     jobs = options.jobs or default_jobs()
     if options.dry_run:
-        _tell(console, cells, found.rows, with_keys_checked(plan_tasks(cells, traces)), jobs)
+        _print_plan(console, cells, found.rows, with_keys_checked(plan_tasks(cells, traces)), jobs)
         return
     try:
         with console.bar("tuples") as bar:
@@ -151,7 +153,7 @@ def run(console: Console, options: Options) -> None:
             seconds = bar.seconds
     except KeyboardInterrupt:
         if options.output.is_dir():
-            console.note(f"stopped: the same command goes on with the cells that have ended in {options.output}")
+            console.note(f"stopped: the same command resumes from the cells in {options.output}")
         raise
     _finish(console, result, f"{result.ran} cells in {seconds:.1f} s")
     console.note(f"wrote {options.output}")
@@ -179,7 +181,7 @@ def _spark(options: Options) -> "SparkOptions | None":
 
 
 def _given(console: Console, options: Options) -> dict[str, Any]:
-    """Put flags over what the file says, and that over defaults."""
+    """Merge flags over the values of the file."""
     from streamgroup.base.storage.places import locate
     from streamgroup.study.sweep.spec import read_file
 
@@ -211,14 +213,14 @@ def _given(console: Console, options: Options) -> dict[str, Any]:
 
 
 def _check(tasks: Sequence["Task"]) -> None:
-    """Refuse a sweep of which no cell can be run: what is wrong is what was asked, not a cell."""
+    """Refuse a sweep of which no cell can be run: its options are wrong, not a cell."""
     errors = [task.error for task in tasks if not task.hidden]
     first = errors[0] if errors else None
     if isinstance(first, UsageError) and all(isinstance(error, UsageError) for error in errors):
         raise first
 
 
-def _tell(
+def _print_plan(
     console: Console, cells: Sequence["Cell"], reused: Mapping[str, Any], tasks: Sequence["Task"], jobs: int
 ) -> None:
     from streamgroup.study.sweep.schedule import makespan
@@ -231,8 +233,9 @@ def _tell(
         chosen = task.cell.options
         status = "reused" if task.cell.id in reused else "to run" if task.error is None else "fails"
         rows.append({
-            "trace": task.trace.name, "grouping": task.told.get("grouping", chosen.grouping), "workers": chosen.workers,
-            "sources": chosen.sources, "arrivals": chosen.arrivals, "capacity": chosen.capacity, "seed": chosen.seed,
+            "trace": task.trace.name, "grouping": task.description.get("grouping", chosen.grouping),
+            "workers": chosen.workers, "sources": chosen.sources,
+            "arrivals": chosen.arrivals, "capacity": chosen.capacity, "seed": chosen.seed,
             "tuples": task.trace.tuples, "memory_mb": task.memory / _MB, "time_s": task.seconds, "status": status,
             "error": None if task.error is None else task.error.message, "cell": task.cell.id,
         })  # fmt: skip
@@ -266,7 +269,7 @@ def _in_threads(console: Console, jobs: int, bar: Bar, traces: Mapping[str, "Tra
         bar.start(_tuples(tasks), f"0/{len(cells)} cells")
         with contextlib.closing(run_tasks(tasks, jobs, known=known, progress=bar.advance)) as outcomes:
             for ended, outcome in enumerate(outcomes, 1):
-                bar.tell(f"{ended}/{len(cells)} cells")
+                bar.describe(f"{ended}/{len(cells)} cells")
                 yield outcome
 
     return run_them
@@ -278,15 +281,15 @@ def _tuples(tasks: Sequence["Task"]) -> int:
 
 def _on_spark(console: Console, spark: "SparkOptions", bar: Bar, traces: Mapping[str, "Trace"]) -> Any:
     from streamgroup.study.sweep.on_spark import run_on_spark
-    from streamgroup.study.sweep.schedule import by_length, plan_tasks
+    from streamgroup.study.sweep.schedule import longest_first, plan_tasks
 
     def run_them(cells: Sequence["Cell"], known: Mapping[str, int]) -> Generator["CellOutcome"]:
-        tasks = [task for task in by_length(plan_tasks(cells, traces, known)) if not task.hidden]
+        tasks = [task for task in longest_first(plan_tasks(cells, traces, known)) if not task.hidden]
         ordered = [task.cell for task in tasks]
         bar.start(_tuples(tasks), f"0/{len(cells)} cells")
         with contextlib.closing(run_on_spark(ordered, spark, console.note)) as outcomes:
             for ended, outcome in enumerate(outcomes, 1):
-                bar.tell(f"{ended}/{len(cells)} cells")
+                bar.describe(f"{ended}/{len(cells)} cells")
                 bar.advance(0 if outcome.error else traces[outcome.cell.trace].tuples)
                 yield outcome
 
@@ -299,15 +302,15 @@ def _finish(console: Console, result: "SweepResult", done: str) -> None:
     for row in rows:
         for text in result.warnings.get(row["cell"], ()):
             by_text.setdefault(text, []).append(f"{row['trace']}, {row['grouping']} on {row['workers']} workers")
-    told = [
+    sentences = [
         f"{cells[0]}{f' and {len(cells) - 1} more' if len(cells) > 1 else ''}: {text}"
         for text, cells in by_text.items()
     ]
-    for text in told[:_MOST_WARNINGS]:
+    for text in sentences[:_MOST_WARNINGS]:
         console.warn(text)
-    if len(told) > _MOST_WARNINGS:
-        console.warn(f"{len(told) - _MOST_WARNINGS} more, which --verbose tells")
-        for text in told[_MOST_WARNINGS:]:
+    if len(sentences) > _MOST_WARNINGS:
+        console.warn(f"{len(sentences) - _MOST_WARNINGS} more, which --verbose lists")
+        for text in sentences[_MOST_WARNINGS:]:
             console.detail(text)
     console.detail(done)
     if console.form not in ("table", "markdown"):

@@ -6,11 +6,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from streamgroup.base import discover
 from streamgroup.base.discover import GENERATORS
-from streamgroup.cli import sources
-from streamgroup.cli.command import Formatted, utf8_path
+from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
-from streamgroup.cli.families import Own, family_group, flags_of
+from streamgroup.cli.plugins import Own, family_group, flags_of
+from streamgroup.cli.shared_flags import DriverMemory, MadeTrace, SparkConf
 
 __all__ = ["Options", "group", "run"]
 
@@ -19,17 +20,7 @@ __all__ = ["Options", "group", "run"]
 class Options(Formatted):
     """The flags of every generator."""
 
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="TRACE",
-            help="Trace to make: a directory or its URL.",
-            show_default=False,
-            callback=utf8_path,
-        ),
-    ]
+    output: MadeTrace
     engine: Annotated[
         Literal["auto", "local", "spark"],
         typer.Option(
@@ -40,21 +31,14 @@ class Options(Formatted):
     ] = "auto"
     master: Annotated[
         str | None,
-        typer.Option("--master", metavar="URL", help="Spark master, local[*] unless told; makes it on Spark."),
+        typer.Option("--master", metavar="URL", help="Spark master (default: local[*]); makes it on Spark."),
     ] = None
     remote: Annotated[
         str | None,
         typer.Option("--remote", metavar="URL", help="Spark Connect server, as sc://HOST:PORT; makes it on Spark."),
     ] = None
-    spark_conf: Annotated[
-        list[str], typer.Option("--spark-conf", metavar="K=V", help="A setting of Spark's; repeatable.")
-    ] = ()  # type: ignore[assignment]
-    driver_memory: Annotated[
-        str | None,
-        typer.Option(
-            "--driver-memory", metavar="SIZE", help="Heap of Spark's driver (default: 2g).", show_default=False
-        ),
-    ] = None
+    spark_conf: SparkConf = ()  # type: ignore[assignment]
+    driver_memory: DriverMemory = None
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing trace.")] = False
 
 
@@ -63,12 +47,12 @@ def group(name: str) -> typer.Typer:
     return family_group(name, GENERATORS, "generator", run, Options, _own)
 
 
-def _own(module: str) -> Own:
-    return flags_of(sources.model_of(module, "Params"))
+def _own(generator: str) -> Own:
+    return flags_of(discover.load(GENERATORS, generator, "generator").Params)
 
 
 def run(generator: str, console: Console, options: Options, own: dict[str, Any]) -> None:
-    """Make a synthetic trace. `synth GENERATOR --help` tells its parameters."""
+    """Make a synthetic trace. `synth GENERATOR --help` lists its parameters."""
     from streamgroup.base.errors import UsageError
     from streamgroup.base.storage.places import locate
     from streamgroup.spark.options import SparkOptions, checked

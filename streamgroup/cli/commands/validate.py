@@ -1,13 +1,11 @@
-"""`validate`: a trace held to the format."""
+"""`validate`: checks a trace against the format."""
 
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
 
 from streamgroup.base.errors import DataError
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
+from streamgroup.cli.shared_flags import Trace
 
 __all__ = ["Options", "run"]
 
@@ -16,7 +14,7 @@ __all__ = ["Options", "run"]
 class Options(Formatted):
     """The flags of `validate`."""
 
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A trace: a directory or its URL.", show_default=False)]
+    trace: Trace
 
 
 def run(console: Console, options: Options) -> None:

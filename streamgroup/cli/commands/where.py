@@ -14,8 +14,9 @@ import typer
 from streamgroup.base.errors import UsageError
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
-from streamgroup.cli.families import complete_grouping
-from streamgroup.cli.simulation import SEED_HELP, HashSeed, KeyType
+from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.replay_flags import DEFAULTS, SEED_HELP, HashSeed, KeyType
+from streamgroup.cli.shared_flags import Workers
 
 __all__ = ["Options", "run"]
 
@@ -38,16 +39,16 @@ class Options(Formatted):
             help="Name and parameters, as in greedy_d:d=3, or a file, as in ./mine.py:x=1.",
         ),
     ]  # fmt: skip
-    workers: Annotated[int, typer.Option("--workers", "-n", help="Number of workers.", show_default=False)]
+    workers: Workers
     hash_seed: HashSeed = None
-    seed: Annotated[int, typer.Option("--seed", help=SEED_HELP)] = 0
-    key_type: KeyType = "string"
+    seed: Annotated[int, typer.Option("--seed", help=SEED_HELP)] = DEFAULTS.seed
+    key_type: KeyType = DEFAULTS.key_type
 
 
 def run(console: Console, options: Options) -> None:
-    """Tell which worker each key goes to, or its candidates in their order, as a replay would choose among them.
+    """Print which worker each key goes to, or its candidates in their order, as a replay would choose among them.
 
-    No trace is needed. A grouping that treats hot keys otherwise tells the candidates of a cold key, and says so.
+    No trace is needed. A grouping that treats hot keys differently prints the candidates of a cold key, and says so.
     """
     if len(options.grouping) != 1:
         raise UsageError("where takes one -g", "run it once for each grouping")
@@ -67,11 +68,11 @@ def run(console: Console, options: Options) -> None:
         keys, said = _keys(options.keys), False
         while asked := list(islice(keys, keys_at_once(options.workers))):
             values = composed(asked, options.key_type)
-            told = place.destinations(hashed(values))
-            if told.remark and not said:
-                console.note(f"{place.selection.text}: {told.remark}")
+            found = place.destinations(hashed(values))
+            if found.remark and not said:
+                console.note(f"{place.selection.text}: {found.remark}")
                 said = True
-            yield list(zip(map(str, map(key_text, values)), told.workers.tolist(), strict=True))
+            yield list(zip(map(str, map(key_text, values)), found.workers.tolist(), strict=True))
 
     if console.form in ("json", "jsonl"):
         _write_json(answers(), is_list=console.form == "json")
@@ -85,7 +86,7 @@ def run(console: Console, options: Options) -> None:
 
 
 def _keys(given: Iterable[str]) -> Iterator[bytes]:
-    """Give the bytes of all keys; a line ends as in raw data, with a line feed or a carriage return and one."""
+    """Yield the bytes of all keys; a line ends as in raw data, with a line feed or a carriage return and one."""
     for key in given:
         if key == _STDIN:
             yield from (line.removesuffix(b"\n").removesuffix(b"\r") for line in sys.stdin.buffer)

@@ -107,19 +107,19 @@ class ConsistentGrouping(NamedTuple):
 
     def observe(self, source: int, key: int, worker: int, now: int) -> None:
         """Count what the worker has yet to finish."""
-        self.signals.crew[np.uint64(worker), SENT] += 1
+        self.signals.counters[np.uint64(worker), SENT] += 1
 
     def executed(self, worker: int, key: int, arrival: int, start: int, finish: int) -> None:
         """Note the worker's work and the wait of its last tuple."""
         finished(self.signals, worker, self.period, arrival, start, finish)
 
     def tick(self, now: int) -> None:
-        """Signal, and hear signals."""
+        """Send the signals of the workers, and take those that have arrived."""
         if self.signals.clock[0] <= now:
             exchange(self, now)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "ConsistentGrouping":
-        """Deal the bins of those who left, one by one, to whoever has the fewest; loads and probes stay."""
+        """Distribute the bins of workers that left, each to the worker with the fewest; loads and probes stay."""
         owners = widened(self.owners, int(change.live[-1]) + 1)
         for worker in sorted(change.left):
             leave(owners, worker, change.live)
@@ -128,7 +128,7 @@ class ConsistentGrouping(NamedTuple):
 
 
 def _in_order_of_probes(context: Context, virtual: int) -> NDArray[np.int64]:
-    """Give workers [keys, n] by the first probe that comes to a bin of theirs; those that no probe finds come last."""
+    """Return workers [keys, n] by the first probe that hits a bin of theirs; those that no probe finds come last."""
     bins, rows = context.workers * virtual, np.arange(context.keys)
     unmet = bins + np.tile(np.arange(context.workers), (context.keys, 1))
     for j in range(1, bins + 1):
@@ -142,7 +142,7 @@ def _in_order_of_probes(context: Context, virtual: int) -> NDArray[np.int64]:
 
 
 def start(params: Params, context: Context) -> ConsistentGrouping:
-    """Deal the bins, all empty; UsageError for too many of them, or of signals on the way."""
+    """Distribute the bins round robin, all empty; UsageError for too many of them, or of signals on the way."""
     period, delay = period_ns(params.window), delay_ns(params.signal_delay, context.control_delay)
     if delay // period > _MOST_ROUNDS:
         raise UsageError(

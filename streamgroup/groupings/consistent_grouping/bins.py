@@ -29,7 +29,7 @@ _FIRST = 3
 
 @njit(forceinline=True)
 def _least(load: Any, source: Any) -> Any:
-    """Give the least loaded bin of all, of equal ones the lowest."""
+    """Return the least loaded bin of all, of equal ones the lowest."""
     best = np.int64(0)
     for place in range(1, load.shape[1]):
         if load[source, place] < load[source, best]:
@@ -39,7 +39,7 @@ def _least(load: Any, source: Any) -> Any:
 
 @njit(forceinline=True)
 def find_bin(load: Any, memory: Any, hashes: Any, source: Any, key: Any, bound: Any) -> Any:
-    """Give the first bin with a load below `bound` (an integer) among as many probes as there are bins, else the least.
+    """Return the first bin with a load below `bound` (an integer) of as many probes as bins, else the least loaded.
 
     `load` int64[sources, bins]; `hashes` uint64[keys, 2]; `memory` int64[sources, 2^k, 3] holds where searches ended.
     The bound only grows, and bins fill up while it is the same: what was full stays so until the bound moves, and a
@@ -85,7 +85,7 @@ class Owners(NamedTuple):
 
 
 def make_owners(live: NDArray[np.int64], each: int) -> Owners:
-    """Deal bins to the live workers, `each` to every one: the first ones to the first, and so on."""
+    """Assign bins to the live workers, `each` to every one: the first ones to the first, and so on."""
     below = np.arange(-1, len(live) * each - 1)
     below[::each] = -1
     rows = _nobody(int(live[-1]) + 1)
@@ -121,7 +121,7 @@ def bins_of(owners: Owners, worker: int) -> list[int]:
 
 @njit(forceinline=True)
 def give(owners: Any, place: Any, worker: Any) -> None:
-    """Give a bin that is nobody's to a worker."""
+    """Assign a free bin to a worker."""
     row = worker + _FIRST
     owners.owner[place] = worker
     owners.below[place] = owners.worker[row, _LAST]
@@ -159,7 +159,7 @@ def _hand_over(owners: Any, giver: Any, taker: Any) -> None:
 
 
 def leave(owners: Owners, worker: int, live: NDArray[np.int64]) -> None:
-    """Give the bins of a worker that has left to the live, each to the one with the fewest, ties to the lowest."""
+    """Return the bins of a worker that has left to the live, each to the one with the fewest, ties to the lowest."""
     row = worker + _FIRST
     if owners.worker[row, _QUEUE] != 0:
         call(_take_out, owners.worker, row)

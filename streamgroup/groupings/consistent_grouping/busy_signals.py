@@ -1,4 +1,4 @@
-"""What workers tell of themselves at regular instants: that they are busy, or idle; and the delay of what they tell."""
+"""Periodic busy/idle signals of the workers, and their delay on the way to the sources."""
 
 from typing import Any, NamedTuple
 
@@ -10,25 +10,25 @@ from streamgroup.groupings.consistent_grouping.bins import BUSY, IDLE, signal
 
 __all__ = ["Signals", "exchange", "finished", "hired", "make_signals"]
 
-# Columns of `crew`: whether it is live, tuples sent and finished, last finish; the instant that ends the period which
-# the rest is about; work done in it, ns; wait of the tuple that finished last, ns.
+# Columns of `counters`: whether it is live, tuples sent and finished, last finish; the instant that ends the period
+# which the rest is about; work done in it, ns; wait of the tuple that finished last, ns.
 LIVE, SENT, DONE, _LAST, _PERIOD, _WORK, _WAIT = range(7)
 # Places in `clock`: when there is something to do, the next instant, the first of the rounds on their way, how many.
 _DUE, _NEXT, _FIRST, _ROUNDS = range(4)
 
 
 class Signals(NamedTuple):
-    """`crew` int64[n, 7], a row for each worker there ever was; `clock` int64[4]; `due` int64[rounds] and `told`
-    uint8[rounds, n]: rounds of signals on their way, a ring. Times are ns."""
+    """`counters` int64[n, 7], a row for each worker there ever was; `clock` int64[4]; `due` int64[rounds] and
+    `signalled` uint8[rounds, n]: rounds of signals on their way, a ring. Times are ns."""
 
-    crew: NDArray[np.int64]
+    counters: NDArray[np.int64]
     clock: NDArray[np.int64]
     due: NDArray[np.int64]
-    told: NDArray[np.uint8]
+    signalled: NDArray[np.uint8]
 
 
 def make_signals(live: NDArray[np.int64], period: int, delay: int) -> Signals:
-    """Begin: nobody was sent anything, and the first instant is one period away; both times below 2^62."""
+    """Start: no worker was sent a tuple, and the first instant is one period away; both times below 2^62."""
     rounds = delay // period + 2
     clock = np.array([period, period, 0, 0], dtype=np.int64)
     empty = Signals(
@@ -41,37 +41,37 @@ def make_signals(live: NDArray[np.int64], period: int, delay: int) -> Signals:
 
 
 def hired(signals: Signals, live: NDArray[np.int64]) -> Signals:
-    """Copy everything, with these workers as the live ones; new ones were never sent anything."""
-    before = signals.crew.shape[0]
+    """Copy everything, with these workers as the live ones; new ones were sent no tuple yet."""
+    before = signals.counters.shape[0]
     workers = max(before, int(live[-1]) + 1)
-    crew = np.zeros((workers, signals.crew.shape[1]), dtype=np.int64)
-    crew[:before] = signals.crew
-    crew[:, LIVE] = 0
-    crew[live, LIVE] = 1
-    told = np.zeros((signals.told.shape[0], workers), dtype=np.uint8)
-    told[:, :before] = signals.told
-    return Signals(crew, signals.clock.copy(), signals.due.copy(), told)
+    counters = np.zeros((workers, signals.counters.shape[1]), dtype=np.int64)
+    counters[:before] = signals.counters
+    counters[:, LIVE] = 0
+    counters[live, LIVE] = 1
+    signalled = np.zeros((signals.signalled.shape[0], workers), dtype=np.uint8)
+    signalled[:, :before] = signals.signalled
+    return Signals(counters, signals.clock.copy(), signals.due.copy(), signalled)
 
 
 @njit(forceinline=True)
 def finished(signals: Any, worker: Any, period: Any, arrival: Any, start: Any, finish: Any) -> None:
     """Note that a worker has finished a tuple; all instants before `finish` must have been gone through."""
-    crew = signals.crew
+    counters = signals.counters
     row = np.uint64(worker)
     instant = signals.clock[_NEXT]
     work = finish - max(start, instant - period)
-    if crew[row, _PERIOD] == instant:
-        work += crew[row, _WORK]
-    crew[row, _PERIOD] = instant
-    crew[row, _WORK] = work
-    crew[row, _WAIT] = start - arrival
-    crew[row, _LAST] = finish
-    crew[row, DONE] += 1
+    if counters[row, _PERIOD] == instant:
+        work += counters[row, _WORK]
+    counters[row, _PERIOD] = instant
+    counters[row, _WORK] = work
+    counters[row, _WAIT] = start - arrival
+    counters[row, _LAST] = finish
+    counters[row, DONE] += 1
 
 
 @njit(forceinline=True)
 def _state(row: Any, instant: Any, period: Any, longest: Any, idle: Any) -> Any:
-    """Say whether a worker is BUSY, IDLE or neither (0) at an instant."""
+    """Return whether a worker is BUSY, IDLE or neither (0) at an instant."""
     if row[SENT] == 0:
         return IDLE
     work = np.int64(0)
@@ -91,16 +91,16 @@ def exchange(state: Any, now: Any) -> None:
     `state` is that of consistent grouping.
     """
     signals, period = state.signals, state.period
-    crew, clock, due, told = signals.crew, signals.clock, signals.due, signals.told
+    counters, clock, due, signalled = signals.counters, signals.clock, signals.due, signals.signalled
     if clock[_NEXT] <= now:
         instant = now - now % period
         slot = (clock[_FIRST] + clock[_ROUNDS]) % due.shape[0]
         sent = 0
-        for worker in range(crew.shape[0]):
-            told[slot, worker] = 0
-            if crew[worker, LIVE] != 0:
-                what = _state(crew[worker], instant, period, state.longest, state.idle)
-                told[slot, worker] = what
+        for worker in range(counters.shape[0]):
+            signalled[slot, worker] = 0
+            if counters[worker, LIVE] != 0:
+                what = _state(counters[worker], instant, period, state.longest, state.idle)
+                signalled[slot, worker] = what
                 sent += 1 if what != 0 else 0
         due[slot] = instant + state.delay
         clock[_ROUNDS] += 1
@@ -109,10 +109,10 @@ def exchange(state: Any, now: Any) -> None:
         state.control_bytes[0] += 8 * sent * state.tuples.shape[0]
     while clock[_ROUNDS] > 0 and due[clock[_FIRST]] <= now:
         slot = clock[_FIRST]
-        for worker in range(crew.shape[0]):
-            # Who has left meanwhile is not asked any more.
-            if told[slot, worker] != 0 and crew[worker, LIVE] != 0:
-                signal(state.owners, worker, told[slot, worker])
+        for worker in range(counters.shape[0]):
+            # Signals of workers that left meanwhile are dropped.
+            if signalled[slot, worker] != 0 and counters[worker, LIVE] != 0:
+                signal(state.owners, worker, signalled[slot, worker])
         clock[_FIRST] = (slot + 1) % due.shape[0]
         clock[_ROUNDS] -= 1
     clock[_DUE] = min(clock[_NEXT], due[clock[_FIRST]]) if clock[_ROUNDS] > 0 else clock[_NEXT]

@@ -34,7 +34,7 @@ __all__ = ["DETECTORS", "Detector", "DetectorName", "HeadParams", "start_detecto
 
 DETECTORS = "streamgroup.groupings.detectors"
 # What a detector may leave out, in words.
-_TOLD = {
+_REPORTED = {
     "hottest": "how frequent the hot keys are",
     "most": "how many hot keys there can be",
     "total": "how frequent a key is",
@@ -59,9 +59,9 @@ DetectorName = Annotated[str, AfterValidator(_known)]
 
 
 class HeadParams(GroupingParams):
-    """Parameters of groupings that treat hot keys apart: the detector; its own parameters come with it."""
+    """Parameters of groupings with a hot-key detector: the detector; its own parameters come with it."""
 
-    detector: DetectorName = Field(default="space_saving", description="what tells hot keys from cold ones")
+    detector: DetectorName = Field(default="space_saving", description="detects hot keys")
 
     def seeds_used(self) -> tuple[str, ...]:
         """Candidates move with the hash seed, and the detector may draw."""
@@ -78,7 +78,7 @@ class HeadParams(GroupingParams):
 
 @cache
 def with_detector(kind: type[GroupingParams], detector: str) -> type[GroupingParams]:
-    """Give the parameters of a grouping together with those of its detector, checked as one."""
+    """Return the parameters of a grouping together with those of its detector, checked as one."""
     own: type[GroupingParams] = discover.load(DETECTORS, detector, "detector").Params
     if both := sorted(set(kind.model_fields) & set(own.model_fields)):
         raise UsageError(f"detector={detector} and the grouping both have a parameter {both[0]}", "rename one of them")
@@ -86,12 +86,12 @@ def with_detector(kind: type[GroupingParams], detector: str) -> type[GroupingPar
 
 
 def start_detector(params: Any, context: Context, *needed: str) -> Any:
-    """Start the detector that the parameters name, given its parameters among them; it must tell what is `needed`."""
+    """Start the detector that the parameters name, with its parameters among them; it needs the fields `needed`."""
     detector = discover.load(DETECTORS, params.detector, "detector").start(params, context)
     for field in needed:
         if not hasattr(detector, field):
             raise UsageError(
-                f"detector={params.detector} does not tell {_TOLD[field]}",
+                f"detector={params.detector} does not report {_REPORTED[field]}",
                 "take another, such as detector=space_saving",
             )
     return detector

@@ -58,7 +58,7 @@ class Params(GroupingParams):
         return share_of(self.theta, workers)
 
     def places(self, workers: int) -> int:
-        """Give how many keys each source counts."""
+        """Return how many keys each source counts."""
         return self.capacity or min(ceil(2 / share_of(self.theta, workers)), 1 << 24)
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
@@ -112,7 +112,7 @@ class SpaceSavingDetector(NamedTuple):
         """Wait for nothing."""
 
     def hottest(self, source: int, estimates: Any) -> int:
-        """Give the estimates of the hot keys, largest first, and how many there are."""
+        """Return the estimates of the hot keys, largest first, and how many there are."""
         least = self.numerator * self.total[source] + self.least
         if self.sign == 0:
             return top_counts(self.tables, source, self.denominator, least, estimates)

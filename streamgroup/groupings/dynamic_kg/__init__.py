@@ -235,12 +235,12 @@ class DynamicKeyGrouping(NamedTuple):
 
 
 def _places(context: Context) -> NDArray[np.uint16]:
-    """Give the place of each key's F_1 in the list of the live."""
+    """Return the place of each key's F_1 in the list of the live."""
     return np.searchsorted(context.live, context.candidates(1)[:, 0]).astype(np.uint16)
 
 
 def _threshold(workers: int, whole: bool) -> NDArray[np.float64]:
-    """Give L_s in percent (003 equations 3 and 4), and whether loads are whole percents."""
+    """Return L_s in percent (003 equations 3 and 4), and whether loads are whole percents."""
     ideal = 100.0 / workers
     value = ideal + sqrt(ideal)
     return np.array([floor(value) if whole else value, float(whole)])

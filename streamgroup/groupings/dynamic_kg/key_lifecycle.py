@@ -105,13 +105,13 @@ def larger_spaces(spaces: Spaces) -> Spaces:
 
 @njit(forceinline=True)
 def _home(slot: Any, source: Any, key: Any) -> Any:
-    """Give the place where the search for a key of a source begins: a multiplicative hash (Knuth, vol. 3, 6.4)."""
+    """Return the place where the search for a key of a source begins: a multiplicative hash (Knuth, vol. 3, 6.4)."""
     return np.int64(((np.uint64(key) + (np.uint64(source) << _32)) * _GOLDEN) >> _32) & (slot.shape[0] - 1)
 
 
 @njit(forceinline=True)
 def _find(slot: Any, item: Any, source: Any, key: Any) -> Any:
-    """Give the place of a key of a source, or the empty one where it would go."""
+    """Return the place of a key of a source, or the empty one where it would go."""
     mask = slot.shape[0] - 1
     place = _home(slot, source, key)
     while True:
@@ -133,7 +133,7 @@ def _copy_slots(slot: Any, item: Any, larger: Any) -> None:
 
 @njit
 def _forget(spaces: Any, one: Any) -> None:
-    """Give an item back to the pool, and move the places up that would be cut off from where their search begins."""
+    """Return an item to the pool, and move the places up that would be cut off from where their search begins."""
     slot, item = spaces.slot, spaces.item
     mask = slot.shape[0] - 1
     hole = np.int64(_find(slot, item, item[one, _LABEL] >> 2, spaces.life[one, KEY]))
@@ -155,19 +155,19 @@ def _forget(spaces: Any, one: Any) -> None:
 
 @njit(forceinline=True)
 def item_of(spaces: Any, source: Any, key: Any) -> Any:
-    """Give the item of a key at a source, 0 if it has none."""
+    """Return the item of a key at a source, 0 if it has none."""
     return np.uint64(spaces.slot[_find(spaces.slot, spaces.item, source, key), 1])
 
 
 @njit(forceinline=True)
 def space_of(spaces: Any, one: Any) -> Any:
-    """Give the space that an item is in."""
+    """Return the space that an item is in."""
     return spaces.item[one, _LABEL] & 3
 
 
 @njit(forceinline=True)
 def rooms(spaces: Any, widths: Any, more_widths: Any) -> Any:
-    """Tell for how many more items, and more entries in a map of widths that has more_widths[0], there is room."""
+    """Return for how many more items, and more entries in a map of widths that has more_widths[0], there is room."""
     return spaces.item.shape[0] - 1 - spaces.pool[USED], widths.shape[0] // 2 - more_widths[0]
 
 

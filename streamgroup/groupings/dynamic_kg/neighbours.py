@@ -15,7 +15,7 @@ __all__ = ["at_or_after", "count_below", "least_share", "share"]
 
 @njit(forceinline=True)
 def at_or_after(live: Any, base: Any, steps: Any) -> Any:
-    """Give the worker `steps` (0..n-1) places after place `base`, around the end."""
+    """Return the worker `steps` (0..n-1) places after place `base`, around the end."""
     place = base + steps
     n = live.shape[0]
     return live[np.uint64(place - n if place >= n else place)]
@@ -23,14 +23,14 @@ def at_or_after(live: Any, base: Any, steps: Any) -> Any:
 
 @njit(forceinline=True)
 def share(count: Any, total: Any, whole: Any) -> Any:
-    """Give a worker's share in percent."""
+    """Return a worker's share in percent."""
     percent = 100.0 * count / total if total > 0 else 0.0
     return np.floor(percent) if whole else percent
 
 
 @njit(forceinline=True)
 def least_share(counts: Any, total: Any, live: Any, source: Any, base: Any, width: Any, whole: Any) -> Any:
-    """Give the worker with the least share among the first `width` (at least 1) candidates, ties to the first.
+    """Return the worker with the least share among the first `width` (at least 1) candidates, ties to the first.
 
     Counts below 2^46 are in the same order as their shares, and equal only where these are: two shares differ by more
     than float64 rounds off. So nothing is divided, unless whole percents make more of them equal.

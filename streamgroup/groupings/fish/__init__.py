@@ -85,7 +85,7 @@ class Params(GroupingParams):
     )
     pw: Literal["sampled", "oracle"] = Field(
         default="sampled",
-        description="time of a tuple on a worker (P_w): told by the workers (sampled), or known (oracle)",
+        description="time of a tuple on a worker (P_w): reported by the workers (sampled), or known (oracle)",
     )
     drain: Literal["elapsed", "literal"] = Field(
         default="elapsed",

@@ -79,18 +79,18 @@ def _take(backlogs: Any, worker: Any, time: Any) -> None:
 
 
 @njit
-def take_mean(backlogs: Any, told: Any) -> None:
-    """Let workers of whose time nothing was told (`told` float64[N], ns, negative) count as the mean of the others.
+def take_mean(backlogs: Any, reported: Any) -> None:
+    """Count workers that reported no time (`reported` float64[N], ns, negative) as the mean of the others.
 
     The sum is taken in the order of ids, since its last bit hangs on the order. Everything is written anew, without
-    branches: that is faster than to pick those who have not told.
+    branches: that is faster than picking those without a report.
     """
     total = 0.0
     for worker in backlogs.live:
-        total += told[worker] if told[worker] >= 0.0 else 0.0
+        total += reported[worker] if reported[worker] >= 0.0 else 0.0
     mean = total / backlogs.known[0] if backlogs.known[0] > 0 else 1.0
     for worker in backlogs.live:
-        backlogs.time_per_tuple[worker] = told[worker] if told[worker] >= 0.0 else mean
+        backlogs.time_per_tuple[worker] = reported[worker] if reported[worker] >= 0.0 else mean
     time, left, cost = backlogs.time_per_tuple, backlogs.left, backlogs.cost
     for row in range(cost.shape[0]):
         for worker in range(cost.shape[1]):
@@ -99,31 +99,31 @@ def take_mean(backlogs: Any, told: Any) -> None:
 
 
 @njit
-def take_time(backlogs: Any, told: Any, worker: Any, time: Any) -> Any:
-    """Take what one worker told, and note it in `told`; tell whether it is live.
+def take_time(backlogs: Any, reported: Any, worker: Any, time: Any) -> Any:
+    """Take the report of one worker and note it in `reported`; return whether it is live.
 
     The mean of the others is not taken anew: `take_mean` does that while there are any (`known` < n).
     """
     place = np.searchsorted(backlogs.live, worker)
     lives = place < backlogs.live.shape[0] and backlogs.live[place] == worker
     if lives:
-        backlogs.known[0] += 1 if told[worker] < 0.0 else 0
+        backlogs.known[0] += 1 if reported[worker] < 0.0 else 0
         _take(backlogs, worker, time)
-    told[worker] = time
+    reported[worker] = time
     return lives
 
 
 @njit
-def take_times(backlogs: Any, told: Any) -> None:
-    """Take what all workers told of a tuple's time (`told` float64[N], ns, negative: nothing)."""
+def take_times(backlogs: Any, reported: Any) -> None:
+    """Take the reports of all workers on a tuple's time (`reported` float64[N], ns, negative: nothing)."""
     count = 0
     for worker in backlogs.live:
-        if told[worker] >= 0.0:
-            _take(backlogs, worker, told[worker])
+        if reported[worker] >= 0.0:
+            _take(backlogs, worker, reported[worker])
             count += 1
     backlogs.known[0] = count
     if count < backlogs.live.shape[0]:
-        take_mean(backlogs, told)
+        take_mean(backlogs, reported)
 
 
 @njit(forceinline=True)
@@ -140,7 +140,7 @@ def _passed(backlogs: Any, row: Any, now: Any) -> Any:
 
 @njit(forceinline=True)
 def _to_drain(backlogs: Any, row: Any, worker: Any) -> Any:
-    """Give what a worker had left, with what is fresh once more if that counts; it is no longer fresh."""
+    """Return what a worker had left, with what is fresh once more if that counts; it is no longer fresh."""
     left = backlogs.left[row, worker]
     if backlogs.is_literal:
         left += backlogs.fresh[row, worker]
@@ -175,7 +175,7 @@ def _cost(cost: Any, lists: Any, row: Any, listed: Any, place: Any) -> Any:
 
 @njit(forceinline=True)
 def _cheapest(lists: Any, listed: Any, d: Any, cost: Any, row: Any, floor: Any) -> Any:
-    """Give the first of the d workers of a list with the smallest cost; a cost of `floor` ends the search."""
+    """Return the first of the d workers of a list with the smallest cost; a cost of `floor` ends the search."""
     at, of = np.uint64(row), np.uint64(listed)
     least: Any = np.inf
     found: Any = 0

@@ -66,7 +66,7 @@ def make_shortlists(
 
 @njit(forceinline=True)
 def place_of(shortlists: Any, key: Any) -> Any:
-    """Give the place of a key."""
+    """Return the place of a key."""
     if shortlists.point.shape[0] > 0:
         return np.int64(shortlists.point[np.uint64(key)])
     return np.int64(key)
@@ -91,7 +91,7 @@ def _list_anew(shortlists: Any, place: Any, row: Any, d: Any) -> None:
 
 @njit(forceinline=True)
 def row_of(shortlists: Any, place: Any, d: Any) -> Any:
-    """Give the row of `lists` whose first d workers are those of a place, d <= n."""
+    """Return the row of `lists` whose first d workers are those of a place, d <= n."""
     row = place & (shortlists.kept.shape[0] - 1)
     if shortlists.kept[row, 0] != place or shortlists.kept[row, 1] < d:
         _list_anew(shortlists, place, row, d)

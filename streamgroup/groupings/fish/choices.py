@@ -24,7 +24,7 @@ _52 = np.int64(52)
 
 @njit(forceinline=True)
 def denominator(table: Any, source: Any, epoch_end: Any) -> Any:
-    """Give what a stored count is a share of: all that is counted now, or what will be at the epoch's end."""
+    """Return what a stored count is a share of: all that is counted now, or what will be at the epoch's end."""
     row = np.uint64(source)
     if epoch_end:
         return table.sums[row, BEFORE] + table.epoch * table.sums[row, STEP]
@@ -33,13 +33,13 @@ def denominator(table: Any, source: Any, epoch_end: Any) -> Any:
 
 @njit(forceinline=True)
 def is_hot(stored: Any, theta: Any, whole: Any) -> Any:
-    """Tell whether a stored count is above the share theta of the whole."""
+    """Return whether a stored count is above the share theta of the whole."""
     return stored > theta * whole
 
 
 @njit(forceinline=True)
 def halvings(stored: Any, top: Any) -> Any:
-    """Give the largest i >= 0 with stored * 2^i <= top, both positive and normal, exactly.
+    """Return the largest i >= 0 with stored * 2^i <= top, both positive and normal, exactly.
 
     The bits of such numbers are exponent and fraction: their difference loses one in the exponent where the fraction
     of `top` is the smaller one.
@@ -49,7 +49,7 @@ def halvings(stored: Any, top: Any) -> Any:
 
 @njit(forceinline=True)
 def chk_width(table: Any, source: Any, slot: Any, workers: Any, least: Any) -> Any:
-    """Give the width of a hot key, at least `least` and never less than before (M_k), and note it."""
+    """Return the width of a hot key, at least `least` and never less than before (M_k), and note it."""
     row, place = np.uint64(source), np.uint64(slot)
     index = halvings(table.stored[row, place], table.sums[row, TOP])
     width = max(np.int64(workers) >> min(index, 62), least, table.info[row, place, WIDTH])
@@ -80,14 +80,14 @@ def _sum(values: Any, size: Any) -> Any:
 
 @njit
 def average_width(hot: Any, size: Any, whole: Any, workers: Any) -> Any:
-    """Give the mean width if hot keys share the workers by their counts, at least 2 ("d_min related to the sum")."""
+    """Return the mean width if hot keys share the workers by their counts, at least 2 ("d_min related to the sum")."""
     mean = workers * (_sum(hot, size) / whole) / size
     return max(np.int64(2), np.int64(np.ceil(mean - 1e-9)))
 
 
 @njit
 def optimal_width(hot: Any, size: Any, whole: Any, workers: Any, eps: Any) -> Any:
-    """Give the smallest d that may balance hot keys (FINDOPTIMALCHOICES, 001 section IV-A), n where none below does.
+    """Return the smallest d that may balance hot keys (FINDOPTIMALCHOICES, 001 section IV-A), n where none below does.
 
     `hot` float64[size] are the counts of the hot keys, descending, shares of `whole`. The constraint is looked at for
     the first key and for all of them.

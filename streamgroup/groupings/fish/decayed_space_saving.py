@@ -111,7 +111,7 @@ def _home(table: Any, key: Any) -> Any:
 
 @njit(forceinline=True)
 def _place_of(table: Any, source: Any, key: Any) -> Any:
-    """Give the place of a key in the index, or the empty one where it would go."""
+    """Return the place of a key in the index, or the empty one where it would go."""
     mask = np.uint64(table.finder.shape[1] - 1)
     row, place = np.uint64(source), _home(table, key)
     slot = table.finder[row, place]
@@ -123,7 +123,7 @@ def _place_of(table: Any, source: Any, key: Any) -> Any:
 
 @njit(forceinline=True)
 def slot_of(table: Any, source: Any, key: Any) -> Any:
-    """Give the slot of a key, -1 when the source does not track it."""
+    """Return the slot of a key, -1 when the source does not track it."""
     return np.int64(table.finder[np.uint64(source), _place_of(table, source, key)])
 
 

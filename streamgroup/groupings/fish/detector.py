@@ -1,4 +1,4 @@
-"""FISH's view of a key: counted, and told how many workers it may have (000, Algorithms 1 and 2)."""
+"""FISH's view of a key: counted, and limited to so many workers (000, Algorithms 1 and 2)."""
 
 from typing import Any, NamedTuple
 
@@ -70,7 +70,7 @@ def _plan(table: Any, widths: Any, source: Any, whole: Any) -> None:
 
 @njit(forceinline=True)
 def _width_of(table: Any, widths: Any, source: Any, slot: Any) -> Any:
-    """Give how many workers a tracked key may go to if it is hot, else 0."""
+    """Return how many workers a tracked key may go to if it is hot, else 0."""
     whole = denominator(table, source, widths.epoch_end)
     if not is_hot(table.stored[np.uint64(source), np.uint64(slot)], widths.theta, whole):
         return np.int64(0)

@@ -1,4 +1,4 @@
-"""How long a tuple takes each worker, measured there and told to all sources in messages (000, section 4.2.1)."""
+"""How long a tuple takes each worker, measured there and reported to all sources in messages (000, section 4.2.1)."""
 
 from typing import Any, NamedTuple
 
@@ -29,12 +29,12 @@ class Reports(NamedTuple):
     """`tally` int64[N, 3]: tuples that a worker finished since its last report, their time in ns, whether it reported.
 
     On the way are `who` uint16[N q], `value` float64[N q] and `due` int64[N q], in a circle in the order in which they
-    were made, which is that in which they are due; `queue` int64[2] is the place of the first and their number. `told`
-    float64[N] is what arrived last, -1.0 before. `wake` int64[4]: before the first there is nothing to do; the second
-    is the next timer, every `interval` ns; the third is 1 when the workers have changed since the last time; the fourth
-    counts the workers that may report for the first time, having been sent enough. `quiet` int64[N] is how many more
-    tuples a worker is to be sent until then, -1 once it has reported. `heeds` int64[1] is when it matters next what has
-    finished: at the next timer, or at any time while a first report is awaited. `messages` and `octets` int64[1] are
+    were made, which is that in which they are due; `queue` int64[2] is the place of the first and their number.
+    `reported` float64[N] is what arrived last, -1.0 before. `wake` int64[4]: before the first there is nothing to do;
+    the second is the next timer, every `interval` ns; the third is 1 when the workers have changed since the last time;
+    the fourth counts the workers that may report for the first time, having been sent enough. `quiet` int64[N] is how
+    many more tuples a worker is to be sent until then, -1 once it has reported. `heeds` int64[1] is the next feedback
+    read: at the next timer, or at any time while a first report is awaited. `messages` and `octets` int64[1] are
     running totals.
     """
 
@@ -43,7 +43,7 @@ class Reports(NamedTuple):
     who: NDArray[np.uint16]
     due: NDArray[np.int64]
     value: NDArray[np.float64]
-    told: NDArray[np.float64]
+    reported: NDArray[np.float64]
     wake: NDArray[np.int64]
     quiet: NDArray[np.int64]
     heeds: NDArray[np.int64]
@@ -55,7 +55,7 @@ class Reports(NamedTuple):
 
 
 def make_reports(workers: int, sources: int, interval: int, delay: int) -> Reports:
-    """Start with workers that have nothing to tell. UsageError if too many reports would be on the way at a time."""
+    """Start with workers that have nothing to report. UsageError if too many reports would be on the way at a time."""
     # Made in the last `delay` ns: at most one for each timer, and the first.
     room = delay // interval + 3
     fits(
@@ -70,7 +70,7 @@ def make_reports(workers: int, sources: int, interval: int, delay: int) -> Repor
         who=np.zeros(workers * room, dtype=np.uint16),
         due=np.zeros(workers * room, dtype=np.int64),
         value=np.zeros(workers * room),
-        told=np.full(workers, -1.0),
+        reported=np.full(workers, -1.0),
         wake=np.array([interval, interval, 0, 0], dtype=np.int64),
         quiet=np.full(workers, _FIRST, dtype=np.int64),
         heeds=np.full(1, interval, dtype=np.int64),
@@ -84,8 +84,8 @@ def make_reports(workers: int, sources: int, interval: int, delay: int) -> Repor
 
 def with_workers(reports: Reports, workers: int) -> Reports:
     """Make room for `workers` ids; the sources look at what they know anew at the next tick."""
-    new = max(0, workers - len(reports.told))
-    room = new * (len(reports.due) // len(reports.told))
+    new = max(0, workers - len(reports.reported))
+    room = new * (len(reports.due) // len(reports.reported))
     wake, queue = reports.wake.copy(), reports.queue.copy()
     wake[_NEXT], wake[_ANEW] = 0, 1
     first, queue[_HEAD] = queue[_HEAD], 0
@@ -99,7 +99,7 @@ def with_workers(reports: Reports, workers: int) -> Reports:
         who=longer(np.roll(reports.who, -first), room),
         due=longer(np.roll(reports.due, -first), room),
         value=longer(np.roll(reports.value, -first), room),
-        told=longer(reports.told, new, -1.0),
+        reported=longer(reports.reported, new, -1.0),
         wake=wake,
         quiet=longer(reports.quiet, new, _FIRST),
     )
@@ -107,7 +107,7 @@ def with_workers(reports: Reports, workers: int) -> Reports:
 
 @njit(forceinline=True)
 def _heed(reports: Any) -> None:
-    """Say when it matters next what has finished."""
+    """Return when the next completion matters."""
     reports.heeds[0] = reports.wake[_TIMER] if reports.wake[_AWAITED] == 0 else _ALWAYS
 
 
@@ -156,23 +156,23 @@ def finished(reports: Any, worker: Any, took: Any, now: Any) -> None:
 
 @njit
 def _deliver(reports: Any, backlogs: Any, now: Any) -> Any:
-    """Let what is due arrive; tell whether any of it is from a live worker."""
-    queue, heard = reports.queue, False
+    """Deliver the reports that are due; return whether any is from a live worker."""
+    queue, any_live = reports.queue, False
     while queue[_WAITING] > 0:
         place = queue[_HEAD]
         if reports.due[place] > now:
             break
-        if take_time(backlogs, reports.told, np.int64(reports.who[place]), reports.value[place]):
-            heard = True
+        if take_time(backlogs, reports.reported, np.int64(reports.who[place]), reports.value[place]):
+            any_live = True
         queue[_HEAD] = (place + 1) % reports.due.shape[0]
         queue[_WAITING] -= 1
-    return heard
+    return any_live
 
 
 @njit
 def _wake_up(reports: Any, backlogs: Any, now: Any) -> None:
     wake, tally, queue = reports.wake, reports.tally, reports.queue
-    heard = _deliver(reports, backlogs, now)
+    any_live = _deliver(reports, backlogs, now)
     if wake[_TIMER] <= now:
         # Of several timers that were missed while nothing happened, the last one counts.
         instant = now - now % reports.interval
@@ -180,14 +180,14 @@ def _wake_up(reports: Any, backlogs: Any, now: Any) -> None:
         for worker in range(tally.shape[0]):
             if tally[worker, _SPOKE] != 0 and tally[worker, _COUNT] > 0:
                 _report(reports, worker, instant)
-        heard |= _deliver(reports, backlogs, now)
+        any_live |= _deliver(reports, backlogs, now)
         _heed(reports)
     wake[_NEXT] = min(wake[_TIMER], reports.due[queue[_HEAD]]) if queue[_WAITING] > 0 else wake[_TIMER]
     if wake[_ANEW] != 0:
         wake[_ANEW] = 0
-        take_times(backlogs, reports.told)
-    elif heard and backlogs.known[0] < backlogs.live.shape[0]:
-        take_mean(backlogs, reports.told)
+        take_times(backlogs, reports.reported)
+    elif any_live and backlogs.known[0] < backlogs.live.shape[0]:
+        take_mean(backlogs, reports.reported)
 
 
 @njit(forceinline=True)

@@ -1,4 +1,4 @@
-"""POSG: shuffle grouping by estimated execution times, which workers sketch and tell the sources."""
+"""POSG: shuffle grouping by estimated execution times, which workers sketch and report to the sources."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -23,8 +23,9 @@ _ROUND_ROBIN, _SEND_ALL, _WAIT_ALL, _RUN = range(4)
 # Columns of `plan`: state, epoch, place in the list of the live (of round robin, and of SEND_ALL), replies that came in
 # this epoch, tuples left in RUN before it synchronises by itself.
 _STATE, _EPOCH, _POINTER, _TURN, _REPLIES, _LEFT = range(6)
-# Columns of `crew`: tuples sent, tuples executed, tuples to the end of the batch, whether STABILIZING, number of the
-# tuple that carries the next marker, time executed (ns), whether sketches are on the way, and whether any have come.
+# Columns of `counters`: tuples sent, tuples executed, tuples to the end of the batch, whether STABILIZING, number of
+# the tuple that carries the next marker, time executed (ns), whether sketches are on the way, and whether any have
+# come.
 _SENT, _DONE, _TO_BATCH, _STABILIZING, _MARKER, _WORK, _SHIPPING, _KNOWN = range(8)
 # Columns of `marks`: number of the tuple that carries the newest marker, its epoch, the epoch of the reply on the way.
 _CARRIER, _MARK_EPOCH, _REPLY_EPOCH = range(3)
@@ -37,12 +38,12 @@ _REPLY_BYTES = 16
 _NUMBERS = 7
 
 
-def _new_crew(workers: int, batch: int) -> I64:
+def _new_counters(workers: int, batch: int) -> I64:
     """Make workers that have done nothing."""
-    crew = np.zeros((workers, 8), dtype=np.int64)
-    crew[:, _TO_BATCH] = batch
-    crew[:, _MARKER] = _NEVER
-    return crew
+    counters = np.zeros((workers, 8), dtype=np.int64)
+    counters[:, _TO_BATCH] = batch
+    counters[:, _MARKER] = _NEVER
+    return counters
 
 
 def _wider(array: NDArray[Any], room: int, axis: int, fill: int = 0) -> NDArray[Any]:
@@ -147,7 +148,7 @@ class Posg(NamedTuple):
     shipped: I64
     snapshot: F64
     means: F64
-    crew: I64
+    counters: I64
     plan: I64
     marks: I64
     gaps: F64
@@ -195,8 +196,8 @@ class Posg(NamedTuple):
         total += count_min.mean(self.means, w, self.cell_of, key)
         set_leaf(self.assigned, self.least, s, w, total)
         if state == _SEND_ALL:
-            carrier = self.crew[w, _SENT] + 1
-            self.crew[w, _MARKER] = min(self.crew[w, _MARKER], carrier)
+            carrier = self.counters[w, _SENT] + 1
+            self.counters[w, _MARKER] = min(self.counters[w, _MARKER], carrier)
             self.marks[s, w, _CARRIER] = carrier
             self.marks[s, w, _MARK_EPOCH] = plan[s, _EPOCH]
             self.gaps[s, w, _MARKED] = total
@@ -207,36 +208,36 @@ class Posg(NamedTuple):
 
     def observe(self, source: int, key: int, worker: int, now: int) -> None:
         """Count what was sent: workers execute in this order, so a marker is found by its number."""
-        self.crew[np.uint64(worker), _SENT] += 1
+        self.counters[np.uint64(worker), _SENT] += 1
 
     def executed(self, worker: int, key: int, arrival: int, start: int, finish: int) -> None:
         """Sketch the tuple; reply if it carried a marker; at the end of a batch look whether the sketch is stable."""
         w = np.uint64(worker)
-        crew = self.crew
+        counters = self.counters
         count_min.add(self.cells, w, self.cell_of, key, finish - start)
-        crew[w, _DONE] += 1
-        crew[w, _WORK] += finish - start
-        crew[w, _TO_BATCH] -= 1
-        done = crew[w, _DONE]
-        if done == crew[w, _MARKER]:
-            reached = np.float64(finish) if self.by_finish else np.float64(crew[w, _WORK])
+        counters[w, _DONE] += 1
+        counters[w, _WORK] += finish - start
+        counters[w, _TO_BATCH] -= 1
+        done = counters[w, _DONE]
+        if done == counters[w, _MARKER]:
+            reached = np.float64(finish) if self.by_finish else np.float64(counters[w, _WORK])
             following = np.int64(_NEVER)
             for s in range(self.marks.shape[0]):
                 carrier = self.marks[s, w, _CARRIER]
                 if carrier == done:
                     self.marks[s, w, _REPLY_EPOCH] = self.marks[s, w, _MARK_EPOCH]
                     self.gaps[s, w, _REPLYING] = reached - self.gaps[s, w, _MARKED]
-                    entrant = (s + 1) * crew.shape[0] + worker
+                    entrant = (s + 1) * counters.shape[0] + worker
                     set_leaf(self.due, self.first, 0, entrant, finish + self.reply_delay)
                     self.control_messages[0] += 1
                     self.control_bytes[0] += _REPLY_BYTES
                 elif carrier > done:
                     following = min(following, carrier)
-            crew[w, _MARKER] = following
-        if crew[w, _TO_BATCH] == 0:
-            crew[w, _TO_BATCH] = self.batch
+            counters[w, _MARKER] = following
+        if counters[w, _TO_BATCH] == 0:
+            counters[w, _TO_BATCH] = self.batch
             stable = False
-            if crew[w, _STABILIZING] == 1 and crew[w, _SHIPPING] == 0:
+            if counters[w, _STABILIZING] == 1 and counters[w, _SHIPPING] == 0:
                 stable = count_min.drift(self.cells, w, self.snapshot, self.every_cell, self.outer) <= self.mu
             if stable:
                 count_min.copy(self.cells, w, self.shipped)
@@ -245,24 +246,24 @@ class Posg(NamedTuple):
                 sources = self.plan.shape[0]
                 self.control_messages[0] += sources
                 self.control_bytes[0] += sources * self.cells.shape[1] * _CELL_BYTES
-                crew[w, _SHIPPING] = 1
-                crew[w, _STABILIZING] = 0
+                counters[w, _SHIPPING] = 1
+                counters[w, _STABILIZING] = 0
             else:
                 count_min.take_snapshot(self.cells, w, self.snapshot)
-                crew[w, _STABILIZING] = 1
+                counters[w, _STABILIZING] = 1
 
     def tick(self, now: int) -> None:
         """Deliver what is due: a worker's sketch to all sources, replies each to its source."""
         while self.due[0, 1] <= now:
             entrant = self.first[0, 1]
             set_leaf(self.due, self.first, 0, entrant, np.int64(_NEVER))
-            worker = entrant % self.crew.shape[0]
-            crew, plan = self.crew, self.plan
+            worker = entrant % self.counters.shape[0]
+            counters, plan = self.counters, self.plan
             if entrant == worker:
-                crew[worker, _SHIPPING] = 0
+                counters[worker, _SHIPPING] = 0
                 count_min.take_means(self.shipped, worker, self.columns, self.means, self.unseen_is_zero)
-                self.unknown[0] -= 1 - crew[worker, _KNOWN]
-                crew[worker, _KNOWN] = 1
+                self.unknown[0] -= 1 - counters[worker, _KNOWN]
+                counters[worker, _KNOWN] = 1
                 for s in range(plan.shape[0]):
                     if self.unknown[0] == 0 or plan[s, _STATE] != _ROUND_ROBIN:
                         plan[s, _STATE] = _SEND_ALL
@@ -270,7 +271,7 @@ class Posg(NamedTuple):
                         plan[s, _TURN] = 0
                         plan[s, _REPLIES] = 0
             else:
-                s = entrant // crew.shape[0] - 1
+                s = entrant // counters.shape[0] - 1
                 state = plan[s, _STATE]
                 waits = state in (_SEND_ALL, _WAIT_ALL)
                 if waits and self.marks[s, worker, _REPLY_EPOCH] == plan[s, _EPOCH]:
@@ -288,16 +289,16 @@ class Posg(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "Posg":
         """Start again at ROUND_ROBIN, in a new epoch; who stays is known and keeps its C_hat."""
-        before = len(self.crew)
+        before = len(self.counters)
         half = self.assigned.shape[1] // 2
         loads = carry_loads(self.assigned[:, half : half + before], change)
         room = loads.shape[1]
-        crew = _new_crew(room, self.batch)
-        crew[:before] = self.crew
+        counters = _new_counters(room, self.batch)
+        counters[:before] = self.counters
         # Who left says nothing more, and what it said and has not come is forgotten.
         gone = np.setdiff1d(np.arange(room), change.live)
-        crew[gone, _KNOWN] = 0
-        crew[gone, _TO_BATCH] = crew[gone, _MARKER] = _NEVER
+        counters[gone, _KNOWN] = 0
+        counters[gone, _TO_BATCH] = counters[gone, _MARKER] = _NEVER
         assigned, least = make_tournament(loads, change.live)
         half = self.due.shape[1] // 2
         sources = len(self.plan)
@@ -314,7 +315,7 @@ class Posg(NamedTuple):
             shipped=_wider(self.shipped, room, 0),
             snapshot=_wider(self.snapshot, room, 0),
             means=_wider(self.means, room, 0),
-            crew=crew,
+            counters=counters,
             plan=plan,
             marks=_wider(self.marks, room, 1),
             gaps=_wider(self.gaps, room, 1),
@@ -323,7 +324,7 @@ class Posg(NamedTuple):
             due=due,
             first=first,
             live=change.live.copy(),
-            unknown=np.array([np.count_nonzero(crew[change.live, _KNOWN] == 0)]),
+            unknown=np.array([np.count_nonzero(counters[change.live, _KNOWN] == 0)]),
             state_entries=_entries(context.workers, self.cells.shape[1]),
         )
 
@@ -339,13 +340,13 @@ def start(params: Params, context: Context) -> Posg:
     )
     cell_of = count_min.cells_of_keys(context.hash_lo, params.rows, params.columns)
     cells = np.zeros((workers, params.rows * params.columns, 2), dtype=np.int64)
-    crew = _new_crew(workers, params.batch)
+    counters = _new_counters(workers, params.batch)
     plan = np.zeros((sources, 6), dtype=np.int64)
     plan[:, _POINTER] = np.arange(sources) % workers
     assigned, least = make_tournament(np.zeros((sources, workers)), context.live)
     due, first = _messages(np.full((sources + 1, workers), _NEVER, dtype=np.int64))
     return Posg(
-        cell_of, cells, cells.copy(), np.zeros(cells.shape[:2]), np.zeros(cells.shape), crew, plan,
+        cell_of, cells, cells.copy(), np.zeros(cells.shape[:2]), np.zeros(cells.shape), counters, plan,
         np.zeros((sources, workers, 3), dtype=np.int64), np.zeros((sources, workers, 3)),
         assigned, least, due, first,
         live=np.arange(workers, dtype=np.int64),

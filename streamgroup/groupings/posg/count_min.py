@@ -22,7 +22,7 @@ _EMPTY = -1.0
 
 
 def sketch_size(eps: float, delta: float) -> tuple[int, int]:
-    """Give rows and columns for estimates within eps of all that was counted, missed with probability delta at most.
+    """Return rows and columns for estimates within eps of all that was counted, missed with probability delta at most.
 
     ceil(log2(1/delta)) rows, ceil(e/eps) columns, 0 < eps and 0 < delta < 1 (004 section III-A, where the numerator e
     is misprinted as m).
@@ -31,7 +31,7 @@ def sketch_size(eps: float, delta: float) -> tuple[int, int]:
 
 
 def cells_of_keys(hash_lo: NDArray[np.int64], rows: int, columns: int) -> NDArray[np.uint32] | NDArray[np.uint16]:
-    """Give the places of each key's cells, one in each row, [keys, rows]: row x columns + column.
+    """Return the places of each key's cells, one in each row, [keys, rows]: row x columns + column.
 
     Of the narrowest type that holds them: the smaller the table, the more of it is in the processor's cache.
     """
@@ -97,7 +97,7 @@ def take_snapshot(cells: Any, worker: Any, snapshot: Any) -> None:
 
 @njit
 def drift(cells: Any, worker: Any, snapshot: Any, every: Any, outer: Any) -> Any:
-    """Tell how far a worker's means have moved from its snapshot, relative to their sum (eta in 004, equation 1).
+    """Return how far a worker's means have moved from its snapshot, relative to their sum (eta in 004, equation 1).
 
     Cells that the snapshot had no tuple for are left out, or with `every` count as means of 0. With `outer` the sum of
     the differences is taken absolute rather than each. Infinite if the snapshot has no mean over 0 and they moved.

@@ -83,7 +83,7 @@ class DistributionAware(NamedTuple):
     other is the next, of the size that it has to have by then. `rows` is for sorting.
 
     Departures from the authors' code (the text is not at hand): while learning, tuples go to F_1 instead of nowhere;
-    one learner hears of the tuples of all sources; it may learn again (`relearn_every`).
+    one learner sees the tuples of all sources; it may learn again (`relearn_every`).
     """
 
     base: NDArray[np.uint16]
@@ -124,7 +124,7 @@ class DistributionAware(NamedTuple):
         return worker
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "DistributionAware":
-        """Give what a leaver had to those with the least; the next learner is sized for so many workers."""
+        """Return what a leaver had to those with the least; the next learner is sized for so many workers."""
         capacity, columns = _sizes(self.theta_text, self.mu, self.epsilon_factor, context.workers)
         phase = self.phase.copy()
         fresh = make_learner(capacity, columns)
@@ -156,7 +156,7 @@ def _copied(learner: Learner) -> Learner:
 
 
 def _give_away(plan: Plan, change: WorkersChange) -> None:
-    """Give each item of a leaver, in the plan's order, to the live worker with the least planned load."""
+    """Move each item of a leaver, in the plan's order, to the live worker with the least planned load."""
     live = set(change.live.tolist())
     for entry in plan.item[: plan.size[ITEMS]]:
         item, worker, load = entry.tolist()
@@ -180,7 +180,7 @@ def _pair(share: Fraction) -> I64:
 
 
 def _sizes(theta: str, mu: float, epsilon_factor: float, workers: int) -> tuple[int, int]:
-    """Give the capacity of the table and the number of buckets for so many workers."""
+    """Return the capacity of the table and the number of buckets for so many workers."""
     capacity = ceil(Fraction(str(epsilon_factor)) / share_of(theta, workers))
     if capacity > _MOST_ENTRIES:
         raise UsageError(

@@ -101,13 +101,13 @@ def widened(plan: Plan, capacity: int, columns: int, load: I64) -> Plan:
 
 @njit(forceinline=True)
 def bucket_of(hashed: Any, columns: Any) -> Any:
-    """Give a key's bucket from `hashed`, the upper 32 bits of its hash: the column of a sketch, 0..columns - 1."""
+    """Return a key's bucket from `hashed`, the upper 32 bits of its hash: the column of a sketch, 0..columns - 1."""
     return np.int64((np.uint64(hashed) * np.uint64(columns)) >> _32)
 
 
 @njit(forceinline=True)
 def worker_of(plan: Any, hashed: Any, key: Any, otherwise: Any) -> Any:
-    """Give the worker that a plan sends a key to, `otherwise` if there is no plan."""
+    """Return the worker that a plan sends a key to, `otherwise` if there is no plan."""
     if plan.size[COLUMNS] == 0:
         return np.int64(otherwise)
     worker = get(plan.heavy, key)
@@ -139,7 +139,7 @@ def plan_for(learner: Any, plan: Any, hashed: Any, live: Any, theta: Any, rows: 
     buckets come before keys, and lower numbers first; of equal workers the lowest. `hashed` uint32[keys]; `rows`
     int64[2, room, 3] is for sorting, with room for all items and for all of `live` int64[n].
     """
-    tables, bucket, items, crew = learner.tables, learner.bucket, rows[0], rows[1]
+    tables, bucket, items, heap = learner.tables, learner.bucket, rows[0], rows[1]
     columns = bucket.shape[0]
     learned = np.int64(0)
     for column in range(columns):
@@ -158,11 +158,11 @@ def plan_for(learner: Any, plan: Any, hashed: Any, live: Any, theta: Any, rows: 
     in_order(items, size)
     # A heap with the least loaded worker, of these the lowest, at its root: what ranks last.
     for place in range(live.shape[0]):
-        keep_best(crew, place, live.shape[0], 0, -live[place], live[place])
+        keep_best(heap, place, live.shape[0], 0, -live[place], live[place])
     plan.heavy[:] = 0
     plan.load[:] = 0
     for place in range(size):
-        worker = crew[0, 2]
+        worker = heap[0, 2]
         plan.item[place, ITEM] = items[place, 2]
         plan.item[place, WORKER] = worker
         plan.item[place, LOAD] = items[place, 0]
@@ -171,7 +171,7 @@ def plan_for(learner: Any, plan: Any, hashed: Any, live: Any, theta: Any, rows: 
         else:
             put(plan.heavy, items[place, 2] - columns, worker)
         plan.load[worker] += items[place, 0]
-        crew[0, 0] += items[place, 0]
-        sink(crew, live.shape[0])
+        heap[0, 0] += items[place, 0]
+        sink(heap, live.shape[0])
     plan.size[ITEMS] = size
     plan.size[COLUMNS] = columns

@@ -14,7 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from streamgroup.base.errors import UsageError, first_problem
+from streamgroup.base.errors import UsageError
+from streamgroup.base.validation import first_problem
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing.columns import NO_TIME, column_names, joined_keys, joined_times
 from streamgroup.ingest.parsing.times import TimeFormat
@@ -166,7 +167,7 @@ class Reader(ABC):
     Options: ClassVar[type[ReaderOptions]] = ReaderOptions
     joins: ClassVar[tuple[str, ...]] = ()
     files: ClassVar[tuple[str, ...]] = ()
-    # Plain tuples of texts: the command line reads them from the source, to leave these options out of the help.
+    # Options of all readers that mean nothing to this one: its help leaves them out.
     unused: ClassVar[tuple[str, ...]] = ()
     instead: ClassVar[str] = "leave it out"
 
@@ -176,10 +177,10 @@ class Reader(ABC):
         try:
             self.own = self.Options.model_validate(options.reader_options)
         except ValidationError as error:
-            where, what = first_problem(error)
+            place, reason, _ = first_problem(error)
             known = ", ".join(self.Options.model_fields) or "none"
-            message = f"reader {options.reader}: {where.partition('.')[0] or 'options'}: {what}"
-            raise UsageError(message, f"its options: {known}") from None
+            name = place.partition(".")[0] or "options"
+            raise UsageError(f"reader {options.reader}: {name}: {reason}", f"its options: {known}") from None
         refuse(options, *self.unused, hint=self.instead)
         for what in ("time", "key"):
             text = getattr(options, what)

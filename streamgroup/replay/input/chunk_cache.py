@@ -1,14 +1,14 @@
-"""What many replays of a sweep read, made once: decoded columns of a trace, chunks that are ready for the loop."""
+"""A cache of chunks and decoded columns, shared by replays in threads of one process."""
 
 import threading
 from collections.abc import Callable, Generator, Hashable, Iterator
 from typing import Any
 
-__all__ = ["Feeds"]
+__all__ = ["ChunkCache"]
 
 
 class _Shared:
-    """What an iterator gives, kept: whoever is the first to need an item takes it from there, in its own thread."""
+    """The items of an iterator, kept; the first reader that needs an item takes it, in its own thread."""
 
     def __init__(self, source: Iterator[Any], size: int) -> None:
         self.size = size
@@ -20,7 +20,7 @@ class _Shared:
         self._error: BaseException | None = None
 
     def get(self, place: int) -> Any:
-        """Give the item at a place, None past the end; the error that ended the iterator is everybody's."""
+        """Return the item at a place, None past the end; every reader gets the error that ended the iterator."""
         if place < len(self._kept):
             return self._kept[place]
         with self._lock:
@@ -44,11 +44,10 @@ class _Shared:
         self._kept.clear()
 
 
-class Feeds:
-    """Keeps what several replays in threads of one process read, as long as all of it fits into `budget` bytes.
+class ChunkCache:
+    """Keeps the input of replays in threads of one process, as long as all of it fits into `budget` bytes.
 
-    What does not fit is made anew by each that asks. What nobody reads at the moment makes room, the longest unused
-    first; what is being read stays.
+    What does not fit is made anew by each reader. Entries without a reader are evicted, least recently used first.
     """
 
     def __init__(self, budget: int) -> None:
@@ -59,7 +58,7 @@ class Feeds:
         self._known: dict[Hashable, _Shared] = {}
 
     def shared(self, key: Hashable, size: int, make: Callable[[], Iterator[Any]]) -> Generator[Any]:
-        """Iterate over what `make` iterates over, made once for all who ask with an equal key; `size` is its bytes.
+        """Iterate over what `make` iterates over, made once for all readers with an equal key; `size` is its bytes.
 
         Items are seen by several threads and must not be written to.
         """

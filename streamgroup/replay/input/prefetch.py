@@ -1,4 +1,4 @@
-"""Chunks of the stream made ready for the loop in a thread of its own, a few ahead."""
+"""Prepares chunks of the stream for the simulation in a thread of its own, a few ahead."""
 
 import os
 import queue
@@ -13,12 +13,12 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.cluster.service_distribution import Distribution, factors
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.input.chunk_cache import Feeds
-from streamgroup.replay.input.clock import Arrivals
+from streamgroup.replay.input.arrivals import Arrivals
+from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.traces.trace import Batch, Dictionary, Trace
 from streamgroup.traces.writer import whole_ns
 
-__all__ = ["CostRule", "Feed", "Ready", "SourceRule", "cost_ns"]
+__all__ = ["ChunkReader", "CostRule", "Ready", "SourceRule", "cost_ns"]
 
 I64 = NDArray[np.int64]
 _AHEAD = 3
@@ -46,7 +46,7 @@ class Ready(NamedTuple):
 
 
 def cost_ns(cost_us: NDArray[np.float32]) -> I64:
-    """Give base costs in whole ns, halves to even; what no int64 holds becomes 2^62, which no service may last."""
+    """Return base costs in whole ns, halves to even; what no int64 holds becomes 2^62, which no service may last."""
     return np.minimum(whole_ns(cost_us), 2.0**62).astype(np.int64)
 
 
@@ -66,7 +66,7 @@ def _check(batch: Batch, trace: Trace) -> None:
 
 
 class SourceRule:
-    """Which source a tuple comes from: dealt in turn (`shuffle`, by the loop), drawn (`random`), or by its `key`."""
+    """Which source a tuple comes from: round robin (`shuffle`, by the loop), drawn (`random`), or by its `key`."""
 
     def __init__(self, text: str, sources: int, seed: int, dictionary: Dictionary) -> None:
         if text not in ("shuffle", "random", "key"):
@@ -78,11 +78,11 @@ class SourceRule:
 
     @property
     def given(self) -> bool:
-        """Tell whether chunks have sources."""
+        """Return whether chunks have sources."""
         return self._kind != "shuffle"
 
     def chunk(self, offset: int, key: NDArray[np.uint32]) -> NDArray[np.int32] | None:
-        """Give the sources of a chunk, or None when they are dealt in turn."""
+        """Return the sources of a chunk, or None when they are round robin."""
         if self._by_key is not None:
             return self._by_key[key]
         if self._kind == "shuffle":
@@ -112,16 +112,16 @@ class CostRule:
 
     @property
     def traced(self) -> bool:
-        """Tell whether the trace's cost column is needed."""
+        """Return whether the trace's cost column is needed."""
         return self._constant is None and self._by_key is None and not self._by_worker
 
     @property
     def given(self) -> bool:
-        """Tell whether chunks have costs."""
+        """Return whether chunks have costs."""
         return self.traced or self._by_key is not None or self._distribution is not None
 
     def chunk(self, batch: Batch) -> I64 | NDArray[np.float64] | None:
-        """Give the costs of a chunk, or None when the loop can do without."""
+        """Return the costs of a chunk, or None when the loop can do without."""
         assert batch.key_id is not None
         base: I64 | None = None
         if self._by_key is not None:
@@ -139,8 +139,8 @@ class CostRule:
         return np.asarray(known * factor, dtype=np.float64)
 
 
-class Feed:
-    """Makes chunks in a thread, so that reading and decoding overlap with the loop; errors reach whoever takes them."""
+class ChunkReader:
+    """Makes chunks in a thread, so that reading and decoding overlap with the loop; errors reach the consumer."""
 
     def __init__(
         self,
@@ -187,22 +187,22 @@ class Feed:
                 array.flags.writeable = False
         return Ready(batch.offset, arrival, batch.key_id, cost, source, skip, place, number)
 
-    def shared_chunks(self, feeds: Feeds, key: Hashable) -> Generator[Ready]:
-        """Yield the chunks in order, made once for all feeds that give an equal key: it must say all they depend on.
+    def shared_chunks(self, chunk_cache: ChunkCache, key: Hashable) -> Generator[Ready]:
+        """Yield the chunks in order, made once for all readers with an equal key, which says all they depend on.
 
-        There is no thread of its own: what shares its chunks runs beside others, and whoever is first makes them.
+        There is no thread of its own: the first reader that needs a chunk makes it.
         """
         fingerprint, tuples = self._trace.fingerprint(), self._trace.tuples
         width = sum(_BYTES[name] for name in self._columns)
 
         def batches() -> Generator[Batch]:
-            yield from feeds.shared(
+            yield from chunk_cache.shared(
                 (fingerprint, *self._columns), tuples * width, lambda: self._trace.batches(self._columns, decoders=0)
             )
 
         # A chunk has the very keys of its batch, so they take no room of their own.
         own = 8 * (self._arrivals is not None) + 8 * self._costs.given + 4 * self._sources.given
-        yield from feeds.shared((fingerprint, key), tuples * own, lambda: map(self._make, batches()))
+        yield from chunk_cache.shared((fingerprint, key), tuples * own, lambda: map(self._make, batches()))
 
     def chunks(self) -> Generator[Ready]:
         """Yield the chunks in order; leaving early stops the thread."""

@@ -1,8 +1,6 @@
-"""The capacity model from a TOML file (`--capacity`): what the flags leave open, it fills in."""
+"""The capacity model from a TOML file (`--capacity`): fills in the options that no flag gives."""
 
-import dataclasses
 import re
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -11,12 +9,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, StrictI
 
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
+from streamgroup.base.toml import read_toml
 from streamgroup.base.units import parse_duration_ns, parse_extent
+from streamgroup.base.validation import first_problem
 from streamgroup.cluster.service_distribution import parse_distribution
 from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_change
 from streamgroup.replay.scenario.options import ReplayOptions
 
-__all__ = ["MOST_WAITING", "WHEN_FULL", "CapacityFile", "with_capacity"]
+__all__ = ["MOST_WAITING", "WHEN_FULL", "CapacityFile", "FilledOptions", "read_capacity", "with_capacity"]
 
 # What a queue may hold, and what a full one may do.
 MOST_WAITING = 1 << 40
@@ -81,7 +81,7 @@ def _check_change(text: str) -> None:
     parse_slowdown(factors, 1, f"--slowdown-at {text}")
 
 
-# What can be judged without the trace, so that a mistake is told with its line.
+# What can be checked without the trace, so that an error names its line.
 _CHECKS: dict[str, Callable[[str], object]] = {
     "service": lambda text: parse_duration_ns(text, "--service"),
     "service_distribution": parse_distribution,
@@ -94,19 +94,13 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 }
 
 
-def _read(path: str | Path) -> CapacityFile:
+def read_capacity(path: str | Path) -> CapacityFile:
     """Read and check a file; UsageError with the file, and the line where it is known, for whatever is wrong in it.
 
     A `key_cost` is given from the folder of the file.
     """
     path = Path(path)
-    try:
-        source = path.read_text(encoding="utf-8-sig")
-        content = tomllib.loads(source, parse_float=str)
-    except OSError as error:
-        raise UsageError(f"--capacity {path}: {error.strerror}", "name a TOML file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"--capacity {path}: not TOML: {error}", "mend the file") from None
+    source, content = read_toml(path, f"--capacity {path}", "name a TOML file", parse_float=str)
     known = list(CapacityFile.model_fields)
     names: dict[str, str] = {}
     for key in content:
@@ -119,10 +113,9 @@ def _read(path: str | Path) -> CapacityFile:
     try:
         made = CapacityFile(**{name: content[key] for name, key in names.items()})
     except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0])
-        what = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{_where(path, source, names[name])}: {name}: {what}", _SEE) from None
+        place, reason, _ = first_problem(error)
+        name = place.partition(".")[0]
+        raise UsageError(f"{_where(path, source, names[name])}: {name}: {reason}", _SEE) from None
     for name, check in _CHECKS.items():
         value = getattr(made, name)
         for text in value if isinstance(value, tuple) else [value] * (value is not None):
@@ -146,7 +139,7 @@ def _check_together(made: CapacityFile, where: Callable[[str], str]) -> None:
         raise UsageError(f"{where('when_full')}: there is no kind {made.when_full!r}", " or ".join(WHEN_FULL))
 
 
-_SEE = "docs/cluster.md tells what a capacity file may say"
+_SEE = "docs/cluster.md describes capacity files"
 _ONE = "keep one: all tuples cost the same, or each key has its cost"
 
 
@@ -160,25 +153,32 @@ def _where(path: Path, source: str, key: str) -> str:
     return f"--capacity {path}" + ("" if number is None else f", line {number}")
 
 
-def with_capacity(options: ReplayOptions) -> ReplayOptions:
+class FilledOptions(ReplayOptions):
+    """Options with the values of their capacity file, which is not read again; copies stay filled."""
+
+
+def with_capacity(options: ReplayOptions, file: CapacityFile | None = None) -> ReplayOptions:
     """Fill what the flags left at None, () or False from the capacity file, if one is named; a flag wins.
 
-    A flag for one of `service` and `key_cost` wins over the other in the file, too. UsageError where both are flags.
+    `file` is its content if it has been read already. A flag for one of `service` and `key_cost` also wins over the
+    other in the file. UsageError where both are flags.
     """
+    if isinstance(options, FilledOptions):
+        return options
     if options.service is not None and options.key_cost is not None:
         raise UsageError("--service and --key-cost exclude each other", _ONE)
     if options.capacity is None:
         return options
-    made = _read(options.capacity)
+    made = read_capacity(options.capacity) if file is None else file
     costs = {"service", "key_cost"} if options.service is not None or options.key_cost is not None else set()
     open_ones = {
         name: value
         for name, value in made
         if name not in costs and _is_open(getattr(options, name)) and not _is_open(value)
     }
-    return dataclasses.replace(options, **open_ones)
+    return FilledOptions(**{**vars(options), **open_ones})
 
 
 def _is_open(value: object) -> bool:
-    """Tell whether a value says nothing; 0 says something."""
+    """Return whether a value says nothing; 0 says something."""
     return value is None or value is False or value == ()

@@ -48,7 +48,7 @@ class KeyCost:
     by_worker: F64 | None
 
     def mean_ns(self, count: I64, workers: int) -> Fraction | list[Fraction]:
-        """Give the mean cost of a tuple, exactly, by the count of each key: one, or one for each of the first workers.
+        """Return the exact mean cost of a tuple by the count of each key: one, or one for each of the first workers.
 
         Where the file does not name workers it is one.
         """
@@ -79,7 +79,7 @@ def read_key_cost(path: str | Path, trace: Trace, workers: int) -> KeyCost:
     """Read the cost of every key of a trace, with a column `worker` for each of `workers` workers (ids from 0).
 
     A key is known by its bytes. An empty cell is the null key in Parquet; in CSV it is the empty key, because there a
-    null cannot be told from it. Rows for other keys and for workers from `workers` on are not used. Costs are in us and
+    null is the same. Rows for other keys and for workers from `workers` on are not used. Costs are in us and
     become whole ns, halves to even.
 
     UsageError for a file that is not there or of another kind; DataError for missing columns, cells that are no costs
@@ -219,7 +219,7 @@ def _read_csv(path: Path) -> _Rows:
 
 
 def _line(path: Path, row: int) -> int:
-    """Give the line of a row of a CSV file; empty lines are no rows."""
+    """Return the line of a row of a CSV file; empty lines are no rows."""
     with path.open("rb") as file:
         full = (number for number, line in enumerate(file, 1) if line.rstrip(b"\r\n"))
         return next(islice(full, row + 1, None))

@@ -1,4 +1,4 @@
-"""Who is a worker: the live ones as they come and go, and when each was there."""
+"""The live workers as they join, leave and crash, and when each was live."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ class Members:
         self._came = np.zeros(most, dtype=np.int64)
         self._went = np.full(most, NEVER, dtype=np.int64)
         self._left = np.zeros(most, dtype=bool)
-        # From which tuple on who was alive, and how many there had ever been.
+        # From which tuple on which workers were live, and how many there had ever been.
         self._history: list[tuple[int, NDArray[np.uint8], int]] = [(0, self.alive.copy(), workers)]
 
     @property
@@ -40,7 +40,7 @@ class Members:
 
     @property
     def live(self) -> I64:
-        """Give the ids of the live workers, ascending."""
+        """Return the ids of the live workers, ascending."""
         return np.flatnonzero(self.alive).astype(np.int64)
 
     @property
@@ -50,24 +50,24 @@ class Members:
 
     @property
     def changes(self) -> bool:
-        """Tell whether anything changed so far."""
+        """Return whether anything changed so far."""
         return len(self._history) > 1
 
     @property
     def crashes(self) -> bool:
-        """Tell whether a crash is still to come."""
+        """Return whether a crash is still to come."""
         return any(event.kind == "crash" for event in self._events)
 
     def next_time(self) -> int:
-        """Give the time of the next event that has one, `NEVER` if none has."""
+        """Return the time of the next event that has one, `NEVER` if none has."""
         return min((event.time_ns for event in self._events if event.time_ns is not None), default=NEVER)
 
     def next_index(self) -> int:
-        """Give the tuple before which the next event comes that has one, -1 if none has."""
+        """Return the tuple before which the next event comes that has one, -1 if none has."""
         return min((event.index for event in self._events if event.index is not None), default=-1)
 
     def indexes(self) -> list[int]:
-        """Give the tuples before which events come."""
+        """Return the tuples before which events come."""
         return [event.index for event in self._events if event.index is not None]
 
     def due(self, now: int, index: int) -> list[Event]:
@@ -82,7 +82,7 @@ class Members:
         return sorted(found, key=lambda event: event.number)
 
     def apply(self, event: Event, now: int, pointer: int) -> WorkersChange:
-        """Let an event happen; RunError if it cannot, or nobody is left."""
+        """Let an event happen; RunError if it cannot, or no worker is left."""
         before = self._history[-1][0]
         assert pointer >= before, f"a change before tuple {pointer} after one before tuple {before}"
         joined: tuple[int, ...] = ()
@@ -107,7 +107,7 @@ class Members:
         return WorkersChange(now, self.live, joined, left)
 
     def at(self, tuples: I64) -> tuple[NDArray[np.bool_] | None, I64 | None]:
-        """Tell who was alive when tuples arrived (bool[k, ever]), and how many ever had been; None: all, always."""
+        """Return the workers live when tuples arrived (bool[k, ever]) and how many ever were; None: all, always."""
         if not self.changes:
             return None, None
         pointers = np.array([pointer for pointer, _, _ in self._history], dtype=np.int64)
@@ -116,7 +116,7 @@ class Members:
         return alive, np.array([count for _, _, count in self._history], dtype=np.int64)[place]
 
     def alive_times(self, first: int, last: int, free: I64) -> tuple[I64, I64] | None:
-        """Give from when to when each worker was there between `first` and `last`; None if nothing changed.
+        """Return from when to when each worker was there between `first` and `last`; None if nothing changed.
 
         One that left is there until it has served what it had (`free`).
         """

@@ -1,4 +1,4 @@
-"""What the options of a replay mean for a trace: checked before anything is read or written."""
+"""The plan of a replay: the options, checked and read for a trace, before any tuple is."""
 
 from fractions import Fraction
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from streamgroup.cluster.service_time import MAX_SERVICE_NS, capacity
 from streamgroup.cluster.speeds import Speeds, make_speeds
 from streamgroup.engines.keys.values import check_kind
 from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.input import clock
+from streamgroup.replay.input.arrivals import MAX_NS, ArrivalKind, load_of_arrivals, parse_arrivals
 from streamgroup.replay.scenario.capacity_file import MOST_WAITING, WHEN_FULL, with_capacity
 from streamgroup.replay.scenario.key_cost import read_key_cost
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -46,7 +46,7 @@ class Costs(NamedTuple):
 
     @property
     def free_of_charge(self) -> bool:
-        """Tell whether tuples cost nothing (on some worker), so that there is no capacity."""
+        """Return whether tuples cost nothing (on some worker), so that there is no capacity."""
         return min(self.mean_ns) == 0 if isinstance(self.mean_ns, list) else self.mean_ns == 0
 
 
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
 
     selection: Selection
     options: ReplayOptions
-    arrivals: clock.ArrivalKind
+    arrivals: ArrivalKind
     speedup: Fraction
     speeds: Speeds
     costs: Costs
@@ -71,12 +71,12 @@ class Plan(NamedTuple):
 
     @property
     def is_ordered(self) -> bool:
-        """Tell whether something flows back to the sources, so that the ordered loop is needed."""
+        """Return whether something flows back to the sources, so that the event-driven simulation is needed."""
         return bool(self.queues.max_pending or self.queues.capacity or self.queues.redeliver)
 
     @property
     def capacity(self) -> Fraction:
-        """Give what the workers of the start can serve, in tuples per ns."""
+        """Return what the workers of the start can serve, in tuples per ns."""
         return capacity(self.costs.mean_ns, self.speeds.initial)
 
 
@@ -93,7 +93,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     selection = select(options.grouping)
     if trace.tuples == 0:
         raise DataError(f"{trace.path}: the trace is empty, there is nothing to replay")
-    kind = clock.parse_arrivals(options.arrivals)
+    kind = parse_arrivals(options.arrivals)
     if kind.name == "trace" and trace.manifest.times == "none":
         raise UsageError(
             f"{trace.path}: its tuples have no times to arrive at", "use --arrivals rate=R or utilization=0.8"
@@ -131,7 +131,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     return plan
 
 
-def _queues(options: ReplayOptions, kind: clock.ArrivalKind) -> Queues:
+def _queues(options: ReplayOptions, kind: ArrivalKind) -> Queues:
     when_full = "block" if options.when_full is None else options.when_full
     if when_full not in WHEN_FULL:
         raise UsageError(f"--when-full: there is no kind {when_full!r}", " or ".join(WHEN_FULL))
@@ -178,7 +178,7 @@ def _check_service(costs: Costs, speeds: Speeds) -> None:
 
 def _check_windows(trace: Trace, plan: Plan, workers: int) -> None:
     """Refuse windows that no memory holds: each keeps a row for every worker."""
-    span = min(longest_span(trace, plan), clock.MAX_NS)
+    span = min(longest_span(trace, plan), MAX_NS)
     for name, text in (("--window", plan.options.window), ("--aggregate-every", plan.options.aggregate_every)):
         if text is None:
             continue
@@ -191,7 +191,7 @@ def _check_windows(trace: Trace, plan: Plan, workers: int) -> None:
 
 
 def longest_span(trace: Trace, plan: Plan) -> int:
-    """Tell how long it is from the first to the last arrival, in ns: about that long with Poisson arrivals, less in a
+    """Return how long it is from the first to the last arrival, in ns: about that long with Poisson arrivals, less in a
     closed loop."""
     kind, costs = plan.arrivals, plan.costs
     if kind.name == "trace":
@@ -207,7 +207,7 @@ def longest_span(trace: Trace, plan: Plan) -> int:
 
 
 def offered_load(trace: Trace, plan: Plan, last_arrival: int | None = None) -> Fraction | None:
-    """Give arrival rate / capacity, exactly; None for one instant, in a closed loop, or when tuples cost nothing.
+    """Return arrival rate / capacity, exactly; None for one instant, in a closed loop, or when tuples cost nothing.
 
     Without `last_arrival` (ns) this is known before the run, but for ties that are spread: those move the last arrival.
     """
@@ -216,11 +216,11 @@ def offered_load(trace: Trace, plan: Plan, last_arrival: int | None = None) -> F
     if last_arrival is None:
         first, last = trace_span(trace)
         last_arrival = round(Fraction((last - first) * 1000) / plan.speedup)
-    return clock.offered_load(plan.arrivals, trace.tuples, last_arrival, plan.capacity)
+    return load_of_arrivals(plan.arrivals, trace.tuples, last_arrival, plan.capacity)
 
 
 def trace_span(trace: Trace) -> tuple[int, int]:
-    """Give the first and the last timestamp of a trace that is not empty, in us."""
+    """Return the first and the last timestamp of a trace that is not empty, in us."""
     first, last = trace.first_timestamp, trace.last_timestamp
     assert first is not None
     assert last is not None

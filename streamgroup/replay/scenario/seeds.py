@@ -1,4 +1,4 @@
-"""Which seeds a run depends on: where nothing is drawn, all seeds have one result."""
+"""Which seeds the result of a run depends on."""
 
 from collections.abc import Mapping
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""From the text of `-g` to a grouping: its module, its parameters, its canonical text."""
+"""Finds the grouping that the text of `-g` names: its module, parameters and canonical text."""
 
 import ast
 import contextlib
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
+from streamgroup.base.validation import first_problem
 from streamgroup.groupings.detectors.protocol import with_detector
 from streamgroup.groupings.protocol import GroupingParams
 
@@ -155,7 +156,7 @@ def _imported(file: Path, package: str) -> Iterator[str]:
 
 
 def parameters(module: Any, given: dict[str, list[str]]) -> type[GroupingParams]:
-    """Give the parameters of a grouping, with those of the detector that it uses or is given."""
+    """Return the parameters of a grouping, with those of the detector that it uses or is given."""
     kind: type[GroupingParams] = module.Params
     field = kind.model_fields.get("detector")
     return kind if field is None else with_detector(kind, given.get("detector", [field.default])[0])
@@ -178,11 +179,10 @@ def _params(module: Any, text: str, values: list[tuple[str, list[str]]]) -> Grou
     try:
         return kind(**given)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "parameters"
-        reason = str(first["msg"])
-        hint = kind.model_fields[where].description if where in kind.model_fields else None
-        raise UsageError(f"-g {text!r}: {where}: {reason[0].lower() + reason[1:]}", hint) from None
+        place, reason, _ = first_problem(error)
+        hint = kind.model_fields[place].description if place in kind.model_fields else None
+        reason = reason[0].lower() + reason[1:]
+        raise UsageError(f"-g {text!r}: {place or 'parameters'}: {reason}", hint) from None
 
 
 def _canonical(name: str, params: GroupingParams) -> str:

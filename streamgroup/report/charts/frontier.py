@@ -1,4 +1,4 @@
-"""The frontier of p99 latency against replication: what a lower latency costs in copies of state."""
+"""The frontier of p99 latency against replication: what a lower latency costs in replicas."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.curves import faceted, paneled
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.over_workers import faceted, paneled
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
@@ -22,15 +22,15 @@ _MOST_PANELS = 12
 _ROOM = (0.28, 0.09)
 
 
-def frame(material: Material) -> pl.DataFrame:
-    """Give `replication_factor` and `latency_p99_ms`, means over seeds, with the longest p99 of any seed.
+def frame(data: ReportData) -> pl.DataFrame:
+    """Return `replication_factor` and `latency_p99_ms`, means over seeds, with the longest p99 of any seed.
 
     One row for each `condition`, `grouping` and `workers` (of too many only the workers that most groupings have).
     `frontier` says that no other grouping of the panel is as good in both and better in one.
     """
-    runs = material.charted
+    runs = data.charted
     if runs.select("condition", "workers").unique().height > _MOST_PANELS:
-        runs = material.focus
+        runs = data.focus
     keys = ["condition", "workers", "grouping"]
     both = pl.col("replication_factor").is_not_null() & pl.col("latency_p99_ms").is_not_null()
     means = (
@@ -46,9 +46,9 @@ def frame(material: Material) -> pl.DataFrame:
     )
     if means.height < 2:
         return paneled(means.clear()).with_columns(pl.lit(None, pl.Boolean).alias("frontier"))
-    told = pl.format("{} workers", "workers") if means["workers"].n_unique() > 1 else pl.lit("")
+    workers = pl.format("{} workers", "workers") if means["workers"].n_unique() > 1 else pl.lit("")
     parts = [_marked(part) for part in means.partition_by("condition", "workers", maintain_order=True)]
-    return paneled(pl.concat(parts).with_columns(told.alias("what"))).drop("what")
+    return paneled(pl.concat(parts).with_columns(workers.alias("what"))).drop("what")
 
 
 def _marked(part: pl.DataFrame) -> pl.DataFrame:
@@ -120,12 +120,12 @@ def _labelled(frame: pl.DataFrame, axes: dict[str, dict[str, Any]]) -> pl.DataFr
 
 def caption(frame: pl.DataFrame) -> str:
     """Walk along the frontier of each of the first panels."""
-    told = ["Down and to the left is better; the dashed line joins the groupings that no other beats in both."]
+    sentences = ["Down and to the left is better; the dashed line joins the groupings that no other beats in both."]
     for part in frame.partition_by("panel", maintain_order=True)[:3]:
         best = part.filter("frontier").sort("replication_factor", "grouping").to_dicts()
         steps = ", ".join(
             f"{row['grouping']} ({number(row['replication_factor'])} copies, {number(row['latency_p99_ms'])} ms)"
             for row in best
         )
-        told.append(f"{best[0]['panel'] or 'On it'}: {steps}." if best[0]["panel"] else f"On it: {steps}.")
-    return " ".join(told)
+        sentences.append(f"{best[0]['panel'] or 'On it'}: {steps}." if best[0]["panel"] else f"On it: {steps}.")
+    return " ".join(sentences)

@@ -4,11 +4,11 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.elapsed import draw_traces, each_trace, in_units, moment, time_axis
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
-from streamgroup.study.trace_profile import Glance
+from streamgroup.report.trace_charts import draw_traces, each_trace, in_units, moment, time_axis
+from streamgroup.study.trace_profile import TraceProfile
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 
@@ -19,15 +19,15 @@ ORDER = 30
 _ROW = 24
 
 
-def frame(material: Material) -> pl.DataFrame:
-    """Give `share` (0..1), the part of the tuples of a window of time that each of a trace's 10 hottest keys has.
+def frame(data: ReportData) -> pl.DataFrame:
+    """Return `share` (0..1), the part of the tuples of a window of time that each of a trace's 10 hottest keys has.
 
     `share_overall` is its part of all tuples; no row for a window without a tuple, or a trace of a single window.
     """
-    return each_trace(material, _of)
+    return each_trace(data, _of)
 
 
-def _of(found: Glance) -> pl.DataFrame:
+def _of(found: TraceProfile) -> pl.DataFrame:
     keys = pl.DataFrame(
         {
             "rank": range(1, len(found.top_keys) + 1),
@@ -78,7 +78,7 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 
 def caption(frame: pl.DataFrame) -> str:
     """Name the share of the hottest keys together, and the key whose share rises most above its own mean."""
-    told = []
+    sentences = []
     for part in frame.partition_by("panel", maintain_order=True)[:4]:
         keys = part.unique("rank", keep="first", maintain_order=True)
         # In a window of few tuples any key may have it all.
@@ -87,10 +87,10 @@ def caption(frame: pl.DataFrame) -> str:
         most = full.sort(rise, descending=True, maintain_order=True).row(0, named=True)
         where = f"{part['panel'][0]}: the" if part["panel"][0] else "The"
         together = sum(keys["share_overall"])
-        told.append(
+        sentences.append(
             f"{where} {keys.height} most frequent keys have {number(100 * together)} % of all tuples, "
             f"{keys['key'][0]} alone {number(100 * keys['share_overall'][0])} %. The largest rise is that of "
             f"{most['key']}: {number(100 * most['share'])} % of the tuples of {moment(most['to_s'] - most['from_s'])}, "
             f"{moment(most['from_s'])} after the first tuple, against {number(100 * most['share_overall'])} % of all."
         )
-    return " ".join(told)
+    return " ".join(sentences)

@@ -4,10 +4,10 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.elapsed import draw_traces, each_trace, in_units, moment, time_axis
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
+from streamgroup.report.trace_charts import draw_traces, each_trace, in_units, moment, time_axis
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 
@@ -16,9 +16,9 @@ SECTION: Section = "trace"
 ORDER = 40
 
 
-def frame(material: Material) -> pl.DataFrame:
-    """Give `stay` (0..1), the part of a window's 10 hottest keys that the window before it had among its own."""
-    return each_trace(material, lambda found: found.stay.drop_nulls("stay"))
+def frame(data: ReportData) -> pl.DataFrame:
+    """Return `stay` (0..1), the part of a window's 10 hottest keys that the window before it had among its own."""
+    return each_trace(data, lambda found: found.stay.drop_nulls("stay"))
 
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
@@ -48,13 +48,13 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 
 def caption(frame: pl.DataFrame) -> str:
     """Name the mean and the least."""
-    told = []
+    sentences = []
     for part in frame.partition_by("panel", maintain_order=True)[:4]:
         least = part.sort("stay", maintain_order=True).row(0, named=True)
         where = f"{part['panel'][0]}: of" if part["panel"][0] else "Of"
-        told.append(
+        sentences.append(
             f"{where} the ten hottest keys of a window of {moment(least['to_s'] - least['from_s'])} on average "
             f"{number(100 * sum(part['stay']) / part.height)} % were among the ten of the window before, "
             f"and at the fewest {number(100 * least['stay'])} %, {moment(least['from_s'])} after the first tuple."
         )
-    return " ".join(told)
+    return " ".join(sentences)

@@ -1,12 +1,7 @@
 """Imbalance at the end of the run against the number of workers."""
 
-import altair as alt
-import polars as pl
-
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.curves import draw_curves, over_seeds, spread_in_words
-from streamgroup.report.material import Material
-from streamgroup.report.theme import Look
+from streamgroup.report.over_workers import curves_of
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 
@@ -14,20 +9,10 @@ TITLE = "Imbalance against workers"
 SECTION: Section = "groupings"
 ORDER = 10
 
-_WHAT = "What the fullest worker got beyond the mean, as a share of all tuples."
-_NAME = "imbalance"
-
-
-def frame(material: Material) -> pl.DataFrame:
-    """Give `imbalance`: see `over_seeds`."""
-    return over_seeds(material.charted, {"imbalance": "imbalance"})
-
-
-def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
-    """Draw a line for each grouping."""
-    return draw_curves(frame, look, "imbalance (share of tuples)")
-
-
-def caption(frame: pl.DataFrame) -> str:
-    """Name the least and the most."""
-    return f"{_WHAT} {spread_in_words(frame, _NAME)}"
+frame, draw, caption = curves_of(
+    "imbalance",
+    "imbalance",
+    name="imbalance",
+    axis="imbalance (share of tuples)",
+    about="What the most loaded worker got beyond the mean, as a share of all tuples.",
+)

@@ -1,11 +1,11 @@
-"""Latency against the number of workers: median, 99th percentile and longest."""
+"""Latency against the number of workers: median, 99th percentile and maximum."""
 
 import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.curves import draw_curves, over_seeds, spread_in_words
-from streamgroup.report.material import Material
+from streamgroup.report.over_workers import describe_spread, draw_curves, over_seeds
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
@@ -17,9 +17,9 @@ ORDER = 30
 _METRICS = {"latency_p50_ms": "p50", "latency_p99_ms": "p99", "latency_max_ms": "max"}
 
 
-def frame(material: Material) -> pl.DataFrame:
-    """Give the latencies in ms, a panel each: see `over_seeds`."""
-    return over_seeds(material.charted, _METRICS)
+def frame(data: ReportData) -> pl.DataFrame:
+    """Return the latencies in ms, a panel each: see `over_seeds`."""
+    return over_seeds(data.charted, _METRICS)
 
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
@@ -30,5 +30,5 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 
 def caption(frame: pl.DataFrame) -> str:
     """Name the least and the most of p99."""
-    words = spread_in_words(frame.filter(pl.col("what") == "p99"), "p99 latency", " ms")
+    words = describe_spread(frame.filter(pl.col("what") == "p99"), "p99 latency", " ms")
     return f"From arrival to finish, over all tuples of a run: the median, the 99th percentile and the longest. {words}"

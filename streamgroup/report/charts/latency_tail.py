@@ -1,12 +1,12 @@
-"""The distribution of latency, as the share of tuples that took longer."""
+"""The distribution of latency: the share of tuples with at least a latency."""
 
 import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.curves import faceted, paneled
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.over_workers import faceted, paneled
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
@@ -19,18 +19,18 @@ ORDER = 35
 _FINE, _STRAIGHT = 25, 40
 
 
-def frame(material: Material) -> pl.DataFrame:
-    """Give `share`, the part (0..1] of the tuples that took `at_least_ms` or longer, pooled over seeds.
+def frame(data: ReportData) -> pl.DataFrame:
+    """Return `share`, the part (0..1] of the tuples that took `at_least_ms` or longer, pooled over seeds.
 
     For each condition the runs on one number of workers, where most groupings are; a curve is thinned, but keeps
     its first and its last point.
     """
-    runs = material.focus.select("run", "condition", "grouping", "workers")
+    runs = data.focus.select("run", "condition", "grouping", "workers")
     if runs.is_empty():
         return _EMPTY
     keys = ["condition", "grouping", "workers"]
     counted = (
-        material.table("latency", runs["run"].to_list())
+        data.table("latency", runs["run"].to_list())
         .join(runs, "run")
         .group_by(*keys, "at_least_ms")
         .agg(pl.col("tuples").sum())
@@ -78,8 +78,8 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 
 
 def caption(frame: pl.DataFrame) -> str:
-    """Say where the slowest hundredth begins."""
-    told = ["The lower a line falls and the further left it ends, the fewer tuples wait long."]
+    """Describe where the slowest hundredth begins."""
+    sentences = ["The lower a line falls and the further left it ends, the fewer tuples wait long."]
     for part in frame.partition_by("panel", maintain_order=True)[:3]:
         slow = (
             (part.filter(pl.col("share") >= 0.01).group_by("grouping").agg(pl.col("at_least_ms").max()))
@@ -88,9 +88,9 @@ def caption(frame: pl.DataFrame) -> str:
         )
         where = f"{part['panel'][0]}, on" if part["panel"][0] else "On"
         best, worst = slow[0], slow[-1]
-        told.append(
+        sentences.append(
             f"{where} {part['workers'][0]} workers one in a hundred tuples takes {number(best['at_least_ms'])} ms or "
             f"longer with {best['grouping']}"
             + (f", {number(worst['at_least_ms'])} ms with {worst['grouping']}." if len(slow) > 1 else ".")
         )
-    return " ".join(told)
+    return " ".join(sentences)

@@ -4,9 +4,9 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.curves import faceted
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.over_workers import faceted
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
@@ -20,19 +20,19 @@ _MOST_WINDOWS = 50
 _MOST_WORKERS = 64
 
 
-def frame(material: Material) -> pl.DataFrame:
-    """Give `load`, the tuples that a worker got within some windows over the mean of all workers.
+def frame(data: ReportData) -> pl.DataFrame:
+    """Return `load`, the tuples that a worker got within some windows over the mean of all workers.
 
     For up to 6 groupings of the first condition (the 3 with the least and the 3 with the most imbalance in their worst
-    window), one run each; windows are put together to at most 50, workers to at most 64, of which the fullest counts.
+    window), one run each; windows are merged to at most 50, workers to at most 64, the most loaded of them counting.
     `window` and `worker` are the first of those put together, `windows_each` and `workers_each` how many they are.
     """
-    runs = material.first_seeds
+    runs = data.first_seeds
     ordered = runs.filter(pl.col("condition") == runs["condition"].first()).sort("window_imbalance_max", "grouping")
     if ordered.height > _MOST_RUNS:
         ordered = pl.concat([ordered.head(_MOST_RUNS // 2), ordered.tail(_MOST_RUNS // 2)])
     maps = [
-        _map(material.table("loads", [row["run"]]), row["grouping"], row["condition"])
+        _map(data.table("loads", [row["run"]]), row["grouping"], row["condition"])
         for row in ordered.iter_rows(named=True)
     ]
     return pl.concat(maps) if maps else _map(_NONE, "", "")
@@ -97,14 +97,14 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 
 
 def caption(frame: pl.DataFrame) -> str:
-    """Say which runs are shown and name the fullest worker."""
-    told = [f"Tuples of a worker over the mean of all workers in the same window ({frame['condition'][0]})."]
+    """Describe which runs are shown and name the most loaded worker."""
+    sentences = [f"Tuples of a worker over the mean of all workers in the same window ({frame['condition'][0]})."]
     windows, workers = max(frame["windows_each"].to_list()), max(frame["workers_each"].to_list())
     if windows > 1:
-        told.append(f"A cell is up to {windows} windows.")
+        sentences.append(f"A cell is up to {windows} windows.")
     if workers > 1:
-        told.append(f"It shows the fullest of {workers} neighbouring workers.")
+        sentences.append(f"It shows the most loaded of {workers} neighbouring workers.")
     full = frame.sort("load", descending=True, nulls_last=True).unique("grouping", keep="first", maintain_order=True)
     peaks = [f"{row['grouping']} {number(row['load'])} times (worker {row['worker']})" for row in full.to_dicts()]
-    told.append(f"The fullest worker of any window got, over the mean: {', '.join(peaks)}.")
-    return " ".join(told)
+    sentences.append(f"The most loaded worker of any window got, over the mean: {', '.join(peaks)}.")
+    return " ".join(sentences)

@@ -1,14 +1,14 @@
-"""How often each key comes, by rank, beside the Zipf law that fits best."""
+"""Frequency of the keys by rank, beside the Zipf law that fits best."""
 
 import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.elapsed import draw_traces, each_trace
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
-from streamgroup.study.trace_profile import Glance
+from streamgroup.report.trace_charts import draw_traces, each_trace
+from streamgroup.study.trace_profile import TraceProfile
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 
@@ -19,15 +19,15 @@ ORDER = 20
 _SEEN, _FIT = "counted", "Zipf law"
 
 
-def frame(material: Material) -> pl.DataFrame:
-    """Give `count` and `share` (0..1 of all tuples) at ranks evenly spaced in their logarithm, the last among them.
+def frame(data: ReportData) -> pl.DataFrame:
+    """Return `count` and `share` (0..1 of all tuples) at ranks evenly spaced in their logarithm, the last among them.
 
     `zipf` is the count by the Zipf law that fits best, `exponent` its z; no row for a trace of fewer than two keys.
     """
-    return each_trace(material, _of)
+    return each_trace(data, _of)
 
 
-def _of(found: Glance) -> pl.DataFrame:
+def _of(found: TraceProfile) -> pl.DataFrame:
     rows = found.ranks if found.keys > 1 else found.ranks.clear()
     return rows.select(
         "rank",
@@ -73,7 +73,7 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 
 def caption(frame: pl.DataFrame) -> str:
     """Name the keys, the share of the hottest, from how many workers on it is too much for one, and the exponent."""
-    told = []
+    sentences = []
     for part in frame.partition_by("panel", maintain_order=True)[:4]:
         first, last = part.row(0, named=True), part.row(-1, named=True)
         where = f"{part['panel'][0]}: " if part["panel"][0] else ""
@@ -83,5 +83,5 @@ def caption(frame: pl.DataFrame) -> str:
         )
         if first["exponent"] is not None:
             sentence += f"; the Zipf law that fits best has an exponent of {number(first['exponent'])}"
-        told.append(f"{sentence}.")
-    return " ".join(told)
+        sentences.append(f"{sentence}.")
+    return " ".join(sentences)

@@ -1,12 +1,7 @@
 """Replication factor against the number of workers."""
 
-import altair as alt
-import polars as pl
-
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.curves import draw_curves, over_seeds, spread_in_words
-from streamgroup.report.material import Material
-from streamgroup.report.theme import Look
+from streamgroup.report.over_workers import curves_of
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 
@@ -14,20 +9,10 @@ TITLE = "Replication against workers"
 SECTION: Section = "groupings"
 ORDER = 40
 
-_WHAT = "Copies of state: on how many workers a key lives, on average over keys."
-_NAME = "replication"
-
-
-def frame(material: Material) -> pl.DataFrame:
-    """Give `replication_factor`: see `over_seeds`."""
-    return over_seeds(material.charted, {"replication_factor": "replication"})
-
-
-def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
-    """Draw a line for each grouping."""
-    return draw_curves(frame, look, "replication (workers a key)")
-
-
-def caption(frame: pl.DataFrame) -> str:
-    """Name the least and the most."""
-    return f"{_WHAT} {spread_in_words(frame, _NAME)}"
+frame, draw, caption = curves_of(
+    "replication_factor",
+    "replication",
+    name="replication",
+    axis="replication (workers a key)",
+    about="Replicas: on how many workers a key lives, on average over keys.",
+)

@@ -4,10 +4,10 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.elapsed import draw_traces, each_trace, in_units, moment, time_axis
-from streamgroup.report.material import Material
-from streamgroup.report.text import number
+from streamgroup.report.formatting import number
+from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
+from streamgroup.report.trace_charts import draw_traces, each_trace, in_units, moment, time_axis
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 
@@ -18,14 +18,14 @@ ORDER = 10
 _MEAN, _PEAK = "mean", "busiest tenth"
 
 
-def frame(material: Material) -> pl.DataFrame:
-    """Give `rate` and `peak_rate` in tuples a second for stretches of each trace: see `Glance`."""
-    return each_trace(material, lambda found: found.rate.drop_nulls("rate"))
+def frame(data: ReportData) -> pl.DataFrame:
+    """Return `rate` and `peak_rate` in tuples a second for segments of each trace: see `TraceProfile`."""
+    return each_trace(data, lambda found: found.rate.drop_nulls("rate"))
 
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
-    """Draw the mean of each stretch as an area, and the rate of its busiest tenth as a line where that is more."""
-    # Steps go on to the end of the last stretch.
+    """Draw the mean of each segment as an area, and the rate of its busiest tenth as a line where that is more."""
+    # Steps go on to the end of the last segment.
     ends = frame.group_by("trace", maintain_order=True).last().with_columns(pl.col("to_s").alias("from_s"))
     rows = in_units(pl.concat([frame, ends.select(frame.columns)]))
     large = (rows["peak_rate"] >= 10_000).any()
@@ -58,8 +58,8 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 
 
 def caption(frame: pl.DataFrame) -> str:
-    """Name the mean, and the busiest and the quietest stretch."""
-    told = []
+    """Name the mean, and the busiest and the quietest segment."""
+    sentences = []
     for part in frame.partition_by("panel", maintain_order=True)[:4]:
         most = part.sort("rate", descending=True, maintain_order=True).row(0, named=True)
         least = part.sort("rate", maintain_order=True).row(0, named=True)
@@ -69,12 +69,12 @@ def caption(frame: pl.DataFrame) -> str:
         sentence = f"{where}{number(mean)} tuples a second on average over {moment(span)}"
         if most["rate"] > 1.001 * least["rate"]:
             sentence += (
-                f"; the busiest stretch ({moment(most['to_s'] - most['from_s'])} long, {moment(most['from_s'])} after "
+                f"; the busiest segment ({moment(most['to_s'] - most['from_s'])} long, {moment(most['from_s'])} after "
                 f"the first tuple) has {number(most['rate'])}, {number(most['rate'] / mean)} times the mean, the "
                 f"quietest {number(least['rate'])}"
             )
         peak = max(part["peak_rate"].to_list())
         if peak > 1.001 * most["rate"]:
-            sentence += f"; a tenth of a stretch has up to {number(peak)}"
-        told.append(f"{sentence}.")
-    return " ".join(told)
+            sentence += f"; a tenth of a segment has up to {number(peak)}"
+        sentences.append(f"{sentence}.")
+    return " ".join(sentences)

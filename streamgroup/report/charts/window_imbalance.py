@@ -1,12 +1,7 @@
 """Imbalance of the worst window against the number of workers."""
 
-import altair as alt
-import polars as pl
-
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.curves import draw_curves, over_seeds, spread_in_words
-from streamgroup.report.material import Material
-from streamgroup.report.theme import Look
+from streamgroup.report.over_workers import curves_of
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 
@@ -14,20 +9,10 @@ TITLE = "Worst window against workers"
 SECTION: Section = "groupings"
 ORDER = 20
 
-_WHAT = "Imbalance within the worst measuring window: what the total hides when a stream changes."
-_NAME = "imbalance in its worst window"
-
-
-def frame(material: Material) -> pl.DataFrame:
-    """Give `window_imbalance_max`: see `over_seeds`."""
-    return over_seeds(material.charted, {"window_imbalance_max": "worst window"})
-
-
-def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
-    """Draw a line for each grouping."""
-    return draw_curves(frame, look, "worst imbalance of a window")
-
-
-def caption(frame: pl.DataFrame) -> str:
-    """Name the least and the most."""
-    return f"{_WHAT} {spread_in_words(frame, _NAME)}"
+frame, draw, caption = curves_of(
+    "window_imbalance_max",
+    "worst window",
+    name="imbalance in its worst window",
+    axis="worst imbalance of a window",
+    about="Imbalance within the worst measuring window: what the total hides when a stream changes.",
+)

@@ -1,4 +1,4 @@
-"""Which groupings are asked when advice is wanted: those that are sensible for what is simulated."""
+"""The groupings that `advise` replays by default."""
 
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace

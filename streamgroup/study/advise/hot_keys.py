@@ -1,4 +1,4 @@
-"""The keys that a stream has too much of, for a number of workers."""
+"""The hot keys of a stream, for a number of workers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ FAIR_PART = 5
 
 @dataclass(frozen=True)
 class HotKey:
-    """A key (None: the null key), its share of all tuples, and of the stretch that has the most of it: over 0..1.
+    """A key (None: the null key), its share of all tuples, and of the segment that has the most of it: over 0..1.
 
     `fair_shares` is the share as a multiple of what one worker gets if all get the same.
     """
@@ -37,17 +37,17 @@ class HotKeys:
     over: int
 
 
-def find_hot_keys(trace: Trace, workers: int, stretches: Sequence[tuple[int, int]], most: int = 5) -> HotKeys:
+def find_hot_keys(trace: Trace, workers: int, segments: Sequence[tuple[int, int]], most: int = 5) -> HotKeys:
     """List up to `most` keys that are hot for so many workers, else the most frequent one.
 
-    `stretches` are pairs (first, end) of places in the stream, where the shares may differ. Reads these once.
+    `segments` are pairs (first, end) of places in the stream, where the shares may differ. Reads these once.
     """
     count = trace.dictionary().count
     hot = int(np.count_nonzero(FAIR_PART * workers * count >= trace.tuples))
     over = int(np.count_nonzero(workers * count > trace.tuples))
     ids = np.argsort(-count, kind="stable")[: max(1, min(hot, most))]
     high = np.zeros(len(ids))
-    for first, end in stretches:
+    for first, end in segments:
         high = np.maximum(high, _counts(trace, ids, first, end) / (end - first))
     keys = [
         HotKey(text, int(number) / trace.tuples, float(top), workers * int(number) / trace.tuples)

@@ -1,18 +1,18 @@
-"""The least number of workers that is enough, found by doubling and halving."""
+"""Searches the least number of workers that is enough, by doubling and bisection."""
 
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 __all__ = ["MOST", "Search", "least_enough", "together"]
 
-# Nobody is told about more.
+# No more workers are tried.
 MOST = 4096
 
 Search = Generator[int, bool, int | None]
 
 
 def least_enough(asked: int, *, enough: bool, least: int) -> Search:
-    """Search from a number that was tried: `enough` tells whether it was; fewer than `least` (1 or more) never are.
+    """Search from a number that was tried: `enough` says whether it was; fewer than `least` (1 or more) never are.
 
     Yields a number to try and is sent whether it is enough; returns the least that was, None if none up to MOST was.
     As if more workers were never worse: where they sometimes are, what is found is enough, and one less is not, but far
@@ -39,7 +39,7 @@ def least_enough(asked: int, *, enough: bool, least: int) -> Search:
 def together(
     searches: Mapping[str, Search], tries: Callable[[dict[str, int]], Mapping[str, bool]]
 ) -> dict[str, int | None]:
-    """Run searches side by side: `tries` gets the numbers that are wanted by name, and tells which are enough."""
+    """Run searches side by side: `tries` gets the numbers that are wanted by name, and returns which are enough."""
     found: dict[str, int | None] = {}
     wanted: dict[str, int] = {}
     answers: Mapping[str, Any] = dict.fromkeys(searches)

@@ -1,5 +1,4 @@
-"""What the workers are offered when advice is wanted: the load, known or assumed, as a rate that other numbers of
-workers get, too."""
+"""The load of the workers for `advise`: known or assumed, and as a rate that holds for other numbers of workers."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -14,22 +13,22 @@ from streamgroup.replay.scenario.plan import Plan, make_plan, offered_load
 from streamgroup.study.estimate import describe_plan
 from streamgroup.traces.trace import Trace
 
-__all__ = ["ASSUMED", "Offer", "offer_of"]
+__all__ = ["ASSUMED", "OfferedLoad", "find_offered_load"]
 
-# Where nothing tells how long a tuple takes, or how fast they come.
+# Where nothing says how long a tuple takes, or how fast they come.
 ASSUMED = "utilization=0.8"
 _NS_PER_S = 10**9
 _DIGITS = 15
 
 
 @dataclass(frozen=True)
-class Offer:
+class OfferedLoad:
     """The conditions of all runs: `options` as given, but for the arrivals where they are `assumed`.
 
     `rate` is what the arrivals are as tuples a second, where they are given as a share of the capacity, else None.
     `load` is the offered load of the workers asked for (None: tuples cost nothing), `sustainable` the least number of
     workers for which it is at most 1 (None: none up to 65,536), `alone` the load of a worker that gets nothing but the
-    most frequent key, at the best speed; None where costs differ. `told` is the plan in words, see `describe_plan`.
+    most frequent key, at the best speed; None where costs differ. `description` is that of `describe_plan`.
     """
 
     trace: Trace
@@ -39,17 +38,17 @@ class Offer:
     load: float | None
     sustainable: int | None
     alone: float | None
-    told: dict[str, object]
+    description: dict[str, object]
 
     def run(self, grouping: str, workers: int, *, whole: bool) -> ReplayOptions:
-        """Give the options of a run: the rate is that of the whole trace, whatever stretch and workers get it."""
+        """Return the options of a run: the rate is that of the whole trace, whatever segment and workers get it."""
         made = dataclasses.replace(self.options, grouping=grouping, workers=workers, top_keys=0)
         if self.rate is None or (whole and workers == self.options.workers):
             return made
         return dataclasses.replace(made, arrivals=self.rate)
 
 
-def offer_of(trace: Trace, options: ReplayOptions) -> Offer:
+def find_offered_load(trace: Trace, options: ReplayOptions) -> OfferedLoad:
     """Find out what workers are offered; `options` with what their capacity file says.
 
     Where neither the trace nor an option says how long tuples take, or all come at one instant, ASSUMED is the load.
@@ -65,7 +64,7 @@ def offer_of(trace: Trace, options: ReplayOptions) -> Offer:
         options = dataclasses.replace(options, arrivals=ASSUMED)
         plan = make_plan(trace, options)
     load = offered_load(trace, plan)
-    return Offer(
+    return OfferedLoad(
         trace=trace,
         options=options,
         assumed=assumed,
@@ -73,12 +72,12 @@ def offer_of(trace: Trace, options: ReplayOptions) -> Offer:
         load=None if load is None else float(load),
         sustainable=_sustainable(trace, options, plan, load),
         alone=_alone(trace, plan, load),
-        told=describe_plan(trace, plan),
+        description=describe_plan(trace, plan),
     )
 
 
 def _refuse(options: ReplayOptions) -> None:
-    """Refuse what ends or changes within a run: a stretch of the trace has its own beginning and end."""
+    """Refuse what ends or changes within a run: a segment of the trace has its own beginning and end."""
     changes = {"slowdown_at": options.slowdown_at, "join": options.join, "leave": options.leave, "crash": options.crash}
     for name, value in changes.items():
         if value:
@@ -124,7 +123,7 @@ def _sustainable(trace: Trace, options: ReplayOptions, plan: Plan, load: Fractio
             middle = (low + high) // 2
             low, high = (low, middle) if is_enough(middle) else (middle, high)
     except StreamgroupError:
-        # Speeds or costs are told for these very workers: only they can be judged.
+        # Speeds or costs are given for this number of workers: only it can be judged.
         return options.workers if load <= 1 else None
     return high
 

@@ -1,5 +1,4 @@
-"""Which grouping to take for a trace and a number of workers: the runs that this needs, in bounded time, and what
-they say."""
+"""Runs `advise`: replays candidates in bounded time, and recommends a grouping for a number of workers."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -12,17 +11,17 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import select
 from streamgroup.replay.tiers import SMALL
 from streamgroup.study.advise.candidates import KEY_GROUPING, candidates
-from streamgroup.study.advise.choose import Choice, Row, Targets, balanced, choose, meets, same
 from streamgroup.study.advise.hot_keys import HotKeys, find_hot_keys
 from streamgroup.study.advise.least_workers import MOST, Search, least_enough, together
-from streamgroup.study.advise.offered_load import Offer, offer_of
-from streamgroup.study.advise.samples import STRETCHES, Measured, Sample, measure, sample_of
+from streamgroup.study.advise.offered_load import OfferedLoad, find_offered_load
+from streamgroup.study.advise.recommendation import Choice, Row, Targets, balanced, choose, meets, same
+from streamgroup.study.advise.samples import SEGMENTS, Measured, Sample, measure, sample_of
 from streamgroup.study.estimate import BASE_MB, TUPLES_PER_S
 from streamgroup.study.run import checked
-from streamgroup.study.sweep.ahead import missing
+from streamgroup.study.sweep.precompile import not_compiled
 from streamgroup.traces.trace import Trace
 
-__all__ = ["Advice", "Least", "Question", "Watch", "advise"]
+__all__ = ["Advice", "LeastWorkers", "Question", "Watcher", "advise"]
 
 # Shares of the budget: all groupings roughly, those that are left, and other numbers of workers.
 _ROUGHLY, _CLOSELY, _WORKERS = 0.25, 0.45, 0.3
@@ -49,10 +48,10 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Least:
+class LeastWorkers:
     """The least number of `workers` with which a grouping keeps up and meets the targets, and its figures there.
 
-    None if no number up to `most` does, or it was not found out; `reason` then tells why, where that is known.
+    None if no number up to `most` does, or it was not found out; `reason` says why, where that is known.
     """
 
     grouping: str
@@ -72,7 +71,7 @@ class Advice:
     """
 
     trace: Trace
-    offer: Offer
+    offered: OfferedLoad
     question: Question
     choice: Choice
     kg: Row
@@ -85,19 +84,21 @@ class Advice:
     first_sample: Sample
     workers_sample: Sample
     hot_keys: HotKeys
-    least: list[Least]
+    least: list[LeastWorkers]
 
 
 @dataclass(frozen=True)
-class Watch:
-    """Who is told how far it is: `step` of a part with its tuples (None: unknown), `advance` of tuples, `note`."""
+class Watcher:
+    """Receives the progress: `step` of a part with its tuples (None: unknown), `advance` of tuples, `note`."""
 
     step: Callable[[int | None, str], None] = lambda *_: None
     advance: Callable[[int], None] = lambda *_: None
     note: Callable[[str], None] = lambda *_: None
 
 
-def advise(trace_path: str | Path, options: ReplayOptions, question: Question, watch: Watch | None = None) -> Advice:
+def advise(
+    trace_path: str | Path, options: ReplayOptions, question: Question, watcher: Watcher | None = None
+) -> Advice:
     """Replay what is needed and choose; the grouping in `options` means nothing.
 
     UsageError for options that are wrong or of which nothing general can be said, DataError for a trace that is empty
@@ -108,27 +109,27 @@ def advise(trace_path: str | Path, options: ReplayOptions, question: Question, w
             raise UsageError(f"{name} {value:g} is not over {least}")
     limit = question.targets.max_replication
     if limit is not None and not 1 <= limit < float("inf"):
-        raise UsageError(f"--max-replication {limit:g} is below 1", "every key has one piece of state at least")
+        raise UsageError(f"--max-replication {limit:g} is below 1", "every key has one state entry at least")
     trace, options = checked(trace_path, dataclasses.replace(options, grouping=KEY_GROUPING), log=False)
     named = [select(text).text for text in (*candidates(trace, options), *question.groupings)]
-    offer = offer_of(trace, options)
-    return _Inquiry(offer, question, list(dict.fromkeys(named)), watch or Watch()).answer()
+    offered = find_offered_load(trace, options)
+    return _Advisor(offered, question, list(dict.fromkeys(named)), watcher or Watcher()).answer()
 
 
-class _Inquiry:
+class _Advisor:
     """One answer on its way."""
 
-    def __init__(self, offer: Offer, question: Question, groupings: list[str], watch: Watch) -> None:
-        self.offer, self.trace = offer, offer.trace
-        self.question, self.groupings, self.watch = question, groupings, watch
-        self.workers = offer.options.workers
+    def __init__(self, offered: OfferedLoad, question: Question, groupings: list[str], watcher: Watcher) -> None:
+        self.offered, self.trace = offered, offered.trace
+        self.question, self.groupings, self.watcher = question, groupings, watcher
+        self.workers = offered.options.workers
         self.budget = question.budget * TUPLES_PER_S["ordered"]
         self.rows: dict[str, Row] = {}
         self.failed: dict[str, str] = {}
         self.warnings: dict[str, tuple[str, ...]] = {}
 
     def answer(self) -> Advice:
-        _tell_of_compiling(self.groupings, self.trace.tuples, self.watch)
+        _note_compiling(self.groupings, self.trace.tuples, self.watcher)
         first = self._sample(_ROUGHLY, len(self.groupings))
         self._ask(self.groupings, first, "first pass")
         roughly = self._in_order()
@@ -142,11 +143,11 @@ class _Inquiry:
         choice = choose(rows, self.question.targets)
         kg = self._kg()
         fit = balanced(rows) if choice.rule == "compromise" else [row for row in rows if row.keeps_up]
-        stretches = _fifths(self.trace.tuples) if sample.whole else sample.stretches
+        segments = _fifths(self.trace.tuples) if sample.whole else sample.segments
         workers_sample = self._sample(_WORKERS, _TRIES)
         return Advice(
             trace=self.trace,
-            offer=self.offer,
+            offered=self.offered,
             question=self.question,
             choice=choice,
             kg=kg,
@@ -154,11 +155,11 @@ class _Inquiry:
             rows=rows,
             roughly=roughly,
             failed=list(self.failed.items()),
-            warnings=self._said(choice),
+            warnings=self._warnings(choice),
             sample=sample,
             first_sample=first,
             workers_sample=workers_sample,
-            hot_keys=find_hot_keys(self.trace, self.workers, stretches),
+            hot_keys=find_hot_keys(self.trace, self.workers, segments),
             least=self._least(list(dict.fromkeys([choice.recommended, kg])), workers_sample),
         )
 
@@ -166,8 +167,8 @@ class _Inquiry:
         return sample_of(self.trace.tuples, int(self.budget * share / runs))
 
     def _ask(self, groupings: Sequence[str], sample: Sample, what: str) -> None:
-        runs = [self.offer.run(text, self.workers, whole=sample.whole) for text in groupings]
-        self.watch.step(len(runs) * sample.tuples, what)
+        runs = [self.offered.run(text, self.workers, whole=sample.whole) for text in groupings]
+        self.watcher.step(len(runs) * sample.tuples, what)
         for text, one in zip(groupings, self._measure(sample, runs), strict=True):
             if one.row is None:
                 self.failed[text] = one.error or ""
@@ -179,9 +180,9 @@ class _Inquiry:
 
     def _measure(self, sample: Sample, runs: Sequence[ReplayOptions]) -> list[Measured]:
         ever = max(run.workers for run in runs) / self.workers
-        own = (float(str(self.offer.told["memory_mb"])) - BASE_MB) * 1e6 * max(ever, 1.0)
+        own = (float(str(self.offered.description["memory_mb"])) - BASE_MB) * 1e6 * max(ever, 1.0)
         at_once = max(1, min(self.question.jobs, int(free_memory() * _FOR_RUNS / max(own, 1.0))))
-        return measure(self.trace, sample, runs, at_once, self.watch.advance)
+        return measure(self.trace, sample, runs, at_once, self.watcher.advance)
 
     def _kg(self) -> Row:
         row = self.rows.get(KEY_GROUPING)
@@ -193,7 +194,7 @@ class _Inquiry:
         return sorted(self.rows.values(), key=lambda row: row.order)
 
     def _left(self) -> list[str]:
-        """Name who is looked at closely: the first choices, who has the least latency, and key grouping."""
+        """Return the groupings of the second pass: the first choices, the least latency and load, and key grouping."""
         rows, names = self._in_order(), [self.groupings[row.order] for row in self._in_order()]
         wanted = {names.index(KEY_GROUPING)}
         if fit := balanced(rows):
@@ -209,15 +210,15 @@ class _Inquiry:
             remaining = [row for row in remaining if not same(row, choice.recommended)]
         return [names[place] for place in sorted(wanted)]
 
-    def _said(self, choice: Choice) -> list[str]:
-        """Give what figures of the recommended one and of key grouping are to be read with; the load is told apart."""
+    def _warnings(self, choice: Choice) -> list[str]:
+        """Return the warnings on the recommended grouping and on key grouping, without those on the load."""
         texts = [self.groupings[choice.recommended.order], KEY_GROUPING]
         said = dict.fromkeys(line for text in texts for line in self.warnings[text])
         return [line for line in said if not line.startswith("offered load")]
 
-    def _least(self, rows: Sequence[Row], sample: Sample) -> list[Least]:
+    def _least(self, rows: Sequence[Row], sample: Sample) -> list[LeastWorkers]:
         """Search the least number of workers for groupings, side by side."""
-        targets, offer = self.question.targets, self.offer
+        targets, offered = self.question.targets, self.offered
         # More workers are more replicas: only time is searched for.
         timed = Targets(max_p99_ms=targets.max_p99_ms)
         texts = {row.grouping: self.groupings[row.order] for row in rows}
@@ -230,10 +231,12 @@ class _Inquiry:
                 reasons[row.grouping] = reason
             else:
                 enough = meets(row, timed)
-                searches[row.grouping] = least_enough(self.workers, enough=enough, least=offer.sustainable or MOST + 1)
+                searches[row.grouping] = least_enough(
+                    self.workers, enough=enough, least=offered.sustainable or MOST + 1
+                )
 
         def tries(wanted: dict[str, int]) -> Mapping[str, bool]:
-            runs = [offer.run(texts[name], number, whole=sample.whole) for name, number in wanted.items()]
+            runs = [offered.run(texts[name], number, whole=sample.whole) for name, number in wanted.items()]
             for name, number, one in zip(wanted, wanted.values(), self._measure(sample, runs), strict=True):
                 if one.row is None:
                     reasons.setdefault(name, one.error or "")
@@ -243,40 +246,40 @@ class _Inquiry:
                 name: (name, number) in found and meets(found[name, number], timed) for name, number in wanted.items()
             }
 
-        self.watch.step(None, "workers")
+        self.watcher.step(None, "workers")
         answers = together(searches, tries)
-        return [self._told(row.grouping, answers.get(row.grouping), found, reasons) for row in rows]
+        return [self._outcome(row.grouping, answers.get(row.grouping), found, reasons) for row in rows]
 
     def _hopeless(self, row: Row) -> str | None:
-        alone = self.offer.alone
+        alone = self.offered.alone
         if row.grouping == KEY_GROUPING and alone is not None and alone > 1:
             return f"the most frequent key alone is {alone:.3g} times what a worker can do"
-        if self.offer.sustainable is None:
+        if self.offered.sustainable is None:
             return "the load is more than any number of workers can do, or these speeds are for these workers only"
         return None
 
-    def _told(
+    def _outcome(
         self, grouping: str, workers: int | None, found: Mapping[tuple[str, int], Row], reasons: Mapping[str, str]
-    ) -> Least:
+    ) -> LeastWorkers:
         most = max(MOST, self.workers)
         limit = self.question.targets.max_replication
         if grouping in reasons or workers is None:
-            return Least(grouping, None, None, most, reasons.get(grouping))
+            return LeastWorkers(grouping, None, None, most, reasons.get(grouping))
         row = found[grouping, workers]
         if limit is not None and row.replication_factor > limit:
             reason = f"with {workers}, the least that are fast enough, a key has {row.replication_factor:.3g} pieces"
-            return Least(grouping, None, None, most, reason)
-        return Least(grouping, workers, row, most)
+            return LeastWorkers(grouping, None, None, most, reason)
+        return LeastWorkers(grouping, workers, row, most)
 
 
 def _fifths(tuples: int) -> list[tuple[int, int]]:
-    size = -(-tuples // STRETCHES)
+    size = -(-tuples // SEGMENTS)
     return [(first, min(first + size, tuples)) for first in range(0, tuples, size)]
 
 
-def _tell_of_compiling(groupings: Sequence[str], tuples: int, watch: Watch) -> None:
-    """Tell that it takes long because loops are compiled, if that is so: once for each grouping."""
-    count = len(missing([ReplayOptions(text, 1) for text in groupings]))
+def _note_compiling(groupings: Sequence[str], tuples: int, watcher: Watcher) -> None:
+    """Note that compiling takes time, if some groupings are not compiled yet."""
+    count = len(not_compiled([ReplayOptions(text, 1) for text in groupings]))
     if count and tuples > SMALL:
         what = "grouping, which takes some 10 s" if count == 1 else "groupings, which takes some 10 s each"
-        watch.note(f"compiling {count} {what} the first time")
+        watcher.note(f"compiling {count} {what} the first time")

@@ -1,4 +1,4 @@
-"""A trace, or some stretches of it, replayed through several groupings; what they gave in one row a grouping."""
+"""Replays a trace, or segments of it, through several groupings, and pools the figures of each."""
 
 import dataclasses
 import gc
@@ -16,37 +16,37 @@ from streamgroup.base.memory import free_memory
 from streamgroup.metrics.exact import NS_PER_MS, integers, peak_to_mean, ratio
 from streamgroup.metrics.latency import quantile_ns, window_quantiles_ms
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.input.chunk_cache import Feeds
+from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study.advise.choose import Row
+from streamgroup.study.advise.recommendation import Row
 from streamgroup.study.run_warnings import warnings_of
-from streamgroup.study.sweep.ahead import ahead
-from streamgroup.study.sweep.threads import prints_aside
+from streamgroup.study.sweep.precompile import compile_ahead
+from streamgroup.study.sweep.threads import stdout_to_stderr
 from streamgroup.traces.slices import take_slice
 from streamgroup.traces.trace import Trace
 
-__all__ = ["STRETCHES", "WARMUP", "Measured", "Sample", "measure", "sample_of"]
+__all__ = ["SEGMENTS", "WARMUP", "Measured", "Sample", "measure", "sample_of"]
 
-# A whole trace is told by its fifths, a sample by as many stretches of equal numbers of tuples.
-STRETCHES = 5
+# A whole trace is described by its fifths, a sample by as many segments of equal numbers of tuples.
+SEGMENTS = 5
 WARMUP = "20%"
 _P99 = Fraction(99, 100)
 # Of the memory that is free.
-_FOR_FEEDS = 0.3
+_FOR_CHUNKS = 0.3
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Which tuples are replayed: all of them as one run, or `stretches` (first, end), each as a run of its own."""
+    """Which tuples are replayed: all of them as one run, or `segments` (first, end), each as a run of its own."""
 
-    stretches: tuple[tuple[int, int], ...]
+    segments: tuple[tuple[int, int], ...]
     whole: bool
 
     @property
     def tuples(self) -> int:
-        """Tell how many there are, warm-up included."""
-        return sum(end - first for first, end in self.stretches)
+        """Return how many there are, warm-up included."""
+        return sum(end - first for first, end in self.segments)
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class Measured:
 
 
 def sample_of(tuples: int, most: int) -> Sample:
-    """Choose about `most` of a trace's tuples: all, or five stretches from its beginning to its end, evenly apart."""
-    size = max(most // STRETCHES, 1)
-    if size * STRETCHES >= tuples:
+    """Choose about `most` of a trace's tuples: all, or five segments from its beginning to its end, evenly apart."""
+    size = max(most // SEGMENTS, 1)
+    if size * SEGMENTS >= tuples:
         return Sample(((0, tuples),), whole=True)
-    begins = [place * (tuples - size) // (STRETCHES - 1) for place in range(STRETCHES)]
+    begins = [place * (tuples - size) // (SEGMENTS - 1) for place in range(SEGMENTS)]
     return Sample(tuple((begin, begin + size) for begin in begins), whole=False)
 
 
@@ -75,41 +75,41 @@ def measure(
     jobs: int,
     progress: Callable[[int], None] | None = None,
 ) -> list[Measured]:
-    """Replay a sample with each of several options and put each one's stretches together, in the order given.
+    """Replay a sample with each of several options and put each one's segments together, in the order given.
 
-    A whole trace begins with nothing warm, as the stream did; of a stretch the first fifth is warm-up, and is not
-    measured. `progress` is told the tuples of each run that is done. Which of the `jobs` threads is first changes
-    nothing. An error of the options of one is told with it; one that is not about options is raised.
+    A whole trace begins with nothing warm, as the stream did; of a segment the first fifth is warm-up, and is not
+    measured. `progress` receives the tuples of each run that is done. Which of the `jobs` threads is first changes
+    nothing. An error of the options of a run is returned with it; any other error is raised.
     """
-    # Stretches are in memory already; of a trace all runs share what is decoded.
-    feeds = Feeds(int(free_memory() * _FOR_FEEDS)) if sample.whole else None
+    # Segments are in memory already; of a trace all runs share what is decoded.
+    chunk_cache = ChunkCache(int(free_memory() * _FOR_CHUNKS)) if sample.whole else None
     found: list[list[Outcome]] = [[] for _ in runs]
     errors: list[str | None] = [None] * len(runs)
     warnings: list[dict[str, None]] = [{} for _ in runs]
     stopped = threading.Event()
     with (
-        prints_aside(one.grouping for one in runs),
-        ahead(trace, runs, jobs),
+        stdout_to_stderr(one.grouping for one in runs),
+        compile_ahead(trace, runs, jobs),
         ThreadPoolExecutor(jobs, thread_name_prefix="advise") as pool,
     ):
-        for stretch, window, warmup in _pieces(trace, sample):
+        for segment, window, warmup in _pieces(trace, sample):
             made = [dataclasses.replace(one, window=window, warmup=warmup) for one in runs]
             pending = [
-                None if error else pool.submit(_one, stretch, options, feeds, stopped)
+                None if error else pool.submit(_one, segment, options, chunk_cache, stopped)
                 for options, error in zip(made, errors, strict=True)
             ]
             try:
                 for place, future in enumerate(pending):
                     if future is None:
                         continue
-                    result, told = future.result()
+                    result, warned = future.result()
                     if isinstance(result, str):
                         errors[place] = result
                     else:
                         found[place].append(result)
-                        warnings[place].update(dict.fromkeys(told))
+                        warnings[place].update(dict.fromkeys(warned))
                     if progress is not None:
-                        progress(stretch.tuples)
+                        progress(segment.tuples)
             except BaseException:
                 # The pool waits for what runs: until the next chunk.
                 stopped.set()
@@ -118,52 +118,52 @@ def measure(
                 for future in pending:
                     if future is not None:
                         future.cancel()
-            # Replays leave cycles, and with them their stretch, which is large.
+            # Replays leave cycles, and with them their segment, which is large.
             gc.collect()
     return [
         Measured(options.grouping, None, error=error)
         if error is not None
-        else Measured(outcomes[0].grouping, row_of(outcomes, place), tuple(told))
-        for place, (options, outcomes, error, told) in enumerate(zip(runs, found, errors, warnings, strict=True))
+        else Measured(outcomes[0].grouping, row_of(outcomes, place), tuple(warned))
+        for place, (options, outcomes, error, warned) in enumerate(zip(runs, found, errors, warnings, strict=True))
     ]
 
 
 def _pieces(trace: Trace, sample: Sample) -> Iterator[tuple[Trace, str, str]]:
-    """Give each stretch as a trace, with its windows (whose figures tell it apart) and its warm-up."""
+    """Yield each segment as a trace, with its windows (whose figures describe its parts) and its warm-up."""
     if sample.whole:
-        yield trace, f"{100 // STRETCHES}%", "0"
+        yield trace, f"{100 // SEGMENTS}%", "0"
         return
-    for first, end in sample.stretches:
+    for first, end in sample.segments:
         # A single tuple has nothing to spare.
-        yield take_slice(trace, first, end), "100%", WARMUP if end - first >= STRETCHES else "0"
+        yield take_slice(trace, first, end), "100%", WARMUP if end - first >= SEGMENTS else "0"
 
 
 class _Stopped(BaseException):
-    """Nobody wants the result any more: no failure of a run, so no Exception."""
+    """The result is no longer wanted: no failure of a run, so no Exception."""
 
 
 def _one(
-    trace: Trace, options: ReplayOptions, feeds: Feeds | None, stopped: threading.Event
+    trace: Trace, options: ReplayOptions, chunk_cache: ChunkCache | None, stopped: threading.Event
 ) -> tuple[Outcome | str, list[str]]:
-    def go_on(_: int) -> None:
+    def check_stop(_: int) -> None:
         if stopped.is_set():
             raise _Stopped
 
     try:
-        outcome = replay(trace, options, feeds=feeds, progress=go_on)
+        outcome = replay(trace, options, chunk_cache=chunk_cache, progress=check_stop)
     except StreamgroupError as error:
         return f"{error.message} ({error.hint})" if error.hint else error.message, []
     return _without_bulk(outcome), warnings_of(trace, options, outcome)
 
 
 def _without_bulk(outcome: Outcome) -> Outcome:
-    """Keep one histogram of all workers: many runs are held until their stretches are put together."""
+    """Keep one histogram of all workers: many runs are held until their segments are put together."""
     histogram = outcome.worker.histogram.sum(axis=0, keepdims=True)
     return dataclasses.replace(outcome, worker=dataclasses.replace(outcome.worker, histogram=histogram))
 
 
 def row_of(outcomes: Sequence[Outcome], order: int) -> Row:
-    """Put the runs of one grouping together: pooled figures, the lowest and highest of any stretch, the most state."""
+    """Pool the runs of one grouping: pooled figures, the lowest and highest of any segment, the most state."""
     workers = [one.worker for one in outcomes]
     tuples = np.sum([worker.tuples for worker in workers], axis=0)
     busy = integers(np.sum([worker.busy_ns for worker in workers], axis=0))
@@ -185,21 +185,21 @@ def row_of(outcomes: Sequence[Outcome], order: int) -> Row:
         peak_to_mean=float(peak_to_mean(integers(tuples)) or 0),
         worker_load_mean=ratio(sum(busy), span * len(busy)),
         worker_load_max=ratio(max(busy), span),
-        # A key of several stretches is one: their sum is the state of nothing.
+        # A key of several segments is one: their sum is the state of nothing.
         replicas=max(replicas),
         replication_factor=factor,
         state_entries_max=max(int(worker.keys.max()) for worker in workers),
-        **_ranges([figures for one in outcomes for figures in _stretches(one)]),
+        **_ranges([figures for one in outcomes for figures in _segments(one)]),
     )
 
 
 def _lasts(first: int, last: int, tuples: int) -> Fraction:
-    """Tell for how long tuples arrive, in ns: the time between two, once for each of them; 0 of one instant."""
+    """Return for how long tuples arrive, in ns: the time between two, once for each of them; 0 of one instant."""
     return Fraction((last - first) * tuples, tuples - 1) if tuples > 1 else Fraction(0)
 
 
-def _stretches(outcome: Outcome) -> Iterator[tuple[float, float, float | None]]:
-    """Give the 99th percentile in ms, peak to mean, and the load of the fullest worker of each window."""
+def _segments(outcome: Outcome) -> Iterator[tuple[float, float, float | None]]:
+    """Yield the 99th percentile in ms, peak to mean, and the load of the most loaded worker of each window."""
     windows = outcome.window
     p99 = window_quantiles_ms(windows)[:, 2].tolist()
     begins = [*integers(windows.start_ns), outcome.last_arrival_ns]

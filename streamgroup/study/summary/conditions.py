@@ -1,4 +1,4 @@
-"""Conditions on the columns of a table, as in `workers>=16,grouping=pkg`: read safely, nothing is evaluated."""
+"""Conditions on the columns of a table, as in `workers>=16,grouping=pkg`; nothing is evaluated as code."""
 
 import re
 from typing import NamedTuple
@@ -81,7 +81,7 @@ def _value(text: str, kind: pl.DataType, where: str) -> str | float | int | bool
 
 
 def grouping_is(text: str) -> pl.Expr:
-    """Tell whether the column `grouping` is this one: its full text, or its name whatever its parameters."""
+    """Return whether the column `grouping` is this one: its full text, or its name whatever its parameters."""
     column = pl.col("grouping")
     if ":" in text:
         return column == text
@@ -89,7 +89,7 @@ def grouping_is(text: str) -> pl.Expr:
 
 
 def matches(condition: Condition) -> pl.Expr:
-    """Give the condition as an expression: null where the column is null, unless it is compared with null."""
+    """Return the condition as an expression: null where the column is null, unless it is compared with null."""
     column, sign, value = condition
     if value is None:
         return pl.col(column).is_null() if sign == "=" else pl.col(column).is_not_null()

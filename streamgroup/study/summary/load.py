@@ -1,4 +1,4 @@
-"""Runs and the cells of sweeps, read from their directories into one table."""
+"""Reads runs and the cells of sweeps from their directories into one table."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -10,12 +10,12 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.metrics.names import METRICS
 from streamgroup.study.columns import DEFAULTS, KINDS, OPTION_COLUMNS
-from streamgroup.study.summary.pairs import with_partner
+from streamgroup.study.summary.partners import with_partner
 
-__all__ = ["FATE", "load_runs", "run_directories"]
+__all__ = ["STATUS_COLUMNS", "load_runs", "run_directories"]
 
-# What is told of each cell of a sweep besides what is told of a run.
-FATE = ("status", "error")
+# Columns of the cells of a sweep, besides those of a run.
+STATUS_COLUMNS = ("status", "error")
 
 _MARKER = "run.json"
 _SWEEP = "sweep.json"
@@ -33,7 +33,7 @@ def load_runs(paths: Iterable[str | Path], *, failed: bool = False) -> pl.DataFr
     """Read the summaries of run directories, or of all runs in directories that hold several: one row a run.
 
     A run that is named twice counts once. A run that is older than an option has that option's default. Two
-    traces of one name are told apart by the start of their fingerprints. `remapped_replicas` is filled in where the
+    traces of one name are distinguished by the start of their fingerprints. `remapped_replicas` is filled in where the
     same run whose workers stay is there, too. With `failed` the cells of sweeps that failed come behind the runs, as
     rows without metrics; if there is a sweep, all rows have `status` (ok or failed) and `error`.
     UsageError for a path that is no run and holds none, DataError for what is damaged or of another version.
@@ -86,7 +86,7 @@ def _runs_in(path: Path) -> list[Path]:
 
 
 def _asked(sweep: Path) -> dict[str, int]:
-    """Give the place of each cell in what a sweep was asked for; nothing where that cannot be told."""
+    """Return the place of each cell in what a sweep was asked for; nothing where that is unknown."""
     try:
         return {str(cell["id"]): place for place, cell in enumerate(json.loads(sweep.read_bytes())["cells"])}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -114,7 +114,7 @@ def _read(runs: Sequence[Path]) -> pl.DataFrame:
 
 
 def _fingerprint(run: Path) -> str:
-    """Give the fingerprint of a run's trace."""
+    """Return the fingerprint of a run's trace."""
     try:
         manifest = json.loads((run / _MARKER).read_bytes())
         version, fingerprint = manifest["schema_version"], str(manifest["trace"]["fingerprint"])
@@ -156,13 +156,15 @@ def _failed_cells(sweep: Path) -> pl.DataFrame:
     """Read which cells of a sweep failed; those that were run since are left out."""
     path = sweep / _SUMMARY
     if not path.is_file():
-        return pl.DataFrame(schema=_schema()).with_columns(pl.lit(None, pl.String).alias(name) for name in FATE)
+        return pl.DataFrame(schema=_schema()).with_columns(
+            pl.lit(None, pl.String).alias(name) for name in STATUS_COLUMNS
+        )
     try:
         frame = pl.read_parquet(path, glob=False).filter(pl.col("status") != "ok")
         if "cell" in frame.columns:
             done = [(sweep / "cells" / str(cell) / _MARKER).is_file() for cell in frame["cell"]]
             frame = frame.filter(~pl.Series(done, dtype=pl.Boolean))
-        known = [name for name in (*OPTION_COLUMNS, *METRICS, *FATE) if name in frame.columns]
+        known = [name for name in (*OPTION_COLUMNS, *METRICS, *STATUS_COLUMNS) if name in frame.columns]
         return _with_all_options(frame.select(known)).cast(
             {name: kind for name, kind in {**_schema(), "error": pl.String()}.items() if name in known}
         )

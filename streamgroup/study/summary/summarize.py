@@ -1,4 +1,4 @@
-"""Many runs in one table: chosen, compared with a baseline, averaged, held to a gate."""
+"""Many runs in one table: filtered, compared with a baseline, averaged, checked against conditions."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,14 +8,14 @@ import polars as pl
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
 from streamgroup.metrics.names import METRICS
+from streamgroup.study.summary.averages import averaged
 from streamgroup.study.summary.conditions import grouping_is, matches, parse_conditions
-from streamgroup.study.summary.groups import averaged
-from streamgroup.study.summary.load import FATE, load_runs, run_directories
-from streamgroup.study.summary.pairs import with_partner
+from streamgroup.study.summary.load import STATUS_COLUMNS, load_runs, run_directories
+from streamgroup.study.summary.partners import with_partner
 
 __all__ = ["check_gate", "load_runs", "run_directories", "summarize"]
 
-_NOT_OPTIONS = {"schema_version", *FATE, *METRICS}
+_NOT_OPTIONS = {"schema_version", *STATUS_COLUMNS, *METRICS}
 
 
 def summarize(
@@ -49,7 +49,7 @@ def summarize(
         frame = frame.filter(*(matches(condition) for condition in conditions))
     if by:
         return averaged(frame, by, chosen)
-    return frame.select(*options, *(name for name in FATE if name in frame.columns), *chosen)
+    return frame.select(*options, *(name for name in STATUS_COLUMNS if name in frame.columns), *chosen)
 
 
 def _must_be_among(names: Iterable[str], known: Sequence[str], what: str) -> None:
@@ -79,7 +79,7 @@ def _with_ratios(frame: pl.DataFrame, metrics: Sequence[str], options: Sequence[
 
 
 def check_gate(frame: pl.DataFrame, text: str) -> list[str]:
-    """Say in one line each where a `--fail-on` condition is true: the list is empty when the gate holds.
+    """Return a line for each row where a `--fail-on` condition is true: the list is empty when the gate holds.
 
     Of several conditions with commas between them, each is a gate of its own. A metric that is null cannot be
     judged, so it does not hold the gate either, nor does a cell that failed, a group with one, or a table without rows.
@@ -116,7 +116,7 @@ def _failure(row: dict[str, Any]) -> str:
 
 
 def _place(row: dict[str, Any], column: str | None = None) -> str:
-    """Name a row by what tells it from others: its options but the judged column."""
+    """Name a row by what identifies it: its options but the judged column."""
     named = [
         f"{name} {row[name]}" for name in ("trace", "grouping", "workers", "seed") if name in row and name != column
     ]

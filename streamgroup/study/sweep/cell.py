@@ -1,4 +1,4 @@
-"""One cell of a sweep: a run that is named by what it depends on, and that fails as a row, not as an error."""
+"""One cell of a sweep: a run named by a digest of all that it depends on; its errors are results."""
 
 import dataclasses
 import hashlib
@@ -14,7 +14,7 @@ import pyarrow as pa
 import streamgroup
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.base.schema_version import SCHEMA_VERSION
-from streamgroup.replay.input.chunk_cache import Feeds
+from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds import SEEDS, seeds_used
@@ -29,7 +29,9 @@ _DIGITS = 16
 
 @dataclass(frozen=True)
 class Cell:
-    """A run: `trace` is the path or URL as given, `options` are as given too, `baseline` asks for `remapped_replicas`.
+    """A run: the path or URL of its `trace` as given, its `options` with the values of the capacity file filled in.
+
+    `baseline` asks for `remapped_replicas`.
 
     `id` is a digest (16 hex digits) of all that the tables depend on, see `make_cell`.
     """
@@ -63,12 +65,13 @@ def make_cell(trace: Trace, options: ReplayOptions, *, baseline: bool = False) -
     The capacity file and the file of costs count with their content, a grouping outside the package with its code.
     UsageError for a grouping or a capacity file that is wrong in itself.
     """
+    options = with_capacity(options)
     path = {"capacity": options.capacity, "trace": trace.name, "baseline": baseline}
     return Cell(trace.path.reference, options, baseline, _digest(path, _simulation(trace, options)))
 
 
 def simulation_of(trace: Trace, options: ReplayOptions) -> str:
-    """Give a digest of what is simulated, whatever the trace and the capacity file are called."""
+    """Return a digest of what is simulated, whatever the trace and the capacity file are called."""
     return _digest(_simulation(trace, options))
 
 
@@ -77,24 +80,24 @@ def run_cell(
     *,
     trace: Trace | None = None,
     replicas: int | None = None,
-    feeds: Feeds | None = None,
+    chunk_cache: ChunkCache | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> CellOutcome:
-    """Run a cell; whatever goes wrong is told in its outcome.
+    """Run a cell; its outcome holds any error.
 
     `trace` is the cell's if it is open already. `replicas` are those of its baseline, if it asks for one and they are
-    known: else the baseline is run, too. `feeds` and `progress` are as `replay` takes them.
+    known: else the baseline is run, too. `chunk_cache` and `progress` are as `replay` takes them.
     """
     begun = time.perf_counter()
     try:
         if trace is None:
             trace, options = checked(cell.trace, cell.options, log=False)
         else:
-            options = with_capacity(cell.options)
+            options = cell.options
         baseline = None
         if cell.baseline:
             baseline = without_changes(options) if replicas is None else replicas
-        made = make_run(trace, options, baseline=baseline, progress=progress, feeds=feeds)
+        made = make_run(trace, options, baseline=baseline, progress=progress, chunk_cache=chunk_cache)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a cell that fails must not stop the others)
         return failed(cell, error, time.perf_counter() - begun)
     return CellOutcome(
@@ -104,7 +107,7 @@ def run_cell(
 
 
 def failed(cell: Cell, error: Exception | SystemExit, seconds: float = 0.0) -> CellOutcome:
-    """Give the outcome of a cell that an error ended."""
+    """Return the outcome of a cell that an error ended."""
     if isinstance(error, StreamgroupError):
         text = f"{error.message} ({error.hint})" if error.hint else error.message
     elif isinstance(error, MemoryError):
@@ -131,7 +134,7 @@ def _simulation(trace: Trace, options: ReplayOptions) -> dict[str, Any]:
 
 
 def _content(path: Path) -> str | None:
-    """Give the digest of a file; None for one that cannot be read, which the run will tell."""
+    """Return the digest of a file; None for one that cannot be read, which the run reports."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:

@@ -1,4 +1,4 @@
-"""The cells of a sweep as tasks of a Spark cluster: the same outcomes as from threads of this process."""
+"""Runs the cells of a sweep as tasks of a Spark cluster, with the same outcomes as in threads."""
 
 import contextlib
 import dataclasses

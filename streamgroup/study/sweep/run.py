@@ -1,4 +1,4 @@
-"""Many runs in one directory, resumed where it was left: cells that are there and whole are not run again."""
+"""A sweep: many runs in one directory. Run again, it resumes: complete cells are not run again."""
 
 import contextlib
 import dataclasses
@@ -21,13 +21,12 @@ from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.base.storage.atomic_files import write_files
 from streamgroup.base.storage.staging import reclaim, staged_directory
 from streamgroup.metrics.names import METRICS
-from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.seeds import seeds_used
 from streamgroup.replay.scenario.selection import select
 from streamgroup.study.columns import readable
 from streamgroup.study.run import MARKER, TABLES, file_digest, named_options, without_changes, write_run
 from streamgroup.study.sweep.cell import Cell, CellOutcome, simulation_of
-from streamgroup.study.sweep.rows import as_table, row_of
+from streamgroup.study.sweep.summary_rows import as_table, row_of
 from streamgroup.traces.trace import Trace
 
 __all__ = ["CELLS", "SWEEP", "Found", "Runner", "SweepResult", "look", "run_sweep"]
@@ -42,7 +41,7 @@ Runner = Callable[[Sequence[Cell], Mapping[str, int]], Generator[CellOutcome]]
 
 @dataclass(frozen=True)
 class SweepResult:
-    """A row for each cell, in the order asked; how many were run, reused, and failed; and what to warn of by cell."""
+    """A row for each cell, in order; the numbers of cells run, reused and failed; and warnings by cell."""
 
     rows: list[dict[str, Any]]
     ran: int
@@ -70,7 +69,7 @@ def run_sweep(
 ) -> SweepResult:
     """Run those of `cells` that `output` does not hold yet, and write each as a run directory as soon as it ends.
 
-    `traces` are the open ones by path. `note` is told what is reused. With `overwrite` the cells and the summary of a
+    `traces` are the open ones by path. `note` receives what is reused. With `overwrite` the cells and the summary of a
     sweep that is there are removed first, and nothing is reused. The directory says in `sweep.json` what was asked for;
     cells of earlier sweeps stay in it. `summary.parquet` comes last, a row a cell. What was begun and not ended
     leaves nothing. UsageError where `output` is something else, RunError while another process writes to it.
@@ -112,9 +111,7 @@ def look(output: Path, cells: Sequence[Cell]) -> Found:
     if not output.is_dir():
         raise UsageError(f"{output} exists and is not a directory", "name another output")
     if not (output / SWEEP).is_file() and any(not entry.name.startswith(".") for entry in output.iterdir()):
-        raise UsageError(
-            f"{output} exists and holds no {SWEEP}, so it is no sweep to go on with", "name another output"
-        )
+        raise UsageError(f"{output} exists and holds no {SWEEP}, so it is no sweep to resume", "name another output")
     if (output / CELLS).exists() and not (output / CELLS).is_dir():
         raise UsageError(
             f"{output / CELLS} is not a directory, so there are no cells in it", "remove it, or name another output"
@@ -148,8 +145,8 @@ def _row_in(directory: Path) -> dict[str, Any] | None:
 
 
 def _is_of(cell: Cell, row: Mapping[str, Any]) -> bool:
-    """Tell whether a row is of a run with a cell's options, and not one that came to its place by mistake."""
-    options = with_capacity(cell.options)
+    """Return whether a row is of a run with a cell's options, and not one that came to its place by mistake."""
+    options = cell.options
     asked = (select(options.grouping).text, options.workers, options.sources, options.arrivals)
     found = tuple(row.get(name) for name in ("grouping", "workers", "sources", "arrivals"))
     same_seed = row.get("seed") == options.seed or "seed" not in seeds_used(vars(options))
@@ -189,7 +186,7 @@ def _opened(output: Path) -> Iterator[None]:
         os.close(handle)
 
 
-# Directories that were begun, as `staged_directory` calls them.
+# Unfinished directories, as `staged_directory` calls them.
 _BEGUN = re.compile(r"\.([0-9a-f]+)\.(?:partial|replaced)-.*")
 
 
@@ -207,7 +204,7 @@ def _rows(
     rows, replicas = [], dict[str, int]()
     names = _names(traces)
     for cell in cells:
-        trace, options = traces[cell.trace], with_capacity(cell.options)
+        trace, options = traces[cell.trace], cell.options
         row, error = found.rows.get(cell.id), None
         if row is None:
             row, error = ended[cell.id].row, ended[cell.id].error
@@ -216,7 +213,7 @@ def _rows(
         if row is not None:
             replicas[simulation_of(trace, options)] = row["replicas"]
     for cell, row in zip(cells, rows, strict=True):
-        options = with_capacity(cell.options)
+        options = cell.options
         if (
             row["status"] == "ok"
             and row["remapped_replicas"] is None
@@ -229,7 +226,7 @@ def _rows(
 
 
 def _names(traces: Mapping[str, Trace]) -> dict[str, str]:
-    """Name the traces by path; several of one name are told apart by the start of their fingerprints."""
+    """Name the traces by path; several of one name are distinguished by the start of their fingerprints."""
     marks: dict[str, set[str]] = {}
     for trace in traces.values():
         marks.setdefault(trace.name, set()).add(trace.fingerprint())
@@ -242,7 +239,7 @@ def _names(traces: Mapping[str, Trace]) -> dict[str, str]:
 def _record(cells: Iterable[Cell], traces: Mapping[str, Trace]) -> dict[str, Any]:
     listed = []
     for cell in cells:
-        trace, options = traces[cell.trace], with_capacity(cell.options)
+        trace, options = traces[cell.trace], cell.options
         named = named_options(trace, options, select(options.grouping).text)
         place = {
             "path": os.fsencode(trace.path.text).decode("utf-8", "backslashreplace"),

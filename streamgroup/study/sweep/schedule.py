@@ -1,4 +1,4 @@
-"""What is to be done for the cells of a sweep: in which order, with how much memory, and for about how long."""
+"""The tasks of a sweep: their order, and estimates of their memory and time."""
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,17 +9,16 @@ from typing import Any
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.replay.run import typed_keys
-from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.replay.scenario.selection import select
 from streamgroup.study.estimate import BASE_MB, describe_plan
 from streamgroup.study.run import checked, without_changes
 from streamgroup.study.sweep.cell import Cell, make_cell, simulation_of
-from streamgroup.study.sweep.durations import loop_seconds
+from streamgroup.study.sweep.loop_time import loop_seconds
 from streamgroup.traces.trace import Trace
 
-__all__ = ["Task", "by_length", "makespan", "open_traces", "plan_tasks", "with_keys_checked"]
+__all__ = ["Task", "longest_first", "makespan", "open_traces", "plan_tasks", "with_keys_checked"]
 
 # Chunks on their way through one more replay.
 _CHUNKS_MB = 64
@@ -30,7 +29,7 @@ _MB = 1_000_000
 class Task:
     """A run to do: a cell, or a `hidden` one that only others compare with.
 
-    `seconds` and `memory` (bytes, beyond the program's own) are estimates, `told` is what `describe_plan` tells;
+    `seconds` and `memory` (bytes, beyond the program's own) are estimates, `description` is that of `describe_plan`;
     `error` is set where the options cannot be simulated. `simulation` names what is simulated, `needs` that of the
     baseline which must be known before, None without one.
     """
@@ -39,7 +38,7 @@ class Task:
     trace: Trace
     seconds: float
     memory: int
-    told: Mapping[str, Any]
+    description: Mapping[str, Any]
     error: StreamgroupError | None
     simulation: str
     needs: str | None
@@ -65,13 +64,13 @@ def plan_tasks(cells: Sequence[Cell], traces: Mapping[str, Trace], known: Iterab
     for task in list(tasks):
         if task.needs is not None and task.needs not in there:
             there.add(task.needs)
-            plain = without_changes(with_capacity(task.cell.options))
+            plain = without_changes(task.cell.options)
             tasks.append(_task(make_cell(task.trace, plain), task.trace, hidden=True))
     return tasks
 
 
 def with_keys_checked(tasks: Iterable[Task]) -> list[Task]:
-    """Give tasks with the `error` of those whose grouping refuses the keys of the trace, as their run would tell it."""
+    """Set the `error` of tasks whose grouping refuses the keys of the trace, as their run would report it."""
     tasks = list(tasks)
     traces = {task.cell.trace: task.trace for task in tasks}
 
@@ -93,23 +92,23 @@ def with_keys_checked(tasks: Iterable[Task]) -> list[Task]:
 
 
 def _task(cell: Cell, trace: Trace, *, hidden: bool = False) -> Task:
-    told: Mapping[str, Any] = {}
+    description: Mapping[str, Any] = {}
     seconds, memory, error, needs = 0.0, 0, None, None
-    options = with_capacity(cell.options)
+    options = cell.options
     try:
         plan = make_plan(trace, options)
         if cell.baseline:
             needs = simulation_of(trace, without_changes(options))
-        told = describe_plan(trace, plan, baseline=cell.baseline)
+        description = describe_plan(trace, plan, baseline=cell.baseline)
         seconds = loop_seconds(plan, trace.tuples)
-        memory = round((told["memory_mb"] - BASE_MB + _CHUNKS_MB) * _MB)
+        memory = round((description["memory_mb"] - BASE_MB + _CHUNKS_MB) * _MB)
     except StreamgroupError as found:
         error, needs = found, None
-    return Task(cell, trace, seconds, memory, told, error, simulation_of(trace, options), needs, hidden)
+    return Task(cell, trace, seconds, memory, description, error, simulation_of(trace, options), needs, hidden)
 
 
-def by_length(tasks: Sequence[Task]) -> list[Task]:
-    """Put the longest first; what others wait for counts with the longest of those."""
+def longest_first(tasks: Sequence[Task]) -> list[Task]:
+    """Sort the longest first; a task that others wait for counts with the longest of those."""
     waiting: dict[str, float] = {}
     for task in tasks:
         if task.needs is not None:
@@ -118,8 +117,8 @@ def by_length(tasks: Sequence[Task]) -> list[Task]:
 
 
 def makespan(tasks: Sequence[Task], jobs: int) -> float:
-    """Estimate the seconds that tasks take, begun in the order of `by_length` by whichever job is free."""
+    """Estimate the seconds that tasks take, begun in the order of `longest_first` by whichever job is free."""
     free = [0.0] * jobs
-    for task in by_length(tasks):
+    for task in longest_first(tasks):
         heapq.heapreplace(free, free[0] + task.seconds)
     return max(free)

@@ -1,8 +1,7 @@
-"""What a sweep is asked to run: from flags, from a TOML file, or both, to cells."""
+"""The specification of a sweep, from flags and a TOML file, and the cells that follow from it."""
 
 import dataclasses
 import itertools
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,20 +14,23 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.storage.filesystems import split_url
 from streamgroup.base.storage.places import locate
-from streamgroup.replay.input.clock import parse_arrivals
-from streamgroup.replay.scenario.capacity_file import with_capacity
+from streamgroup.base.toml import read_toml
+from streamgroup.base.validation import first_problem
+from streamgroup.replay.input.arrivals import parse_arrivals
+from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds import seeds_used
 from streamgroup.replay.scenario.selection import select, split_text
 from streamgroup.study.run import check_top_keys
 from streamgroup.study.sweep.cell import Cell, make_cell
-from streamgroup.study.sweep.grid import arrivals_of, as_text, groupings_of, whole_numbers
+from streamgroup.study.sweep.value_lists import arrivals_of, as_text, groupings_of, whole_numbers
 from streamgroup.traces.trace import Trace
 
-__all__ = ["Spec", "cells_of", "make_spec", "read_file", "seeds_left_out"]
+__all__ = ["Spec", "cells_of", "groupings_without_draws", "make_spec", "read_file"]
 
 # Options of a replay that a sweep takes several values of, under names of its own or as lists.
 _SWEPT = ("grouping", "workers", "sources", "arrivals", "capacity", "seed")
+_DEFAULTS = ReplayOptions("", 1)
 _MOST_SEED = 2**63 - 1
 _MOST_CELLS = 100_000
 # Options that name a file, which stands beside the one that names it.
@@ -91,12 +93,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
     UsageError for a file that cannot be read, an unknown key or a value of a wrong kind, with its place.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}", "name a TOML file, or traces") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not TOML: {error}", "mend the file") from None
+    _, content = read_toml(path, str(path), "name a TOML file, or traces")
     kind = _whole_file()
     named = {key.replace("-", "_"): value for key, value in content.items()}
     if len(named) < len(content):
@@ -105,7 +102,10 @@ def read_file(path: Path) -> dict[str, Any]:
     try:
         read = kind.model_validate(named)
     except ValidationError as error:
-        raise _told(error, path, kind) from None
+        place, reason, is_unknown = first_problem(error)
+        if is_unknown:
+            raise UsageError(f"{path}: unknown key {place!r}", suggest(place, kind.model_fields)) from None
+        raise UsageError(f"{path}: {place}: {reason[0].lower()}{reason[1:]}") from None
     found = {name: value for name in read.model_fields_set if (value := getattr(read, name)) is not None}
     for name in _File.model_fields:
         if found.get(name) == ():
@@ -136,15 +136,6 @@ def _beside(text: str, directory: Path) -> str:
     return f"{directory / name}{text[len(name) :]}" if name.endswith(".py") else text
 
 
-def _told(error: ValidationError, path: Path, kind: type[BaseModel]) -> UsageError:
-    first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"] if not isinstance(part, str) or "[" not in part)
-    if first["type"] == "extra_forbidden":
-        return UsageError(f"{path}: unknown key {place!r}", suggest(place, kind.model_fields))
-    reason = str(first["msg"])
-    return UsageError(f"{path}: {place}: {reason[0].lower()}{reason[1:]}")
-
-
 def make_spec(given: Mapping[str, Any]) -> Spec:
     """Check values by name: texts with lists and ranges for what is swept, options of a replay as they are.
 
@@ -158,11 +149,15 @@ def make_spec(given: Mapping[str, Any]) -> Spec:
     count = given.get("seeds")
     if count is not None and not 1 <= count <= _MOST_CELLS:
         raise UsageError(f"--seeds {count} is not between 1 and {_MOST_CELLS}")
-    seeds = range(count) if count is not None else whole_numbers(given.get("seed") or ["0"], "--seed", 0, _MOST_SEED)
+    seeds = (
+        range(count)
+        if count is not None
+        else whole_numbers(given.get("seed") or [str(_DEFAULTS.seed)], "--seed", 0, _MOST_SEED)
+    )
     groupings = [text for given_text in given["groupings"] for text in groupings_of(given_text)]
     for text in groupings:
         select(text)
-    arrivals = arrivals_of(given.get("arrivals") or ["trace"])
+    arrivals = arrivals_of(given.get("arrivals") or [_DEFAULTS.arrivals])
     for text in arrivals:
         parse_arrivals(text)
     if given.get("top_keys") is not None:
@@ -172,7 +167,7 @@ def make_spec(given: Mapping[str, Any]) -> Spec:
         traces=tuple(given["traces"]),
         groupings=tuple(groupings),
         workers=tuple(whole_numbers(given["workers"], "-n", 1, MOST_WORKERS)),
-        sources=tuple(whole_numbers(given.get("sources") or ["5"], "--sources", 1, MOST_WORKERS)),
+        sources=tuple(whole_numbers(given.get("sources") or [str(_DEFAULTS.sources)], "--sources", 1, MOST_WORKERS)),
         arrivals=tuple(arrivals),
         capacity=tuple(given.get("capacity") or [None]),
         seeds=tuple(seeds),
@@ -182,11 +177,11 @@ def make_spec(given: Mapping[str, Any]) -> Spec:
 
 
 def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
-    """Give the cells, each once, traces first and seeds last, and how many more combinations are the same as those.
+    """Return the cells, each once, traces first and seeds last, and how many more combinations are the same as those.
 
     A cell whose results do not depend on the seed has the first seed only; the others do not count as the same, see
-    `seeds_left_out`. `traces` are the open ones by path. A baseline is for cells whose workers change. UsageError where
-    there are none of these, for a capacity file that is wrong, and for more than 100,000 cells.
+    `groupings_without_draws`. `traces` are the open ones by path. A baseline is for cells whose workers change.
+    UsageError where there are none of these, for a capacity file that is wrong, and for more than 100,000 cells.
     """
     combinations: Sequence[Sequence[Any]] = (
         spec.traces, spec.arrivals, spec.capacity, spec.sources, spec.groupings, spec.workers, spec.seeds,
@@ -196,6 +191,7 @@ def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
         count *= len(values)
     if count > _MOST_CELLS:
         raise UsageError(f"the sweep has {count} cells, and at most {_MOST_CELLS} are taken", "list less")
+    files = {path: read_capacity(path) for path in spec.capacity if path is not None}
     found: dict[str, Cell] = {}
     left_out = 0
     for trace, arrivals, capacity, sources, grouping, workers, seed in itertools.product(*combinations):
@@ -203,11 +199,11 @@ def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
             grouping=grouping, workers=workers, sources=sources, arrivals=arrivals, capacity=capacity, seed=seed,
             **spec.options,
         )  # fmt: skip
-        full = with_capacity(options)
-        if seed != spec.seeds[0] and _is_fixed(spec, full):
+        options = with_capacity(options, files.get(capacity))
+        if seed != spec.seeds[0] and _is_fixed(spec, options):
             left_out += 1
             continue
-        changes = bool(full.join or full.leave or full.crash)
+        changes = bool(options.join or options.leave or options.crash)
         cell = make_cell(traces[trace], options, baseline=spec.baseline and changes)
         found.setdefault(cell.id, cell)
     if spec.baseline and not any(cell.baseline for cell in found.values()):
@@ -215,15 +211,15 @@ def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
     return list(found.values()), count - left_out - len(found)
 
 
-def seeds_left_out(spec: Spec, cells: Sequence[Cell]) -> list[str]:
+def groupings_without_draws(spec: Spec, cells: Sequence[Cell]) -> list[str]:
     """Name the groupings, each once, with cells that run under the first of several seeds only: nothing is drawn."""
     if len(set(spec.seeds)) < 2:
         return []
-    fixed = (cell.options for cell in cells if _is_fixed(spec, with_capacity(cell.options)))
+    fixed = (cell.options for cell in cells if _is_fixed(spec, cell.options))
     return list(dict.fromkeys(select(options.grouping).text for options in fixed))
 
 
-def _is_fixed(spec: Spec, full: ReplayOptions) -> bool:
+def _is_fixed(spec: Spec, options: ReplayOptions) -> bool:
     """Return whether a cell is the same under every seed of a sweep."""
-    used = seeds_used(vars(full))
+    used = seeds_used(vars(options))
     return "seed" not in used and ("hash_seed" not in used or "hash_seed" in spec.options)

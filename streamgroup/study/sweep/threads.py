@@ -1,4 +1,4 @@
-"""Cells as threads of this process: the loop runs without the interpreter's lock, and what is read is shared."""
+"""Runs the cells of a sweep in threads: compiled code runs without the GIL, and chunks are shared."""
 
 import contextlib
 import os
@@ -10,37 +10,37 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 
 from streamgroup.base.errors import RunError, StreamgroupError
 from streamgroup.base.memory import free_memory
-from streamgroup.replay.input.chunk_cache import Feeds
+from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.selection import select
-from streamgroup.study.sweep.ahead import ahead
 from streamgroup.study.sweep.cell import CellOutcome, failed, run_cell
-from streamgroup.study.sweep.schedule import Task, by_length
+from streamgroup.study.sweep.precompile import compile_ahead
+from streamgroup.study.sweep.schedule import Task, longest_first
 
-__all__ = ["Progress", "at_once", "default_jobs", "prints_aside", "run_tasks"]
+__all__ = ["Progress", "at_once", "default_jobs", "run_tasks", "stdout_to_stderr"]
 
 Progress = Callable[[int], None]
 
 # Of the memory that is free: for all cells together, and for what they read.
 _FOR_CELLS = 0.6
-_FOR_FEEDS = 0.3
-# Seconds that threads get to end in when nobody wants their results any more.
+_FOR_CHUNKS = 0.3
+# Seconds that threads have to end when their results are no longer wanted.
 _PATIENCE = 10.0
 
 
 class _Stopped(BaseException):
-    """Nobody wants the result any more: no failure of a cell, so no Exception."""
+    """The result is no longer wanted: no failure of a cell, so no Exception."""
 
 
 def default_jobs() -> int:
-    """Give the number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextlib.contextmanager
-def prints_aside(groupings: Iterable[str]) -> Iterator[None]:
+def stdout_to_stderr(groupings: Iterable[str]) -> Iterator[None]:
     """Send what groupings of the user's print to stderr, as it is no result, while threads replay them.
 
-    Threads that each turned it away, as a replay does, would undo one another.
+    Threads that each redirected it, as a replay does, would undo one another.
     """
     with contextlib.ExitStack() as stack:
         if any(map(_is_outside, groupings)):
@@ -52,12 +52,12 @@ def _is_outside(grouping: str) -> bool:
     try:
         return bool(select(grouping).outside_digest)
     except StreamgroupError:
-        # What is wrong with it, its run tells.
+        # Its run reports what is wrong.
         return False
 
 
 def at_once(tasks: Sequence[Task], jobs: int) -> int:
-    """Tell how many of the largest tasks memory holds at once: 1..jobs."""
+    """Return how many of the largest tasks memory holds at once: 1..jobs."""
     room = free_memory() * _FOR_CELLS
     for count, memory in enumerate(sorted((task.memory for task in tasks), reverse=True)[:jobs]):
         room -= memory
@@ -72,7 +72,7 @@ def run_tasks(
     """Run tasks in up to `jobs` threads, the longest first; give the outcome of each that is not hidden as it ends.
 
     What memory does not hold beside the others waits. `known` are replicas of simulations by name, see `plan_tasks`.
-    `progress` is told the tuples of each chunk, one thread at a time. Whoever stops before the end closes the iterator:
+    `progress` receives the tuples of each chunk, one thread at a time. A caller that stops early closes the iterator:
     no further task begins, and those that run end at their next chunk.
     """
     pool = _Pool(tasks, dict(known or {}), progress)
@@ -80,13 +80,13 @@ def run_tasks(
         threading.Thread(target=pool.work, name=f"streamgroup-cell-{number}", daemon=True)
         for number in range(min(jobs, len(tasks)))
     ]
-    with prints_aside(task.cell.options.grouping for task in tasks), contextlib.ExitStack() as stack:
+    with stdout_to_stderr(task.cell.options.grouping for task in tasks), contextlib.ExitStack() as stack:
         stack.callback(pool.stop, threads)
         if tasks:
             largest = max((task.trace for task in tasks), key=lambda trace: trace.tuples)
-            runs = [task.cell.options for task in by_length(tasks) if task.trace is largest and task.error is None]
+            runs = [task.cell.options for task in longest_first(tasks) if task.trace is largest and task.error is None]
             # Each holds the keys of the trace, too.
-            stack.enter_context(ahead(largest, runs, at_once(tasks, jobs)))
+            stack.enter_context(compile_ahead(largest, runs, at_once(tasks, jobs)))
         for thread in threads:
             thread.start()
         for _ in range(sum(not task.hidden for task in tasks)):
@@ -103,8 +103,8 @@ class _Pool:
         self.ended: queue.SimpleQueue[CellOutcome | BaseException] = queue.SimpleQueue()
         free = free_memory()
         self._room = free * _FOR_CELLS
-        self._feeds = Feeds(int(free * _FOR_FEEDS))
-        self._waiting = by_length(tasks)
+        self._chunk_cache = ChunkCache(int(free * _FOR_CHUNKS))
+        self._waiting = longest_first(tasks)
         self._needed = {task.needs for task in tasks}
         # By simulation: the replicas of a baseline, or why there are none.
         self._replicas: dict[str, int | str] = dict(replicas)
@@ -113,7 +113,7 @@ class _Pool:
         self._turn = threading.Condition()
         self._progress = progress
         for trace in {id(task.trace): task.trace for task in tasks}.values():
-            # Once, ahead of the threads. What is wrong with it, each cell tells.
+            # Once, ahead of the threads. Each cell reports what is wrong with it.
             with contextlib.suppress(StreamgroupError):
                 trace.dictionary()
 
@@ -160,7 +160,9 @@ class _Pool:
             return failed(task.cell, RunError(f"the run to compare with failed: {replicas}"))
         if task.error is not None:
             return failed(task.cell, task.error)
-        return run_cell(task.cell, trace=task.trace, replicas=replicas, feeds=self._feeds, progress=self._count)
+        return run_cell(
+            task.cell, trace=task.trace, replicas=replicas, chunk_cache=self._chunk_cache, progress=self._count
+        )
 
     def _leave(self, task: Task, outcome: CellOutcome) -> None:
         with self._turn:

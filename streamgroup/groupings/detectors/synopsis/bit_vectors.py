@@ -65,7 +65,7 @@ def make_synopsis(room: int, stream: int, announces_all: bool = False) -> Synops
 
 
 def doubled(synopsis: Synopsis) -> Synopsis:
-    """Give a table with the same keys and twice the room."""
+    """Return a table with the same keys and twice the room."""
 
     def twice(array: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([array, np.zeros_like(array)])
@@ -98,7 +98,7 @@ def toss(coins: Any, source: Any, shortest: Any, longest: Any) -> Any:
 
 @njit(forceinline=True)
 def note(synopsis: Any, key: Any, bit: Any, zeta: Any) -> Any:
-    """Set a bit (0..63) of a key, which is new or not; tell whether to announce it: it has `zeta` bits now."""
+    """Set a bit (0..63) of a key, which is new or not; return whether to announce it: it has `zeta` bits now."""
     size = synopsis.size[0]
     place = np.int64(0)
     while place < size and synopsis.key[place] != key:
@@ -186,7 +186,7 @@ def decline_exactly(synopsis: Any, share: Any) -> Any:
 
 @njit(forceinline=True)
 def room_left(reports: Any, synopsis: Any, broadcasts: Any) -> Any:
-    """Give the number of reports that may still come before one of three needs more room: two queues and the table.
+    """Return the number of reports that may still come before one of three needs more room: two queues and the table.
 
     A report on its way may become a key of the table or announce one, and each key may leave, which is announced.
     """

@@ -21,18 +21,18 @@ FULL = 15
 
 
 def shared_columns(hash_lo: NDArray[np.int64], hashes: int, counters: int) -> NDArray[np.uint32]:
-    """Give the counters of each key, uint32[keys, hashes], each below `counters`; those of a key may coincide."""
+    """Return the counters of each key, uint32[keys, hashes], each below `counters`; those of a key may coincide."""
     return np.stack([sketch_columns(hash_lo, row, counters).astype(np.uint32) for row in range(hashes)], axis=1)
 
 
 def own_columns(keys: int) -> NDArray[np.uint32]:
-    """Give each key a counter of its own, uint32[keys, 1]: the filter is a set then."""
+    """Return a counter of its own for each key, uint32[keys, 1]: the filter is a set then."""
     return np.arange(keys, dtype=np.uint32)[:, None].copy()
 
 
 @njit(forceinline=True)
 def has(counters: Any, columns: Any, key: Any) -> Any:
-    """Tell (1 or 0) whether all counters of a key are above 0: it is in, or it is taken for one that is.
+    """Return (1 or 0) whether all counters of a key are above 0: it is in, or it is taken for one that is.
 
     All of them are read: whether the first is 0 is not predictable, and a wrong guess costs more than the others do.
     """

@@ -31,13 +31,13 @@ def make_messages(room: int) -> Messages:
 
 
 def doubled(messages: Messages) -> Messages:
-    """Give a queue with the same messages and twice the room."""
+    """Return a queue with the same messages and twice the room."""
     return messages._replace(row=np.concatenate([messages.row, np.zeros_like(messages.row)]))
 
 
 @njit(forceinline=True)
 def next_due(messages: Any) -> Any:
-    """Give the time at which the next message is due, NEVER if there is none."""
+    """Return the time at which the next message is due, NEVER if there is none."""
     return messages.row[0, _DUE] if messages.size[0] > 0 else NEVER
 
 

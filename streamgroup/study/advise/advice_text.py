@@ -1,0 +1,316 @@
+"""Writes an advice as one object for programs, and in sentences for people."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.text_tables import for_people
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.study.advise.offered_load import ASSUMED
+from streamgroup.study.advise.recommendation import NEAR, NEAR_LOAD, Row, Rule
+from streamgroup.study.advise.run import Advice, LeastWorkers
+from streamgroup.study.advise.samples import SEGMENTS, WARMUP, Sample
+from streamgroup.study.columns import readable
+from streamgroup.study.estimate import TUPLES_PER_S
+
+__all__ = ["as_json", "compared", "headline", "remarks", "why"]
+
+# Options that runs have in common; the others mean nothing to an advice.
+_SHARED = [
+    field.name for field in dataclasses.fields(ReplayOptions)
+    if field.name not in {
+        "grouping", "workers", "window", "warmup", "top_keys", "aggregate_every", "max_pending", "slowdown_at",
+        "join", "leave", "crash", "redeliver",
+    }
+]  # fmt: skip
+# Hot keys that people see.
+_SHOWN_KEYS = 3
+# An offered load that is hardly one.
+_IDLE = 0.01
+# A most loaded worker that has hardly more than the others.
+_EVEN = 1.05
+# From here on a number is written without decimals.
+_LARGE = 1000
+
+
+def as_json(advice: Advice) -> dict[str, Any]:
+    """Return all of an advice by stable names; see docs/advice.md."""
+    offered, targets, trace = advice.offered, advice.question.targets, advice.trace
+    choice = advice.choice
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "trace": readable(trace.name),
+        "tuples": trace.tuples,
+        "keys": trace.keys,
+        "workers": offered.options.workers,
+        "max_p99_ms": targets.max_p99_ms,
+        "max_replication": targets.max_replication,
+        "targets_met": choice.met,
+        "rule": choice.rule,
+        "recommended": _row(choice.recommended),
+        "runner_up": None if choice.runner_up is None else _row(choice.runner_up),
+        "kg": _row(advice.kg),
+        "why": why(advice),
+        "hot_keys": [
+            {**dataclasses.asdict(key), "key": None if key.key is None else readable(key.key)}
+            for key in advice.hot_keys.keys
+        ],
+        "hot_keys_total": advice.hot_keys.hot,
+        "keys_over_a_fair_share": advice.hot_keys.over,
+        "least_workers": [_least(one) for one in advice.least],
+        "sustainable_workers": offered.sustainable,
+        "offered_load": offered.load,
+        "load_assumed": offered.assumed,
+        "service": offered.description["service"],
+        "arrival_rate_tps": offered.description["arrival_rate_tps"],
+        "budget_s": advice.question.budget,
+        "sample": _sample(advice.sample),
+        "first_sample": _sample(advice.first_sample),
+        "workers_sample": _sample(advice.workers_sample),
+        "groupings": [_row(row) for row in advice.rows],
+        "first_pass": [_row(row) for row in advice.roughly],
+        "failed": [{"grouping": readable(name), "error": error} for name, error in advice.failed],
+        "warnings": list(advice.warnings),
+        "options": {name: readable(getattr(offered.options, name)) for name in _SHARED},
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    values = {name: value for name, value in dataclasses.asdict(row).items() if name != "order"}
+    return {**values, "grouping": readable(row.grouping), "keeps_up": row.keeps_up}
+
+
+def _least(one: LeastWorkers) -> dict[str, Any]:
+    return {
+        "grouping": readable(one.grouping),
+        "workers": one.workers,
+        "searched_up_to": one.most,
+        "reason": one.reason,
+        "figures": None if one.row is None else _row(one.row),
+    }
+
+
+def _sample(sample: Sample) -> dict[str, Any]:
+    return {"whole": sample.whole, "tuples": sample.tuples, "stretches": [list(one) for one in sample.segments]}
+
+
+def headline(advice: Advice) -> str:
+    """Return the recommendation in a line."""
+    choice, workers = advice.choice, advice.offered.options.workers
+    name = choice.recommended.grouping
+    if choice.rule == "throughput":
+        enough = advice.offered.sustainable
+        load = advice.offered.load or 0
+        if load > 1:
+            what = f"{_count(workers)} get {_percent(load)} of what they can do" + (
+                f"; {enough} are needed at least" if enough else ""
+            )
+        else:
+            what = f"each leaves a worker with more than it can do, at {_percent(load)} of what all can"
+        return f"No grouping keeps up: {what}. The best of them is {name}."
+    if choice.rule == "nearest":
+        return f"No grouping meets the target with {_count(workers)}. The nearest is {name}."
+    return f"Take {name} for {_count(workers)}."
+
+
+def why(advice: Advice) -> list[str]:
+    """Return the reasons in three lines: what key grouping does, what the recommended one does, and what it costs."""
+    best, kg = advice.choice.recommended, advice.kg
+    if best.grouping == kg.grouping:
+        return [_skew(advice), _merits(advice, best), _no_need(advice)]
+    return [_skew(advice), _merits(advice, best), _costs(advice, best)]
+
+
+def _skew(advice: Advice) -> str:
+    kg, top = advice.kg, advice.hot_keys.keys[0]
+    text = f"{kg.grouping}: the most loaded worker gets {_times(kg.peak_to_mean)} the mean{_range(kg, 'peak_to_mean')}"
+    text += f"{_busy(kg)}: the key {_key(top.key)} has {_percent(top.share)} of the tuples, {_fair(top.fair_shares)}"
+    if top.fair_shares > 1:
+        return f"{text}, and no hash can split it."
+    return f"{text}." if kg.peak_to_mean < _EVEN else f"{text}; it is which keys meet on a worker that matters."
+
+
+def _merits(advice: Advice, row: Row) -> str:
+    kg = advice.kg
+    latency = f"p99 {_short(row.latency_p99_ms)} ms{_range(row, 'latency_p99', '_ms')}"
+    latency += f", longest {_short(row.latency_max_ms)} ms"
+    if row.grouping == kg.grouping:
+        text = latency if row.keeps_up else "its queues only grow, so latencies say nothing"
+        return f"{kg.grouping}: {text}."
+    text = f"{row.grouping}: the most loaded worker gets {_times(row.peak_to_mean)} the mean{_busy(row)}"
+    if not row.keeps_up:
+        return f"{text}; queues only grow, so latencies say nothing."
+    growing = "" if kg.keeps_up else ", growing with the stream"
+    return f"{text}; {latency} (kg: {_short(kg.latency_p99_ms)} and {_short(kg.latency_max_ms)} ms{growing})."
+
+
+def _costs(advice: Advice, row: Row) -> str:
+    kg = advice.kg
+    return (
+        f"It keeps {row.replicas:,} state entries, {row.replication_factor:.4g} a key (kg: {kg.replicas:,}), at most "
+        f"{row.state_entries_max:,} on a worker (kg: {kg.state_entries_max:,}); what split keys give has to be merged. "
+        f"{_rule(advice)}"
+    )
+
+
+def _no_need(advice: Advice) -> str:
+    kg, best = advice.kg, advice.best
+    if best is None or best.grouping == kg.grouping:
+        return f"It keeps {kg.replicas:,} state entries, one a key, and nothing has to be merged. {_rule(advice)}"
+    return (
+        f"It keeps {kg.replicas:,} state entries, one a key; {best.grouping}, with the least p99 "
+        f"({_short(best.latency_p99_ms)} ms, longest {_short(best.latency_max_ms)} ms), {best.replicas:,}. "
+        f"{_rule(advice)}"
+    )
+
+
+def _rule(advice: Advice) -> str:
+    best = advice.best
+    least = "" if best is None else f"{best.grouping}, {_short(best.latency_p99_high_ms)} ms in its worst segment"
+    return {
+        "compromise": f"Rule: the least state of those whose most loaded worker gets at most {NEAR_LOAD} times the "
+        f"least that any gives one, and whose p99 is at most {NEAR} times the least ({least}).",
+        "least state": "Rule: the least state of those that meet the target.",
+        "least latency": "Rule: the least p99 of those that meet the target.",
+        "nearest": f"Rule: the least factor that the target is missed by; the least p99 is that of {least}.",
+        "throughput": f"Rule: the least state of those whose most loaded worker gets at most {NEAR_LOAD} times the "
+        "least.",
+    }[advice.choice.rule]
+
+
+def compared(advice: Advice) -> list[dict[str, Any]]:
+    """Return rows for people: the recommended grouping, the runner-up, key grouping, and the least latency."""
+    choice = advice.choice
+    roles: dict[str, list[str]] = {}
+    rows = {row.grouping: row for row in advice.rows}
+    for role, row in (
+        ("recommended", choice.recommended), ("runner-up", choice.runner_up), ("least p99", advice.best),
+        ("key grouping", advice.kg),
+    ):  # fmt: skip
+        if row is not None:
+            roles.setdefault(row.grouping, []).append(role)
+    return [
+        {"grouping": name, "role": ", ".join(parts), **_figures(rows[name], choice.rule)}
+        for name, parts in roles.items()
+    ]
+
+
+def _figures(row: Row, rule: Rule) -> dict[str, Any]:
+    latencies = {
+        "p99_ms": row.latency_p99_ms,
+        "by_stretch": f"{_short(row.latency_p99_low_ms)}..{_short(row.latency_p99_high_ms)}",
+        "max_ms": row.latency_max_ms,
+    }
+    return {
+        # Of queues that only grow they would be compared in vain.
+        **({} if rule == "throughput" else latencies),
+        "peak_to_mean": row.peak_to_mean,
+        "fullest_busy": None if row.worker_load_max is None else _percent(row.worker_load_max),
+        "state_per_key": row.replication_factor,
+        "replicas": row.replicas,
+    }
+
+
+def remarks(advice: Advice) -> Iterator[str]:
+    """Yield the other remarks, a line each: hot keys, numbers of workers, the load, and what all is based on."""
+    what = "meet the target" if advice.question.targets.any else "keep up"
+    yield f"Hot keys: {_hot(advice)}"
+    yield f"LeastWorkers workers that {what}: {'; '.join(map(_enough, advice.least))}."
+    yield f"Load: {_load(advice)}"
+    yield f"Based on {_based(advice)}"
+    if advice.failed:
+        yield "Failed: " + "; ".join(f"{name}: {error}" for name, error in advice.failed)
+
+
+def _hot(advice: Advice) -> str:
+    hot = advice.hot_keys
+    listed = ", ".join(
+        f"{_key(key.key)} {_percent(key.share)} (at most {_percent(key.share_high)} of a segment)"
+        for key in hot.keys[:_SHOWN_KEYS]
+    )
+    if hot.hot == 0:
+        return f"none; the most frequent is {listed}, {_fair(hot.keys[0].fair_shares)}."
+    fair = _percent(1 / advice.offered.options.workers)
+    over = hot.over or "none"
+    return f"{listed}; {over} with more than a worker's fair share of {fair}, {hot.hot} with a fifth of that."
+
+
+def _enough(one: LeastWorkers) -> str:
+    if one.row is None:
+        return f"{one.grouping} none up to {one.most:,}" + ("" if one.reason is None else f", as {one.reason}")
+    row = one.row
+    text = f"{one.grouping} {one.workers} (p99 {_short(row.latency_p99_ms)} ms{_range(row, 'latency_p99', '_ms')}"
+    return f"{text}, longest {_short(row.latency_max_ms)} ms)"
+
+
+def _load(advice: Advice) -> str:
+    offered = advice.offered
+    plan, workers = offered.description, offered.options.workers
+    if offered.load is None:
+        if advice.trace.first_timestamp == advice.trace.last_timestamp and offered.options.arrivals == "trace":
+            return f"all tuples come at one instant, at {plan['service']}: there is no rate."
+        return f"{plan['service']}, so nobody ever waits."
+    rate = float(str(plan["arrival_rate_tps"]))
+    text = f"{rate:,.6g} tuples/s, {_percent(offered.load)} of what {_count(workers)} can do at {plan['service']}"
+    if offered.assumed:
+        instant = advice.trace.first_timestamp == advice.trace.last_timestamp
+        what = "all tuples come at one instant" if instant else "nothing says how long a tuple takes"
+        text += f": assumed (--arrivals {ASSUMED}), as {what}; --service and --arrivals set it"
+    elif offered.load < _IDLE:
+        text += ": they are nearly always idle, and any grouping is fast enough"
+    return f"{text}."
+
+
+def _based(advice: Advice) -> str:
+    sample, tuples = advice.sample, advice.trace.tuples
+    asked = len(advice.roughly) + len(advice.failed)
+    if sample.whole:
+        text = f"the whole trace, {tuples:,} tuples; a segment is a fifth of it; {asked} groupings"
+    else:
+        text = (
+            f"{SEGMENTS} segments of {sample.tuples // SEGMENTS:,} tuples from begin to end, "
+            f"{_percent(sample.tuples / tuples)} of the trace, each from empty queues with {WARMUP} of warm-up; "
+            f"{asked} groupings, {len(advice.rows)} of them closely. "
+            "State is that of the segment with the most of it; a whole trace may have more"
+        )
+    if not advice.workers_sample.whole:
+        text += f"; other numbers of workers on {advice.workers_sample.tuples:,} tuples"
+    return f"{text} (--budget {advice.question.budget:g} s, {TUPLES_PER_S['ordered']:,} tuples a second assumed)."
+
+
+def _range(row: Row, name: str, unit: str = "") -> str:
+    low, high = getattr(row, f"{name}_low{unit}"), getattr(row, f"{name}_high{unit}")
+    return "" if low == high else f" ({_short(low)} to {_short(high)} by segment)"
+
+
+def _busy(row: Row) -> str:
+    if row.worker_load_max is None or row.worker_load_mean is None:
+        return ""
+    if row.keeps_up:
+        return f", {_percent(row.worker_load_max)} busy (mean {_percent(row.worker_load_mean)})"
+    return f", {_percent(row.worker_load_max)} of what it can do (mean {_percent(row.worker_load_mean)})"
+
+
+def _fair(times: float) -> str:
+    return f"{_short(times)} {'times' if times > 1 else 'of'} a worker's fair share"
+
+
+def _count(workers: int) -> str:
+    return "1 worker" if workers == 1 else f"{workers:,} workers"
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f} times" if value < _LARGE else f"{value:,.0f} times"
+
+
+def _percent(share: float) -> str:
+    return f"{_short(100 * share)} %"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= _LARGE else f"{value:.3g}"
+
+
+def _key(key: str | None) -> str:
+    return "(null)" if key is None else repr(for_people(key))

@@ -1,0 +1,95 @@
+"""Compiles simulations in other processes: numba compiles one function at a time in a process.
+
+`python -m streamgroup.study.sweep.precompile TRACE` compiles, and keeps on disk, the code of the runs whose options
+it reads, an object of JSON a line. A process that needs code that is being compiled waits for the lock of its name, and
+finds it on disk.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from streamgroup.base.errors import StreamgroupError
+from streamgroup.replay.compile import names_on_disk
+from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.selection import Selection, select
+from streamgroup.replay.tiers import SMALL
+from streamgroup.traces.slices import take_slice
+from streamgroup.traces.trace import Trace, open_trace
+
+__all__ = ["compile_ahead", "not_compiled"]
+
+# Tuples of a run that is made for its code.
+_FEW = 1000
+
+
+def not_compiled(runs: Sequence[ReplayOptions]) -> list[ReplayOptions]:
+    """Return one run for each loop of which no code is on disk, in their order."""
+    there = {name.partition("-")[0] for name in names_on_disk()}
+    found: dict[str, ReplayOptions] = {}
+    for run in runs:
+        with contextlib.suppress(StreamgroupError):
+            chosen = select(run.grouping)
+            if not chosen.outside_digest and not any(name.endswith(_code(chosen)) for name in there):
+                found.setdefault(chosen.code_name, run)
+    return list(found.values())
+
+
+def _code(chosen: Selection) -> str:
+    """Return what the name of its code ends in (see `compile.compiled`)."""
+    return "_" + "".join(char if char.isalnum() else "_" for char in chosen.code_name)
+
+
+@contextlib.contextmanager
+def compile_ahead(trace: Trace, runs: Sequence[ReplayOptions], jobs: int) -> Iterator[None]:
+    """Let up to `jobs` - 1 processes compile what runs of a trace need, the last first, meanwhile.
+
+    Small traces need nothing: they are interpreted. The processes are ended when the runs are.
+    """
+    wanted = not_compiled(runs) if trace.tuples > SMALL else []
+    count = min(jobs - 1, len(wanted) - 1)
+    started = [_start(trace, wanted[::-1][place::count]) for place in range(count)]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+        for process in started:
+            process.wait()
+
+
+def _start(trace: Trace, runs: Sequence[ReplayOptions]) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "streamgroup.study.sweep.precompile", str(trace.path)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError), process.stdin as lines:
+        lines.writelines(json.dumps(asdict(run)) + "\n" for run in runs)
+    return process
+
+
+def _main(path: str) -> None:
+    parent = os.getppid()
+    trace = open_trace(path)
+    piece = take_slice(trace, 0, min(_FEW, trace.tuples))
+    for line in sys.stdin:
+        if os.getppid() != parent:
+            return
+        given: dict[str, Any] = json.loads(line)
+        given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+        # A run reports its own errors; times that lie behind the piece are wrong here only.
+        with contextlib.suppress(StreamgroupError):
+            replay(piece, ReplayOptions(**given), interpreted=False)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _main(sys.argv[1])

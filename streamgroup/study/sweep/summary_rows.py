@@ -1,0 +1,35 @@
+"""The rows of a sweep: the options of a cell, its status, and every metric."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.metrics.names import METRICS
+from streamgroup.study.columns import KINDS, OPTION_COLUMNS
+from streamgroup.traces.arrays import column
+
+__all__ = ["as_table", "row_of"]
+
+_ARROW = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+
+
+def row_of(name: str, options: Mapping[str, Any], found: Mapping[str, Any] | None, error: str | None) -> dict[str, Any]:
+    """Return the row of a cell: its options, its id, its `status` (ok or failed) and `error`, the metrics that it has.
+
+    `found` is the row of its run, None for one that failed.
+    """
+    metrics = {name: None if found is None else found[name] for name in METRICS}
+    status = "failed" if found is None else "ok"
+    fate = {"cell": name, "status": status, "error": error}
+    return {**options, **fate, **metrics, "schema_version": SCHEMA_VERSION}
+
+
+def as_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return rows as a table with the same column types whatever is null."""
+    kinds: dict[str, type] = {name: KINDS[name] for name in OPTION_COLUMNS}
+    kinds |= dict.fromkeys(("cell", "status", "error"), str)
+    kinds |= dict(METRICS)
+    made = {name: column([row[name] for row in rows], _ARROW[kind]) for name, kind in kinds.items()}
+    return pa.table({**made, "schema_version": pa.array([SCHEMA_VERSION] * len(rows), pa.int32())})

@@ -1,0 +1,49 @@
+"""Processes that compile ahead leave code on disk, and end with whoever started them."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streamgroup.replay.compile import compiled
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.study.sweep import precompile
+from streamgroup.study.sweep.precompile import not_compiled
+from streamgroup.traces.trace import Trace, open_trace
+from tests.traces_by_hand import write_trace
+
+RUNS = [ReplayOptions(name, workers=4, arrivals="rate=100", join=("50%",)) for name in ("pkg", "kg", "sg")]
+
+
+@pytest.fixture
+def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trace]:
+    monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(precompile, "SMALL", 0)
+    yield open_trace(write_trace(tmp_path / "t", [(place, b"k%d" % (place % 7), None) for place in range(50)]))
+    compiled.cache_clear()
+
+
+def test_loops_are_compiled_by_others(trace: Trace) -> None:
+    assert not_compiled(RUNS) == RUNS
+    with precompile.compile_ahead(trace, RUNS, 2):
+        until = time.monotonic() + 120
+        while len(not_compiled(RUNS)) == len(RUNS) and time.monotonic() < until:
+            time.sleep(0.1)
+    assert not_compiled(RUNS) == RUNS[:2], "the last is compiled first"
+
+
+def test_a_small_trace_or_one_loop_takes_nobody(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(precompile, "_start", fail)
+    with precompile.compile_ahead(trace, RUNS[:1], 4), precompile.compile_ahead(trace, RUNS, 1):
+        pass
+    monkeypatch.setattr(precompile, "SMALL", trace.tuples)
+    with precompile.compile_ahead(trace, RUNS, 4):
+        pass
+
+
+def test_what_is_wrong_with_a_run_is_left_to_it(trace: Trace) -> None:
+    assert not_compiled([ReplayOptions("nothing", 2), ReplayOptions("pkg:d=0", 2)]) == []
