@@ -44,7 +44,7 @@ def parse_membership(
     """
     ever = workers + len(join)
     if ever > MOST_WORKERS:
-        raise UsageError(f"-n {workers} and {len(join)} --join make over {MOST_WORKERS} workers", "let fewer join")
+        raise UsageError(f"-n {workers} and {len(join)} --join make more than {MOST_WORKERS} workers", "let fewer join")
     events: list[Event] = []
     given: tuple[tuple[Kind, Sequence[str]], ...] = (("join", join), ("leave", leave), ("crash", crash))
     for kind, texts in given:

@@ -109,7 +109,7 @@ def split_change(text: str) -> tuple[str, str]:
     """Split `T=FACTORS` of `--slowdown-at`."""
     when, equals, factors = (piece.strip() for piece in text.partition("="))
     if not equals:
-        raise UsageError(f"--slowdown-at {text}: it says not from when", "write T=FACTORS, as in 50%=1,2 or 10s=half:2")
+        raise UsageError(f"--slowdown-at {text}: no start is given", "write T=FACTORS, as in 50%=1,2 or 10s=half:2")
     return when, factors
 
 

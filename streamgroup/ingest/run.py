@@ -1,8 +1,7 @@
 """Runs an ingest: read, count keys, assign ids, sort, write; the same for every source."""
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,15 +23,14 @@ from streamgroup.ingest.rejects import no_tuples_left
 from streamgroup.ingest.sources.file_source import FileSource
 from streamgroup.ingest.sources.protocol import Source
 from streamgroup.spark.executor_package import ensure_package
-from streamgroup.spark.options import SparkOptions
-from streamgroup.spark.session import Session, check_environment, open_session, terminable
+from streamgroup.spark.session import Session, start_session, terminable
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import iterate_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.parts import list_parts, open_part
 from streamgroup.traces.writer import fingerprint
 
-__all__ = ["IngestResult", "ingest", "make_trace", "staged_trace", "start_session"]
+__all__ = ["IngestResult", "ingest", "make_trace", "staged_trace"]
 
 _BEYOND_HEAD = "beyond --head"
 
@@ -93,15 +91,6 @@ def ingest(options: IngestOptions, progress: Progress | None = None, session: Se
 def staged_trace(options: CommonOptions) -> AbstractContextManager[Place]:
     """Return the folder of the trace as a context, see `staged_output`."""
     return staged_output(locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST, keep_old=True)
-
-
-@contextmanager
-def start_session(options: SparkOptions, progress: Progress) -> Iterator[Session]:
-    """Open a session, and stop it afterwards, after a check that this machine has what it needs."""
-    check_environment(options)
-    progress.start(1, "starting Spark")
-    with open_session(options) as session:
-        yield session
 
 
 def make_trace(source: Source, options: CommonOptions, out: Place, runner: Runner) -> IngestResult:

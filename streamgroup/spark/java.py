@@ -32,7 +32,7 @@ def find_java() -> tuple[str, int]:
         raise EnvironmentFault(f"{where} {java} does not run".strip(), _HOW) from None
     match = re.search(r'version "(?:1\.)?(\d+)', shown.stderr + shown.stdout)
     if match is None:
-        raise EnvironmentFault(f"{java} does not tell its version", _HOW)
+        raise EnvironmentFault(f"{java} does not report its version", _HOW)
     version = int(match[1])
     if version < _OLDEST:
         raise EnvironmentFault(f"{java} is Java {version}, and Spark needs {_OLDEST} or newer", _HOW)

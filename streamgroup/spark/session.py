@@ -29,7 +29,7 @@ from streamgroup.spark.task_progress import finished_tasks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Session", "check_environment", "existing_session", "open_session", "terminable"]
+__all__ = ["Session", "check_environment", "existing_session", "open_session", "start_session", "terminable"]
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ def terminable() -> Iterator[None]:
 class Session(NamedTuple):
     """An open session: `spark` is the SparkSession, of Spark Classic or Spark Connect.
 
-    `master` says where it runs, as people see it. `log` has what the JVM prints, if that is ours. `scratch` is a
+    `master` is the place where it runs, as it is shown. `log` has what the JVM prints, if that is ours. `scratch` is a
     directory of this machine that goes with the session.
     """
 
@@ -142,7 +142,7 @@ class Session(NamedTuple):
             self.spark.interruptAll()
 
     def explain(self, error: BaseException) -> BaseException:
-        """Return the error that people see for one of a query; errors of ours as they were raised in the task."""
+        """Return the error to show for one of a query; errors of ours as they were raised in the task."""
         if isinstance(error, StreamgroupError) or not isinstance(error, Exception):
             return error
         text = str(error)
@@ -177,6 +177,15 @@ def open_session(options: SparkOptions) -> Iterator[Session]:
 
 
 @contextlib.contextmanager
+def start_session(options: SparkOptions, progress: Progress) -> Iterator[Session]:
+    """Open a session for a command as `open_session` does, and report that Spark starts; errors come before that."""
+    check_environment(options)
+    progress.start(1, "starting Spark")
+    with open_session(options) as session:
+        yield session
+
+
+@contextlib.contextmanager
 def existing_session(spark: "SparkSession") -> Iterator[Session]:
     """Use a session that the caller has opened, which stays open.
 
@@ -195,7 +204,7 @@ def existing_session(spark: "SparkSession") -> Iterator[Session]:
 
 @contextlib.contextmanager
 def _scratch_directory() -> Iterator[Path]:
-    """Make a directory that carries its owner's name, and remove those of owners that have ended."""
+    """Make a directory tagged with this process, and remove those of processes that have ended."""
     parent = Path(tempfile.gettempdir())
     for entry in parent.glob(f"{_SCRATCH}*"):
         if not owner_is_alive(entry.name.removeprefix(_SCRATCH).rsplit(".", 1)[0]):

@@ -33,7 +33,7 @@ _PREFIXES = ("SPARK_", "PYSPARK_")
 
 
 def quoted(option: str) -> str:
-    """Quote an option of the JVM, so that Spark takes it as one word, whatever blanks and quotes a path has."""
+    """Quote an option of the JVM, so that Spark takes it as one word, with any blanks and quotes in paths."""
     return '"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

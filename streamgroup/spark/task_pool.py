@@ -1,4 +1,4 @@
-"""A pool of Spark tasks: each piece of work is a row of a DataFrame of its own, and fails alone.
+"""A pool of Spark tasks: each job is a row of a DataFrame of its own, and fails alone.
 
 A row is one partition, and so one task. Each has a query of its own, for its result is needed as soon as it ends, in
 any order, and a query that fails takes only its own rows with it: one query of many partitions gives nothing before
@@ -53,7 +53,7 @@ _cancelling: list[BackgroundCall[None]] = []
 
 
 class Finished(NamedTuple, Generic[R]):
-    """A piece of work that ended: its number among the jobs, and its result or, in one line, why there is none."""
+    """A job that ended: its number, and its result or, in one line, why there is none."""
 
     number: int
     result: R | None
@@ -97,7 +97,7 @@ def _run_job(function: Callable[[J], R], job: J) -> _Outcome[R]:
 
 
 def _task(function: Callable[[J], _Outcome[R]], job: J, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run a job in a task, whatever its one row holds: rows that are the pieces of the pickled result."""
+    """Run a job in a task of one row; yields rows with the pieces of the pickled result."""
     for _ in batches:
         content = pickle.dumps(function(job), protocol=5)
         for start in range(0, len(content), _ROW_BYTES):
@@ -144,7 +144,7 @@ class _TaskPool(Generic[R]):
             time.sleep(_INTERRUPT_INTERVAL)
 
     def _grow(self) -> None:
-        """Keep as many threads as there are executor cores, and some: these later, so that the first jobs are first."""
+        """Keep a thread for each executor core, and a few more: these start later, so that the first jobs are first."""
         spare = 0
         while True:
             try:
@@ -196,7 +196,7 @@ def _has_stopped(session: Session) -> bool:
 
 
 def _reason(text: str) -> str:
-    """Find why a task failed in Spark's account of its last attempt."""
+    """Find why a task failed in Spark's message on its last attempt."""
     attempts = re.search(r"failed (\d+) times", text)
     often = f" ({attempts[1]} attempts)" if attempts and attempts[1] != "1" else ""
     lost = re.search(r"ExecutorLostFailure \(executor \S+ exited.*?\)(?: Reason: ([^\n]*))?", text)

@@ -27,11 +27,10 @@ from streamgroup.ingest.pipeline.blocks import block, rows_of
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
 from streamgroup.ingest.pipeline.output_parts import check_visible, part_written, read_part_stats
-from streamgroup.ingest.run import start_session
 from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.java import find_java
 from streamgroup.spark.options import SparkOptions
-from streamgroup.spark.session import Session, terminable
+from streamgroup.spark.session import Session, start_session, terminable
 from streamgroup.synth.generators.protocol import Chunk, Generator, Stream
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import add_counts, arrow, numbers

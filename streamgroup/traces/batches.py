@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.traces import schema
-from streamgroup.traces.parts import Part, Unit, decode, units
+from streamgroup.traces.parts import DecodeUnit, Part, decode, decode_units
 
 __all__ = ["DECODERS", "Batch", "read_batches"]
 
@@ -56,11 +56,11 @@ def read_batches(
                 future.cancel()
 
 
-def _work(parts: Sequence[Part], start: int) -> Iterator[tuple[Part, Unit, int]]:
+def _work(parts: Sequence[Part], start: int) -> Iterator[tuple[Part, DecodeUnit, int]]:
     offset = 0
     for part in parts:
         if offset + part.rows > start:
-            for unit in units(part):
+            for unit in decode_units(part):
                 if offset + unit.first + unit.rows > start:
                     yield part, unit, offset
         offset += part.rows

@@ -101,7 +101,7 @@ def _exists(output: Path | Place) -> UsageError:
 
 
 def _publish(partial: Path, output: Path, *, overwrite: bool) -> None:
-    """Move a complete file to its place; unless `overwrite`, never over one that came to be in the meantime."""
+    """Move a complete file to its place; unless `overwrite`, never over one that was created meanwhile."""
     if not overwrite:
         try:
             os.link(partial, output)

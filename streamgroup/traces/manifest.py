@@ -132,7 +132,7 @@ def read_manifest(trace: Place | Path | str) -> Manifest:
             'a trace made by hand needs one with {"format_version": 1}',
         ) from None
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON: {error}", "mend it, or make the trace again") from None
+        raise DataError(f"{path}: not JSON: {error}", "fix it, or make the trace again") from None
     if not isinstance(content, dict) or "format_version" not in content:
         raise DataError(f"{path}: no format_version", 'write at least {"format_version": 1}')
     version = content["format_version"]
@@ -145,4 +145,4 @@ def read_manifest(trace: Place | Path | str) -> Manifest:
         return Manifest.model_validate(content)
     except ValidationError as error:
         place, reason, _ = first_problem(error)
-        raise DataError(f"{path}: {place}: {reason}", "mend it, or make the trace again") from None
+        raise DataError(f"{path}: {place}: {reason}", "fix it, or make the trace again") from None

@@ -20,17 +20,17 @@ from streamgroup.traces.timestamps import to_micros
 
 __all__ = [
     "TUPLE_COLUMNS",
+    "DecodeUnit",
     "Part",
-    "Unit",
     "columns_of",
     "decode",
+    "decode_units",
     "key_faults",
     "list_parts",
     "open_part",
     "open_parts",
     "read_part",
     "tuple_faults",
-    "units",
 ]
 
 # Footers that are fetched from an object store at once.
@@ -40,7 +40,7 @@ TUPLE_COLUMNS = ("timestamp", "key_id", "cost", "value", "weight")
 
 
 class Part(NamedTuple):
-    """An open Parquet file: its place, how to name it to people, its footer, its columns, its rows."""
+    """An open Parquet file: its place, its label in messages, its footer, its columns, its rows."""
 
     path: Place
     label: str
@@ -49,7 +49,7 @@ class Part(NamedTuple):
     rows: int
 
 
-class Unit(NamedTuple):
+class DecodeUnit(NamedTuple):
     """Row groups that are decoded together, and the place of their rows in the part."""
 
     groups: list[int]
@@ -81,7 +81,7 @@ def open_parts(places: Sequence[Place]) -> list[Part]:
 
 @contextlib.contextmanager
 def _opened(place: Place, fault: str, metadata: pq.FileMetaData | None = None) -> Iterator[pq.ParquetFile]:
-    """Opens a file; `fault` is what is said of it when it cannot be read, unless it is the store that fails."""
+    """Opens a file; `fault` is the error message when it cannot be read, unless it is the store that fails."""
     try:
         # Of an object store the columns of a row group are fetched together, ahead of decoding.
         with (
@@ -174,19 +174,19 @@ def columns_of(parts: Sequence[Part]) -> tuple[str, ...]:
     return found[0]
 
 
-def units(part: Part) -> Iterator[Unit]:
+def decode_units(part: Part) -> Iterator[DecodeUnit]:
     """Cut a part into runs of row groups of at most 2^20 rows together (a larger group stays alone)."""
     groups: list[int] = []
     first, rows = 0, 0
     for group in range(part.metadata.num_row_groups):
         size = part.metadata.row_group(group).num_rows
         if groups and rows + size > schema.BLOCK_ROWS:
-            yield Unit(groups, first, rows)
+            yield DecodeUnit(groups, first, rows)
             groups, first, rows = [], first + rows, 0
         groups.append(group)
         rows += size
     if rows:
-        yield Unit(groups, first, rows)
+        yield DecodeUnit(groups, first, rows)
 
 
 def read_part(part: Part, groups: list[int] | None, columns: Sequence[str]) -> pa.Table:
@@ -204,7 +204,7 @@ def _array(column: pa.ChunkedArray) -> pa.Array:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
-def decode(part: Part, unit: Unit, columns: Sequence[str], offset: int) -> dict[str, NDArray[Any]]:
+def decode(part: Part, unit: DecodeUnit, columns: Sequence[str], offset: int) -> dict[str, NDArray[Any]]:
     """Decode columns of a unit of `tuples/` into read-only arrays of the trace's types.
 
     `offset` is the place of the part's first row in the stream, for errors: DataError names the row of a

@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 
 
 class Finding(NamedTuple):
-    """One thing that is not as the format says.
+    """One deviation from the format.
 
     "error": a promise that every trace makes is broken. "note": only what our writer promises on top (borders
     of parts and row groups, names, the order of ids) is not so; the trace can be replayed all the same.
@@ -155,7 +155,7 @@ def _keys(parts: Sequence[Part], table: KeyTable) -> Iterator[Finding]:
 
 
 def _misplaced(table: KeyTable, keys: Iterable[bytes | None]) -> int | None:
-    """Return the first id that does not go by count, descending, and then by key bytes, the null key first."""
+    """Return the first id that is out of order: by count, descending, then by key bytes, the null key first."""
     before: tuple[int, bool, bytes] | None = None
     for key_id, (count, key) in enumerate(zip(table.count.tolist(), keys, strict=True)):
         place = (-count, key is not None, key or b"")
@@ -197,7 +197,7 @@ def _counts(table: KeyTable, content: Scan) -> Iterator[Finding]:
 def _content(
     manifest: Manifest, content: Scan, table: KeyTable | None, tuples: Sequence[Part], keys: Sequence[Part]
 ) -> Iterator[Finding]:
-    """Compare what the manifest says of the content with the content."""
+    """Compare the manifest with the content."""
     cost = content.total_cost_ns
     derived: dict[str, float | str | None] = {
         "tuples": content.tuples,

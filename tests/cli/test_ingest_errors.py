@@ -29,7 +29,7 @@ GIVEN: list[tuple[str, bytes | None, int, str]] = [
 @pytest.fixture
 def ingest(invoke: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Ingest what needs no Spark, as it fails before."""
-    monkeypatch.delattr(run, "open_session")
+    monkeypatch.delattr(run, "start_session")
 
     def call(path: Path, *options: str, reader: str = "csv") -> Any:
         before = sorted(tmp_path.rglob("*"))

@@ -66,7 +66,7 @@ def test_changes_by_time() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (["50%"], "--slowdown-at 50%: it says not from when"),
+        (["50%"], "--slowdown-at 50%: no start is given"),
         (["50%="], "--slowdown-at 50%=: '' is not a number"),
         (["=2"], "'' is not a time"),
         (["50%=fast"], "--slowdown-at 50%=fast: 'fast' is not a number"),

@@ -12,4 +12,4 @@ from streamgroup.synth import run as synthesis
 def _shared_session(spark: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands that run in this process use the session of the tests: starting Spark takes seconds."""
     for module in (run, synthesis, ingest_spark):
-        monkeypatch.setattr(module, "open_session", lambda _: contextlib.nullcontext(spark))
+        monkeypatch.setattr(module, "start_session", lambda *_: contextlib.nullcontext(spark))

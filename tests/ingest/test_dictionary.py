@@ -30,7 +30,7 @@ def test_long_keys_are_shared_by_their_bytes(monkeypatch: pytest.MonkeyPatch, bo
     borders = dictionary.choose_key_ranges(segments, 1)
     ranks = dictionary.count_keys(dictionary.send_keys_to_ranges(frame, segments, borders), by_bytes=False).keep()
     found = dictionary.assign_ids(ranks)
-    assert (len(found.ids), found.keys, found.top, found.odd) == (ranges, 40, 2, False)
+    assert (len(found.ids), found.keys, found.top, found.not_text) == (ranges, 40, 2, False)
     by_id: dict[int, tuple[bytes, int]] = {}
     for row in ranks.stats("table"):
         columns = row.columns()

@@ -26,7 +26,7 @@ from streamgroup.ingest.sources.table_options import make_source_options
 def test_a_header_alone_is_told_before_spark_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, told: str
 ) -> None:
-    monkeypatch.delattr(run_module, "open_session")
+    monkeypatch.delattr(run_module, "start_session")
     (tmp_path / "in.csv").write_bytes(content)
     options = make_options(reader="csv", inputs=(str(tmp_path / "in.csv"),), output=tmp_path / "out.trace")
     with pytest.raises(DataError) as caught:

@@ -307,7 +307,7 @@ def test_no_java_is_told_at_once_and_leaves_nothing(tmp_path: Path, monkeypatch:
 
 
 def test_files_of_tasks_that_are_not_seen_here(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentFault, match=r"of 1 parts of tuples/ .* 0 are to be seen here"):
+    with pytest.raises(EnvironmentFault, match=r"of 1 parts of tuples/ .* 0 are visible here"):
         check_visible(locate(tmp_path), tuples=1, keys=1)
 
 

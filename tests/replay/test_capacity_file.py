@@ -131,7 +131,7 @@ def test_two_kinds_of_cost_are_refused(tmp_path: Path) -> None:
         ("join = ['1', 'soon']", "line 1: --join: 'soon' is not a time", None),
         ("leave = ['x:1']", "line 1: --leave: 'x' is not a time", None),
         ("crash = [true]", "line 1: crash: Input should be a valid string", None),
-        ("slowdown_at = ['50%']", "line 1: --slowdown-at 50%: it says not from when", None),
+        ("slowdown_at = ['50%']", "line 1: --slowdown-at 50%: no start is given", None),
         ("[slowdown_at]\n'50%' = []", "line 1: slowdown_at: '50%' has no factors", None),
         ("slowdown_at = {'50%' = 'x'}", "--slowdown-at 50%=x: 'x' is not a number", None),
         ("when_full = 3", "line 1: when_full: Input should be a valid string", None),

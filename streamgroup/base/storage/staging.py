@@ -70,7 +70,7 @@ def staged_directory(target: Path, *, overwrite: bool, marker: str) -> Iterator[
 
     `marker` is the file that makes a directory one of ours (`trace.json`, `run.json`): only such a directory, or an
     empty one, is ever replaced, and only with `overwrite`. Checked before anything is done, and again at the end:
-    what came to be there in the meantime is not touched. Parents that were made are removed again on a failure.
+    what was created there meanwhile is not touched. Parents that were made are removed again on a failure.
     """
     target = Path(os.path.abspath(target))  # noqa: PTH100 (resolve() would follow a symbolic link)
     parent = target.parent
@@ -114,9 +114,9 @@ def _publish(partial: Path, target: Path) -> None:
     try:
         partial.rename(target)
     except OSError:
-        # Another run put its own there in this very moment: that one stays.
+        # Another run created its own at this moment: that one stays.
         if replaced.exists() and not target.exists():
             replaced.rename(target)
-        raise UsageError(f"{target} came to be while this ran", "name another output, or add --overwrite") from None
+        raise UsageError(f"{target} was created while this ran", "name another output, or add --overwrite") from None
     finally:
         shutil.rmtree(replaced, ignore_errors=True)

@@ -56,7 +56,7 @@ def open_raw(path: str) -> Any:
 
 
 def detect_format(head: bytes) -> str | None:
-    """Detect the compression or archive format by the first HEAD bytes of a file; None if it is not known here."""
+    """Detect the compression or archive format by the first HEAD bytes of a file; None if it is not known."""
     found = next((name for magic, name in _MAGIC if head.startswith(magic)), None)
     return "tar" if found is None and head[TAR_MAGIC] == b"ustar" else found
 

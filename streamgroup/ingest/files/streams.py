@@ -108,7 +108,7 @@ def open_sources(path: str, start: int = 0, encoding: str | None = None) -> Iter
 
     With an `encoding` they are text: as UTF-8, unless of single bytes, and with line feeds. `start` is for files that
     are not packed. Each source ends with the next one. DataError when the archive holds no file, or is damaged, or
-    packed in a way that is not known here.
+    packed in a way that is not supported.
     """
     kind = None if start else compression_of(path)
     with open_raw(path) as raw, damage_reported(path):
@@ -133,7 +133,7 @@ def _check_known(head: bytes, label: str) -> None:
     """Raise a DataError for a compressed file or an archive that is not supported."""
     other = next((name for magic, name in _UNSUPPORTED if head.startswith(magic)), None)
     if other is not None:
-        raise DataError(f"{label}: packed by {other}, which is not known here", "unpack it")
+        raise DataError(f"{label}: packed by {other}, which is not supported", "unpack it")
     kind = detect_format(head)
     if kind in ("zip", "tar"):
         raise DataError(f"{label}: a {kind} file in another file", "unpack it")

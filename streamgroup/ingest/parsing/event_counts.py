@@ -124,10 +124,10 @@ def decode_once(texts: pa.Array) -> pa.Array:
     coded = np.flatnonzero(pc.match_substring(texts, b"%").to_numpy(zero_copy_only=False))
     if not len(coded):
         return texts
-    mended = pa.array(list(map(unquote_to_bytes, texts.take(pa.array(coded)).to_pylist())), pa.binary())
+    decoded = pa.array(list(map(unquote_to_bytes, texts.take(pa.array(coded)).to_pylist())), pa.binary())
     place = np.arange(len(texts))
     place[coded] = len(texts) + np.arange(len(coded))
-    return pa.concat_arrays([texts, mended]).take(pa.array(place))
+    return pa.concat_arrays([texts, decoded]).take(pa.array(place))
 
 
 _DOMAIN_BYTES = 253

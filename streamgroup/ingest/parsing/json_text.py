@@ -17,7 +17,7 @@ class Fraction(str):
 
 
 class Fault(str):
-    """What is wrong with a text."""
+    """The reason why a text cannot be used."""
 
     __slots__ = ()
 

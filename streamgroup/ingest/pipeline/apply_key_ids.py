@@ -20,14 +20,14 @@ __all__ = ["Group", "group_segments", "in_input_order", "sorted_segments"]
 
 # Tuples of a block of a sorted segment.
 SORTED_TUPLES = 1 << 18
-# Tuples that one task looks after: at least, and at most but for one segment more.
+# Tuples of one task: at least, and at most except for one segment more.
 LEAST_TUPLES = 1 << 19
 MOST_TUPLES = 4 << 20
 
 
 class Group(NamedTuple):
-    """The number of the task that looks after a segment, how many tuples come before it in the input, its digest, and
-    the latest time before it if its late rows are to be counted (see `order.latest_before`).
+    """The task of a segment, the number of tuples before it in the input, its digest, and the latest time before it if
+    its late rows are to be counted (see `order.latest_before`).
     """
 
     task: int
@@ -37,7 +37,7 @@ class Group(NamedTuple):
 
 
 def group_segments(segments: list[Segment], parallelism: int, latest: Mapping[int, int]) -> dict[int, Group]:
-    """Share segments, in the order of the input, between tasks; `latest` by number, of those with late rows to count.
+    """Distribute segments, in input order, over tasks; `latest` by number, of those with late rows to count.
 
     Of these the steps give a block of kind `late` each.
     """
@@ -71,7 +71,7 @@ def _address(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Ite
 
 
 def in_input_order(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int, Group]) -> Frame:
-    """Send tuples with ids to the parts in which they are if the input's order is that of the trace.
+    """Send tuples with ids to their parts, where the input has the order of the trace.
 
     Gives blocks of kinds `part` and `late`.
     """

@@ -52,9 +52,9 @@ def make_parts(
     """Write the parts of a trace from a kept frame of segments."""
     ordered, first, read, given = wanted.ordered, wanted.first, frame, segments
     in_order = order.in_order(segments) if ordered else None
-    cuts = first is not None and first < sum(segment.tuples for segment in segments)
+    cut_to_head = first is not None and first < sum(segment.tuples for segment in segments)
     late: list[Row] = []
-    if cuts:
+    if cut_to_head:
         assert first is not None
         if in_order is False:
             late = runner.run(partial(order.late_rows, frame, segments), 1, "checking the order")
@@ -63,14 +63,14 @@ def make_parts(
     borders = dictionary.choose_key_ranges(segments, runner.parallelism)
     ranks = dictionary.count_keys(dictionary.send_keys_to_ranges(frame, segments, borders), by_bytes=not ordered).keep()
     found = runner.run(lambda: dictionary.assign_ids(ranks), len(borders) + 1, "ranking keys")
-    counts_late = in_order is False and not cuts
+    counts_late = in_order is False and not cut_to_head
     groups = apply_key_ids.group_segments(
         segments, runner.parallelism, order.latest_before(segments) if counts_late else {}
     )
     total = sum(segment.tuples for segment in segments)
-    whole = [(0, min(schema.PART_ROWS, total - start)) for start in range(0, total, schema.PART_ROWS)]
-    if in_order or len(whole) == 1:
-        cut = apply_key_ids.in_input_order(frame, ranks, found.ids, groups)
+    part_ranges = [(0, min(schema.PART_ROWS, total - start)) for start in range(0, total, schema.PART_ROWS)]
+    if in_order or len(part_ranges) == 1:
+        tuple_parts = apply_key_ids.in_input_order(frame, ranks, found.ids, groups)
     else:
         in_segments = apply_key_ids.sorted_segments(frame, ranks, found.ids, groups).keep()
         tasks = max(group.task for group in groups.values()) + 1
@@ -79,18 +79,18 @@ def make_parts(
         borders_of_time = order.choose_borders(of_segments)
         below = runner.run(lambda: order.count_below(in_segments, borders_of_time), tasks, "counting")
         spans = order.plan_parts(borders_of_time, below[:-1], total)
-        whole = [(span.skip, span.tuples) for span in spans]
-        cut = order.cut_parts(in_segments, spans)
+        part_ranges = [(span.skip, span.tuples) for span in spans]
+        tuple_parts = order.cut_parts(in_segments, spans)
     keys = -(-found.keys // schema.KEY_PART_ROWS)
-    output = output_parts.Output(folder, whole, keys, found.not_text, wanted.timed)
-    every = cut.union(output_parts.key_parts(ranks, found.ids, len(whole)))
-    number = len(whole) + keys
+    output = output_parts.Output(folder, part_ranges, keys, found.not_text, wanted.timed)
+    blocks = tuple_parts.union(output_parts.send_keys(ranks, found.ids, len(part_ranges)))
+    number = len(part_ranges) + keys
     if rejects.number:
-        every = every.union(output_parts.reject_parts(read, rejects.of_split, number))
+        blocks = blocks.union(output_parts.send_rejects(read, rejects.of_split, number))
         number += -(-rejects.number // output_parts.REJECT_ROWS)
     remove_old(folder, marker=schema.MANIFEST)
-    rows = runner.run(lambda: output_parts.write_parts(every, output, number), number, "writing")
-    output_parts.check_visible(folder, tuples=len(whole), keys=keys, rejects=number - len(whole) - keys)
+    rows = runner.run(lambda: output_parts.write_parts(blocks, output, number), number, "writing")
+    output_parts.check_visible(folder, tuples=len(part_ranges), keys=keys, rejects=number - len(part_ranges) - keys)
     late += rows
     written = sorted((row for row in rows if row.kind == "written"), key=lambda row: row.place)
     stats = join_stats(output_parts.read_part_stats(row) for row in written if row.stats)

@@ -20,7 +20,7 @@ from streamgroup.ingest.pipeline.segments import CARRIED, LateRows, MarkedRows, 
 from streamgroup.traces import schema
 
 __all__ = [
-    "Part",
+    "PartRange",
     "choose_borders",
     "count_below",
     "count_late",
@@ -47,7 +47,7 @@ SAMPLES = 32
 Border = tuple[int, ...]
 
 
-class Part(NamedTuple):
+class PartRange(NamedTuple):
     """The tuples from `low` up to `high` (None: no bound), without the first `skip` of them, are `tuples` of a part."""
 
     low: Border | None
@@ -215,7 +215,7 @@ def _count_before(row: Row, columns: Mapping[str, Any], borders: list[Border]) -
     return low.astype(np.int64)
 
 
-def plan_parts(borders: list[Border], below: I64, total: int) -> list[Part]:
+def plan_parts(borders: list[Border], below: I64, total: int) -> list[PartRange]:
     """Find for each part the borders it lies between, and how many tuples there come before it."""
     starts = np.concatenate([[0], below])
     ends: list[Border | None] = [*borders, None]
@@ -225,7 +225,7 @@ def plan_parts(borders: list[Border], below: I64, total: int) -> list[Part]:
         low = int(np.searchsorted(starts, first, "right")) - 1
         high = int(np.searchsorted(below, last, "left"))
         parts.append(
-            Part(
+            PartRange(
                 borders[low - 1] if low else None,
                 ends[high] if high < len(ends) else None,
                 first - int(starts[low]),
@@ -235,12 +235,12 @@ def plan_parts(borders: list[Border], below: I64, total: int) -> list[Part]:
     return parts
 
 
-def cut_parts(frame: Frame, parts: list[Part]) -> Frame:
+def cut_parts(frame: Frame, parts: list[PartRange]) -> Frame:
     """Send sorted tuples to the parts between whose borders they lie, as blocks of kind `part`."""
     return frame.of("sorted").map(partial(_cut, parts))
 
 
-def _cut(parts: list[Part], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _cut(parts: list[PartRange], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     lows = [part.low for part in parts if part.low is not None]
     highs = [part.high for part in parts if part.high is not None]
     for row in rows_of(batches):

@@ -21,14 +21,14 @@ from streamgroup.traces import schema
 from streamgroup.traces.parts import list_parts
 from streamgroup.traces.writer import Columns, KeyColumns, PartStats, write_keys_part, write_part, write_rejects
 
-__all__ = ["Output", "RejectsOf", "check_visible", "key_parts", "read_part_stats", "reject_parts", "write_parts"]
+__all__ = ["Output", "RejectsOf", "check_visible", "read_part_stats", "send_keys", "send_rejects", "write_parts"]
 
 REJECT_ROWS = 1 << 20
 
 
 class RejectsOf(NamedTuple):
-    """Of the rejects of a split: the input's path as it is shown, the lines of the input before the split, and the
-    rejects of the splits before.
+    """Where the rejects of a split are: the input's path as it is shown, the number of its lines before the split, and
+    the number of rejects of the splits before.
     """
 
     file: str
@@ -37,8 +37,8 @@ class RejectsOf(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Where parts go: the folder of the trace, for each part of tuples how many of what comes first to skip, and how
-    many to take; how many parts of keys there are, whether a key is not UTF-8, and whether tuples have times.
+    """The output: the folder of the trace; for each part of tuples, how many to skip and then to take; the number of
+    parts of keys, whether a key is not UTF-8, and whether tuples have times.
     """
 
     folder: Place
@@ -48,12 +48,12 @@ class Output(NamedTuple):
     timed: bool
 
 
-def key_parts(ranks: Frame, ids: list[Ids], first: int) -> Frame:
+def send_keys(ranks: Frame, ids: list[Ids], first: int) -> Frame:
     """Send the keys of all ranges to the parts of `keys/`, which are numbered from `first` on."""
-    return ranks.of("table").map(partial(_cut_keys, ids, first))
+    return ranks.of("table").map(partial(_send_keys, ids, first))
 
 
-def _cut_keys(ids: list[Ids], first: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _send_keys(ids: list[Ids], first: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for row in rows_of(batches):
         columns = row.columns()
         own = ids[row.to].of(np.arange(row.place, row.place + columns.num_rows))
@@ -66,12 +66,12 @@ def _cut_keys(ids: list[Ids], first: int, batches: Iterator[pa.RecordBatch]) -> 
             yield block("key", given, to=first + int(part[start]), segment=row.to, place=row.place + start)
 
 
-def reject_parts(frame: Frame, rejects: dict[int, RejectsOf], first: int) -> Frame:
+def send_rejects(frame: Frame, rejects: dict[int, RejectsOf], first: int) -> Frame:
     """Send rejects to the parts of `rejects/`, which are numbered from `first` on."""
-    return frame.of("rejects").map(partial(_cut_rejects, rejects, first))
+    return frame.of("rejects").map(partial(_send_rejects, rejects, first))
 
 
-def _cut_rejects(
+def _send_rejects(
     rejects: dict[int, RejectsOf], first: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for row in rows_of(batches):
@@ -125,12 +125,12 @@ def part_written(number: int, stats: PartStats) -> pa.RecordBatch:
 
 
 def check_visible(folder: Place, *, tuples: int, keys: int, rejects: int = 0) -> None:
-    """Raise EnvironmentFault unless all parts that tasks have written are to be seen from here."""
+    """Raise EnvironmentFault unless all parts that tasks have written are visible from here."""
     for name, number in ((schema.TUPLES, tuples), (schema.KEYS, keys), (schema.REJECTS, rejects)):
         seen = len(list_parts(folder, name))
         if seen != number:
             raise EnvironmentFault(
-                f"of {number} parts of {name}/ that Spark's tasks wrote, {seen} are to be seen here",
+                f"of {number} parts of {name}/ that Spark's tasks wrote, {seen} are visible here",
                 "on a cluster, name an output that all machines see: a URL as s3://bucket/x.trace, or a shared disk",
             )
 

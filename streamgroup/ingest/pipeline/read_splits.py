@@ -77,7 +77,7 @@ def _read_split(options: IngestOptions, split: Split) -> Iterator[pa.RecordBatch
 
 
 def blocks_of(parsed: Iterable[Parsed], contract: Contract, layout: Layout, split: int) -> Iterator[pa.RecordBatch]:
-    """Yield the blocks of what a reader parsed of a split; memory does not grow with its rows, but for a segment's."""
+    """Yield the blocks of a parsed split; memory is that of a segment, however many rows there are."""
     writer, rejects = SegmentWriter(split), _Rejects(split)
     filtered: Counter[str] = Counter()
     rows, lines, kept = 0, 0, 0

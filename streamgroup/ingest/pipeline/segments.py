@@ -191,7 +191,7 @@ class SegmentWriter:
         return local
 
     def close(self) -> Iterator[pa.RecordBatch]:
-        """Yield the dictionary of the segment under way, the place in it of each local number, and its statistics."""
+        """Yield the dictionary of the current segment, the place in it of each local number, and its statistics."""
         if self._bounds is None:
             return
         encoded = pa.concat_arrays(self._keys).dictionary_encode(null_encoding="encode")
@@ -218,7 +218,7 @@ class SegmentWriter:
 
 
 def segment_blocks(segment: Segment, keys: pa.Array, counts: I64, code: Any) -> Iterator[pa.RecordBatch]:
-    """Yield what a segment has beside its tuples: dictionary (key bytes ascending, null first), places, statistics.
+    """Yield the other blocks of a segment: dictionary (key bytes ascending, null first), places, statistics.
 
     `keys` are distinct, with their counts; `code[i]` is the index among them of the key with local number i.
     """
@@ -246,7 +246,7 @@ def _digest(keys: pa.Array, counts: I64) -> int:
 
 
 def check_unchanged_segment(row: Row, digests: Mapping[int, int]) -> None:
-    """Raise RunError if a segment, by a row with its digest, is not what it was when its statistics were collected."""
+    """Raise RunError if the digest in a row differs from that of the segment when its statistics were collected."""
     if digests.get(row.segment) != int(row.stats or 0):
         raise RunError("the input gave other rows when a part of it was read again", CHANGED)
 

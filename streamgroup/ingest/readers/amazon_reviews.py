@@ -14,7 +14,7 @@ from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.parsing.records import TOO_LONG, Records, find_records
 from streamgroup.ingest.parsing.words import words
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, Reject, find_column
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, Reject, find_columns
 
 __all__ = ["Reader"]
 
@@ -33,7 +33,8 @@ _FIELDS = (
 # Texts hold tags of HTML (`<br />` in most) and entities, which are no words.
 _APOSTROPHE = "&(?:apos|#0?39);"
 _MARKUP = "</?[A-Za-z][^<>]{0,100}>|&(?:[A-Za-z]{2,8}|#[0-9]{1,6});"
-_NAMES = tuple(name.partition("/")[2] for name in _FIELDS)
+_SHORT_NAMES = {name: name.partition("/")[2] for name in _FIELDS}
+_NAMES = tuple(_SHORT_NAMES.values())
 
 
 class Options(ReaderOptions):
@@ -72,20 +73,11 @@ class Reader(LineReader):
                 f"{path}: no line of it begins with one of {', '.join(_FIELDS)}",
                 "this reader takes the .txt files of SNAP; reviews in JSON are for the reader jsonl, in CSV for csv",
             )
-        opts = self.options
-
-        def column(wanted: str | None, defaults: tuple[str, ...], what: str) -> int:
-            short = _NAMES[_FIELDS.index(wanted)] if wanted in _FIELDS else wanted
-            return find_column(short, defaults, _NAMES, what, path)
-
-        return Layout(
-            names=_NAMES,
-            time=column(opts.time, self.defaults.time, "time"),
-            key=column(self._words or opts.key, self.defaults.key, "key"),
-            cost=column(opts.cost, (), "cost"),
-            value=column(opts.value, (), "value"),
-            weight=column(opts.weight, (), "weight"),
-        )
+        asked = {what: getattr(self.options, what) for what in Defaults._fields}
+        asked["key"] = self._words or asked["key"]
+        short = {what: _SHORT_NAMES.get(text, text) for what, text in asked.items()}
+        columns = find_columns(self.options.model_copy(update=short), self.defaults, _NAMES, path)
+        return Layout(names=_NAMES, **columns)
 
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
         """Find the fields of the records of a block."""

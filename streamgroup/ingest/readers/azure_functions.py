@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.event_counts import MAX_COUNT, even_offsets
+from streamgroup.ingest.parsing.event_count_reader import CountedReader
+from streamgroup.ingest.parsing.event_counts import MAX_COUNT, Rows, even_offsets
 from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.parsing.numbers import OK, to_fixed
-from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed, ReaderOptions, Reject, find_columns
+from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed, ReaderOptions, find_columns
 
 __all__ = ["Reader"]
 
@@ -72,51 +72,25 @@ class Reader(LineReader):
         )
 
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
-        """Cut rows into fields and expand their counts; a row without an invocation is filtered."""
-        every = fields.find_lines(block.data)
-        lines = every.take(slice(rows))
-        blank = lines.start == lines.end
-        header = (lines.number == layout.header) & block.at_start
-        cut = fields.split_fields(block.data, lines, b",", quoting=False, blank_after=False)
-        fits = ~blank & ~header & (cut.count == layout.width)
-        keep = np.flatnonzero(fits)
-        places = (cut.first[keep][:, None] + np.arange(len(_NAMES), layout.width)).ravel()
-        texts = fields.column(block.buffer, cut.start[places], cut.end[places])
+        """Expand the counts of rows; a row without an invocation is filtered."""
+        found = Rows(block, b",", rows)
+        found.blank()
+        if block.at_start:
+            found.filter(found.lines.number[found.at] == layout.header, "header")
+        found.reject(found.width != layout.width, "wrong number of fields")
+        places = (found.cut.first[found.at][:, None] + np.arange(len(_NAMES), layout.width)).ravel()
+        texts = fields.column(block.buffer, found.cut.start[places], found.cut.end[places])
         values, status = to_fixed(texts, 0)
-        counts = values.reshape(len(keep), _MINUTES)
-        wrong = ((status != OK) | (values < 0) | (values > MAX_COUNT)).reshape(len(keep), _MINUTES).any(1)
-        rejects = [
-            Reject(int(lines.number[row]), reason, lines.text(block.data, row))
-            for found, reason in (
-                (np.flatnonzero(~fits & ~blank & ~header), "wrong number of fields"),
-                (keep[wrong], "count is not a whole number"),
-            )
-            for row in found.tolist()
-        ]
-        idle = ~wrong & (counts.sum(1) == 0)
-        keep, counts = keep[~wrong & ~idle], counts[~wrong & ~idle]
-
-        def column(number: int) -> Any:
-            return fields.column(block.buffer, cut.start[cut.first[keep] + number], cut.end[cut.first[keep] + number])
-
+        wrong = ((status != OK) | (values < 0) | (values > MAX_COUNT)).reshape(-1, _MINUTES).any(1)
+        found.reject(wrong, "count is not a whole number")
+        counts = values.reshape(-1, _MINUTES)[~wrong]
+        idle = counts.sum(1) == 0
+        found.filter(idle, "count is 0")
+        counts = counts[~idle]
         start = (int(layout.extra[0]) - 1) * _DAY
-        filtered = {"blank": int(blank.sum()), "header": int(header.sum()), "count is 0": int(idle.sum())}
-        return Parsed(
-            rows=len(lines.start),
-            lines=len(every.start),
-            consumed=len(block.data),
-            line=lines.number[keep],
-            time=pa.array(np.full(len(keep), start), pa.timestamp("us", "UTC")),
-            key=layout.key_of(column),
-            cost=None,
-            value=None,
-            text=lambda entry: lines.text(block.data, int(keep[entry])),
-            rejects=sorted(rejects, key=lambda reject: reject.line),
-            filtered={name: count for name, count in filtered.items() if count},
-            repeat=counts.sum(1),
-            each=self._each(counts, start),
-            ascending=True,
-            span=(start, start + _DAY),
+        parsed = CountedReader.parsed(found, layout, layout.key_of(found.column), np.full(len(counts), start))
+        return parsed._replace(
+            repeat=counts.sum(1), each=self._each(counts, start), ascending=True, span=(start, start + _DAY)
         )
 
     def _each(self, counts: I64, start: int) -> Any:

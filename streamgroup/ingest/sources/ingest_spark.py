@@ -10,14 +10,14 @@ from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage.places import Place
 from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.pipeline.frames import SparkRunner
-from streamgroup.ingest.run import IngestResult, make_trace, staged_trace, start_session
+from streamgroup.ingest.run import IngestResult, make_trace, staged_trace
 from streamgroup.ingest.sources.canonical_columns import load, prepare, row_error, silent_loggers
 from streamgroup.ingest.sources.table_options import SparkSourceOptions
 from streamgroup.ingest.sources.table_preview import TablePreview, preview_table
 from streamgroup.ingest.sources.table_source import TableSource
 from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.options import checked
-from streamgroup.spark.session import Session, existing_session, terminable
+from streamgroup.spark.session import Session, existing_session, start_session, terminable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

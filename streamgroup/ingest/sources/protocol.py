@@ -27,7 +27,7 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, runner: Runner) -> Frame:
-        """Make a kept frame of the blocks of each split, see `pipeline.read.blocks_of`."""
+        """Make a kept frame of the blocks of each split, see `pipeline.read_splits.blocks_of`."""
 
     @abstractmethod
     def origin(self, split: int) -> tuple[int, str]:
