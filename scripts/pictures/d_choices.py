@@ -29,6 +29,6 @@ def draw(directory: Path) -> alt.TopLevelMixin:
     balance = base.encode(
         x=x, y=alt.Y("imbalance:Q", title="imbalance", axis=powers).scale(type="log", domain=[1e-6, 1]), color=hue
     )
-    state = base.encode(x=x, y=alt.Y("replication_factor:Q", title="pieces of state a key").scale(zero=True), color=hue)
+    state = base.encode(x=x, y=alt.Y("replication_factor:Q", title="replicas per key").scale(zero=True), color=hue)
     size = {"width": 275, "height": 230}
     return alt.hconcat(balance.properties(**size), state.properties(**size))

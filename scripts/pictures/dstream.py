@@ -31,7 +31,7 @@ def draw(directory: Path) -> alt.TopLevelMixin:
     ]
     rows = pl.DataFrame(found, infer_schema_length=None)
     hot = {"hot_precision": "precision", "hot_recall": "recall"}
-    cost = {"peak_to_mean": "fullest worker / mean", "replication_factor": "pieces of state a key"}
+    cost = {"peak_to_mean": "most loaded worker / mean", "replication_factor": "replicas per key"}
     left = _panel(rows.select("r", *hot), hot, "share of hot keys", [BLUE, ORANGE], 1)
     right = _panel(rows.select("r", *cost), cost, "ratio", [RED, GREY], 2.5)
     return alt.hconcat(left, right).resolve_scale(color="independent")

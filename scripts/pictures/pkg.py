@@ -1,4 +1,4 @@
-"""The fullest worker of kg, pkg and sg as workers are added, at two skews, with the bound of pkg."""
+"""The most loaded worker of kg, pkg and sg as workers are added, at two skews, with the bound of pkg."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def draw(directory: Path) -> alt.TopLevelMixin:
     x = alt.X("workers:Q", title="workers", axis=alt.Axis(values=WORKERS, grid=False)).scale(
         type="log", base=2, nice=False
     )
-    y = alt.Y("peak:Q", title="fullest worker / mean", axis=alt.Axis(values=[1, 2, 5, 10, 20, 50])).scale(
+    y = alt.Y("peak:Q", title="most loaded worker / mean", axis=alt.Axis(values=[1, 2, 5, 10, 20, 50])).scale(
         type="log", domain=[0.9, 60], nice=False
     )
     names = [*GROUPINGS, BOUND]

@@ -11,7 +11,7 @@ from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.cursors import Cursors
 from streamgroup.kernels.loads import Loads, send_to_any, send_to_some, send_to_two
-from streamgroup.kernels.optimal_choices import Powers, choices_needed, make_powers
+from streamgroup.kernels.optimal_choices import Powers, Variant, choices_needed, make_powers
 
 __all__ = ["DChoices", "Params", "start"]
 
@@ -67,9 +67,7 @@ class DChoices(NamedTuple):
     workers: int
     eps: float
     recompute_every: int
-    every: bool
-    rounded: bool
-    plain: bool
+    variant: Variant
 
     def choose(self, source: int, key: int, now: int) -> int:
         """Take the least loaded of d for a hot key, of two for another."""
@@ -78,17 +76,7 @@ class DChoices(NamedTuple):
             total = self.detector.total[row]
             if total >= self.due[row]:
                 hot = self.detector.hottest(source, self.estimates)
-                self.d[row] = choices_needed(
-                    self.estimates,
-                    hot,
-                    total,
-                    self.workers,
-                    self.eps,
-                    self.powers,
-                    self.every,
-                    self.rounded,
-                    self.plain,
-                )
+                self.d[row] = choices_needed(self.estimates, hot, total, self.eps, self.powers, self.variant)
                 self.due[row] = (total // self.recompute_every + 1) * self.recompute_every
             d = self.d[row]
             if d >= self.workers:
@@ -131,7 +119,5 @@ def start(params: Params, context: Context) -> DChoices:
         powers=make_powers(context.workers),
         eps=params.eps,
         recompute_every=params.recompute_every,
-        every=params.prefixes == "all",
-        rounded=params.start == "round",
-        plain=params.slack == "plain",
+        variant=Variant(every=params.prefixes == "all", rounded=params.start == "round", plain=params.slack == "plain"),
     )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.compiling.plain import call
 
-__all__ = ["Powers", "choices_needed", "has_room", "make_powers", "power"]
+__all__ = ["Powers", "Variant", "choices_needed", "has_room", "make_powers", "power"]
 
 F64 = NDArray[np.float64]
 _MOST = 1 << 20
@@ -62,14 +62,23 @@ def has_room(x: Any, load: Any, n: Any, eps: Any, plain: Any) -> Any:
     return load <= ((x * n) * (1.0 / n) + eps if plain else (x * n) * (1.0 / n + eps))
 
 
+class Variant(NamedTuple):
+    """Which of the published variants to compute: `every` prefix of hot keys is constrained, or only the first and all.
+
+    `rounded` takes the start of the authors' code, `plain` its slack (see `choices_needed`).
+    """
+
+    every: bool
+    rounded: bool
+    plain: bool
+
+
 @njit
-def choices_needed(
-    estimates: Any, hot: Any, total: Any, workers: Any, eps: Any, powers: Any, every: Any, rounded: Any, plain: Any
-) -> Any:
-    """Give the least d for which the expected imbalance stays under eps; n means all workers.
+def choices_needed(estimates: Any, hot: Any, total: Any, eps: Any, powers: Any, variant: Any) -> Any:
+    """Give the least d for which the expected imbalance stays under eps; n, for which `powers` are, means all workers.
 
     `estimates` int64, of which the first `hot` >= 1 are the estimated counts of the hot keys, largest first, of
-    `total` tuples. For each prefix of h hot keys (the first and all; with `every` each one) the tuples that go to the
+    `total` tuples. For each prefix of h hot keys (see `Variant`) the tuples that go to the
     b = n - n q^(h d) workers these keys can reach must not be more than b (1/n + eps) of all. Floats are computed in
     one order, the one written here, since the result hangs on their last bit.
 
@@ -77,6 +86,8 @@ def choices_needed(
     `rounded` takes the authors' code's start, p_1 n to the nearest integer and at least 1, `plain` its slack, eps
     instead of b eps.
     """
+    every, rounded, plain = variant.every, variant.rounded, variant.plain
+    workers = powers.first.shape[0] - 1
     n = np.float64(workers)
     m = np.float64(total)
     q = (n - 1.0) / n

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.compiling.plain import call
 
-__all__ = ["leaves", "make_tournament", "play", "set_leaf"]
+__all__ = ["leaves", "make_tournament", "play", "set_leaf", "set_ordered_leaf"]
 
 
 def leaves(count: int) -> int:
@@ -54,8 +54,14 @@ def _match(tree: Any, winner: Any, row: Any, node: Any) -> None:
 
 
 @njit(forceinline=True)
-def set_leaf(tree: Any, winner: Any, row: Any, leaf: Any, value: Any) -> None:
-    """Set one value, and play its matches."""
+def _comes_first(order: Any, one: Any, other: Any) -> Any:
+    if order is not None:
+        return order[np.uint64(one)] < order[np.uint64(other)]
+    return one < other
+
+
+@njit(forceinline=True)
+def _set(tree: Any, winner: Any, order: Any, row: Any, leaf: Any, value: Any) -> None:
     line, one = np.uint64(row), np.uint64(1)
     node = np.uint64(leaf) + np.uint64(tree.shape[1] >> 1)
     best = np.int64(leaf)
@@ -63,11 +69,26 @@ def set_leaf(tree: Any, winner: Any, row: Any, leaf: Any, value: Any) -> None:
     while node > one:
         # Who has won so far meets the winner of the other side. Without a branch: who wins is not predictable.
         rival = node ^ one
-        theirs = tree[line, rival]
-        # The left side, an even node, has the lower leaves and wins ties.
-        loses = (theirs < value) | ((theirs == value) & ((node & one) == one))
+        theirs, other = tree[line, rival], winner[line, rival]
+        loses = (theirs < value) | ((theirs == value) & _comes_first(order, other, best))
         value = theirs if loses else value
-        best ^= (best ^ winner[line, rival]) & -np.int64(loses)
+        best ^= (best ^ other) & -np.int64(loses)
         node >>= one
         tree[line, node] = value
         winner[line, node] = best
+
+
+@njit(forceinline=True)
+def set_leaf(tree: Any, winner: Any, row: Any, leaf: Any, value: Any) -> None:
+    """Set one value, and play its matches."""
+    _set(tree, winner, None, row, leaf, value)
+
+
+@njit(forceinline=True)
+def set_ordered_leaf(tree: Any, winner: Any, order: Any, leaf: Any, value: Any, rank: Any) -> None:
+    """Set one value of a tree of one row and its rank: of equal values, that of the lower rank is first.
+
+    `order` int64[P] holds the ranks; those of leaves that take part differ, or are not looked at.
+    """
+    order[np.uint64(leaf)] = rank
+    _set(tree, winner, order, 0, leaf, value)

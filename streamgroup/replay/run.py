@@ -32,7 +32,7 @@ from streamgroup.replay.scenario.plan import Plan, make_plan, offered_load
 from streamgroup.replay.scenario.seeds import is_stream_drawn
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.simulation.events import Events, each_column
-from streamgroup.replay.simulation.feed_forward import Edge, FeedForward
+from streamgroup.replay.simulation.feed_forward import Edge, FeedForward, Setup
 from streamgroup.replay.tiers import Tiers
 from streamgroup.traces.trace import Trace
 
@@ -186,11 +186,14 @@ class _Replay:
         key = (*times, capacity, *costs, assignment, sources, seed)
         return self.chunk_reader().shared_chunks(chunk_cache, key)
 
+    def _setup(self) -> Setup:
+        return Setup(self._function, self.grouping, self.edge, self.members, self.recorder)
+
     def feed_forward(
         self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None
     ) -> FeedForward:
         """Send the stream through the feed-forward simulation."""
-        simulation = FeedForward(self._function, self.grouping, self.edge, self.members, self.recorder)
+        simulation = FeedForward(self._setup())
 
         def send(ready: Ready) -> None:
             results.add(ready.offset, simulation.chunk(ready, keep=results.wants_tuples))
@@ -220,8 +223,7 @@ class _Replay:
     def event_simulation(self, sink: Callable[[int, Events, I64], None]) -> EventDriven:
         """Make the event-driven simulation, with what takes its tuples."""
         return EventDriven(
-            self._function, self.grouping, self.edge, self.plan.queues, self.members, self.recorder, self.windows,
-            (self.warmup, self.trace.tuples), sink,
+            self._setup(), self.plan.queues, self.windows, (self.warmup, self.trace.tuples), sink,
             round_robin=self.plan.options.source_assignment == "shuffle",
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ import socketserver
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streamgroup.base.errors import EnvironmentFault
 from streamgroup.spark.background import BackgroundCall, complete
@@ -43,7 +43,7 @@ def classic_session(options: SparkOptions, scratch: Path, log: Path) -> Iterator
     # local-cluster has its jars at another path each time, and the archive depends on the path.
     plain = options.master.startswith("local") and not options.master.startswith("local-cluster")
     archive = find_archive(java, spark_home()) if plain else None
-    with _silent_py4j(), _silent_servers(), restored_environment(scratch), exclusive_gateway():
+    with _silent_py4j(), restored_environment(scratch), exclusive_gateway():
         driver = _Driver(options, scratch, log, archive)
         # In the background: an interrupt must not lose the JVM that is being started.
         starting = BackgroundCall(driver.start)
@@ -86,6 +86,7 @@ class _Driver:
             # While the JVM starts.
             from pyspark.sql import SparkSession
 
+            _silence_servers()
             os.environ.update(self._connect().environment())
             self._spark = SparkSession.builder.getOrCreate()
         return self._spark
@@ -147,23 +148,17 @@ def _start_failure(failure: BaseException, log: Path) -> EnvironmentFault:
     return EnvironmentFault(f"Spark does not start: {reason}", log_tail(log))
 
 
-@contextlib.contextmanager
-def _silent_servers() -> Iterator[None]:
+def _silence_servers() -> None:
     """Keep servers of PySpark in this process from printing a traceback when the JVM ends in the middle of a message.
 
-    Sums of tasks come to one of them. We use none, so nothing is lost.
+    Sums of tasks are sent to them. We use none, so nothing is lost. It is not undone: their threads may notice the end
+    of the JVM after the session is closed.
     """
-    before = socketserver.BaseServer.handle_error
+    from pyspark import accumulators
 
-    def handle(server: socketserver.BaseServer, request: Any, address: Any) -> None:
-        if not type(server).__module__.startswith("pyspark."):
-            before(server, request, address)
-
-    socketserver.BaseServer.handle_error = handle  # type: ignore[assignment, method-assign]
-    try:
-        yield
-    finally:
-        socketserver.BaseServer.handle_error = before  # type: ignore[method-assign]
+    for server in vars(accumulators).values():
+        if isinstance(server, type) and issubclass(server, socketserver.BaseServer):
+            server.handle_error = lambda *_: None  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

@@ -32,10 +32,12 @@ def _draw(name: str, output: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_picture_stands_beside_its_command(name: str) -> None:
     shown = re.compile(
-        rf"^scripts/picture {name}\n.*\n```\n\n!\[[^]]+\]\(((?:\.\./)?pictures/{name}\.svg)\)$", re.M | re.S
+        rf"^scripts/picture {name}\n(?:.*\n)?```\n\n!\[[^]]+\]\(((?:\.\./|docs/)?pictures/{name}\.svg)\)$", re.M | re.S
     )
     (target,) = [
-        (page.parent / found.group(1)) for page in DOCS.rglob("*.md") if (found := shown.search(page.read_text()))
+        page.parent / found.group(1)
+        for page in (ROOT / "README.md", *DOCS.rglob("*.md"))
+        if (found := shown.search(page.read_text()))
     ]
     assert target.resolve() == DOCS / "pictures" / f"{name}.svg"
 
@@ -43,7 +45,7 @@ def test_a_picture_stands_beside_its_command(name: str) -> None:
 def test_all_pictures_are_there() -> None:
     drawn = {path.stem for path in (ROOT / "scripts" / "pictures").glob("*.py")} - {"__init__", "common"}
     assert drawn == set(NAMES)
-    assert len(NAMES) == 8
+    assert len(NAMES) == 9
 
 
 def test_the_queue_is_one() -> None:

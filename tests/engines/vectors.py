@@ -22,6 +22,9 @@ TEXTS = (
     "polygenelubricants", "GydZG_", "DESIGNING WORKHOUSES", "f5a5a608", "x" * 33, "x" * 63, "x" * 64, "0", "-1", "007",
 )  # fmt: skip
 
+# Longer than two bytes count, of characters of one, two and four bytes.
+LONG = "é😀\0" * 10_000
+
 
 def rows(name: str) -> list[dict[str, Any]]:
     """All rows of one file of vectors."""
@@ -47,7 +50,7 @@ def keys_of(kind: str, values: Sequence[Value]) -> Keys:
 
 def by_kind(name: str, *, null: bool) -> list[tuple[str, list[Value]]]:
     """The distinct keys of a file of vectors, kind by kind, with what has broken hashes before, and null if asked."""
-    found: dict[str, dict[Value, None]] = {"string": dict.fromkeys([*TEXTS, "é😀\0" * 200_000]), "int": {}, "long": {}}
+    found: dict[str, dict[Value, None]] = {"string": dict.fromkeys([*TEXTS, LONG]), "int": {}, "long": {}}
     for row in rows(name):
         if isinstance(row["key_type"], str) and row["key_type"] in found and row["key"] is not None:
             found[row["key_type"]][typed(row["key"], row["key_type"])] = None

@@ -1,12 +1,14 @@
 """Where keys go, as groupings tell it beforehand, against where a replay sends them."""
 
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from streamgroup.base.compiling import plain
 from streamgroup.engines.keys.typed import make_keys, pack
 from streamgroup.groupings.protocol import GroupingParams
 from streamgroup.replay.run import replay
@@ -49,23 +51,29 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 def watched(trace: Trace, text: str, workers: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Any]]:
     """Replay, interpreted; give the context of the start, and of each tuple: key, worker, whether hot."""
     module, seen, contexts = select(text).module, [], []
-    start = module.start
+    start, rewritten = module.start, plain._plain_class
 
     def start_watched(params: GroupingParams, context: Any) -> Any:
         contexts.append(context)
-        state = start(params, context)
-        kind: Any = type(state)
+        return start(params, context)
+
+    @cache
+    def watched_class(kind: type) -> type:
+        """Note what the rewritten class chooses: a class written here would have its kernels compiled."""
+        made: Any = rewritten(kind)
 
         def choose(self: Any, source: int, key: int, now: int) -> int:
-            worker = kind.choose(self, source, key, now)
+            worker: int = made.choose(self, source, key, now)
             hot = getattr(self, "choices", None)
             seen.append((int(key), int(worker), hot is not None and hot[0] != 0))
-            return int(worker)
+            return worker
 
-        return type(kind.__name__, (kind,), {"choose": choose})(*state)
+        return type(kind.__name__, (made,), {"__slots__": (), "choose": choose}) if hasattr(kind, "choose") else made
 
     monkeypatch.setattr(module, "start", start_watched)
+    monkeypatch.setattr(plain, "_plain_class", watched_class)
     replay(trace, ReplayOptions(grouping=text, workers=workers, sources=3, hash_seed=5), interpreted=True)
+    assert len(seen) == trace.tuples
     return contexts[0], seen
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.kernels.optimal_choices import choices_needed, make_powers, power
+from streamgroup.kernels.optimal_choices import Variant, choices_needed, make_powers, power
 from tests.naive.choices_of_head import find_d, shares_of_counts
 
 EXAMPLES = {
@@ -21,7 +21,8 @@ def needed(
     counts: list[int], total: int, workers: int, eps: float = 1e-4, *, every: bool = False, code: bool = False
 ) -> int:
     estimates = np.array(counts, dtype=np.int64)
-    return int(choices_needed(estimates, len(counts), total, workers, eps, make_powers(workers), every, code, code))
+    variant = Variant(every, code, code)
+    return int(choices_needed(estimates, len(counts), total, eps, make_powers(workers), variant))
 
 
 def test_given_heads() -> None:

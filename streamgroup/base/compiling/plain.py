@@ -66,6 +66,17 @@ def _flat(rows: Any) -> Any:
     return memoryview(whole.reshape(-1))
 
 
+class _Records:
+    """The fields of an array of records, a view each."""
+
+    def __init__(self, records: NDArray[Any]) -> None:
+        self._size = len(records)
+        vars(self).update((name, records[name].data) for name in records.dtype.names or ())
+
+    def __len__(self) -> int:
+        return self._size
+
+
 class _Rows:
     """Rows of an array that are too many to keep a view of each."""
 
@@ -82,6 +93,8 @@ class _Rows:
 def view(value: Any) -> Any:
     """Give what rewritten code takes for a value of compiled code."""
     if isinstance(value, np.ndarray):
+        if value.dtype.names:
+            return _Records(value)
         if value.ndim < 2:
             return value.data
         return _Rows(value) if len(value) > _MOST_ROWS else [view(row) for row in value]

@@ -4,7 +4,7 @@ A call of `np.uint64` takes as long as ten additions, and arithmetic with numpy'
 syntax tree is rewritten for arrays that are memoryviews, two-dimensional ones lists of them (see `plain.view`), whose
 elements are Python's ints and floats:
 
-- `a[i, j]` becomes `a[i][j]`, `a.shape[1]` becomes `len(a[0])`;
+- `a[i, j]` becomes `a[i][j]`, `a.shape[1]` becomes `len(a[0])`; of records, `a[i].field` becomes `a.field[i]`;
 - unsigned words are ints from 0 to 2^64 - 1: what may leave that range is masked before it is compared, shifted right,
   divided, stored, returned or passed on. A result is a word where an operand is known to be one: numba makes a float of
   a word and a signed number in arithmetic, so compiled code never mixes them;
@@ -72,6 +72,18 @@ class _Put(ast.NodeTransformer):
         return self._of.get(node.id, node)
 
 
+class _FieldsFirst(ast.NodeTransformer):
+    """Turns `a[i].field`, of an array of records, into `a.field[i]`."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        if not isinstance(node.value, ast.Subscript) or node.attr == "shape":
+            return node
+        rows, place = node.value.value, node.value.slice
+        field = ast.copy_location(ast.Attribute(rows, node.attr, ast.Load()), node)
+        return ast.copy_location(ast.Subscript(field, place, node.ctx), node)
+
+
 class Rewriter:
     """Rewrites one function; `hooks` are the names of methods that it may call.
 
@@ -98,6 +110,7 @@ class Rewriter:
 
     def function(self, tree: ast.FunctionDef, name: str) -> ast.FunctionDef:
         """Give the function rewritten, under a name."""
+        tree = _FieldsFirst().visit(copy.deepcopy(tree))
         given = tree.args
         if given.vararg or given.kwarg or given.kwonlyargs or given.defaults:
             raise NotPlainError(f"{tree.name}: arguments of other kinds")

@@ -119,16 +119,28 @@ def _end_window(marks: Any, share: Any, rows: Any, row: Any) -> None:
     meta[_ENDED] = ended
 
 
-def follow(
-    marks: Any, keys: Any, arrivals: Any, allowed: Any, offset: Any, skip: Any, share: Any, ends: Any, rows: Any
-) -> None:
-    """Follow the next tuples of the stream, `offset` the number of the first, of which `skip` are warm-up.
+class Piece(NamedTuple):
+    """The next tuples of the stream: `offset` is the number of the first, and the first `skip` are warm-up.
 
     `keys` uint32, `arrivals` int64 and `allowed` int32 (workers that a tuple treated as hot may go to, 0 of a cold one,
-    -1 of one that no worker accepted) are of one length. `share` int64[2] is theta. `ends` int64[windows] are the
-    places before which windows end, `rows` int64[windows, 3] take the keys treated as hot, hot in truth, and both.
+    -1 of one that no worker accepted) are of one length.
+    """
+
+    keys: NDArray[np.uint32]
+    arrivals: I64
+    allowed: NDArray[np.int32]
+    offset: int
+    skip: int
+
+
+def follow(marks: Any, piece: Any, share: Any, ends: Any, rows: Any) -> None:
+    """Follow the next tuples of the stream, a `Piece`.
+
+    `share` int64[2] is theta. `ends` int64[windows] are the places before which windows end, `rows` int64[windows, 3]
+    take the keys treated as hot, hot in truth, and both.
     """
     words, meta = marks.word, marks.meta
+    keys, arrivals, allowed, offset, skip = piece.keys, piece.arrivals, piece.allowed, piece.offset, piece.skip
     for i in range(skip):
         if allowed[i] >= 0:
             words[np.uint64(keys[i])] = _LAST | _BEFORE if allowed[i] > 0 else 0
@@ -194,15 +206,14 @@ class Hotness:
     def add(
         self, keys: NDArray[np.uint32], arrival: I64, allowed: NDArray[np.int32], offset: int, skip: int, ends: I64
     ) -> None:
-        """Add the next tuples of the stream, arguments as of `follow`; the arrays are read until the next call."""
+        """Add the next tuples of the stream, arguments as of `Piece`; the arrays are read until the next call."""
         rows = np.zeros((len(ends), 3), dtype=np.int64)
-        args = (np.int64(offset), np.int64(skip), self._share, ends.copy(), rows)
         # Read-only, as all that goes through compiled code.
-        views = [array[:] for array in (keys, arrival, allowed)]
-        for view in views:
-            view.flags.writeable = False
+        piece = Piece(keys[:], arrival[:], allowed[:], offset, skip)
+        for column in piece[:3]:
+            column.flags.writeable = False
         self._collect()
-        self._following = self._thread.submit(self._run, self._marks, *views, *args)
+        self._following = self._thread.submit(self._run, self._marks, piece, self._share, ends.copy(), rows)
         if len(rows):
             self._rows.append(rows)
 

@@ -7,7 +7,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from streamgroup.replay.simulation.optional import get
+from streamgroup.replay.simulation.optional import get, put
 
 __all__ = ["CHOSEN", "FULL_STATE", "NO_WORKER", "Sources", "choose_block", "choose_one", "report", "see"]
 
@@ -61,22 +61,18 @@ def choose_one(grouping: Any, sources: Any, source: Any, key: Any, now: Any) -> 
 
 
 @njit(forceinline=True)
-def _report(
-    hot: Any, detector: Any, state_entries: Any, sources: Any, choices: Any, place: Any, source: Any, measured: Any
-) -> None:
-    if hot is not None:
-        # More workers than there are would mean nothing.
-        hot[place] = max(0, min(sources.choices[0], sources.workers))
-    if detector is not None:
-        choices.entries[place] = detector[0]
+def _report_entries(state_entries: Any, largest_state: Any, source: Any, measured: Any) -> None:
     if state_entries is not None and measured:
-        sources.largest_state[0] = max(sources.largest_state[0], state_entries[source])
+        largest_state[0] = max(largest_state[0], state_entries[source])
 
 
 @njit(forceinline=True)
 def report(sources: Any, choices: Any, place: Any, source: Any, measured: Any) -> None:
     """Note what the grouping reports of the tuple at a place; its state counts for `measured` tuples only."""
-    _report(choices.hot, sources.detector, sources.state_entries, sources, choices, place, source, measured)
+    # More workers than there are would mean nothing.
+    put(choices.hot, place, max(0, min(get(sources.choices, 0, 0), sources.workers)))
+    put(choices.entries, place, get(sources.detector, 0, 0))
+    _report_entries(sources.state_entries, sources.largest_state, source, measured)
 
 
 def choose_block(grouping: Any, sources: Any, chunk: Any, choices: Any, span: Any) -> Any:

@@ -9,18 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.plain import interpreted
-from streamgroup.replay.accounting.recorder import Recorder
 from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.input.prefetch import Ready
-from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation import departures, event_loop
 from streamgroup.replay.simulation import state as states
 from streamgroup.replay.simulation import stream as streams
 from streamgroup.replay.simulation.choose import Sources
 from streamgroup.replay.simulation.event_loop import Clock, Until
 from streamgroup.replay.simulation.events import NEVER, OPEN, Chunk, Events, each_column
-from streamgroup.replay.simulation.feed_forward import Edge, Function, frozen, no_worker, too_late
+from streamgroup.replay.simulation.feed_forward import Setup, frozen, no_worker, too_late
 from streamgroup.replay.simulation.serve import Workers
 
 __all__ = ["EventDriven", "Queues", "Sink"]
@@ -46,29 +43,25 @@ class Queues(NamedTuple):
 
 
 class EventDriven:
-    """Calls the event loop; `function` gives it compiled or interpreted.
+    """Calls the event loop; a thread accounts the tuples that are certain meanwhile.
 
-    While the loop goes on, a thread accounts the tuples that are certain. The first `warmup` tuples of `tuples` are not
-    measured. `sink` gets all of them.
+    `span` is how many tuples are warm-up, which is not measured, and how many there are. `sink` gets all of them.
     """
 
     def __init__(
         self,
-        function: Function,
-        grouping: RunningGrouping,
-        edge: Edge,
+        setup: Setup,
         queues: Queues,
-        members: Members,
-        recorder: Recorder,
         windows: WindowRule,
         span: tuple[int, int],
         sink: Sink,
         *,
         round_robin: bool,
     ) -> None:
+        function, grouping, edge, members, recorder = setup
         self._run = function(event_loop.simulate, own=True)
         self._load_stream, self._turn_all = function(streams.load), function(streams.turn_all)
-        self._first_open, self._forget_dropped = function(departures.first_open), function(departures.forget_dropped)
+        self._first_open, self._drop_rejected = function(departures.first_open), function(departures.drop_rejected)
         self._grouping, self._edge, self._queues = grouping, edge, queues
         self._members, self._recorder, self._windows = members, recorder, windows
         self._warmup, self._tuples = span
@@ -115,7 +108,7 @@ class EventDriven:
     @property
     def queue_max(self) -> int | None:
         """Give the longest queue, where queues were counted."""
-        return int(self._state.meta[states.QUEUE_MAX]) if self._queues.capacity else None
+        return int(self._state.scalars[0].queue_max) if self._queues.capacity else None
 
     def chunk(self, ready: Ready) -> None:
         """Send the tuples of a chunk; after the last one, all that is still to happen happens."""
@@ -124,8 +117,8 @@ class EventDriven:
             why = self._call(costs=ready.cost is not None)
             if why in (event_loop.MORE, event_loop.DONE):
                 break
-            if why == event_loop.FULL_NODES:
-                self._state = states.grown_nodes(self._state)
+            if why == event_loop.FULL_TUPLES:
+                self._state = states.grown_tuples(self._state)
             elif why == event_loop.FULL_STATE:
                 self._grouping.grow(1)
             elif why == event_loop.FULL_EVENTS:
@@ -145,7 +138,7 @@ class EventDriven:
         """Give the first tuple of the stream that may be needed still."""
         if self._queues.max_pending:
             return self._clock.arrived
-        tuples = self._state.source.reshape(-1, states.WIDTH)[:, states.NEXT_TUPLE]
+        tuples = self._state.by_source.next_tuple
         return int(np.where(tuples < 0, self._end, tuples).min(initial=self._end))
 
     def _load(self, ready: Ready) -> None:
@@ -180,7 +173,7 @@ class EventDriven:
             # Where nothing asked what has finished, workers may still change until the last tuple is.
             self._clock = self._clock._replace(now=self._members.next_time())
             self._change()
-        self._forget_dropped(self._state, self._events, NEVER)
+        self._drop_rejected(self._state, self._events, NEVER)
         self._collect()
         end = self._first_open(self._events.finish, self._taken, self._tuples)
         assert end == self._tuples, f"tuple {end} is neither finished nor lost"
@@ -202,11 +195,11 @@ class EventDriven:
             grouping.choices, grouping.entries, grouping.detector, grouping.room, self._recorder.largest_state,
             True if grouping.hears else None,
         )  # fmt: skip
-        until, clock = self._until(), self._clock._replace(by_tie=0)
+        until = self._until()
         begun = time.perf_counter()
         why: int
         why, self._clock = self._run(
-            grouping.hooks, sources, self._workers, self._state, self._stream, self._events, until, clock
+            grouping.hooks, sources, self._workers, self._state, self._stream, self._events, until
         )
         self.seconds += time.perf_counter() - begun
         return why
@@ -226,7 +219,10 @@ class EventDriven:
                     at = min(at, arrives)
         waits = self._members.events and not self._queues.max_pending
         horizon = self._last_arrival if waits else NEVER
-        return Until(self._end, self._last, self._events_end, self._redeliveries, horizon, at, tie_at, tie_before)
+        return Until(
+            self._clock._replace(by_tie=0), self._end, self._last, self._events_end, self._redeliveries, horizon,
+            at, tie_at, tie_before,
+        )  # fmt: skip
 
     def _change(self) -> None:
         """Let the workers change: what was on one that crashed is lost or chosen anew."""
@@ -239,15 +235,15 @@ class EventDriven:
         for event in self._members.due(now, index):
             change = self._members.apply(event, now, pointer)
             for worker in change.left:
-                self._forget_dropped(state, self._events, now)
+                self._drop_rejected(state, self._events, now)
                 if event.kind == "crash":
                     self._lose(interpreted(departures.crash, state, worker, now), worker, now)
-                interpreted(departures.forget_waiters, state, worker, now)
+                interpreted(departures.unblock_sources, state, worker, now)
             self._grouping.change(change)
         if not self._members.crashes and not state.model.firm:
             # Nothing more can be lost: what was sent will finish.
             self._state = state = state._replace(model=state.model._replace(firm=True))
-            self._forget_dropped(state, self._events, NEVER)
+            self._drop_rejected(state, self._events, NEVER)
             interpreted(departures.settle, state, self._events, self._recorder.waits)
         self._turn_all(state, self._stream, self._end, self._last)
 
@@ -261,20 +257,18 @@ class EventDriven:
         return int(items[0] if len(items) else self._end) + int(np.searchsorted(waiting, now))
 
     def _lose(self, lost: I64, worker: int, now: int) -> None:
-        node = self._state.node.reshape(-1, states.WIDTH)
-        lost = lost[np.argsort(node[lost, states.NODE_SEQ], kind="stable")]
+        tuples = self._state.tuples
+        lost = lost[np.argsort(tuples.seq[lost], kind="stable")]
         if not self._queues.redeliver:
             interpreted(departures.lose, self._state, self._events, lost)
             return
         if not len(lost):
             return
+        again = np.stack([tuples.seq[lost], np.full(len(lost), worker)], axis=1)
         # From the last in the stream on: each goes to the head of what its source has to send.
-        lost = lost[::-1].copy()
-        node[lost[:-1], states.NODE_NEXT] = lost[1:]
-        node[lost[-1], states.NODE_NEXT] = -1
-        self._state.due[self._redeliveries] = now + self._edge.control_delay, lost[0]
+        tuples.following[lost] = np.concatenate([[-1], lost[:-1]])
+        self._state.redelivery[self._redeliveries] = now + self._edge.control_delay, lost[-1]
         self._redeliveries += 1
-        again = np.stack([node[lost, states.NODE_SEQ], np.full(len(lost), worker)], axis=1)
         self._again = np.concatenate([self._again, again.astype(np.int64)])
         self._again = self._again[np.argsort(self._again[:, 0], kind="stable")]
 
@@ -283,7 +277,7 @@ class EventDriven:
         arrived = self._events_end
         if arrived == self._warmup:
             self._grouping.begin_measuring()
-        self._forget_dropped(self._state, self._events, self._clock.now)
+        self._drop_rejected(self._state, self._events, self._clock.now)
         self._collect()
         begin = self._taken
         end = int(self._first_open(self._events.finish, begin, self._freed + self._capacity))

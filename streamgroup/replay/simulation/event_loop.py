@@ -15,20 +15,20 @@ from numba import njit
 from numba.extending import register_jitable
 
 from streamgroup.kernels.tournament import set_leaf
-from streamgroup.replay.simulation import state as b
 from streamgroup.replay.simulation.choose import choose_one, report, see
-from streamgroup.replay.simulation.departures import doom, forget_dropped, take_back
+from streamgroup.replay.simulation.departures import drop_rejected, reject, take_back
 from streamgroup.replay.simulation.events import MAX_TIME_NS, NEVER
 from streamgroup.replay.simulation.optional import get, put
 from streamgroup.replay.simulation.serve import serve_one
+from streamgroup.replay.simulation.state import block, certain, close_source, free, note_sent, open_source, place_of
 from streamgroup.replay.simulation.stream import set_turn, turn_all
 
 __all__ = [
     "CHANGE",
     "DONE",
     "FULL_EVENTS",
-    "FULL_NODES",
     "FULL_STATE",
+    "FULL_TUPLES",
     "MORE",
     "NO_WORKER",
     "TOO_LATE",
@@ -38,28 +38,7 @@ __all__ = [
 ]
 
 # Why the loop came back.
-DONE, FULL_NODES, FULL_EVENTS, FULL_STATE, TOO_LATE, NO_WORKER, MORE, CHANGE = range(8)
-
-
-class Until(NamedTuple):
-    """How far a call goes.
-
-    `end` is the end of what was read of the stream, all of it if `last` is 1. `events_end` is the first tuple that has
-    no place among the events, `redeliveries` how many are known. Until `horizon` nothing happens before more of the
-    stream is read (the last arrival read, where workers change later).
-
-    Workers change next at the time `change_at`, before all else of its instant; or at the time `tie_at`, right before
-    tuple `tie_before`.
-    """
-
-    end: int
-    last: int
-    events_end: int
-    redeliveries: int
-    horizon: int
-    change_at: int
-    tie_at: int
-    tie_before: int
+DONE, FULL_TUPLES, FULL_EVENTS, FULL_STATE, TOO_LATE, NO_WORKER, MORE, CHANGE = range(8)
 
 
 class Clock(NamedTuple):
@@ -73,95 +52,105 @@ class Clock(NamedTuple):
     fault: int
 
 
+class Until(NamedTuple):
+    """How far a call goes, from a `clock` on.
+
+    `end` is the end of what was read of the stream, all of it if `last` is 1. `events_end` is the first tuple that has
+    no place among the events, `redeliveries` how many are known. Until `horizon` nothing happens before more of the
+    stream is read (the last arrival read, where workers change later).
+
+    Workers change next at the time `change_at`, before all else of its instant; or at the time `tie_at`, right before
+    tuple `tie_before`.
+    """
+
+    clock: Clock
+    end: int
+    last: int
+    events_end: int
+    redeliveries: int
+    horizon: int
+    change_at: int
+    tie_at: int
+    tie_before: int
+
+
 @njit(forceinline=True)
-def _start(node: Any, worker_table: Any, meta: Any, worker: Any, now: Any, light: Any) -> None:
+def _start(tuples: Any, by_worker: Any, scalars: Any, worker: Any, now: Any, light: Any) -> None:
     """Take those tuples out of a worker's queue that have started by now."""
-    first = worker_table[b.at(worker, b.UNSTARTED)]
-    while first >= 0 and node[b.at(first, b.NODE_START)] <= now:
-        worker_table[b.at(worker, b.QUEUED)] -= 1
-        following = node[b.at(first, b.NODE_NEXT)]
+    first = by_worker[worker].first_waiting
+    while first >= 0 and tuples[first].start <= now:
+        by_worker[worker].waiting -= 1
+        following = tuples[first].following
         if light:
-            node[b.at(first, b.NODE_NEXT)] = meta[b.FREE]
-            meta[b.FREE] = first
+            free(tuples, scalars, first)
         first = following
-    worker_table[b.at(worker, b.UNSTARTED)] = first
+    by_worker[worker].first_waiting = first
 
 
 @register_jitable(forceinline=True)
 def _accept(state: Any, workers: Any, events: Any, worker: Any, taken: Any, now: Any) -> Any:
     """Send a tuple to a worker that has room for it; give its finish, which may be too late for the clock."""
-    node, worker_table, model = state.node, state.worker, state.model
+    tuples, by_worker, model = state.tuples, state.by_worker, state.model
     place = np.uint64(worker)
     reached = now + workers.delay
-    start, finish = serve_one(
-        workers, place, node[b.at(taken, b.NODE_KEY)], state.cost[taken], node[b.at(taken, b.NODE_SEQ)], reached
-    )
+    start, finish = serve_one(workers, place, tuples[taken].key, state.cost[taken], tuples[taken].seq, reached)
     if finish > MAX_TIME_NS:
         return finish
     workers.free[place] = finish
-    node[b.at(taken, b.NODE_REACHED)] = reached
-    node[b.at(taken, b.NODE_START)] = start
-    node[b.at(taken, b.NODE_FINISH)] = finish
-    node[b.at(taken, b.NODE_NEXT)] = -1
-    b.note_sent(node, events, worker, taken)
+    tuples[taken].reached = reached
+    tuples[taken].start = start
+    tuples[taken].finish = finish
+    tuples[taken].following = -1
+    note_sent(tuples, events, worker, taken)
     if model.firm:
-        b.certain(node, events, workers.waits, worker, taken, model.measured_from)
+        certain(tuples, events, workers.waits, worker, taken, model.measured_from)
     if not model.light:
-        if worker_table[b.at(worker, b.SENT_FIRST)] < 0:
-            worker_table[b.at(worker, b.SENT_FIRST)] = taken
+        if by_worker[worker].first < 0:
+            by_worker[worker].first = taken
         else:
-            node[b.at(worker_table[b.at(worker, b.SENT_LAST)], b.NODE_NEXT)] = taken
-        worker_table[b.at(worker, b.SENT_LAST)] = taken
+            tuples[by_worker[worker].last].following = taken
+        by_worker[worker].last = taken
     return finish
 
 
 @njit(forceinline=True)
 def _queue(state: Any, worker: Any, taken: Any, judged: Any) -> None:
     """Count an accepted tuple as waiting unless it starts at once; fullness is judged at the instant `judged`."""
-    node, worker_table, meta, model = state.node, state.worker, state.meta, state.model
-    if node[b.at(taken, b.NODE_START)] > judged:
-        worker_table[b.at(worker, b.QUEUED)] += 1
-        if worker_table[b.at(worker, b.UNSTARTED)] < 0:
-            worker_table[b.at(worker, b.UNSTARTED)] = taken
+    tuples, by_worker, scalars, model = state.tuples, state.by_worker, state.scalars, state.model
+    if tuples[taken].start > judged:
+        by_worker[worker].waiting += 1
+        if by_worker[worker].first_waiting < 0:
+            by_worker[worker].first_waiting = taken
         elif model.light:
-            node[b.at(worker_table[b.at(worker, b.SENT_LAST)], b.NODE_NEXT)] = taken
+            tuples[by_worker[worker].last].following = taken
         if model.light:
-            worker_table[b.at(worker, b.SENT_LAST)] = taken
-        if node[b.at(taken, b.NODE_SEQ)] >= model.measured_from:
-            meta[b.QUEUE_MAX] = max(meta[b.QUEUE_MAX], worker_table[b.at(worker, b.QUEUED)])
+            by_worker[worker].last = taken
+        if tuples[taken].seq >= model.measured_from:
+            scalars[0].queue_max = max(scalars[0].queue_max, by_worker[worker].waiting)
     elif model.light:
-        node[b.at(taken, b.NODE_NEXT)] = meta[b.FREE]
-        meta[b.FREE] = taken
+        free(tuples, scalars, taken)
 
 
 @register_jitable(forceinline=True)
-def _executed(feedback: Any, grouping: Any, node: Any, worker: Any, taken: Any, now: Any) -> None:
+def _executed(feedback: Any, grouping: Any, tuples: Any, worker: Any, taken: Any, now: Any) -> None:
     """Deliver to the grouping that a tuple finished."""
     if feedback is not None:
         grouping.tick(now - 1)
-        grouping.executed(
-            worker,
-            node[b.at(taken, b.NODE_KEY)],
-            node[b.at(taken, b.NODE_REACHED)],
-            node[b.at(taken, b.NODE_START)],
-            node[b.at(taken, b.NODE_FINISH)],
-        )
+        grouping.executed(worker, tuples[taken].key, tuples[taken].reached, tuples[taken].start, tuples[taken].finish)
 
 
 @njit(forceinline=True)
-def _next_of(node: Any, worker_table: Any, worker: Any) -> Any:
-    """Tell when a worker's next event is: a tuple finishes, or one starts and leaves its place to one that waits."""
+def _next_event(tuples: Any, by_worker: Any, worker: Any) -> Any:
+    """Give the time of a worker's next event: a tuple finishes, or one starts and a source waits for its place."""
     at = np.int64(NEVER)
-    if worker_table[b.at(worker, b.SENT_FIRST)] >= 0:
-        at = node[b.at(worker_table[b.at(worker, b.SENT_FIRST)], b.NODE_FINISH)]
-    if worker_table[b.at(worker, b.WAIT_FIRST)] >= 0 and worker_table[b.at(worker, b.UNSTARTED)] >= 0:
-        at = min(at, node[b.at(worker_table[b.at(worker, b.UNSTARTED)], b.NODE_START)])
+    if by_worker[worker].first >= 0:
+        at = tuples[by_worker[worker].first].finish
+    if by_worker[worker].first_waiter >= 0 and by_worker[worker].first_waiting >= 0:
+        at = min(at, tuples[by_worker[worker].first_waiting].start)
     return at
 
 
-def simulate(
-    grouping: Any, sources: Any, workers: Any, state: Any, stream: Any, events: Any, until: Any, clock: Any
-) -> Any:
+def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any, events: Any, until: Any) -> Any:
     """Send the tuples of the stream through the grouping, event by event; return why it stopped, and the clock.
 
     `events` takes what happens to tuple i at i mod its length, a power of two.
@@ -170,19 +159,24 @@ def simulate(
     model = state.model
     limit, light, most_pending = model.capacity, model.light, model.max_pending
     closed = np.int64(most_pending > 0)
-    count = np.int64(state.source.shape[0] // b.WIDTH)
     mask = stream.key.shape[0] - 1
-    node, table, worker_table, meta, due = state.node, state.source, state.worker, state.meta, state.due
-    tree, winner, turn = state.tree, state.winner, state.turn
-    arrived, by_tie = clock.arrived, clock.by_tie
+    tuples, by_source, by_worker, scalars = state.tuples, state.by_source, state.by_worker, state.scalars
+    count = np.int64(by_source.shape[0])
+    event_time, event_worker, turn_time, redelivery = (
+        state.event_time, state.event_worker, state.turn_time, state.redelivery,
+    )  # fmt: skip
+    arrived, by_tie = until.clock.arrived, until.clock.by_tie
     fault: Any = np.int64(-1)
-    now = clock.now
+    now = until.clock.now
     why = DONE
     while True:
         # What comes next: an event of a worker, a redelivery, or a tuple.
-        event = tree[0, 1]
-        again = due[meta[b.DUE], 0] if meta[b.DUE] < until.redeliveries else np.int64(NEVER)
-        emits, seq, source = turn[4], turn[5], turn[6]
+        event = event_time[0, 1]
+        again = (
+            redelivery[scalars[0].redelivered, 0] if scalars[0].redelivered < until.redeliveries else np.int64(NEVER)
+        )
+        emits, source = turn_time[0, 1], state.turn_source[0, 1]
+        seq = state.turn_tuple[source]
         if closed == 0:
             if seq >= end and emits < NEVER and emits <= min(event, again):
                 why = MORE
@@ -196,13 +190,13 @@ def simulate(
             if seq < end:
                 if not model.round_robin:
                     source = np.int64(stream.source[seq & mask])
-                    if table[b.at(source, b.MAY_EMIT)] == 1:
+                    if by_source[source].may_emit == 1:
                         emits = now
-                elif meta[b.AVAILABLE] > 0:
-                    source = meta[b.LOWEST]
-                    while table[b.at(source, b.MAY_EMIT)] == 0:
+                elif scalars[0].emitters > 0:
+                    source = scalars[0].lowest_emitter
+                    while by_source[source].may_emit == 0:
                         source += 1
-                    meta[b.LOWEST] = source
+                    scalars[0].lowest_emitter = source
                     emits = now
         following = min(event, again, emits)
         if last == 0 and min(following, until.change_at) > until.horizon:
@@ -210,12 +204,12 @@ def simulate(
             why = MORE
             break
         if following == NEVER:
-            if meta[b.DOOMED_FIRST] < 0:
+            if scalars[0].first_rejected < 0:
                 break
             # Tuples that are on their way to be dropped: they could still be lost.
-            following = node[b.at(meta[b.DOOMED_FIRST], b.NODE_REACHED)]
+            following = tuples[scalars[0].first_rejected].reached
             if until.change_at > following:
-                forget_dropped(state, events, following)
+                drop_rejected(state, events, following)
                 continue
         untied = closed == 1 or until.tie_before == NEVER or until.change_at <= until.tie_at
         if until.change_at <= following and untied:
@@ -232,102 +226,101 @@ def simulate(
                 break
         if event == following:
             now = event
-            worker = winner[0, 1]
-            taken = worker_table[b.at(worker, b.SENT_FIRST)]
-            while taken >= 0 and node[b.at(taken, b.NODE_FINISH)] <= now:
-                if worker_table[b.at(worker, b.UNSTARTED)] == taken:
-                    _start(node, worker_table, meta, worker, now, light)
-                _executed(sources.feedback, grouping, node, worker, taken, now)
+            worker = event_worker[0, 1]
+            taken = by_worker[worker].first
+            while taken >= 0 and tuples[taken].finish <= now:
+                if by_worker[worker].first_waiting == taken:
+                    _start(tuples, by_worker, scalars, worker, now, light)
+                _executed(sources.feedback, grouping, tuples, worker, taken, now)
                 if not model.firm:
-                    b.certain(node, events, workers.waits, worker, taken, model.measured_from)
+                    certain(tuples, events, workers.waits, worker, taken, model.measured_from)
                 if closed == 1:
-                    its = node[b.at(taken, b.NODE_SOURCE)]
-                    table[b.at(its, b.PENDING)] -= 1
-                    if table[b.at(its, b.WAITING)] < 0:
-                        b.source_opens(table, meta, its)
-                after = node[b.at(taken, b.NODE_NEXT)]
-                node[b.at(taken, b.NODE_NEXT)] = meta[b.FREE]
-                meta[b.FREE] = taken
+                    its = tuples[taken].source
+                    by_source[its].pending -= 1
+                    if by_source[its].blocked < 0:
+                        open_source(by_source, scalars, its)
+                after = tuples[taken].following
+                free(tuples, scalars, taken)
                 taken = after
-            worker_table[b.at(worker, b.SENT_FIRST)] = taken
-            if worker_table[b.at(worker, b.WAIT_FIRST)] >= 0:
+            by_worker[worker].first = taken
+            if by_worker[worker].first_waiter >= 0:
                 # Places go to the sources that wait for one.
-                _start(node, worker_table, meta, worker, now, light)
-                while worker_table[b.at(worker, b.WAIT_FIRST)] >= 0 and worker_table[b.at(worker, b.QUEUED)] < limit:
-                    its_source = worker_table[b.at(worker, b.WAIT_FIRST)]
-                    worker_table[b.at(worker, b.WAIT_FIRST)] = table[b.at(its_source, b.WAITER_NEXT)]
-                    if worker_table[b.at(worker, b.WAIT_FIRST)] < 0:
-                        worker_table[b.at(worker, b.WAIT_LAST)] = -1
-                    waited = table[b.at(its_source, b.WAITING)]
-                    table[b.at(its_source, b.WAITING)] = -1
+                _start(tuples, by_worker, scalars, worker, now, light)
+                while by_worker[worker].first_waiter >= 0 and by_worker[worker].waiting < limit:
+                    its_source = by_worker[worker].first_waiter
+                    by_worker[worker].first_waiter = by_source[its_source].next_waiter
+                    if by_worker[worker].first_waiter < 0:
+                        by_worker[worker].last_waiter = -1
+                    waited = by_source[its_source].blocked
+                    by_source[its_source].blocked = -1
                     if _accept(state, workers, events, worker, waited, now) > MAX_TIME_NS:
                         why = TOO_LATE
                         break
                     _queue(state, worker, waited, now)
-                    table[b.at(its_source, b.SINCE)] = now
-                    set_turn(node, table, turn, stream.arrival, its_source, end, last, closed)
-                    if closed == 1 and table[b.at(its_source, b.PENDING)] < most_pending:
-                        b.source_opens(table, meta, its_source)
+                    by_source[its_source].ready_at = now
+                    set_turn(state, stream.arrival, its_source, end, last)
+                    if closed == 1 and by_source[its_source].pending < most_pending:
+                        open_source(by_source, scalars, its_source)
                 if why != DONE:
                     break
-            set_leaf(tree, winner, 0, worker, _next_of(node, worker_table, worker))
+            set_leaf(event_time, event_worker, 0, worker, _next_event(tuples, by_worker, worker))
             continue
         if again == following:
             now = again
-            take_back(state, due[meta[b.DUE], 1], now)
-            meta[b.DUE] += 1
+            take_back(state, redelivery[scalars[0].redelivered, 1], now)
+            scalars[0].redelivered += 1
             turn_all(state, stream, end, last)
             continue
         if get(sources.room, 0, 1) < 1:
             why = FULL_STATE
             break
-        taken = table[b.at(source, b.UNSENT)]
+        taken = by_source[source].first_unsent
         if taken >= 0:
             now = emits
-            table[b.at(source, b.UNSENT)] = node[b.at(taken, b.NODE_NEXT)]
+            by_source[source].first_unsent = tuples[taken].following
         else:
-            taken = meta[b.FREE]
+            taken = scalars[0].first_free
             if taken < 0:
-                why = FULL_NODES
+                why = FULL_TUPLES
                 break
             if seq >= until.events_end:
                 why = FULL_EVENTS
                 break
             now = emits
-            meta[b.FREE] = node[b.at(taken, b.NODE_NEXT)]
+            scalars[0].first_free = tuples[taken].following
             place = np.uint64(seq & mask)
-            node[b.at(taken, b.NODE_SEQ)] = seq
-            node[b.at(taken, b.NODE_ARRIVAL)] = now if closed == 1 else stream.arrival[place]
-            node[b.at(taken, b.NODE_KEY)] = np.int64(stream.key[place])
-            node[b.at(taken, b.NODE_SOURCE)] = source
+            tuples[taken].seq = seq
+            tuples[taken].arrival = now if closed == 1 else stream.arrival[place]
+            tuples[taken].key = np.int64(stream.key[place])
+            tuples[taken].source = source
             put(state.cost, taken, get(stream.cost, place, 0))
             if closed == 1:
                 arrived = seq + 1
-                table[b.at(source, b.PENDING)] += 1
-                if table[b.at(source, b.PENDING)] == most_pending:
-                    b.source_shuts(table, meta, source)
+                by_source[source].pending += 1
+                if by_source[source].pending == most_pending:
+                    close_source(by_source, scalars, source)
             else:
-                table[b.at(source, b.NEXT_TUPLE)] = seq + count if model.round_robin else stream.following[place]
-        seq = node[b.at(taken, b.NODE_SEQ)]
-        key = node[b.at(taken, b.NODE_KEY)]
+                by_source[source].next_tuple = seq + count if model.round_robin else stream.following[place]
+        seq = tuples[taken].seq
+        key = tuples[taken].key
         see(sources.cost, sources.slowdown, workers.service_model, key, state.cost[taken], seq, now)
         worker = choose_one(grouping, sources, source, key, now)
         if worker < 0:
             fault = seq
             why = NO_WORKER
             break
-        report(sources, events, b.place_of(events, seq), source, seq >= model.measured_from)
-        table[b.at(source, b.SINCE)] = now
+        report(sources, events, place_of(events, seq), source, seq >= model.measured_from)
+        by_source[source].ready_at = now
         judged = now
         fits = True
         if limit > 0:
             # Fullness is judged on arrival where full queues drop, else at the choice.
             if model.drops:
                 judged += workers.delay
-            _start(node, worker_table, meta, worker, judged, light)
-            fits = worker_table[b.at(worker, b.QUEUED)] < limit
+            _start(tuples, by_worker, scalars, worker, judged, light)
+            fits = by_worker[worker].waiting < limit
         if fits:
-            idle = worker_table[b.at(worker, b.SENT_FIRST)] < 0
+            idle = by_worker[worker].first < 0
             finish = _accept(state, workers, events, worker, taken, now)
             if finish > MAX_TIME_NS:
                 fault = seq
@@ -336,20 +329,20 @@ def simulate(
             if limit > 0:
                 _queue(state, worker, taken, judged)
             if idle and not light:
-                set_leaf(tree, winner, 0, worker, finish)
+                set_leaf(event_time, event_worker, 0, worker, finish)
         elif model.drops:
-            doom(state, events, worker, taken, judged)
-            forget_dropped(state, events, np.int64(NEVER) if model.firm else now)
+            reject(state, events, worker, taken, judged)
+            drop_rejected(state, events, np.int64(NEVER) if model.firm else now)
         else:
-            b.wait_for_place(table, worker_table, worker, source, taken, now)
-            at_next = _next_of(node, worker_table, worker)
-            if at_next != tree[0, worker + (tree.shape[1] >> 1)]:
-                set_leaf(tree, winner, 0, worker, at_next)
-        if closed == 0 or table[b.at(source, b.UNSENT)] >= 0 or turn[4] <= now:
-            set_turn(node, table, turn, stream.arrival, source, end, last, closed)
+            block(by_source, by_worker, worker, source, taken, now)
+            at_next = _next_event(tuples, by_worker, worker)
+            if at_next != event_time[0, worker + (event_time.shape[1] >> 1)]:
+                set_leaf(event_time, event_worker, 0, worker, at_next)
+        if closed == 0 or by_source[source].first_unsent >= 0 or turn_time[0, 1] <= now:
+            set_turn(state, stream.arrival, source, end, last)
         if closed == 1:
             if not fits:
-                b.source_shuts(table, meta, source)
-            elif table[b.at(source, b.PENDING)] < most_pending:
-                b.source_opens(table, meta, source)
+                close_source(by_source, scalars, source)
+            elif by_source[source].pending < most_pending:
+                open_source(by_source, scalars, source)
     return why, Clock(now, arrived, by_tie, fault)

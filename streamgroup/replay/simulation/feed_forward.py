@@ -19,7 +19,7 @@ from streamgroup.replay.simulation.events import NEVER, Choices, Chunk, Events, 
 from streamgroup.replay.simulation.feedback import FULL_QUEUE, TOO_LATE, Feedback, feedback_block
 from streamgroup.replay.simulation.serve import Workers
 
-__all__ = ["Edge", "FeedForward", "Function", "frozen", "no_worker", "too_late"]
+__all__ = ["Edge", "FeedForward", "Setup", "frozen", "no_worker", "too_late"]
 
 I64 = NDArray[np.int64]
 # Gives a function as it runs: compiled or interpreted; for this grouping alone, or once for all.
@@ -51,6 +51,16 @@ class Edge(NamedTuple):
     dies: I64 | None
 
 
+class Setup(NamedTuple):
+    """What both kinds of simulation run: `function` gives functions compiled or interpreted."""
+
+    function: Function
+    grouping: RunningGrouping
+    edge: Edge
+    members: Members
+    recorder: Recorder
+
+
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
     """View an array read-only: compiled code takes those for another type."""
     view = array.view()
@@ -78,17 +88,16 @@ def too_late(seq: int) -> DataError:
 
 
 class FeedForward:
-    """Calls the halves in turn, and the accounting; `function` gives them compiled or interpreted."""
+    """Calls the halves in turn, and the accounting."""
 
-    def __init__(
-        self, function: Function, grouping: RunningGrouping, edge: Edge, members: Members, recorder: Recorder
-    ) -> None:
+    def __init__(self, setup: Setup) -> None:
+        function, grouping, self._edge, members, self._recorder = setup
         self._choose = function(choose_block, own=True)
         self._both = function(feedback_block, own=True)
-        self._grouping, self._edge, self._members, self._recorder = grouping, edge, members, recorder
+        self._grouping, self._members = grouping, members
         self._warm: Recorder | None = None
         self._in_flight = in_flight.make_in_flight(members.most) if grouping.hears else None
-        self._alternates = edge.sees or grouping.hears
+        self._alternates = self._edge.sees or grouping.hears
         self._last_arrival = -1
         self._varies = members.most > members.ever or members.next_time() < NEVER or members.next_index() >= 0
         self._size = 0
@@ -255,7 +264,8 @@ class FeedForward:
         hooks, choices, served = grouping.hooks, self._choices, self._served
         if self._alternates:
             feedback = Feedback(self._in_flight, grouping.heeds, until)
-            return lambda span: self._both(hooks, sources, workers, chunk, choices, served, feedback, span), None
+            both = account.Serving(workers, chunk, served, 0)
+            return lambda span: self._both(hooks, sources, both, choices, feedback, span), None
         # Without what only one of the halves needs: then both are compiled once for more kinds of runs.
         choosing, serving = chunk._replace(cost=None), chunk._replace(source=None)
         return (

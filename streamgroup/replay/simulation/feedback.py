@@ -55,10 +55,12 @@ def _send(queue: Any, next_read: Any, worker: Any, key: Any, reached: Any, start
         in_flight.push(queue, next_read, worker, key, reached, start, finish)
 
 
-def feedback_block(
-    grouping: Any, sources: Any, workers: Any, chunk: Any, choices: Any, served: Any, feedback: Any, span: Any
-) -> Any:
-    """Choose and serve the tuples of a span, one after the other; return why it stopped, and before which place."""
+def feedback_block(grouping: Any, sources: Any, serving: Any, choices: Any, feedback: Any, span: Any) -> Any:
+    """Choose and serve the tuples of a span, one after the other; return why it stopped, and before which place.
+
+    `serving` is an `account.Serving`, the columns of all tuples of its chunk.
+    """
+    workers, chunk, served = serving.workers, serving.chunk, serving.served
     source: Any = np.int64((chunk.offset + span.begin) % chunk.sources)
     _deliver(feedback.queue, feedback.next_read, grouping, feedback.until)
     for place in range(span.begin, span.end):

@@ -1,7 +1,7 @@
-"""What the ordered loop keeps between two events: tuples on their way, who waits for what, and what happens next.
+"""What the event-driven simulation keeps between two events: unfinished tuples, blocked sources, and what comes next.
 
-All of it is plain arrays of int64, a tuple, a source or a worker a row, and free functions over them, which compile
-into the loop. -1 means none.
+All of it is plain arrays, an element for each tuple, source or worker, and free functions over them, which compile into
+the loop. Lists are linked by place; -1 ends a list, or says that there is none.
 """
 
 from typing import Any, NamedTuple
@@ -10,84 +10,36 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.tournament import make_tournament
+from streamgroup.kernels.tournament import leaves, make_tournament
 from streamgroup.replay.simulation.events import NEVER
 
 __all__ = [
-    "AVAILABLE",
-    "DOOMED_FIRST",
-    "DOOMED_LAST",
-    "DUE",
-    "FREE",
-    "LOWEST",
-    "MAY_EMIT",
-    "NEXT_TUPLE",
-    "NODE_ARRIVAL",
-    "NODE_FINISH",
-    "NODE_KEY",
-    "NODE_NEXT",
-    "NODE_REACHED",
-    "NODE_SEQ",
-    "NODE_SOURCE",
-    "NODE_START",
-    "PENDING",
-    "QUEUED",
-    "QUEUE_MAX",
-    "SENT_FIRST",
-    "SENT_LAST",
-    "SINCE",
-    "UNSENT",
-    "UNSTARTED",
-    "WAITER_NEXT",
-    "WAITING",
-    "WAITING_SINCE",
-    "WAIT_FIRST",
-    "WAIT_LAST",
-    "WIDTH",
     "Model",
     "State",
-    "at",
+    "block",
     "certain",
+    "close_source",
+    "free",
     "give_back",
-    "grown_nodes",
     "grown_rows",
+    "grown_tuples",
     "make_state",
     "note_sent",
+    "open_source",
     "place_of",
-    "source_opens",
-    "source_shuts",
-    "wait_for_place",
 ]
 
-# Columns of a node, a tuple that waits or is being served.
-(
-    NODE_SEQ, NODE_ARRIVAL, NODE_KEY, NODE_SOURCE, NODE_REACHED, NODE_START, NODE_FINISH, NODE_NEXT,
-) = range(8)  # fmt: skip
-# Columns of a source: its next tuple in the stream; since when it could send that; tuples it has to send before (their
-# first node); the one that was chosen and waits for a place, since when, and who waits there after it; in a closed
-# loop how many are chosen and not finished, and whether it may emit.
-(
-    NEXT_TUPLE, SINCE, UNSENT, WAITING, WAITING_SINCE, WAITER_NEXT, PENDING, MAY_EMIT,
-) = range(8)  # fmt: skip
-# Columns of a worker: its tuples in order, the first that has not started, how many have not, the sources that wait.
-# Where nothing asks what has finished, only those that have not started are kept.
-SENT_FIRST, SENT_LAST, UNSTARTED, QUEUED, WAIT_FIRST, WAIT_LAST = range(6)
-# Places in `meta`: first free node; in a closed loop how many sources may emit and where to look for the lowest; the
-# longest queue; first and last tuple on its way to be dropped; redeliveries done.
-FREE, AVAILABLE, LOWEST, QUEUE_MAX, DOOMED_FIRST, DOOMED_LAST, DUE = range(7)
-
-
-# All tables are flat, with rows of this many columns: places are found by shifts.
-WIDTH = 8
+I64 = NDArray[np.int64]
+Records = np.recarray[Any, Any]
 
 
 class Model(NamedTuple):
     """What limits sources and workers, and what a run has to keep.
 
-    A worker's queue has room for `capacity` tuples (0: no limit), of which a full one `drops` what comes or blocks its
-    source; a source of a closed loop has at most `max_pending` tuples in flight (0: an open loop), and sources take
-    tuples `round_robin` or those that are theirs. Waits and states count from tuple `measured_from` on. `firm`: nothing
-    can be lost any more; `light`: nobody asks what has finished.
+    A worker's queue holds `capacity` waiting tuples (0: no limit); a full one `drops` what comes or blocks the source.
+    A source of a closed loop has at most `max_pending` unfinished tuples (0: an open loop). Sources take tuples
+    `round_robin` or those that are theirs. Waits and states count from tuple `measured_from` on. `firm`: nothing can be
+    lost any more; `light`: no finish is needed as an event.
     """
 
     capacity: int
@@ -99,63 +51,87 @@ class Model(NamedTuple):
     light: bool
 
 
+# An unfinished tuple: its number in the stream, arrival at the source, key and source; when it reached its worker, and
+# its start and finish there (of a rejected tuple: the worker in place of the start). `following` is the next tuple in
+# its list: of free places, of unsent tuples of a source, of a worker's queue, or of rejected tuples.
+_TUPLE = ("seq", "arrival", "key", "source", "reached", "start", "finish", "following")
+# A source: its next tuple in the stream, which it can send from `ready_at` on; `first_unsent` heads the list of tuples
+# that it has to send before. `blocked` is the tuple that waits for a full worker since `blocked_since`, `next_waiter`
+# the source that waits there after this one. In a closed loop `pending` counts its unfinished tuples, and `may_emit` is
+# 1 if it may emit another.
+_SOURCE = (
+    "next_tuple", "ready_at", "first_unsent", "blocked", "blocked_since", "next_waiter", "pending", "may_emit",
+)  # fmt: skip
+# A worker: the first and last tuple of its queue, the first that has not started, how many have not, and the sources
+# that wait for room. Where no finish is needed as an event, only tuples that have not started are kept.
+_WORKER = ("first", "last", "first_waiting", "waiting", "first_waiter", "last_waiter")
+# Numbers that change: the first free place; the first and last tuple on its way to a queue that will be full; in a
+# closed loop how many sources may emit, none below `lowest_emitter`; the longest queue; redeliveries done.
+_SCALARS = (
+    "first_free", "first_rejected", "last_rejected", "emitters", "lowest_emitter", "queue_max", "redelivered",
+)  # fmt: skip
+
+
 class State(NamedTuple):
     """The state of the edge between two events.
 
-    `node` int64[8 capacity] holds tuples in flight, `source` int64[8 sources], `worker` int64[8 workers], eight columns
-    a row; `cost` int64 or float64[capacity] the costs of the tuples. Two tournaments say what comes next: `tree` and
-    `winner` int64[1, 2 P] over the workers' events (ties to the lower worker), `turn` int64[4 x 2 L] over the sources'
-    next tuples (L a power of two, leaves from L on, the winner at 1): time, tuple, source. `due` int64[crashes, 2] is
-    the time and the first node of each redelivery. `meta` int64[8] (places above).
+    Records of int64 (fields above): unfinished `tuples` [capacity], `by_source` [sources], `by_worker` [workers] and
+    `scalars` [1]. `cost` int64 or float64[capacity] are the costs of the unfinished tuples. Two tournaments (see
+    `kernels.tournament`) say what comes next: `event_time` and `event_worker` int64[1, 2 P] over the workers' next
+    events, ties to the lower worker; `turn_time` and `turn_source` int64[1, 2 L] over the sources' next tuples, ties to
+    the earlier tuple, `turn_tuple` int64[L]. `redelivery` int64[crashes + 1, 2] is time and first tuple of each
+    redelivery.
     """
 
     model: Model
-    node: NDArray[np.int64]
+    tuples: Records
     cost: NDArray[Any]
-    source: NDArray[np.int64]
-    worker: NDArray[np.int64]
-    tree: NDArray[np.int64]
-    winner: NDArray[np.int64]
-    turn: NDArray[np.int64]
-    due: NDArray[np.int64]
-    meta: NDArray[np.int64]
+    by_source: Records
+    by_worker: Records
+    event_time: I64
+    event_worker: I64
+    turn_time: I64
+    turn_source: I64
+    turn_tuple: I64
+    redelivery: I64
+    scalars: Records
 
 
-def _leaves(count: int) -> int:
-    return 1 << max(count - 1, 1).bit_length()
+def _records(fields: tuple[str, ...], size: int) -> Records:
+    """Make records of int64, all of them -1."""
+    return np.full((size, len(fields)), -1).view([(name, np.int64) for name in fields])[:, 0].view(np.recarray)
+
+
+def _no_events(count: int) -> tuple[I64, I64]:
+    return make_tournament(np.full((1, count), NEVER, dtype=np.int64), np.arange(count))
 
 
 def make_state(model: Model, sources: int, workers: int, crashes: int, capacity: int = 4096) -> State:
-    """Make an empty state with room for `capacity` tuples in flight."""
-    node = np.zeros((capacity, 8), dtype=np.int64)
-    node[:, NODE_NEXT] = np.arange(1, capacity + 1)
-    node[-1, NODE_NEXT] = -1
-    source = np.full((sources, 8), -1, dtype=np.int64)
+    """Make an empty state with room for `capacity` unfinished tuples."""
+    tuples, by_source = _records(_TUPLE, capacity), _records(_SOURCE, sources)
+    by_worker, scalars = _records(_WORKER, workers), _records(_SCALARS, 1)
+    tuples.following[:-1] = np.arange(1, capacity)
     if model.round_robin:
-        source[:, NEXT_TUPLE] = np.arange(sources)
-    source[:, SINCE] = source[:, PENDING] = 0
-    source[:, MAY_EMIT] = 1
-    worker = np.full((workers, 8), -1, dtype=np.int64)
-    worker[:, QUEUED] = 0
-    tree, winner = make_tournament(np.full((1, workers), NEVER, dtype=np.int64), np.arange(workers))
-    turn = np.full(4 * 2 * _leaves(sources), NEVER, dtype=np.int64)
-    meta = np.zeros(8, dtype=np.int64)
-    meta[AVAILABLE] = sources
-    meta[DOOMED_FIRST] = meta[DOOMED_LAST] = -1
-    due = np.zeros((crashes + 1, 2), dtype=np.int64)
-    cost = np.zeros(capacity, dtype=np.int64)
-    return State(model, node.reshape(-1), cost, source.reshape(-1), worker.reshape(-1), tree, winner, turn, due, meta)
+        by_source.next_tuple = np.arange(sources)
+    by_source.ready_at, by_source.pending, by_source.may_emit = 0, 0, 1
+    by_worker.waiting = 0
+    scalars.first_free = scalars.lowest_emitter = scalars.queue_max = scalars.redelivered = 0
+    scalars.emitters = sources
+    return State(
+        model, tuples, np.zeros(capacity, dtype=np.int64), by_source, by_worker, *_no_events(workers),
+        *_no_events(sources), np.full(leaves(sources), NEVER, dtype=np.int64),
+        np.zeros((crashes + 1, 2), dtype=np.int64), scalars,
+    )  # fmt: skip
 
 
-def grown_nodes(state: State) -> State:
+def grown_tuples(state: State) -> State:
     """Make room for twice as many tuples, when there is no room left."""
-    old = state.node.shape[0] // WIDTH
-    node = np.empty((2 * old, WIDTH), dtype=np.int64)
-    node[:old] = state.node.reshape(-1, WIDTH)
-    node[old:, NODE_NEXT] = np.arange(old + 1, 2 * old + 1)
-    node[-1, NODE_NEXT] = -1
-    state.meta[FREE] = old
-    return state._replace(node=node.reshape(-1), cost=np.concatenate([state.cost, np.zeros_like(state.cost)]))
+    old = len(state.cost)
+    tuples = _records(_TUPLE, 2 * old)
+    tuples[:old] = state.tuples
+    tuples.following[old:-1] = np.arange(old + 1, 2 * old)
+    state.scalars.first_free = old
+    return state._replace(tuples=tuples, cost=np.concatenate([state.cost, np.zeros_like(state.cost)]))
 
 
 def grown_rows(rows: NDArray[Any], first: int, end: int) -> NDArray[Any]:
@@ -168,81 +144,77 @@ def grown_rows(rows: NDArray[Any], first: int, end: int) -> NDArray[Any]:
 
 
 @njit(forceinline=True)
-def at(row: Any, column: Any) -> Any:
-    """Give the place of a column of a row in a flat table; unsigned, so that nothing checks for negative ones."""
-    return np.uint64(row * WIDTH + column)
+def free(tuples: Any, scalars: Any, taken: Any) -> None:
+    """Free the place of a tuple."""
+    tuples[taken].following = scalars[0].first_free
+    scalars[0].first_free = taken
 
 
 @njit(forceinline=True)
-def source_opens(table: Any, meta: Any, source: Any) -> None:
-    """In a closed loop: the source may emit."""
-    if table[at(source, MAY_EMIT)] == 0:
-        table[at(source, MAY_EMIT)] = 1
-        meta[LOWEST] = source if meta[AVAILABLE] == 0 else min(meta[LOWEST], source)
-        meta[AVAILABLE] += 1
+def open_source(by_source: Any, scalars: Any, source: Any) -> None:
+    """In a closed loop: let the source emit."""
+    if by_source[source].may_emit == 0:
+        by_source[source].may_emit = 1
+        scalars[0].lowest_emitter = source if scalars[0].emitters == 0 else min(scalars[0].lowest_emitter, source)
+        scalars[0].emitters += 1
 
 
 @njit(forceinline=True)
-def source_shuts(table: Any, meta: Any, source: Any) -> None:
-    """In a closed loop: the source may not emit."""
-    if table[at(source, MAY_EMIT)] == 1:
-        table[at(source, MAY_EMIT)] = 0
-        meta[AVAILABLE] -= 1
+def close_source(by_source: Any, scalars: Any, source: Any) -> None:
+    """In a closed loop: do not let the source emit."""
+    if by_source[source].may_emit == 1:
+        by_source[source].may_emit = 0
+        scalars[0].emitters -= 1
 
 
 @njit
-def wait_for_place(table: Any, worker_table: Any, worker: Any, source: Any, node: Any, now: Any) -> None:
-    """Let a source wait at a worker that is full: places go in order of waiting time, then of sources."""
-    table[at(source, WAITING)] = node
-    table[at(source, WAITING_SINCE)] = now
-    table[at(source, WAITER_NEXT)] = -1
-    last = worker_table[at(worker, WAIT_LAST)]
+def _insert(first: Any, place: Any, following: Any, rank: Any, item: Any) -> None:
+    """Insert an item into the list that begins at `first[place]`, ordered by rank, then by number."""
+    before = np.int64(-1)
+    after = first[place]
+    while after >= 0 and (rank[after] < rank[item] or (rank[after] == rank[item] and after < item)):
+        before = after
+        after = following[after]
+    following[item] = after
+    if before < 0:
+        first[place] = item
+    else:
+        following[before] = item
+
+
+@njit
+def block(by_source: Any, by_worker: Any, worker: Any, source: Any, taken: Any, now: Any) -> None:
+    """Block a source with a tuple for a full worker: room goes to sources by waiting time, then by number."""
+    by_source[source].blocked = taken
+    by_source[source].blocked_since = now
+    last = by_worker[worker].last_waiter
+    if last >= 0 and (by_source[last].blocked_since < now or last < source):
+        # Most often it is the last.
+        by_source[last].next_waiter = source
+        by_source[source].next_waiter = -1
+        by_worker[worker].last_waiter = source
+        return
     if last < 0:
-        worker_table[at(worker, WAIT_FIRST)] = source
-        worker_table[at(worker, WAIT_LAST)] = source
-        return
-    if table[at(last, WAITING_SINCE)] < now or last < source:
-        table[at(last, WAITER_NEXT)] = source
-        worker_table[at(worker, WAIT_LAST)] = source
-        return
-    before = np.int64(-1)
-    after = worker_table[at(worker, WAIT_FIRST)]
-    while table[at(after, WAITING_SINCE)] < now or after < source:
-        before = after
-        after = table[at(after, WAITER_NEXT)]
-    table[at(source, WAITER_NEXT)] = after
-    if before < 0:
-        worker_table[at(worker, WAIT_FIRST)] = source
-    else:
-        table[at(before, WAITER_NEXT)] = source
+        by_worker[worker].last_waiter = source
+    _insert(by_worker.first_waiter, worker, by_source.next_waiter, by_source.blocked_since, source)
 
 
 @njit
-def give_back(node: Any, table: Any, taken: Any, now: Any) -> None:
+def give_back(tuples: Any, by_source: Any, taken: Any, now: Any) -> None:
     """Put a tuple back among those that its source has to send, in the order of the stream."""
-    seq = node[at(taken, NODE_SEQ)]
-    source = node[at(taken, NODE_SOURCE)]
-    before = np.int64(-1)
-    after = table[at(source, UNSENT)]
-    while after >= 0 and node[at(after, NODE_SEQ)] < seq:
-        before = after
-        after = node[at(after, NODE_NEXT)]
-    node[at(taken, NODE_NEXT)] = after
-    if before < 0:
-        table[at(source, UNSENT)] = taken
-    else:
-        node[at(before, NODE_NEXT)] = taken
-    table[at(source, SINCE)] = now
+    source = tuples[taken].source
+    _insert(by_source.first_unsent, source, tuples.following, tuples.seq, taken)
+    by_source[source].ready_at = now
 
 
 @njit(forceinline=True)
-def certain(node: Any, events: Any, waits: Any, worker: Any, taken: Any, first: Any) -> None:
+def certain(tuples: Any, events: Any, waits: Any, worker: Any, taken: Any, first: Any) -> None:
     """Note that a tuple will finish, and of tuples from `first` on how long it waits: `waits` int64[workers]."""
-    seq = node[at(taken, NODE_SEQ)]
-    events.finish[place_of(events, seq)] = node[at(taken, NODE_FINISH)]
+    seq = tuples[taken].seq
+    events.finish[place_of(events, seq)] = tuples[taken].finish
     if seq >= first:
         place = np.uint64(worker)
-        waits[place] = max(waits[place], node[at(taken, NODE_START)] - node[at(taken, NODE_REACHED)])
+        waits[place] = max(waits[place], tuples[taken].start - tuples[taken].reached)
 
 
 @njit(forceinline=True)
@@ -252,11 +224,11 @@ def place_of(events: Any, seq: Any) -> Any:
 
 
 @njit(forceinline=True)
-def note_sent(node: Any, events: Any, worker: Any, taken: Any) -> None:
+def note_sent(tuples: Any, events: Any, worker: Any, taken: Any) -> None:
     """Note to whom a tuple was sent, and when it starts."""
-    place = place_of(events, node[at(taken, NODE_SEQ)])
-    events.source[place] = node[at(taken, NODE_SOURCE)]
-    events.key[place] = node[at(taken, NODE_KEY)]
+    place = place_of(events, tuples[taken].seq)
+    events.source[place] = tuples[taken].source
+    events.key[place] = tuples[taken].key
     events.worker[place] = worker
-    events.arrival[place] = node[at(taken, NODE_ARRIVAL)]
-    events.start[place] = node[at(taken, NODE_START)]
+    events.arrival[place] = tuples[taken].arrival
+    events.start[place] = tuples[taken].start

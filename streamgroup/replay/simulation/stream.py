@@ -6,9 +6,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.kernels.tournament import set_ordered_leaf
 from streamgroup.replay.simulation.events import NEVER
 from streamgroup.replay.simulation.optional import get, put
-from streamgroup.replay.simulation.state import NEXT_TUPLE, NODE_SEQ, SINCE, UNSENT, WAITING, WIDTH, at, grown_rows
+from streamgroup.replay.simulation.state import grown_rows
 
 __all__ = ["Stream", "grown_stream", "load", "make_stream", "set_turn", "turn_all"]
 
@@ -54,55 +55,33 @@ def grown_stream(stream: Stream, first: int, end: int) -> Stream:
 
 
 @njit(forceinline=True)
-def _enter(turn: Any, source: Any, when: Any, seq: Any) -> None:
-    """Set when a source's next tuple may be chosen; of equal times the earlier tuple is first."""
-    place = source + (turn.shape[0] >> 3)
-    winner = np.int64(source)
-    turn[np.uint64(place * 4)], turn[np.uint64(place * 4 + 1)], turn[np.uint64(place * 4 + 2)] = when, seq, winner
-    while place > 1:
-        sibling = (place ^ 1) * 4
-        other, its_seq, its = turn[np.uint64(sibling)], turn[np.uint64(sibling + 1)], turn[np.uint64(sibling + 2)]
-        wins = -np.int64((other < when) | ((other == when) & (its_seq < seq)))
-        when ^= (when ^ other) & wins
-        seq ^= (seq ^ its_seq) & wins
-        winner ^= (winner ^ its) & wins
-        place >>= 1
-        turn[np.uint64(place * 4)], turn[np.uint64(place * 4 + 1)], turn[np.uint64(place * 4 + 2)] = when, seq, winner
-
-
-@njit(forceinline=True)
-def set_turn(node: Any, table: Any, turn: Any, arrival: Any, source: Any, end: Any, last: Any, closed: Any) -> None:
+def set_turn(state: Any, arrival: Any, source: Any, end: Any, last: Any) -> None:
     """Find when a source's next tuple may be chosen, of the tuples before `end` that were read.
 
     Of a tuple that was not read it is known only that it is not earlier than the last one read; after the `last`
-    chunk there is none. In a `closed` loop only tuples that were sent before have a turn of their own.
+    chunk there is none. In a closed loop only tuples that were sent before have a turn of their own.
     """
+    by_source = state.by_source
     when, seq = np.int64(NEVER), np.int64(NEVER)
-    if table[at(source, WAITING)] < 0:
-        if table[at(source, UNSENT)] >= 0:
-            when, seq = table[at(source, SINCE)], node[at(table[at(source, UNSENT)], NODE_SEQ)]
-        elif closed == 0:
-            seq = table[at(source, NEXT_TUPLE)]
-            if 0 <= seq < end:
-                when = max(arrival[seq & (arrival.shape[0] - 1)], table[at(source, SINCE)])
+    if by_source[source].blocked < 0:
+        ready_at, mask = by_source[source].ready_at, arrival.shape[0] - 1
+        if by_source[source].first_unsent >= 0:
+            when, seq = ready_at, state.tuples[by_source[source].first_unsent].seq
+        elif state.model.max_pending == 0:
+            following = by_source[source].next_tuple
+            if 0 <= following < end:
+                when, seq = max(arrival[following & mask], ready_at), following
             elif last == 0:
-                seq = max(seq, end)
-                when = (
-                    max(arrival[(end - 1) & (arrival.shape[0] - 1)], table[at(source, SINCE)])
-                    if end > 0
-                    else np.int64(0)
-                )
-            else:
-                seq = np.int64(NEVER)
-    _enter(turn, source, when, seq)
+                when = max(arrival[(end - 1) & mask], ready_at) if end > 0 else np.int64(0)
+                seq = max(following, end)
+    set_ordered_leaf(state.turn_time, state.turn_source, state.turn_tuple, source, when, seq)
 
 
 @njit
 def turn_all(state: Any, stream: Any, end: Any, last: Any) -> None:
     """Find the turns of all sources anew."""
-    closed = np.int64(state.model.max_pending > 0)
-    for source in range(state.source.shape[0] // WIDTH):
-        set_turn(state.node, state.source, state.turn, stream.arrival, source, end, last, closed)
+    for source in range(state.by_source.shape[0]):
+        set_turn(state, stream.arrival, source, end, last)
 
 
 @njit(forceinline=True)
@@ -113,8 +92,8 @@ def _take_source(source_of: Any, i: Any, state: Any, stream: Any, last_of: Any, 
         source = source_of[i]
         stream.source[seq & mask] = source
         stream.following[seq & mask] = -1
-        if state.source[at(source, NEXT_TUPLE)] < 0:
-            state.source[at(source, NEXT_TUPLE)] = seq
+        if state.by_source[source].next_tuple < 0:
+            state.by_source[source].next_tuple = seq
         elif last_of[source] >= 0:
             stream.following[last_of[source] & mask] = seq
         last_of[source] = seq
