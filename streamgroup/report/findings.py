@@ -43,9 +43,9 @@ def verdicts(data: ReportData) -> list[str]:
     for part in data.focus.partition_by("condition", maintain_order=True):
         found = part.group_by("grouping").agg(
             pl.col("latency_p99_ms").mean().alias("p99"),
-            pl.col("latency_max_ms").max().alias("longest"),
-            pl.col("replication_factor").mean().alias("copies"),
-            pl.col("replication_factor").max().alias("copies_max"),
+            pl.col("latency_max_ms").max().alias("maximum"),
+            pl.col("replication_factor").mean().alias("replication"),
+            pl.col("replication_factor").max().alias("replication_max"),
             pl.col("peak_to_mean").mean().alias("peak"),
             pl.col("peak_to_mean").max().alias("peak_max"),
         )
@@ -54,7 +54,7 @@ def verdicts(data: ReportData) -> list[str]:
             *_best_and_worst(found, "p99", "p99 latency", _latency),
             *_best_and_worst(found, "peak", "load of the most loaded worker", _peak),
         ]
-        sentences += _best_and_worst(found, "copies", "replication", _copies)
+        sentences += _best_and_worst(found, "replication", "replication", _replication)
         if sentences:
             lines.append(f"{place}: {'; '.join(sentences)}.")
     return lines
@@ -79,9 +79,9 @@ class _Form:
         return self._text.format(*(number(row[name]) for name in self._names))
 
 
-_latency = _Form("{} ms (longest {} ms)", "p99", "longest")
+_latency = _Form("{} ms (maximum {} ms)", "p99", "maximum")
 _peak = _Form("{} times the mean (at most {})", "peak", "peak_max")
-_copies = _Form("{} workers a key (at most {})", "copies", "copies_max")
+_replication = _Form("{} workers a key (at most {})", "replication", "replication_max")
 
 
 def caveats(data: ReportData) -> list[str]:
