@@ -42,7 +42,7 @@ class Program(DiscoveredGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command line and exit; with `standalone_mode` off, give the exit code."""
+        """Run a command line and exit; with `standalone_mode` off, return the exit code."""
         del prog_name
         for stream in (sys.stdout, sys.stderr):
             # An encoding that lacks a character must not end a run.

@@ -216,7 +216,7 @@ def remarks(advice: Advice) -> Iterator[str]:
     """Yield the other remarks, a line each: hot keys, numbers of workers, the load, and what all is based on."""
     what = "meet the target" if advice.question.targets.any else "keep up"
     yield f"Hot keys: {_hot(advice)}"
-    yield f"LeastWorkers workers that {what}: {'; '.join(map(_enough, advice.least))}."
+    yield f"Least workers that {what}: {'; '.join(map(_enough, advice.least))}."
     yield f"Load: {_load(advice)}"
     yield f"Based on {_based(advice)}"
     if advice.failed:
