@@ -23,7 +23,7 @@ from streamgroup.base.storage import outputs
 from streamgroup.base.storage.outputs import UNFINISHED, staged_output
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.cli.app import app
-from streamgroup.ingest.files.inputs import check_unchanged, resolve
+from streamgroup.ingest.files.inputs import check_unchanged, resolve_inputs
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.traces.keys import hash_keys
@@ -58,7 +58,7 @@ def test_a_place_is_text_that_finds_its_filesystem_again(bucket: Bucket) -> None
     assert again == place
     assert again.read_bytes() == b"content"
     assert again.size() == 7
-    assert again.changed() > 1_600_000_000 * 10**9
+    assert again.stat().changed > 1_600_000_000 * 10**9
     with again.open_input() as file:
         file.seek(3)
         assert file.read() == b"tent"
@@ -134,7 +134,7 @@ def test_what_is_written_is_there_only_when_it_is_whole(bucket: Bucket) -> None:
 
 
 def test_large_files_are_sent_from_disk(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamgroup.base.storage._HELD_BYTES", 1 << 10)
+    monkeypatch.setattr("streamgroup.base.storage.places._MEMORY_BYTES", 1 << 10)
     content = bytes(range(256)) * (1 << 16)
     bucket.put("large", content)
     assert bucket.place("large").read_bytes() == content
@@ -473,21 +473,21 @@ def test_directories_and_globs(bucket: Bucket, tmp_path: Path, given: str, expec
         (tmp_path / "t" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "t" / name).write_bytes(b"x")
     far, near = bucket.place("t"), locate(tmp_path / "t")
-    assert [locate(file.path).within(near) for file in resolve((f"{tmp_path}/{given}",))] == expected
-    assert [locate(file.path).within(far) for file in resolve((bucket.url(given),))] == expected
+    assert [locate(file.path).within(near) for file in resolve_inputs((f"{tmp_path}/{given}",))] == expected
+    assert [locate(file.path).within(far) for file in resolve_inputs((bucket.url(given),))] == expected
 
 
 def test_inputs_of_a_store_that_are_none(bucket: Bucket) -> None:
     bucket.put("t/_x", b"")
     for given, message in (("t", "is a directory without"), ("u/*", "nothing matches"), ("u", "there is no file")):
         with pytest.raises(UsageError, match=message):
-            resolve((bucket.url(given),))
+            resolve_inputs((bucket.url(given),))
 
 
 def test_inputs_of_a_store_that_change(bucket: Bucket) -> None:
     url = bucket.put("x.csv", CSV)
     bucket.put("y.csv", CSV)
-    files = resolve((url, bucket.url("*.csv")))
+    files = resolve_inputs((url, bucket.url("*.csv")))
     check_unchanged(files)
     bucket.put("x.csv", CSV[:-1])
     with pytest.raises(DataError, match=r"x\.csv.* changed while it was read"):
@@ -500,4 +500,4 @@ def test_inputs_of_a_store_that_change(bucket: Bucket) -> None:
 def test_a_directory_with_a_link_to_itself_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_bytes(CSV)
     (tmp_path / "loop").symlink_to(tmp_path)
-    assert [file.given for file in resolve((str(tmp_path),))] == [str(tmp_path / "x.csv")]
+    assert [file.given for file in resolve_inputs((str(tmp_path),))] == [str(tmp_path / "x.csv")]

@@ -25,7 +25,7 @@ def names(package: str) -> list[str]:
 
 
 def suggest(name: str, among: Iterable[str]) -> str | None:
-    """Give the hint for a misspelt name: the nearest one if it is near, else all of them."""
+    """Return the hint for a misspelt name: the nearest one if it is near, else all of them."""
     known = sorted(among)
     near = difflib.get_close_matches(name, known, n=1)
     if near:

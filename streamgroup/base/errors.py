@@ -1,10 +1,10 @@
-"""Errors that say what is wrong, where, and how to mend it; each knows its exit code."""
+"""Errors that say what is wrong, where, and how to fix it, with their exit codes."""
 
 __all__ = ["DataError", "EnvironmentFault", "GateError", "RunError", "StreamgroupError", "UsageError"]
 
 
 class StreamgroupError(Exception):
-    """A failure that a user can act on: one line of what and where, one of how to mend it.
+    """A failure that a user can act on: one line of what and where, one of how to fix it.
 
     `hint` is shown on a line of its own. `exit_code` follows the table of the command line reference.
     """

@@ -1,4 +1,4 @@
-"""How much memory this process may still take."""
+"""The memory that this process may still take."""
 
 import os
 from pathlib import Path
@@ -10,9 +10,9 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 def free_memory() -> int:
-    """Give the bytes that the machine has free, or that the limit of its container leaves, whichever is less.
+    """Return the bytes that the machine has free, or that the limit of its container leaves, whichever is less.
 
-    Where the system does not tell what is free, it is half of all there is.
+    Half of all memory where the system does not report what is free.
     """
     free = _meminfo()
     if free is None:

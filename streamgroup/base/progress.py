@@ -1,4 +1,4 @@
-"""How those who wait are told how far a run is."""
+"""The interface for reporting progress."""
 
 from typing import Protocol
 
@@ -6,17 +6,17 @@ __all__ = ["Progress", "Silent"]
 
 
 class Progress(Protocol):
-    """Whoever wants to know how far a run is: steps one after the other, each of a number of tasks."""
+    """Receives the progress of a run: steps one after the other, each of a number of tasks."""
 
     def start(self, total: int | None, text: str) -> None:
-        """Begin a step of `total` tasks (None: nobody knows); it ends where the next one begins."""
+        """Begin a step of `total` tasks (None: not known); it ends where the next one begins."""
 
     def advance(self, done: int) -> None:
         """Count `done` more tasks as finished."""
 
 
 class Silent:
-    """Progress that nobody looks at."""
+    """Progress that is not shown."""
 
     def start(self, total: int | None, text: str) -> None:
         """Begin a step."""

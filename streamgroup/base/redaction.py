@@ -1,4 +1,4 @@
-"""Hides what a URL has of secrets before people see it or a trace records it: passwords, and tokens in its query."""
+"""Hides secrets in URLs (passwords, tokens in the query) before they are shown or recorded."""
 
 import re
 
@@ -10,7 +10,7 @@ _PASSWORD = re.compile(r"(//[^/:@]*):[^/]*@")
 # A name with a slash is none: there the question mark is that of a glob.
 _PARAMETER = re.compile(r"([?&])([^/=&?]+)=([^&]*)")
 # Parameters that say where a store is.
-_PLAIN = ("region", "scheme", "endpoint_override")
+_NOT_SECRET = ("region", "scheme", "endpoint_override")
 
 
 def shown_url(url: str) -> str:
@@ -18,7 +18,8 @@ def shown_url(url: str) -> str:
     if not re.match(_SCHEME, url):
         return url
     return _PARAMETER.sub(
-        lambda found: found[0] if found[2] in _PLAIN else f"{found[1]}{found[2]}=***", _PASSWORD.sub(r"\1:***@", url)
+        lambda found: found[0] if found[2] in _NOT_SECRET else f"{found[1]}{found[2]}=***",
+        _PASSWORD.sub(r"\1:***@", url),
     )
 
 

@@ -1,4 +1,4 @@
-"""Texts with units, read once and exactly: durations, sizes, shares, fractions of the worker count.
+"""Parses numbers with units, exactly: durations, counts, shares, places in a stream.
 
 Decimal texts become `fractions.Fraction`, so that "0.1" is one tenth and arithmetic on it stays exact.
 """
@@ -13,13 +13,12 @@ from streamgroup.base.errors import UsageError
 __all__ = [
     "LONGEST_NS",
     "Extent",
-    "Place",
+    "Position",
     "index_of",
     "parse_duration_ns",
     "parse_extent",
     "parse_number",
-    "parse_place",
-    "round_half_even",
+    "parse_position",
 ]
 
 NS_PER = {
@@ -36,11 +35,6 @@ LONGEST_NS = 1 << 62
 _MOST_DIGITS = 400
 _DURATION = re.compile(r"^\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,3})?)\s*(ns|us|ms|s|min|m|h|d)\s*$")
 _NUMBER = re.compile(r"^\s*[+-]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*$")
-
-
-def round_half_even(value: Fraction) -> int:
-    """Round an exact fraction to the nearest integer, halves to the even one."""
-    return round(value)
 
 
 def parse_number(text: str, what: str) -> Fraction:
@@ -61,7 +55,7 @@ def parse_duration_ns(text: str, what: str) -> int:
         raise UsageError(
             f"{what}: {text!r} is not a duration", "write a number with ns, us, ms, s, min, h or d, as in 10s"
         )
-    duration = round_half_even(Fraction(match.group(1)) * NS_PER[match.group(2)])
+    duration = round(Fraction(match.group(1)) * NS_PER[match.group(2)])
     if duration > LONGEST_NS:
         raise UsageError(f"{what}: {text} is longer than the clock's 146 years")
     return duration
@@ -93,7 +87,7 @@ def parse_extent(text: str, what: str) -> Extent:
 
 
 def index_of(extent: Extent, tuples: int) -> int | None:
-    """Give the first tuple that is not before a place in a stream: a share p is ceil(p x tuples); None for a time.
+    """Return the first tuple that is not before a place in a stream: a share p is ceil(p x tuples); None for a time.
 
     As a length, it is the number of the first tuples that make it up.
     """
@@ -103,19 +97,19 @@ def index_of(extent: Extent, tuples: int) -> int | None:
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """A place in a stream: a time in ns since the first arrival, or the index of a tuple; the other is None."""
 
     time_ns: int | None
     index: int | None
 
 
-def parse_place(text: str, what: str, tuples: int) -> Place:
+def parse_position(text: str, what: str, tuples: int) -> Position:
     """Read `10s` (a time), `50000` (a tuple, from 0) or `50%` (of the tuples); UsageError past the last one."""
     extent = parse_extent(text, what)
     index = index_of(extent, tuples)
     if index is None:
-        return Place(extent.ns, None)
+        return Position(extent.ns, None)
     if index >= tuples:
         raise UsageError(f"{what}: there is no tuple {index}: the trace has only {tuples} tuples")
-    return Place(None, index)
+    return Position(None, index)

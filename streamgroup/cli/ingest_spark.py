@@ -64,12 +64,12 @@ def run(console: Console, options: Options) -> None:
 
     --time, --key, --cost, --value and --weight are expressions of Spark SQL, a column's name being the simplest.
     """
-    from streamgroup.ingest.sources.options import make_source_options
+    from streamgroup.ingest.sources.table_options import make_source_options
 
     values = values_of(options)
     asked = make_source_options(format=values.pop("source_format"), **values)
     # Not before the options are checked: it loads Spark.
-    from streamgroup.ingest.sources.run import ingest_spark, preview_spark
+    from streamgroup.ingest.sources.ingest_spark import ingest_spark, preview_spark
 
     begun = time.perf_counter()
     if options.dry_run:

@@ -1,4 +1,4 @@
-"""Workers that join, leave or crash: the events as they were written, and which worker each one means."""
+"""Workers that join, leave or crash: parses the events, and picks the worker of each."""
 
 import re
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.errors import RunError, UsageError
-from streamgroup.base.units import parse_place
+from streamgroup.base.limits import MOST_WORKERS
+from streamgroup.base.units import parse_position
 from streamgroup.kernels import draws, hashing
 
 __all__ = ["Event", "Kind", "parse_membership", "worker_of"]
@@ -67,12 +67,12 @@ def _event(kind: Kind, text: str, tuples: int, ever: int, number: int) -> Event:
         worker = int(who)
         if worker >= ever:
             raise UsageError(f"{what}: there is never a worker {worker}", f"the workers are 0..{ever - 1}")
-    place = parse_place(when, what, tuples)
-    return Event(kind, place.time_ns, place.index, worker, who == "random", number)
+    position = parse_position(when, what, tuples)
+    return Event(kind, position.time_ns, position.index, worker, who == "random", number)
 
 
 def worker_of(event: Event, live: Sequence[int], seed: int) -> int:
-    """Tell which of the live workers (ascending ids) leaves or crashes; RunError if there is none, or not that one."""
+    """Return the live worker (ascending ids) that leaves or crashes; RunError when it or any worker is missing."""
     if not live:
         raise RunError(f"--{event.kind}: no worker is left", "let fewer leave and crash, or more join")
     if event.random:

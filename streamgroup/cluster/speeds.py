@@ -10,17 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.units import Place, parse_number, parse_place
-from streamgroup.cluster.distribution import log_variance, parse_cv
+from streamgroup.base.limits import MOST_CELLS
+from streamgroup.base.units import Position, parse_number, parse_position
+from streamgroup.cluster.service_distribution import log_variance, parse_cv
 from streamgroup.kernels import draws, elementary
 
 __all__ = ["Jitter", "Speeds", "jitter_factors", "make_speeds", "parse_jitter", "parse_slowdown", "split_change"]
 
-# As many tuples in a batch as there are not.
+# Tuples in a batch where speeds do not drift: more than there are.
 _NEVER = 1 << 62
-# Batches x workers of drift: 8 bytes each.
-_MOST_CELLS = 1 << 27
-# Places of one worker's drift that are drawn, and turned into factors, at a time.
+# Batches of one worker whose factors are drawn at a time.
 _AT_ONCE = 1 << 20
 
 
@@ -42,20 +41,20 @@ class Speeds:
 
     @property
     def jittered(self) -> bool:
-        """Tell whether speeds drift."""
+        """Report whether speeds drift."""
         return self.every != _NEVER
 
     @property
     def steady(self) -> bool:
-        """Tell whether no speed ever changes."""
+        """Report whether no speed ever changes."""
         return len(self.begins) == 1 and not self.jittered
 
     def longest_factor(self) -> float:
-        """Give what a cost is multiplied by at most, on any worker at any time."""
+        """Return what a cost is multiplied by at most, on any worker at any time."""
         return float(self.slowdown.max() * self.jitter.max())
 
     def at(self, time_ns: int, seq: int) -> NDArray[np.float64]:
-        """Give the slowdown factors (float64[N], without drift) that are in force at a time and for a tuple."""
+        """Return the slowdown factors (float64[N], without drift) that are in force at a time and for a tuple."""
         phase = np.searchsorted(self.begins, time_ns if self.by_time else seq, side="right") - 1
         return self.slowdown[phase]
 
@@ -116,16 +115,16 @@ def split_change(text: str) -> tuple[str, str]:
 
 def _read_changes(changes: Sequence[str], workers: int, tuples: int, phases: dict[int, list[Fraction]]) -> bool:
     """Add the changes to `phases` by where they begin, a later one of the same place instead of an earlier; by time?"""
-    places: list[Place] = []
+    positions: list[Position] = []
     for text in changes:
         when, factors = split_change(text)
         what = f"--slowdown-at {text}"
-        place = parse_place(when, what, tuples)
-        places.append(place)
-        begin = place.index if place.time_ns is None else place.time_ns
+        position = parse_position(when, what, tuples)
+        positions.append(position)
+        begin = position.index if position.time_ns is None else position.time_ns
         assert begin is not None
         phases[begin] = parse_slowdown(factors, workers, what)
-    by_time = {place.index is None for place in places}
+    by_time = {position.index is None for position in positions}
     if len(by_time) > 1:
         raise UsageError(
             "--slowdown-at: some changes are at a time and some at a tuple, so which comes first is not known",
@@ -151,13 +150,13 @@ def parse_jitter(text: str) -> Jitter:
 
 
 def jitter_factors(jitter: Jitter, seed: int, workers: int, tuples: int) -> NDArray[np.float64]:
-    """Give each worker's factor in each batch of tuples: float64[batches, workers].
+    """Return each worker's factor in each batch of tuples: float64[batches, workers].
 
     log factor x_b = 0.9 x_(b-1) + sqrt(0.19 ln(1 + CV^2)) N(0, 1), x_(-1) = 0: a slow drift of the speed, as measured
     on machines that share their hosts.
     """
     batches = -(-tuples // jitter.every)
-    if batches * workers > _MOST_CELLS:
+    if batches * workers > MOST_CELLS:
         raise UsageError(
             f"--speed-jitter: {batches} batches of {jitter.every} tuples for {workers} workers are over "
             f"{8 * batches * workers >> 30} GB",

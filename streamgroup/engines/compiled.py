@@ -1,4 +1,4 @@
-"""Compiling what runs over all keys of a trace, with a cache on disk that cannot be stale.
+"""Compiles functions over all keys of a trace, with a cache on disk that cannot be stale.
 
 numba's cache looks only at the file of the cached function. Here its directory is named by a digest of all sources of
 this room and of the kernels, so that an edited helper is another directory.
@@ -21,7 +21,7 @@ from streamgroup.base.compiling.code_cache import (
     is_at_hand,
     sources_digest,
 )
-from streamgroup.base.compiling.plain import cells, interpreted
+from streamgroup.base.compiling.plain import NotPlainError, cells, interpreted
 
 __all__ = ["compiled", "helper"]
 
@@ -58,7 +58,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     def run(*arguments: Any) -> Any:
         if cells(arguments) <= _FEW and not is_at_hand(made, arguments):
             # A signed number that does not fit wraps in compiled code only, which writes all results anew.
-            with contextlib.suppress(OverflowError, ValueError):
+            with contextlib.suppress(NotPlainError, OverflowError, ValueError):
                 return interpreted(function, *arguments)
         return made(*arguments)
 

@@ -43,7 +43,7 @@ _NO_BINARY = "the rule of VARBINARY columns is not covered"
 
 
 def default_max_parallelism(n: int) -> int:
-    """Give the max parallelism that Flink computes for a parallelism where none is set: 128 to 32768.
+    """Return the max parallelism that Flink computes for a parallelism where none is set: 128 to 32768.
 
     One and a half times n, rounded up to a power of two: 128 up to n = 85, 256 up to 171, ...
     """
@@ -52,7 +52,7 @@ def default_max_parallelism(n: int) -> int:
 
 
 def resolved_max_parallelism(n: int, max_parallelism: int | None) -> int:
-    """Give the max parallelism that is in force; UsageError where it is not 1..32768 or less than the parallelism n."""
+    """Return the max parallelism in force; UsageError when it is not in 1..32768, or below the parallelism n."""
     check_workers(n)
     found = default_max_parallelism(n) if max_parallelism is None else max_parallelism
     if not 1 <= found <= LARGEST_PARALLELISM:
@@ -66,7 +66,7 @@ def resolved_max_parallelism(n: int, max_parallelism: int | None) -> int:
 
 
 def key_group(hashed: int, max_parallelism: int) -> int:
-    """Give the key group, 0..max_parallelism-1, of a 32-bit hash: Flink's Murmur of it, modulo their number.
+    """Return the key group, 0..max_parallelism-1, of a 32-bit hash: Flink's Murmur of it, modulo their number.
 
     The Murmur is one block of MurmurHash3, seed 0, and then the absolute value (0 for -2^31), not a mask.
     """
@@ -74,7 +74,7 @@ def key_group(hashed: int, max_parallelism: int) -> int:
 
 
 def groups_of_subtasks(n: int, max_parallelism: int | None = None) -> NDArray[np.int64]:
-    """Give how many key groups each subtask owns, int64[n], whatever the keys."""
+    """Return how many key groups each subtask owns, int64[n], whatever the keys."""
     most = resolved_max_parallelism(n, max_parallelism)
     return np.bincount(np.arange(most) * n // most, minlength=n)
 
@@ -92,7 +92,7 @@ def _object_hash(key: Value | Sequence[Value]) -> int:
 
 
 def keyby_subtask(key: Value | Sequence[Value], n: int, max_parallelism: int | None = None) -> int:
-    """Give the subtask, 0..n-1, that `keyBy` of the DataStream API sends a key to; n is the parallelism.
+    """Return the subtask, 0..n-1, that `keyBy` of the DataStream API sends a key to; n is the parallelism.
 
     `max_parallelism` is 1..32768 and at least n; None is what Flink computes from n. A tuple is Flink's Tuple2 and so
     on: 31 times the hash so far plus that of the next field, from general knowledge and without vectors. A null key
@@ -103,7 +103,7 @@ def keyby_subtask(key: Value | Sequence[Value], n: int, max_parallelism: int | N
 
 
 def keyby_subtasks_all(keys: Keys, n: int, max_parallelism: int | None = None) -> NDArray[np.uint16]:
-    """Give `keyby_subtask` of every key: uint16[K]."""
+    """Return `keyby_subtask` of every key: uint16[K]."""
     most = resolved_max_parallelism(n, max_parallelism)
     if keys.parts:
         return keys.each(lambda key: keyby_subtask(key, n, most))
@@ -138,7 +138,7 @@ def _row(fields: Sequence[Value]) -> bytes:
 
 
 def row_hash(key: Value | Sequence[Value]) -> int:
-    """Give the hash, signed 32 bits, of the row that the key columns make: MurmurHash3 over its bytes, seed 42.
+    """Return the hash, signed 32 bits, of the row that the key columns make: MurmurHash3 over its bytes, seed 42.
 
     A tuple stands for several columns. Int is INT, Long BIGINT: of a value from 0 on they make the same row.
     """
@@ -146,7 +146,7 @@ def row_hash(key: Value | Sequence[Value]) -> int:
 
 
 def sql_subtask(key: Value | Sequence[Value], n: int, max_parallelism: int | None = None) -> int:
-    """Give the subtask, 0..n-1, that a keyed exchange of Flink SQL (GROUP BY) sends a key to; null is a key.
+    """Return the subtask, 0..n-1, that a keyed exchange of Flink SQL (GROUP BY) sends a key to; null is a key.
 
     `max_parallelism` as for `keyby_subtask`. Streaming only: a batch job hashes to channels without key groups. Vectors
     are from the classes that lay out and hash rows; no planner was run.
@@ -156,7 +156,7 @@ def sql_subtask(key: Value | Sequence[Value], n: int, max_parallelism: int | Non
 
 
 def sql_subtasks_all(keys: Keys, n: int, max_parallelism: int | None = None) -> NDArray[np.uint16]:
-    """Give `sql_subtask` of every key, each one column: uint16[K]."""
+    """Return `sql_subtask` of every key, each one column: uint16[K]."""
     most = resolved_max_parallelism(n, max_parallelism)
     if keys.parts:
         return keys.each(lambda key: sql_subtask(key, n, most))

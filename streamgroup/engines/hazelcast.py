@@ -3,10 +3,10 @@
 `partition = |h| % partition_count` (0 for h = -2^31), where h is MurmurHash3 x86-32, seed 0x01000193, of the serialised
 key without its header of 8 bytes: a string is the length of its UTF-8 in 4 bytes, highest first, and the UTF-8; an int
 4 bytes, a long 8, highest first (classes `HashUtil`, `Partitioner` and `PartitionArrangement` of hazelcast/hazelcast,
-4.x and later). A cluster has 271 partitions unless it is told otherwise. Vectors are from the Python client 5.7.0.
+4.x and later). A cluster has 271 partitions by default. Vectors are from the Python client 5.7.0.
 
-On one member, Jet deals the partitions to the processors of an edge in turn: `processor = partition % processors`. That
-is derived from its source, without vectors. With several members the cluster's partition table decides who owns a
+On one member, Jet assigns partitions to the processors of an edge round robin: `processor = partition % processors`.
+That is derived from its source, without vectors. With several members the cluster's partition table decides who owns a
 partition, which is no function of the key.
 """
 
@@ -32,7 +32,7 @@ _BYTES = "only the serialisation of strings, ints and longs is covered"
 
 
 def hazelcast_partition(key: Value, partition_count: int = DEFAULT_PARTITIONS) -> int:
-    """Give the partition, 0..partition_count-1, that holds a key.
+    """Return the partition, 0..partition_count-1, that holds a key.
 
     DataError for the null key, which maps refuse; UsageError for bytes.
     """
@@ -48,12 +48,12 @@ def hazelcast_partition(key: Value, partition_count: int = DEFAULT_PARTITIONS) -
 
 
 def hazelcast_processor(key: Value, n: int, partition_count: int = DEFAULT_PARTITIONS) -> int:
-    """Give which of a member's n processors, 0..n-1, gets a key over a partitioned edge, if there is one member."""
+    """Return which of a member's n processors, 0..n-1, gets a key over a partitioned edge, if there is one member."""
     return hazelcast_partition(key, partition_count) % check_workers(n)
 
 
 def hazelcast_partition_all(keys: Keys, partition_count: int = DEFAULT_PARTITIONS) -> NDArray[np.uint16]:
-    """Give `hazelcast_partition` of all keys: uint16[K]."""
+    """Return `hazelcast_partition` of all keys: uint16[K]."""
     check_workers(partition_count, "partition_count")
     keys.refuse_composite("hazelcast")
     keys.refuse_null("hazelcast")

@@ -88,7 +88,7 @@ def _kryo(value: Value, ascii_most: int) -> bytes:
 
 
 def serialized(value: Value, serializer: Serializer = "java") -> bytes:
-    """Give the bytes of a field as a serializer writes them.
+    """Return the bytes of a field as a serializer writes them.
 
     java is JavaSerializer, Heron's default; kryo3-4 and kryo5 are KryoSerializer with that version of Kryo (Heron
     0.20.0 has 3.0.3, later sources 5.4.0), which differ for ASCII texts of 33 to 63 characters. DataError for null,
@@ -120,7 +120,7 @@ def _std_hash(data: bytes) -> int:
 
 
 def fields_task(key: Value | Sequence[Value], n: int, serializer: Serializer = "java") -> int:
-    """Give the task of a fields grouping, 0..n-1; a tuple stands for several fields, whose order does not matter.
+    """Return the task of a fields grouping, 0..n-1; a tuple stands for several fields, whose order does not matter.
 
     The sum is a signed 32-bit number: from four fields on it may overflow, and is widened with its sign. For what is
     not covered see `serialized`; topologies in Python, whose keys are pickled, are not either.
@@ -132,7 +132,7 @@ def fields_task(key: Value | Sequence[Value], n: int, serializer: Serializer = "
 
 
 def fields_tasks_all(keys: Keys, n: int, serializer: Serializer = "java") -> NDArray[np.uint16]:
-    """Give `fields_task` of every key, each one field: uint16[K]."""
+    """Return `fields_task` of every key, each one field: uint16[K]."""
     check_workers(n)
     _check(serializer)
     if keys.parts:
@@ -156,7 +156,7 @@ def fields_tasks_all(keys: Keys, n: int, serializer: Serializer = "java") -> NDA
 
 @helper
 def _task(data: Any, end: Any, n: Any) -> Any:
-    """Give the task by data[:end]."""
+    """Return the task by data[:end]."""
     factor = np.uint64(_FACTOR)
     found = np.uint64(_SEED) ^ (np.uint64(end) * factor)
     at = 0

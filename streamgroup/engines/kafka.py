@@ -30,7 +30,7 @@ _SEED = 0x9747B28C
 
 
 def kafka_hash(key: Value) -> int:
-    """Give murmur2 of the bytes that Kafka's serializers make of a key, signed 32 bits.
+    """Return murmur2 of the bytes that Kafka's serializers make of a key, signed 32 bits.
 
     DataError for the null key, which has no bytes to hash.
     """
@@ -40,12 +40,12 @@ def kafka_hash(key: Value) -> int:
 
 
 def kafka_partition(key: Value, n: int) -> int:
-    """Give the partition, 0..n-1, of a record with this key in a topic of n partitions."""
+    """Return the partition, 0..n-1, of a record with this key in a topic of n partitions."""
     return (kafka_hash(key) & 0x7FFF_FFFF) % check_workers(n)
 
 
 def java_hashes(keys: Keys) -> NDArray[np.int32]:
-    """Give murmur2 of all keys' bytes: int32[K]."""
+    """Return murmur2 of all keys' bytes: int32[K]."""
     packed = big_endian(keys)
     found = np.empty(keys.count, dtype=np.int32)
     _hash_all(packed.data, packed.start, found)
@@ -53,7 +53,7 @@ def java_hashes(keys: Keys) -> NDArray[np.int32]:
 
 
 def kafka_partition_all(keys: Keys, n: int) -> NDArray[np.uint16]:
-    """Give `kafka_partition` of all keys: uint16[K]."""
+    """Return `kafka_partition` of all keys: uint16[K]."""
     check_workers(n)
     keys.refuse_composite("Kafka's producer")
     if keys.null >= 0:

@@ -17,13 +17,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.errors import DataError
 from streamgroup.engines.compiled import compiled
 from streamgroup.engines.hashes.java import i32
 from streamgroup.engines.kafka import java_hashes, kafka_hash
 from streamgroup.engines.keys.serialized import big_endian, key_bytes
 from streamgroup.engines.keys.typed import Keys
-from streamgroup.engines.keys.values import Value, check_workers
+from streamgroup.engines.keys.values import Value, check_choice, check_workers
 
 __all__ = ["Partitioner", "librdkafka_partition", "librdkafka_partition_all"]
 
@@ -33,15 +33,15 @@ _FNV_START, _FNV_PRIME = 0x811C9DC5, 0x01000193
 
 
 def librdkafka_partition(key: Value, n: int, partitioner: Partitioner = "consistent_random") -> int:
-    """Give the partition, 0..n-1, of a record with this key in a topic of n partitions.
+    """Return the partition, 0..n-1, of a record with this key in a topic of n partitions.
 
     DataError for a key that the partitioner sends to a random one.
     """
-    rule = _rule(partitioner)
+    rule = _rule_of(partitioner)
     check_workers(n)
     data = key_bytes(key)
     if partitioner.endswith("_random") and (key is None or (rule == "consistent" and not data)):
-        raise _random(partitioner, key)
+        raise _random_partition_error(partitioner, key)
     if rule == "consistent":
         return zlib.crc32(data) % n
     if rule == "murmur2":
@@ -53,16 +53,16 @@ def librdkafka_partition(key: Value, n: int, partitioner: Partitioner = "consist
 
 
 def librdkafka_partition_all(keys: Keys, n: int, partitioner: Partitioner = "consistent_random") -> NDArray[np.uint16]:
-    """Give `librdkafka_partition` of all keys: uint16[K]."""
-    rule = _rule(partitioner)
+    """Return `librdkafka_partition` of all keys: uint16[K]."""
+    rule = _rule_of(partitioner)
     check_workers(n)
     keys.refuse_composite("librdkafka's partitioner")
     packed = big_endian(keys)
     if partitioner.endswith("_random"):
         if keys.null >= 0:
-            raise _random(partitioner, None)
+            raise _random_partition_error(partitioner, None)
         if rule == "consistent" and np.any(packed.start[1:] == packed.start[:-1]):
-            raise _random(partitioner, "")
+            raise _random_partition_error(partitioner, "")
     hashes = np.empty(keys.count, dtype=np.int64)
     if rule == "consistent":
         _crc_all(packed.data, packed.start, _CRC_TABLE, hashes)
@@ -77,13 +77,11 @@ def librdkafka_partition_all(keys: Keys, n: int, partitioner: Partitioner = "con
     return found
 
 
-def _rule(partitioner: str) -> str:
-    if partitioner not in get_args(Partitioner):
-        raise UsageError(f"partitioner={partitioner}: unknown", f"known: {', '.join(get_args(Partitioner))}")
-    return partitioner.removesuffix("_random")
+def _rule_of(partitioner: str) -> str:
+    return check_choice("partitioner", partitioner, get_args(Partitioner)).removesuffix("_random")
 
 
-def _random(partitioner: str, key: Value) -> DataError:
+def _random_partition_error(partitioner: str, key: Value) -> DataError:
     what = "a null key" if key is None else "an empty key"
     return DataError(
         f"{what}: librdkafka's {partitioner} sends it to a random partition, by batches which a trace does not have",
@@ -107,7 +105,7 @@ def _crc_all(data: Any, start: Any, table: Any, found: Any) -> None:
         h = np.uint32(0xFFFFFFFF)
         for at in range(start[key], start[key + 1]):
             h = np.uint32(table[(h ^ np.uint32(data[at])) & np.uint32(255)] ^ (h >> np.uint32(8)))
-        found[key] = np.uint32(~h)
+        found[key] = h ^ np.uint32(0xFFFFFFFF)
 
 
 @compiled

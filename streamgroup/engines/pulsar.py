@@ -28,7 +28,7 @@ from streamgroup.engines.hashes.java import hash_codes, string_hash
 from streamgroup.engines.hashes.murmur import murmur3, murmur3_at
 from streamgroup.engines.keys.serialized import key_bytes
 from streamgroup.engines.keys.typed import Keys, make_keys, pack
-from streamgroup.engines.keys.values import Value, check_value, check_workers
+from streamgroup.engines.keys.values import Value, check_choice, check_value, check_workers
 
 __all__ = [
     "HashRanges",
@@ -56,38 +56,38 @@ _TEXT = "a key of Pulsar is text"
 
 
 def pulsar_partition(key: Value, n: int, hashing: Hashing = "java_string_hash") -> int:
-    """Give the partition, 0..n-1, of a message with this key in a topic of n partitions.
+    """Return the partition, 0..n-1, of a message with this key in a topic of n partitions.
 
     DataError for the null key, UsageError for what is no string.
     """
     text = _text(key)
     check_workers(n)
-    if _known(hashing) == "murmur3":
+    if _check_hashing(hashing) == "murmur3":
         return _murmur(text) % n
     return (string_hash(text) & _POSITIVE) % n
 
 
 def pulsar_partition_all(keys: Keys, n: int, hashing: Hashing = "java_string_hash") -> NDArray[np.uint16]:
-    """Give `pulsar_partition` of all keys: uint16[K]."""
+    """Return `pulsar_partition` of all keys: uint16[K]."""
     check_workers(n)
-    if _known(hashing) == "murmur3":
+    if _check_hashing(hashing) == "murmur3":
         return (_murmur_all(keys) % n).astype(np.uint16)
-    _refuse(keys)
+    _check_keys(keys)
     return ((hash_codes(keys) & _POSITIVE) % n).astype(np.uint16)
 
 
 def pulsar_slot(key: Value) -> int:
-    """Give the slot of a key among those that split ranges share, 0..65535."""
+    """Return the slot of a key among those that split ranges share, 0..65535."""
     return _murmur(_text(key)) % _SLOTS
 
 
 def pulsar_slot_all(keys: Keys) -> NDArray[np.int64]:
-    """Give `pulsar_slot` of all keys: int64[K]."""
+    """Return `pulsar_slot` of all keys: int64[K]."""
     return _murmur_all(keys) % _SLOTS
 
 
 def ring_slot(data: bytes) -> int:
-    """Give the slot of bytes on the ring of 4.x, 1..65535."""
+    """Return the slot of bytes on the ring of 4.x, 1..65535."""
     return (murmur3(data) & _POSITIVE) % _RING_SLOTS + 1
 
 
@@ -105,7 +105,7 @@ class HashRanges:
         self.join(*consumers)
 
     def join(self, *consumers: int) -> None:
-        """Give each consumer in turn the lower half of the largest range, of equal ones the first."""
+        """Assign each consumer in turn the lower half of the largest range; of equal ranges the first one is split."""
         owner = dict(zip(self.boundaries, self.owners, strict=True))
         largest = [(-size, high) for size, high in zip(self._sizes(), self.boundaries, strict=True)]
         heapq.heapify(largest)
@@ -136,25 +136,25 @@ class HashRanges:
         return [high - low for low, high in zip([0, *self.boundaries], self.boundaries, strict=False)]
 
     def sizes(self) -> dict[int, int]:
-        """Give how many slots each consumer has."""
+        """Return how many slots each consumer has."""
         return dict(zip(self.owners, self._sizes(), strict=True))
 
     def consumer(self, key: Value) -> int:
-        """Give the consumer that gets a key."""
+        """Return the consumer that gets a key."""
         return self.owners[bisect.bisect_left(self.boundaries, pulsar_slot(key))]
 
     def consumer_all(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give the consumers of slots (`pulsar_slot_all`): int64[K]."""
+        """Return the consumers of slots (`pulsar_slot_all`): int64[K]."""
         return np.array(self.owners, dtype=np.int64)[np.searchsorted(self.boundaries, slots)]
 
 
 def consumer_names(count: int) -> list[str]:
-    """Give the names that consumers have here: consumer-0, consumer-1, ..."""
+    """Return the names that consumers have here: consumer-0, consumer-1, ..."""
     return [f"consumer-{at}" for at in range(count)]
 
 
 def hash_ring(names: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give the points of consumers on the ring: their slots, ascending, and the place in `names` of who has each.
+    """Return the points of consumers on the ring: their slots, ascending, and the place in `names` of who has each.
 
     Who joined first, in the order of the names, keeps a point that two would have. All names differ.
     """
@@ -176,19 +176,19 @@ def hash_ring(names: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def range_sizes(slots: NDArray[np.int64], owners: NDArray[np.int64], consumers: int) -> NDArray[np.int64]:
-    """Give int64[consumers]: how many of the ring's slots each has, of a ring as `hash_ring` gives it."""
+    """Return int64[consumers]: how many of the ring's slots each has, of a ring as `hash_ring` gives it."""
     sizes = np.diff(slots, prepend=slots[-1] - _RING_SLOTS)
     return np.bincount(owners, sizes, minlength=consumers).astype(np.int64)
 
 
 def consistent_consumer(key: Value, names: Sequence[str]) -> int:
-    """Give the place in `names` of the consumer that gets a key by consistent hashing, as in 4.x."""
+    """Return the place in `names` of the consumer that gets a key by consistent hashing, as in 4.x."""
     slots, owners = hash_ring(names)
     return int(owners[bisect.bisect_left(slots.tolist(), ring_slot(key_bytes(_text(key)))) % len(slots)])
 
 
 def consistent_consumer_all(keys: Keys, names: Sequence[str]) -> NDArray[np.int64]:
-    """Give `consistent_consumer` of all keys: int64[K]."""
+    """Return `consistent_consumer` of all keys: int64[K]."""
     slots, owners = hash_ring(names)
     return owners[np.searchsorted(slots, _murmur_all(keys) % _RING_SLOTS + 1) % len(slots)]
 
@@ -202,13 +202,11 @@ def _text(key: Value) -> str:
     return key
 
 
-def _known(hashing: str) -> str:
-    if hashing not in get_args(Hashing):
-        raise UsageError(f"hashing={hashing}: unknown", f"known: {', '.join(get_args(Hashing))}")
-    return hashing
+def _check_hashing(hashing: str) -> str:
+    return check_choice("hashing", hashing, get_args(Hashing))
 
 
-def _refuse(keys: Keys) -> None:
+def _check_keys(keys: Keys) -> None:
     keys.refuse_composite("pulsar")
     keys.refuse_null("pulsar")
     keys.refuse_kinds("pulsar", ["int", "long", "bytes"], _TEXT)
@@ -219,7 +217,7 @@ def _murmur(text: str) -> int:
 
 
 def _murmur_all(keys: Keys) -> NDArray[np.int64]:
-    _refuse(keys)
+    _check_keys(keys)
     found = np.empty(keys.count, dtype=np.int64)
     _hash_all(keys.data, keys.start, found)
     return found

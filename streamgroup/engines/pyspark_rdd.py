@@ -31,7 +31,7 @@ _MOST = (1 << 63) - 1
 
 
 def portable_hash(key: Value | Sequence[Value], python: Python = "3.11", seed: int = 0) -> int:
-    """Give PySpark's `portable_hash`, signed 64 bits, under CPython `python` with PYTHONHASHSEED=`seed`.
+    """Return PySpark's `portable_hash`, signed 64 bits, under CPython `python` with PYTHONHASHSEED=`seed`.
 
     A tuple of values is a tuple; half of a surrogate pair is a character like another.
     """
@@ -55,7 +55,7 @@ def portable_hash(key: Value | Sequence[Value], python: Python = "3.11", seed: i
 
 
 def _characters(text: str) -> bytes:
-    """Give the characters as CPython keeps them (PEP 393)."""
+    """Return the characters as CPython keeps them (PEP 393)."""
     widest = max(map(ord, text), default=0)
     if widest < 256:
         return text.encode("latin-1")
@@ -69,12 +69,12 @@ def _rounds(python: str) -> tuple[int, int]:
 
 
 def pyspark_rdd_partition(key: Value | Sequence[Value], n: int, python: Python = "3.11", seed: int = 0) -> int:
-    """Give the partition, 0..n-1, of a pair with this key."""
+    """Return the partition, 0..n-1, of a pair with this key."""
     return portable_hash(key, python, seed) % check_workers(n)
 
 
 def pyspark_rdd_partition_all(keys: Keys, n: int, python: Python = "3.11", seed: int = 0) -> NDArray[np.uint16]:
-    """Give `pyspark_rdd_partition` of all keys: uint16[K]."""
+    """Return `pyspark_rdd_partition` of all keys: uint16[K]."""
     check_workers(n)
     each, last = _rounds(python)
     if keys.parts:

@@ -26,7 +26,7 @@ _ARRAYS = "Spark refuses arrays as keys of a HashPartitioner"
 
 
 def spark_rdd_hash(key: Value | Sequence[Value]) -> int:
-    """Give `hashCode` of a key, signed 32 bits: Java's of a value, Scala 2.13's `Tuple2` of two.
+    """Return `hashCode` of a key, signed 32 bits: Java's of a value, Scala 2.13's `Tuple2` of two.
 
     UsageError for bytes, and for tuples that are no pair.
     """
@@ -42,7 +42,7 @@ def spark_rdd_hash(key: Value | Sequence[Value]) -> int:
 
 
 def _scala_hash(value: Value) -> int:
-    """Give Scala's `##`: equal numbers have equal hashes, whatever their width."""
+    """Return Scala's `##`: equal numbers have equal hashes, whatever their width."""
     if isinstance(value, Long) and -(1 << 31) <= value < 1 << 31:
         return int(value)
     return hash_code(_no_array(value))
@@ -55,13 +55,13 @@ def _no_array(value: Value) -> Value:
 
 
 def spark_rdd_partition(key: Value | Sequence[Value], n: int) -> int:
-    """Give the partition, 0..n-1, of a pair with this key; null goes to 0."""
+    """Return the partition, 0..n-1, of a pair with this key; null goes to 0."""
     check_workers(n)
     return 0 if key is None else spark_rdd_hash(key) % n
 
 
 def spark_rdd_partition_all(keys: Keys, n: int) -> NDArray[np.uint16]:
-    """Give `spark_rdd_partition` of all keys: uint16[K]."""
+    """Return `spark_rdd_partition` of all keys: uint16[K]."""
     check_workers(n)
     if keys.parts:
         return keys.each(lambda key: spark_rdd_partition(key, n))

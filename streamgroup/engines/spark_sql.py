@@ -29,7 +29,7 @@ _SEED = 42
 
 
 def spark_sql_hash(key: Value | Sequence[Value]) -> int:
-    """Give Spark SQL's `hash(columns)`, signed 32 bits; a tuple stands for several columns, None for a null."""
+    """Return Spark SQL's `hash(columns)`, signed 32 bits; a tuple stands for several columns, None for a null."""
     h = _SEED
     for value in fields_of(key):
         h = _hash_one(value, h)
@@ -53,12 +53,12 @@ def _hash_one(value: Value, seed: int) -> int:
 
 
 def spark_sql_partition(key: Value | Sequence[Value], n: int) -> int:
-    """Give the partition, 0..n-1, of a row that is partitioned by this key; a tuple stands for several columns."""
+    """Return the partition, 0..n-1, of a row that is partitioned by this key; a tuple stands for several columns."""
     return spark_sql_hash(key) % check_workers(n)
 
 
 def spark_sql_partition_all(keys: Keys, n: int) -> NDArray[np.uint16]:
-    """Give `spark_sql_partition` of all keys, each one column: uint16[K]."""
+    """Return `spark_sql_partition` of all keys, each one column: uint16[K]."""
     check_workers(n)
     if keys.parts:
         return keys.each(lambda key: spark_sql_partition(key, n))

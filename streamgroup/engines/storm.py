@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.compiled import compiled, helper
 from streamgroup.engines.hashes.java import (
-    floor_mod,
     hash_code,
     hash_codes,
     list_hash,
@@ -21,7 +20,7 @@ from streamgroup.engines.hashes.java import (
     random_start,
 )
 from streamgroup.engines.hashes.murmur128 import murmur128, murmur128_low
-from streamgroup.engines.keys.texts import decimal_texts
+from streamgroup.engines.keys.decimal_text import decimal_texts
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.keys.values import Value, check_workers, fields_of, java_utf8
 
@@ -45,7 +44,7 @@ _IDENTITY = "Java prints an array by its identity, another one in each process"
 
 
 def fields_task(key: Value | Sequence[Value], n: int) -> int:
-    """Give the task of a fields grouping, 0..n-1: the floored remainder of the hash of the list of the fields.
+    """Return the task of a fields grouping, 0..n-1: the floored remainder of the hash of the list of the fields.
 
     `key` is a field, or a tuple of the fields in the order given to `fieldsGrouping`. For one field that is
     31 + hashCode modulo n, not hashCode modulo n. A null field counts 0. One rule from 0.9.x to 2.8.x
@@ -53,18 +52,18 @@ def fields_task(key: Value | Sequence[Value], n: int) -> int:
     identity, from 0.10 on by what it holds.
     """
     check_workers(n)
-    return floor_mod(list_hash(map(hash_code, fields_of(key))), n)
+    return list_hash(map(hash_code, fields_of(key))) % n
 
 
 def fields_tasks_all(keys: Keys, n: int) -> NDArray[np.uint16]:
-    """Give `fields_task` of every key: uint16[K]."""
+    """Return `fields_task` of every key: uint16[K]."""
     if keys.parts:
         return keys.each(lambda key: fields_task(key, n))
     return ((hash_codes(keys) + np.int32(31)) % np.int32(check_workers(n))).astype(np.uint16)
 
 
 def trident_task(key: Value, n: int) -> int:
-    """Give the partition of Trident's IndexHashGrouping, 0..n-1: hashCode without its sign bit, modulo n; 0 for null.
+    """Return the partition of Trident's IndexHashGrouping, 0..n-1: hashCode without its sign bit, modulo n; 0 for null.
 
     Not the rule of the fields grouping, which `partitionBy` is. 0.10 to 2.8.x (IndexHashGrouping.java); 0.9.x takes the
     absolute value instead, and fails on a hash of -2^31.
@@ -77,7 +76,7 @@ def trident_task(key: Value, n: int) -> int:
 
 
 def trident_tasks_all(keys: Keys, n: int) -> NDArray[np.uint16]:
-    """Give `trident_task` of every key: uint16[K]."""
+    """Return `trident_task` of every key: uint16[K]."""
     keys.refuse_composite("Trident's IndexHashGrouping")
     return ((hash_codes(keys) & np.int32(0x7FFF_FFFF)) % np.int32(check_workers(n))).astype(np.uint16)
 
@@ -101,7 +100,7 @@ def _bytes_of(key: Value | Sequence[Value], mode: str) -> bytes:
 
 
 def pkg_tasks(key: Value | Sequence[Value], n: int, version: Version = "2", mode: Mode = "fields") -> tuple[int, int]:
-    """Give the two tasks that partial key grouping may send a key to, in their order, each 0..n-1.
+    """Return the two tasks that partial key grouping may send a key to, in their order, each 0..n-1.
 
     `mode` fields is `partialKeyGrouping(component, Fields)`: of each field the 4 bytes of its hashCode are hashed, so
     that keys of equal hashCode share both tasks. `mode` first is `new PartialKeyGrouping()`: the text of the first
@@ -137,7 +136,7 @@ def pkg_choose(tasks: tuple[int, int], load: list[int]) -> int:
 
 
 def pkg_tasks_all(keys: Keys, n: int, version: Version = "2", mode: Mode = "fields") -> NDArray[np.uint16]:
-    """Give `pkg_tasks` of every key: uint16[K, 2]."""
+    """Return `pkg_tasks` of every key: uint16[K, 2]."""
     check_workers(n)
     _check(version, mode)
     if keys.parts:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 
-from streamgroup.base.budget import MOST_WORKERS
+from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.groupings.protocol import Described
 
 __all__ = ["Share", "share_of"]

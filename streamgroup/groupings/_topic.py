@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.engines.assignment import Assignor, assign, owners
+from streamgroup.engines.kafka_assignors import Assignor, assign, owners
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.groupings._stateful import FollowedRule, evenness
 from streamgroup.groupings.protocol import WorkersChange

@@ -1,4 +1,4 @@
-"""What an ingest is asked to do: every option with its bounds, checked before anything is read."""
+"""The options of an ingest with their bounds, checked before anything is read."""
 
 import contextlib
 import re
@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, JsonValue, PrivateAttr, field_valid
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.places import locate
-from streamgroup.ingest.parsing.function_words import FUNCTION_WORDS
+from streamgroup.ingest.parsing.stopwords import STOPWORDS
 from streamgroup.spark.options import SparkOptions, checked
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 DEFAULT_MAX_REJECTS = "1%"
-# Stands for our own stopwords in the place of a file.
+# Value of --stopwords for our own list instead of a file.
 ENGLISH = "english"
 
 _ENCODINGS = {
@@ -38,10 +38,10 @@ _ENCODINGS = {
 }  # fmt: skip
 
 
-_LONGEST_DELIMITER = 16
+_MAX_DELIMITER = 16
 
 
-def _character(escape: str) -> str:
+def _unescape(escape: str) -> str:
     return "\t" if escape == "t" else chr(int(escape[1:], 16))
 
 
@@ -50,7 +50,7 @@ class CommonOptions(SparkOptions):
 
     `timezone` None is that of the format if it has one, else UTC. `limit` counts input rows, `head` tuples. `since` and
     `until` are ISO times, or numbers in the unit of `time_format`, [since, until). A text of `null_values` may be
-    several with commas between; they are held one by one. `stopwords` is `english` or a file. `max_rejects` is a number
+    several with commas between. `stopwords` is `english` or a file. `max_rejects` is a number
     of rows or a percentage of the rows read. `driver_memory` is in Spark's notation.
     """
 
@@ -71,27 +71,27 @@ class CommonOptions(SparkOptions):
     overwrite: bool = False
     dry_run: bool = False
 
-    # What the files that options name hold, by their paths.
+    # The content of files that options name, by their paths.
     _contents: dict[str, bytes] = PrivateAttr(default_factory=dict)
 
     @field_validator("stopwords", mode="before")
     @classmethod
-    def _file(cls, value: Any) -> Any:
+    def _as_text(cls, value: Any) -> Any:
         return str(value) if isinstance(value, Path) else value
 
     @field_validator("null_values")
     @classmethod
-    def _one_by_one(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _split_commas(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(text for texts in value for text in texts.split(","))
 
     @field_validator("max_rejects")
     @classmethod
-    def _rejects(cls, value: str) -> str:
+    def _check_rejects(cls, value: str) -> str:
         parse_max_rejects(value)
         return value
 
     @model_validator(mode="after")
-    def _some(self) -> Self:
+    def _check_not_zero(self) -> Self:
         for name, what in (("limit", "rows"), ("head", "tuples")):
             if getattr(self, name) == 0:
                 raise DataError(f"--{name} 0 leaves no {what}", "leave it out")
@@ -99,41 +99,35 @@ class CommonOptions(SparkOptions):
 
     @field_validator("sample_keys")
     @classmethod
-    def _share(cls, value: str | None) -> str | None:
+    def _check_share(cls, value: str | None) -> str | None:
         if value is not None:
             parse_share(value)
         return value
 
-    def carrying(self, paths: Iterable[str]) -> Self:
-        """Return options that carry what files hold, so that tasks need no file of this machine; files are read once.
+    def with_files(self, paths: Iterable[str] = ()) -> Self:
+        """Return options with the content of files and of the file of stopwords: tasks may run on other machines.
 
-        A file that cannot be read is left out: whoever asks for it gets the error.
+        A file that cannot be read is left out: `file_content` raises the error.
         """
         made = self.model_copy()
-        made._contents = dict(self._contents)
-        for path in set(paths) - set(made._contents):
+        for path in {*paths, *(() if self.stopwords in (None, ENGLISH) else (str(self.stopwords),))}:
             with contextlib.suppress(OSError):
-                made._contents[path] = Path(path).read_bytes()
+                made._contents = {**made._contents, path: made.file_content(path)}
         return made
 
-    def content(self, path: str) -> bytes:
-        """Return what a file that an option names holds; OSError when it cannot be read."""
+    def file_content(self, path: str) -> bytes:
+        """Return the content of a file that an option names; OSError when it cannot be read."""
         return self._contents[path] if path in self._contents else Path(path).read_bytes()
 
-    @property
-    def own_files(self) -> list[str]:
-        """Return the paths of files that all ingests know."""
-        return [] if self.stopwords in (None, ENGLISH) else [str(self.stopwords)]
-
-    def words_to_skip(self) -> frozenset[bytes]:
-        """Give the stopwords as bytes: ours, or those of a file, one a line; UsageError when it cannot be read."""
+    def read_stopwords(self) -> frozenset[bytes]:
+        """Return the stopwords as bytes: ours, or those of a file, one a line; UsageError when it cannot be read."""
         if self.stopwords is None:
             return frozenset()
         if self.stopwords == ENGLISH:
-            # Words that a reader does not lower stand at the beginning of a sentence, or in a headline.
-            return frozenset(form for word in FUNCTION_WORDS for form in (word, word.capitalize(), word.upper()))
+            # Readers that keep the case have words at the beginning of a sentence, or in a headline.
+            return frozenset(form for word in STOPWORDS for form in (word, word.capitalize(), word.upper()))
         try:
-            return frozenset(line.strip() for line in self.content(self.stopwords).splitlines()) - {b""}
+            return frozenset(line.strip() for line in self.file_content(self.stopwords).splitlines()) - {b""}
         except OSError as error:
             raise UsageError(f"--stopwords {self.stopwords}: {error.strerror}") from None
 
@@ -163,17 +157,17 @@ class IngestOptions(CommonOptions):
 
     @field_validator("delimiter")
     @classmethod
-    def _bytes(cls, value: str | None) -> str | None:
+    def _check_delimiter(cls, value: str | None) -> str | None:
         if value is None:
             return None
-        value = re.sub(r"\\(t|x[0-9a-fA-F]{2})", lambda found: _character(found[1]), value)
-        if not 1 <= len(value) <= _LONGEST_DELIMITER or set(value) & set('"\r\n'):
-            raise ValueError(f"1 to {_LONGEST_DELIMITER} characters, none of them a quote or a line end; \\t is a tab")
+        value = re.sub(r"\\(t|x[0-9a-fA-F]{2})", lambda found: _unescape(found[1]), value)
+        if not 1 <= len(value) <= _MAX_DELIMITER or set(value) & set('"\r\n'):
+            raise ValueError(f"1 to {_MAX_DELIMITER} characters, none of them a quote or a line end; \\t is a tab")
         return value
 
     @field_validator("encoding")
     @classmethod
-    def _known(cls, value: str) -> str:
+    def _check_encoding(cls, value: str) -> str:
         if value.lower() not in _ENCODINGS:
             raise ValueError(f"{value!r} is not known here: {', '.join(dict.fromkeys(_ENCODINGS.values()))}")
         return _ENCODINGS[value.lower()]

@@ -1,16 +1,18 @@
-"""What an ingest would make of the head of its inputs, without Spark."""
+"""The dry run: the tuples that an ingest would make of the head of its inputs, without Spark."""
 
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from functools import cache
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.files import inputs
-from streamgroup.ingest.files.unpack import compression_of
+from streamgroup.ingest.files.streams import compression_of
+from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing.columns import NO_TIME
 from streamgroup.ingest.parsing.delimited import BLANKS, DelimitedReader
@@ -18,13 +20,13 @@ from streamgroup.ingest.parsing.times import iso
 from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.pipeline.expansion import Tuples, pieces
 from streamgroup.ingest.readers.protocol import Layout, Reader
-from streamgroup.ingest.reading import make_reader, shown
+from streamgroup.ingest.rejects import reject_text
 
 __all__ = ["ROWS", "Preview", "PreviewReject", "PreviewRow", "head_rows", "iso", "preview"]
 
 # Tuples, and rejects, of a preview.
 ROWS = 10
-# What is looked at for so many tuples and so many rejects: bytes, and seconds once there are the tuples.
+# Limits on the search for these: bytes, and seconds once there are enough tuples.
 _BYTES = 64 << 20
 _SECONDS = 2.0
 # Tuples written out at a time.
@@ -84,19 +86,20 @@ def preview(options: IngestOptions) -> Preview:
     Stops when there are ten tuples and ten rejects, after 64 MiB, or with ten tuples after 2 s.
     """
     reader, contract = make_reader(options), Contract(options)
-    files = inputs.resolve(options.inputs)
+    layout_of = cache(reader.layout)
+    files = inputs.resolve_inputs(options.inputs)
     splits = inputs.plan_splits(reader, files)
-    layout = reader.layout(splits[0].path)
+    layout = layout_of(splits[0].path)
     tuples: list[PreviewRow] = []
     rejects: list[PreviewReject] = []
-    rows, rejected, looked, begun = 0, 0, 0, time.perf_counter()
+    rows, rejected, consumed, begun = 0, 0, 0, time.perf_counter()
     filtered: Counter[str] = Counter()
     file = line = -1
 
     def enough() -> bool:
         if len(tuples) < ROWS:
-            return looked >= _BYTES
-        return looked >= _BYTES or len(rejects) >= ROWS or time.perf_counter() - begun >= _SECONDS
+            return consumed >= _BYTES
+        return consumed >= _BYTES or len(rejects) >= ROWS or time.perf_counter() - begun >= _SECONDS
 
     for split in splits:
         left = None if options.limit is None else options.limit - rows
@@ -104,7 +107,7 @@ def preview(options: IngestOptions) -> Preview:
             break
         if split.file != file:
             file, line = split.file, 0
-        own = layout if split.path == splits[0].path else reader.layout(split.path)
+        own = layout_of(split.path)
         lines = 0
         with closing(cast(Any, reader.batches(split._replace(rows=left), own))) as stream:
             for parsed in stream:
@@ -113,21 +116,21 @@ def preview(options: IngestOptions) -> Preview:
                 rejected += len(found.rejects)
                 filtered.update(found.filtered)
                 rejects += [
-                    PreviewReject(files[file].given, line + reject.line, reject.reason, shown(reject.text))
+                    PreviewReject(files[file].given, line + reject.line, reject.reason, reject_text(reject.text))
                     for reject in found.rejects[: ROWS - len(rejects)]
                 ]
                 tuples += head_rows(found, ROWS - len(tuples))
                 if options.time == NO_TIME:
                     tuples = [row._replace(timestamp=place) for place, row in enumerate(tuples)]
                 lines += parsed.lines
-                looked += parsed.consumed
+                consumed += parsed.consumed
                 if enough():
                     break
         # Rejects have their line in the split.
         line += lines
     if not rows:
         raise DataError(f"{files[splits[0].file].given}: no rows in it", "give a file that has some")
-    return _made(
+    return _make_preview(
         reader,
         layout,
         (files[splits[0].file].given, compression_of(splits[0].path)),
@@ -140,7 +143,7 @@ def preview(options: IngestOptions) -> Preview:
 
 
 def head_rows(found: Tuples, wanted: int) -> Iterator[PreviewRow]:
-    """Give the first tuples of a stretch, at most so many."""
+    """Yield the first tuples of a batch, at most `wanted`."""
     for piece in pieces(found, _AT_ONCE):
         if wanted <= 0:
             return
@@ -155,7 +158,7 @@ def head_rows(found: Tuples, wanted: int) -> Iterator[PreviewRow]:
             yield PreviewRow(stamp, None if key is None else key.decode(errors="replace"), *rest)
 
 
-def _made(reader: Reader, layout: Layout, source: tuple[str, str | None], **found: Any) -> Preview:
+def _make_preview(reader: Reader, layout: Layout, source: tuple[str, str | None], **found: Any) -> Preview:
     def name(number: int, parts: tuple[int, ...] = ()) -> str | None:
         return ",".join(layout.names[at] for at in parts or (number,)) if number >= 0 else None
 

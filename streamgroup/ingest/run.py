@@ -1,7 +1,8 @@
-"""The ingest: read, count keys, give ids, order, write; the same for every source."""
+"""Runs an ingest: read, count keys, assign ids, sort, write; the same for every source."""
 
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,15 +15,16 @@ from streamgroup.base.storage.places import Place, locate
 from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects
 from streamgroup.ingest.pipeline.contract import NULL_KEY
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
-from streamgroup.ingest.pipeline.make import Asked, Rejects, make_parts
-from streamgroup.ingest.pipeline.parts import RejectsOf
-from streamgroup.ingest.pipeline.read import SplitStats, split_of
-from streamgroup.ingest.pipeline.segments import SPLIT_BITS, Segment, segment_of
-from streamgroup.ingest.reading import nothing_left
-from streamgroup.ingest.sources.files import FileSource
+from streamgroup.ingest.pipeline.make_parts import Rejects, Wanted, make_parts
+from streamgroup.ingest.pipeline.output_parts import RejectsOf
+from streamgroup.ingest.pipeline.read_splits import SplitStats, read_split_stats
+from streamgroup.ingest.pipeline.segments import SPLIT_BITS, Segment, read_segment
+from streamgroup.ingest.plausibility import TimedFile, check_units, span_note, warnings_of
+from streamgroup.ingest.rejects import no_tuples_left
+from streamgroup.ingest.sources.file_source import FileSource
 from streamgroup.ingest.sources.protocol import Source
-from streamgroup.ingest.unit_checks import TimedFile, check_units, span_note, warnings_of
-from streamgroup.spark.package import ensure_package
+from streamgroup.spark.executor_package import ensure_package
+from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session, check_environment, open_session, terminable
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import iterate_keys
@@ -30,15 +32,13 @@ from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.parts import list_parts, open_part
 from streamgroup.traces.writer import fingerprint
 
-__all__ = ["IngestResult", "ingest", "make_trace"]
+__all__ = ["IngestResult", "ingest", "make_trace", "staged_trace", "start_session"]
 
 _BEYOND_HEAD = "beyond --head"
 
 
 class IngestResult(NamedTuple):
-    """A finished ingest: where the trace is, its manifest, and what a person should know about it: `notes` of what was
-    inferred, `warnings` of what was not as it should be.
-    """
+    """A finished ingest: the place of the trace, its manifest, `notes` on what was inferred, and `warnings`."""
 
     trace: Path | Place
     manifest: Manifest
@@ -46,8 +46,8 @@ class IngestResult(NamedTuple):
     warnings: list[str]
 
 
-class _Read(NamedTuple):
-    """What was read of all splits: statistics, with the lines of the input that come before each."""
+class _SplitResults(NamedTuple):
+    """The statistics of all splits, and how many lines of the input come before each."""
 
     stats: list[SplitStats]
     before: list[int]
@@ -58,12 +58,12 @@ class _Read(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Give the number of rows read."""
+        """Return the number of rows read."""
         return sum(stats.rows for stats in self.stats)
 
     @property
     def examples(self) -> dict[str, str]:
-        """Give the text of a rejected row for each reason."""
+        """Return the text of a rejected row for each reason."""
         return {reason: text for stats in self.stats for reason, (_, text) in stats.examples.items()}
 
 
@@ -78,24 +78,34 @@ def ingest(options: IngestOptions, progress: Progress | None = None, session: Se
     progress = progress or Silent()
     with (
         terminable(),
-        staged_output(
-            locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST, keep_old=True
-        ) as out,
+        staged_trace(options) as out,
         ExitStack() as opened,
     ):
         source = FileSource(options)
         if options.engine == "local":
             return make_trace(source, options, out, LocalRunner(progress))
         if session is None:
-            check_environment(options)
-            progress.start(1, "starting Spark")
-            session = opened.enter_context(open_session(options))
+            session = opened.enter_context(start_session(options, progress))
         ensure_package(session, progress)
         return make_trace(source, options, out, SparkRunner(session, progress))
 
 
+def staged_trace(options: CommonOptions) -> AbstractContextManager[Place]:
+    """Return the folder of the trace as a context, see `staged_output`."""
+    return staged_output(locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST, keep_old=True)
+
+
+@contextmanager
+def start_session(options: SparkOptions, progress: Progress) -> Iterator[Session]:
+    """Open a session, and stop it afterwards, after a check that this machine has what it needs."""
+    check_environment(options)
+    progress.start(1, "starting Spark")
+    with open_session(options) as session:
+        yield session
+
+
 def make_trace(source: Source, options: CommonOptions, out: Place, runner: Runner) -> IngestResult:
-    """Make a trace in a folder that is there and empty; the runner is closed."""
+    """Make a trace in an empty folder, and close the runner."""
     try:
         return _make(source, options, out, runner)
     finally:
@@ -106,16 +116,16 @@ def _make(source: Source, options: CommonOptions, out: Place, runner: Runner) ->
     frame = source.read(runner)
     rows = runner.run(lambda: frame.stats("split", "segment", "digest"), source.tasks, "reading")
     inputs = source.inputs(rows)
-    read = _joined(source, sorted(split_of(row) for row in rows if row.kind == "split"))
-    _judge(options, source, read)
-    segments = sorted(segment_of(row) for row in rows if row.kind == "segment")
+    read = _join_splits(source, sorted(read_split_stats(row) for row in rows if row.kind == "split"))
+    _check_rejected(options, source, read)
+    segments = sorted(read_segment(row) for row in rows if row.kind == "segment")
     if options.time_format == "auto":
-        check_units(_timed(source, read, segments))
+        check_units(_time_ranges(source, read, segments))
     filtered = read.total("filtered")
     if not segments:
         raise _nothing_left(source, read)
-    asked = Asked(ordered=source.ordered, timed=source.timed, first=options.head)
-    made = make_parts(runner, frame, segments, out, _rejects(source, read), asked)
+    wanted = Wanted(ordered=source.ordered, timed=source.timed, first=options.head)
+    made = make_parts(runner, frame, segments, out, _rejects(source, read), wanted)
     filtered[_BEYOND_HEAD] += sum(segment.rows for segment in segments) - made.rows
     trace = locate(options.output)
     key_files = [open_part(path) for path in list_parts(out, schema.KEYS)]
@@ -140,7 +150,7 @@ def _make(source: Source, options: CommonOptions, out: Place, runner: Runner) ->
     )
 
 
-def _joined(source: Source, stats: list[SplitStats]) -> _Read:
+def _join_splits(source: Source, stats: list[SplitStats]) -> _SplitResults:
     before, line, current = [], 0, -1
     for split in stats:
         number, _ = source.origin(split.split)
@@ -148,11 +158,11 @@ def _joined(source: Source, stats: list[SplitStats]) -> _Read:
         current = number
         before.append(line)
         line += split.lines
-    return _Read(stats, before)
+    return _SplitResults(stats, before)
 
 
-def _timed(source: Source, read: _Read, segments: list[Segment]) -> list[TimedFile]:
-    """Give the times kept of each input that has some."""
+def _time_ranges(source: Source, read: _SplitResults, segments: list[Segment]) -> list[TimedFile]:
+    """Return the range of the kept times of each input that has some."""
     forms = {stats.split: stats.time_format for stats in read.stats}
     found: dict[int, TimedFile] = {}
     for segment in segments:
@@ -164,9 +174,9 @@ def _timed(source: Source, read: _Read, segments: list[Segment]) -> list[TimedFi
     return list(found.values())
 
 
-def _nothing_left(source: Source, read: _Read) -> DataError:
+def _nothing_left(source: Source, read: _SplitResults) -> DataError:
     filtered, rejected = read.total("filtered"), read.total("rejected")
-    error = nothing_left(read.rows, filtered, rejected)
+    error = no_tuples_left(read.rows, filtered, rejected)
     if not filtered:
         error.hint = source.advise(rejected, read.examples, error.hint or "")
     elif filtered.most_common(1)[0][0] == NULL_KEY:
@@ -174,7 +184,7 @@ def _nothing_left(source: Source, read: _Read) -> DataError:
     return error
 
 
-def _rejects(source: Source, read: _Read) -> Rejects:
+def _rejects(source: Source, read: _SplitResults) -> Rejects:
     of_split: dict[int, RejectsOf] = {}
     first = 0
     for stats, before in zip(read.stats, read.before, strict=True):
@@ -185,8 +195,8 @@ def _rejects(source: Source, read: _Read) -> Rejects:
     return Rejects(of_split, first)
 
 
-def _judge(options: CommonOptions, source: Source, read: _Read) -> None:
-    """Refuse the input when too many rows were rejected; the message names the commonest reasons."""
+def _check_rejected(options: CommonOptions, source: Source, read: _SplitResults) -> None:
+    """Raise a DataError when too many rows were rejected; it names the most frequent reasons."""
     rejected = read.total("rejected")
     lost = rejected.total()
 
@@ -212,7 +222,7 @@ def _judge(options: CommonOptions, source: Source, read: _Read) -> None:
     )
 
 
-def _row_counts(read: _Read, filtered: Counter[str]) -> dict[str, Any]:
+def _row_counts(read: _SplitResults, filtered: Counter[str]) -> dict[str, Any]:
     rejected = read.total("rejected")
     rows, kept = read.rows, sum(stats.kept for stats in read.stats) - filtered[_BEYOND_HEAD]
     if rows != kept + rejected.total() + filtered.total():
@@ -228,19 +238,19 @@ def _row_counts(read: _Read, filtered: Counter[str]) -> dict[str, Any]:
     }
 
 
-def _notes(read: _Read) -> list[str]:
+def _notes(read: _SplitResults) -> list[str]:
     notes = list(dict.fromkeys(note for stats in read.stats for note in stats.inferred))
     return [f"inferred: {', '.join(notes)}"] if notes else []
 
 
-def _warnings(manifest: Manifest, read: _Read, *, null_only: bool) -> list[str]:
-    told = []
+def _warnings(manifest: Manifest, read: _SplitResults, *, null_only: bool) -> list[str]:
+    warnings = []
     if manifest.rows_rejected:
         reasons = ", ".join(f"{count} {reason}" for reason, count in (manifest.rejected or {}).items())
-        told.append(f"{manifest.rows_rejected} rows rejected (kept in rejects/): {reasons}")
+        warnings.append(f"{manifest.rows_rejected} rows rejected (kept in rejects/): {reasons}")
     dropped = (manifest.filtered or {}).get(NULL_KEY)
     if dropped:
-        told.append(f"{dropped} rows with a null key dropped (--null-keys keep makes them a key)")
+        warnings.append(f"{dropped} rows with a null key dropped (--null-keys keep makes them a key)")
     if manifest.out_of_order:
-        told.append(f"the input was not in time order ({manifest.out_of_order} rows late); the trace is")
-    return [*told, *warnings_of(manifest, [stats.time_format for stats in read.stats], null_only=null_only)]
+        warnings.append(f"the input was not in time order ({manifest.out_of_order} rows late); the trace is")
+    return [*warnings, *warnings_of(manifest, [stats.time_format for stats in read.stats], null_only=null_only)]

@@ -170,12 +170,12 @@ class Code(NamedTuple):
 
 
 # What is compiled once for all groupings.
-COMMON = Code("any", ("streamgroup.cluster.service", "streamgroup.replay.accounting.pairs"))
+COMMON = Code("any", ("streamgroup.cluster.service_time", "streamgroup.replay.accounting.pairs"))
 
 
 def code_of(name: str, state: Any, outside_digest: str = "") -> Code:
     """Return what a grouping's functions are compiled with; `state` is its state."""
-    return Code(name, tuple(sorted({*_homes(state), "streamgroup.cluster.service"})), outside_digest)
+    return Code(name, tuple(sorted({*_homes(state), "streamgroup.cluster.service_time"})), outside_digest)
 
 
 def _homes(state: Any) -> Iterator[str]:

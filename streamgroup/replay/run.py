@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
-from streamgroup.cluster.service import MAX_SERVICE_NS, ConstantCost, make_service
+from streamgroup.cluster.service_time import MAX_SERVICE_NS, ConstantCost, make_service
 from streamgroup.engines.keys.typed import Keys, make_keys
 from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing

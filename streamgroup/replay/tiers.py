@@ -66,7 +66,7 @@ class Tiers:
             if not self._always and not is_at_hand(dispatcher, arguments):
                 begun = time.thread_time()
                 try:
-                    run = plain(function)
+                    run = plain(function, *arguments)
                     views = [_kept_view(kept, one) for one in arguments]
                 except NotPlainError:
                     # Compiling says what is wrong with it, if anything.
@@ -94,7 +94,7 @@ class Tiers:
 
         def call(*arguments: Any) -> Any:
             try:
-                run = plain(function)
+                run = plain(function, *arguments)
                 views = [_kept_view(kept, one) for one in arguments]
             except NotPlainError:
                 return as_written(*arguments)

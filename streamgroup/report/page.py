@@ -14,8 +14,8 @@ from jinja2 import Environment
 
 import streamgroup
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.base.storage.cache import cache_root
-from streamgroup.base.storage.local import write_files
+from streamgroup.base.storage.atomic_files import write_files
+from streamgroup.base.storage.cache_directory import cache_root
 from streamgroup.report import findings
 from streamgroup.report.formatting import number
 from streamgroup.report.page_data import PageData, as_script

@@ -1,4 +1,4 @@
-"""Calls on a thread of their own, so that an interrupt of the main thread never falls into the middle of one."""
+"""Background calls: an interrupt of the main thread cannot break them off in the middle."""
 
 import contextlib
 import threading

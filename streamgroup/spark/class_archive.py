@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from streamgroup.base.storage.cache import cache_root
+from streamgroup.base.storage.cache_directory import cache_root
 from streamgroup.base.storage.staging import owner_is_alive, owner_tag
 
 __all__ = ["ClassArchive", "find_archive"]

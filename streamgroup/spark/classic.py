@@ -1,4 +1,4 @@
-"""Sessions of Spark Classic: a driver JVM of ours, silent, and gone without a trace afterwards."""
+"""Sessions of Spark Classic: starts a silent driver JVM, and removes all that it leaves."""
 
 import contextlib
 import logging
@@ -29,7 +29,7 @@ _END = 10
 _ARCHIVE_END = 60
 # Settings, besides that of the event log, whose code is called when a session ends in order.
 _LISTENERS = ("spark.extraListeners", "spark.plugins", "spark.sql.queryExecutionListeners", "spark.metrics.conf")
-# Seconds that a failed or interrupted run on a cluster is given to tell the master that it ends.
+# Seconds that a failed or interrupted run on a cluster may take to report its end to the master.
 _QUICK_END = 2
 
 
@@ -118,7 +118,7 @@ class _Driver:
         return self._archive is not None and self._archive.unfinished is not None
 
     def stop_quickly(self) -> None:
-        """End the JVM at once; on a cluster, when it has told its master, but soon."""
+        """Kill the JVM; on a cluster, after a short time to report to its master."""
         if not self._local:
             complete(self._stop_session, _QUICK_END)
         self.process.kill()

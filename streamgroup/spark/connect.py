@@ -1,4 +1,4 @@
-"""Sessions of Spark Connect: a client of a server that others started."""
+"""Sessions of Spark Connect: a client of a server that runs already."""
 
 import contextlib
 import importlib

@@ -1,4 +1,4 @@
-"""The JVM of Spark's driver as a process of ours, and the connection of PySpark to it."""
+"""The JVM of Spark's driver as a child process, and the connection of PySpark to it."""
 
 import contextlib
 import os
@@ -118,14 +118,14 @@ def exclusive_gateway() -> Iterator[None]:
     from pyspark.core import context
 
     (owner,) = (kind for kind in vars(context).values() if isinstance(kind, type) and "_gateway" in vars(kind))
-    held: Any = owner
-    if held._active_spark_context is not None:
+    context_class: Any = owner
+    if context_class._active_spark_context is not None:
         raise EnvironmentFault(
             "a Spark session is open in this process already", "stop it first, or use it from Python: see the docs"
         )
-    before = held._gateway, held._jvm
-    held._gateway = held._jvm = None
+    before = context_class._gateway, context_class._jvm
+    context_class._gateway = context_class._jvm = None
     try:
         yield
     finally:
-        held._gateway, held._jvm = before
+        context_class._gateway, context_class._jvm = before

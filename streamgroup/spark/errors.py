@@ -1,4 +1,4 @@
-"""Errors of Spark: ours, which cross from a task to the driver as one line of text, and those of its surroundings."""
+"""Errors through Spark: ours travel from tasks to the driver as a line of text; others are explained by their text."""
 
 import json
 import re

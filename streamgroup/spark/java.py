@@ -1,4 +1,4 @@
-"""The Java and the Spark of this machine."""
+"""Finds the Java and the Spark of this machine."""
 
 import os
 import re

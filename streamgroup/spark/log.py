@@ -1,4 +1,4 @@
-"""What the JVM of a driver prints: log lines, and between them Spark's own progress bars."""
+"""The log of the driver's JVM, without Spark's progress bars."""
 
 import contextlib
 import re

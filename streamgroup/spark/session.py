@@ -1,4 +1,4 @@
-"""An open Spark session that fits into a command: checked first, silent, interruptible, gone afterwards."""
+"""Opens Spark sessions for commands: checked first, silent, interruptible, removed afterwards."""
 
 import atexit
 import contextlib
@@ -21,10 +21,10 @@ from streamgroup.spark.background import BackgroundCall, complete
 from streamgroup.spark.classic import classic_session
 from streamgroup.spark.connect import check_packages, connect_session
 from streamgroup.spark.errors import cause_in_text, error_in_text, summary_line
-from streamgroup.spark.finished import finished_tasks
 from streamgroup.spark.java import find_java
 from streamgroup.spark.log import log_tail, log_text
 from streamgroup.spark.options import SparkOptions
+from streamgroup.spark.task_progress import finished_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -166,7 +166,6 @@ def open_session(options: SparkOptions) -> Iterator[Session]:
     settings that a remote session cannot change. Everything that it writes on this machine goes to one directory, which
     is removed at the end, or by the next run.
     """
-    check_environment(options)
     with _scratch_directory() as scratch:
         if options.remote is None:
             log = scratch / "spark.log"

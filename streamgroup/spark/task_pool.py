@@ -32,22 +32,22 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 # A result, or why there is none.
-_Tried = tuple[R | None, str | None]
+_Outcome = tuple[R | None, str | None]
 
 # Queries beyond the cores, and most at all: each holds a thread here and one in the JVM.
 _SPARE = 1
-_MOST = 512
+_MAX_QUERIES = 512
 # Seconds between two counts of the cores; executors may join while others work.
-_EVERY = 1.0
+_COUNT_INTERVAL = 1.0
 # Seconds until it is looked up whether there are executors at all, and what Spark's log says if there are none.
 _PATIENCE = 20.0
-_NOT_TAKEN = "has not accepted any resources"
+_NO_RESOURCES = "has not accepted any resources"
 # Bytes of a result in one row: Spark Connect limits the size of a message.
 _ROW_BYTES = 8 << 20
 _SCHEMA = pa.schema([("result", pa.binary())])
 # Seconds that cancelled queries are given to end, and between two interrupts of them.
 _CANCEL = 2.0
-_AGAIN = 0.1
+_INTERRUPT_INTERVAL = 0.1
 # The latest cancellation: one that Spark is slow to take would take queries with it that begin before it is over.
 _cancelling: list[BackgroundCall[None]] = []
 
@@ -76,7 +76,7 @@ def run_each(
         return
     for cancelling in _cancelling:
         cancelling.done.wait(_PATIENCE)
-    pool = _TaskPool[R](session, partial(_try, function), jobs)
+    pool = _TaskPool[R](session, partial(_run_job, function), jobs)
     try:
         for number in range(len(jobs)):
             found = pool.get(None if number else note)
@@ -87,7 +87,7 @@ def run_each(
         pool.close()
 
 
-def _try(function: Callable[[J], R], job: J) -> _Tried[R]:
+def _run_job(function: Callable[[J], R], job: J) -> _Outcome[R]:
     try:
         return function(job), None
     except StreamgroupError as error:
@@ -96,7 +96,7 @@ def _try(function: Callable[[J], R], job: J) -> _Tried[R]:
         return None, f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
 
 
-def _task(function: Callable[[J], _Tried[R]], job: J, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _task(function: Callable[[J], _Outcome[R]], job: J, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Run a job in a task, whatever its one row holds: rows that are the pieces of the pickled result."""
     for _ in batches:
         content = pickle.dumps(function(job), protocol=5)
@@ -107,7 +107,7 @@ def _task(function: Callable[[J], _Tried[R]], job: J, batches: Iterator[pa.Recor
 class _TaskPool(Generic[R]):
     """The threads that run queries; `results` has what ended, or what ended everything."""
 
-    def __init__(self, session: Session, function: Callable[[Any], _Tried[R]], jobs: Sequence[Any]) -> None:
+    def __init__(self, session: Session, function: Callable[[Any], _Outcome[R]], jobs: Sequence[Any]) -> None:
         self.results: queue.SimpleQueue[Finished[R] | BaseException] = queue.SimpleQueue()
         self._session, self._function, self._jobs = session, function, jobs
         self._tag = f"streamgroup-{uuid.uuid4().hex}"
@@ -123,7 +123,7 @@ class _TaskPool(Generic[R]):
             try:
                 return self.results.get(timeout=_PATIENCE)
             except queue.Empty:
-                if _NOT_TAKEN in log_text(self._session.log):
+                if _NO_RESOURCES in log_text(self._session.log):
                     note("Spark waits for executors: has the cluster free cores, and memory for spark.executor.memory?")
                     note = None
         return self.results.get()
@@ -141,7 +141,7 @@ class _TaskPool(Generic[R]):
         until = time.monotonic() + _PATIENCE
         while not all(thread.done.is_set() for thread in self._threads) and time.monotonic() < until:
             self._session.interrupt(self._tag)
-            time.sleep(_AGAIN)
+            time.sleep(_INTERRUPT_INTERVAL)
 
     def _grow(self) -> None:
         """Keep as many threads as there are executor cores, and some: these later, so that the first jobs are first."""
@@ -152,10 +152,10 @@ class _TaskPool(Generic[R]):
             except Exception as error:  # noqa: BLE001 (Spark is gone; reported to the caller)
                 self.results.put(error)
                 return
-            for _ in range(len(self._threads), min(wanted, len(self._jobs), _MOST)):
+            for _ in range(len(self._threads), min(wanted, len(self._jobs), _MAX_QUERIES)):
                 self._threads.append(BackgroundCall(self._work))
             spare = _SPARE
-            if self._over.wait(_EVERY):
+            if self._over.wait(_COUNT_INTERVAL):
                 return
 
     def _next(self) -> int | None:
@@ -178,12 +178,12 @@ class _TaskPool(Generic[R]):
                     result, error = None, _reason(str(failure))
                 self.results.put(Finished(number, result, error))
 
-    def _run(self, job: Any) -> _Tried[R]:
+    def _run(self, job: Any) -> _Outcome[R]:
         spark = self._session.spark
         spark.addTag(self._tag)
         row = spark.range(0, 1, 1, 1).mapInArrow(partial(_task, self._function, job), "result binary")
         pieces = row.toArrow()["result"].to_pylist()
-        tried: _Tried[R] = pickle.loads(b"".join(pieces))
+        tried: _Outcome[R] = pickle.loads(b"".join(pieces))
         return tried
 
 

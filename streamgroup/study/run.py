@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 import streamgroup
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.schema import SCHEMA_VERSION
+from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.base.storage.staging import staged_directory
 from streamgroup.metrics.tables import tables
 from streamgroup.replay.accounting.outcome import Outcome

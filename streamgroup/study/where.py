@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.errors import DataError, RunError, StreamgroupError, UsageError
+from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.engines.keys.typed import make_keys, pack
 from streamgroup.engines.keys.values import check_kind, parts_of
 from streamgroup.groupings.protocol import Context, Destinations

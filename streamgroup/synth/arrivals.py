@@ -1,4 +1,4 @@
-"""When the tuples of a synthetic stream come, and the parameters that generators share."""
+"""Arrival times of synthetic streams, and the parameters that generators share."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_valid
 
 __all__ = ["RATE", "Arrivals", "Rated", "Start", "ZipfArrivals", "arrival_times", "check_times", "interval_of", "plain"]
 
-# What a rate is, wherever there is one.
+# The field of every rate.
 RATE = Field(gt=0, le=10**9, decimal_places=6, description="tuples a second, at most 6 decimals")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -75,12 +75,12 @@ class ZipfArrivals(Arrivals):
 
 
 def plain(number: Decimal) -> int | float:
-    """Give a number as manifests hold it: whole if it is."""
+    """Return a number as manifests hold it: whole if it is."""
     return int(number) if number == int(number) else float(number)
 
 
 def interval_of(rate: Decimal) -> Fraction:
-    """Give the time in us between two tuples that come at a rate, exactly."""
+    """Return the time in us between two tuples that come at a rate, exactly."""
     return 1_000_000 / Fraction(rate)
 
 
@@ -91,7 +91,7 @@ def check_times(start: int, interval: Fraction, tuples: int) -> None:
 
 
 def arrival_times(start: int, interval: Fraction, first: int, rows: int) -> NDArray[np.int64]:
-    """Give the times in us of the tuples first, ..., first + rows - 1 (rows up to 2^20).
+    """Return the times in us of the tuples first, ..., first + rows - 1 (rows up to 2^20).
 
     Tuple i comes at start + floor(i * interval), exactly, for intervals of which the numerator is at most 10^12 or the
     denominator at most 10^6.

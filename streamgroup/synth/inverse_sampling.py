@@ -1,16 +1,16 @@
-"""Drawing by exact inversion of a distribution function that is held as a table."""
+"""Inverse transform sampling: exact inversion of a tabulated distribution function."""
 
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["inverse"]
+__all__ = ["invert_cdf"]
 
 _GUIDE = 1 << 18
 
 
-def inverse(cdf: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArray[np.int64]]:
+def invert_cdf(cdf: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArray[np.int64]]:
     """Invert a distribution function: u in [0, 1) to the first index whose cdf is above u.
 
     `cdf` holds fewer than 2^31 values, non-decreasing, the last one 1. A guide table (Chen and Asau, 1974) settles at

@@ -1,7 +1,7 @@
 """From a generator to a trace: one pass counts the keys, a second writes their ids.
 
-The draws are made twice rather than held. Whoever does the work, threads or Spark tasks, does the same pieces of it:
-counts over stretches of the stream, parts of `tuples/`; so the bytes are the same. The driver needs O(keys) memory.
+The draws are made twice rather than held. Threads and Spark tasks do the same pieces of work, counts over
+segments of the stream and parts of `tuples/`, so the bytes are the same. The driver needs O(keys) memory.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,11 +26,12 @@ from streamgroup.base.validation import first_problem
 from streamgroup.ingest.pipeline.blocks import block, rows_of
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
-from streamgroup.ingest.pipeline.parts import check_seen, part_stats, written_part
+from streamgroup.ingest.pipeline.output_parts import check_visible, part_written, read_part_stats
+from streamgroup.ingest.run import start_session
+from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.java import find_java
 from streamgroup.spark.options import SparkOptions
-from streamgroup.spark.package import ensure_package
-from streamgroup.spark.session import Session, check_environment, open_session, terminable
+from streamgroup.spark.session import Session, terminable
 from streamgroup.synth.generators.protocol import Chunk, Generator, Stream
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import add_counts, arrow, numbers
@@ -45,13 +46,13 @@ EngineName = Literal["auto", "local", "spark"]
 # Tuples from which on `auto` takes Spark.
 SPARK_TUPLES = 50_000_000
 # Stretches for each job that is done at a time, so that the last ones do not keep most of the processors waiting.
-_SHARES = 4
+_SEGMENTS_PER_TASK = 4
 # Labels up to which their ids, 4 bytes each, fit into a message of Spark Connect, 128 MB.
 REMOTE_LABELS = 30_000_000
 # Labels whose counts one task adds up.
 RANGE_LABELS = 1 << 20
 # Keys that are Python objects at a time.
-_AT_ONCE = 1 << 16
+_KEY_BATCH = 1 << 16
 
 
 def parameters(name: str, given: Mapping[str, Any]) -> BaseModel:
@@ -68,7 +69,7 @@ def parameters(name: str, given: Mapping[str, Any]) -> BaseModel:
 
 
 def chosen_engine(engine: EngineName, tuples: int) -> Literal["local", "spark"]:
-    """Tell where a stream of some length is made: `auto` is Spark from 50 million tuples on, where there is Java."""
+    """Choose the engine for a stream: `auto` is Spark from 50 million tuples on, where there is Java."""
     if engine != "auto":
         return engine
     if tuples < SPARK_TUPLES:
@@ -107,14 +108,11 @@ def synthesise(
         staged_output(output, overwrite=overwrite, marker=schema.MANIFEST) as out,
         ExitStack() as opened,
     ):
-        scaled = _Scaled(progress, stream.tuples)
+        scaled = _TupleProgress(progress, stream.tuples)
         if chosen == "local":
-            return _make(_Asked(name, params), output, out, LocalRunner(scaled), progress)
+            return _make(_StreamSource(name, params), output, out, LocalRunner(scaled), progress)
         if session is None:
-            asked = spark or SparkOptions()
-            check_environment(asked)
-            progress.start(None, "starting Spark")
-            session = opened.enter_context(open_session(asked))
+            session = opened.enter_context(start_session(spark or SparkOptions(), progress))
         if session.remote and stream.labels > REMOTE_LABELS:
             raise UsageError(
                 f"{stream.labels} keys are more than a Spark Connect server takes in one message ({REMOTE_LABELS})",
@@ -123,10 +121,10 @@ def synthesise(
         ensure_package(session)
         runner = SparkRunner(session, scaled)
         opened.callback(runner.close)
-        return _make(_Asked(name, params), output, out, runner, progress)
+        return _make(_StreamSource(name, params), output, out, runner, progress)
 
 
-class _Scaled:
+class _TupleProgress:
     """Reports tuples where a runner reports tasks."""
 
     def __init__(self, progress: Progress, tuples: int) -> None:
@@ -143,42 +141,42 @@ class _Scaled:
         self._progress.advance(self._tuples * self._done // self._tasks - self._tuples * before // self._tasks)
 
 
-class _Asked(NamedTuple):
+class _StreamSource(NamedTuple):
     """A generator and its parameters, which a task makes the stream from."""
 
     name: str
     params: BaseModel
 
 
-class _Stretch(NamedTuple):
+class _Segment(NamedTuple):
     first: int
     tuples: int
 
 
-def _make(asked: _Asked, output: Place | Path, out: Place, runner: Runner, progress: Progress) -> Manifest:
-    stream = _stream(asked)
-    stretches = _stretches(stream, runner.parallelism)
+def _make(source: _StreamSource, output: Place | Path, out: Place, runner: Runner, progress: Progress) -> Manifest:
+    stream = _stream(source)
+    segments = _segments(stream, runner.parallelism)
     ranges = -(-stream.labels // RANGE_LABELS)
-    counts = runner.tasks(len(stretches), partial(_count, asked, stretches)).exchange(ranges).map(_add)
-    rows = runner.run(lambda: counts.stats("sum"), len(stretches) + ranges, "counting keys")
+    counts = runner.tasks(len(segments), partial(_count, source, segments)).exchange(ranges).map(_add)
+    rows = runner.run(lambda: counts.stats("sum"), len(segments) + ranges, "counting keys")
     count = np.concatenate([row.columns().column("tuples").to_numpy() for row in sorted(rows, key=lambda row: row.to)])
     progress.start(None, "ordering keys")
-    ids, keys = _number(stream, count)
+    ids, keys = _assign_ids(stream, count)
     progress.start(None, "writing keys")
     dictionary = keys.column("key").combine_chunks()
     write_keys(out / schema.KEYS, _key_columns(keys))
     number = -(-stream.tuples // schema.PART_ROWS)
-    made = runner.tasks(number, partial(_write_tuples, asked, out, ids))
+    made = runner.tasks(number, partial(_write_tuples, source, out, ids))
     written = runner.run(lambda: made.stats("written"), number, "writing tuples")
-    check_seen(out, tuples=number, keys=-(-len(dictionary) // schema.KEY_PART_ROWS))
-    stats = join_stats(part_stats(row) for row in sorted(written, key=lambda row: row.place))
-    options = asked.params.model_dump(mode="json")
+    check_visible(out, tuples=number, keys=-(-len(dictionary) // schema.KEY_PART_ROWS))
+    stats = join_stats(read_part_stats(row) for row in sorted(written, key=lambda row: row.place))
+    options = source.params.model_dump(mode="json")
     seed = options.pop("seed", None)
     manifest = Manifest(
         format_version=schema.FORMAT_VERSION,
         name=locate(output).name.removesuffix(".trace"),
         program_version=streamgroup.__version__,
-        generator=asked.name,
+        generator=source.name,
         generator_parameters=options,
         seed=seed,
         inputs=[],
@@ -197,31 +195,31 @@ def _make(asked: _Asked, output: Place | Path, out: Place, runner: Runner, progr
 
 
 @lru_cache(maxsize=1)
-def _stream(asked: _Asked) -> Stream:
+def _stream(source: _StreamSource) -> Stream:
     """Make a stream once in each process: the tables of a large one take seconds."""
-    return cast(Generator, load(GENERATORS, asked.name, "generator")).generate(asked.params)
+    return cast(Generator, load(GENERATORS, source.name, "generator")).generate(source.params)
 
 
-def _stretches(stream: Stream, parallelism: int) -> list[_Stretch]:
+def _segments(stream: Stream, parallelism: int) -> list[_Segment]:
     """Cut a stream for counting. A count takes a number a label, so a stretch has at least as many tuples."""
-    wanted = min(_SHARES * parallelism, -(-stream.tuples // max(schema.BLOCK_ROWS, stream.labels)))
+    wanted = min(_SEGMENTS_PER_TASK * parallelism, -(-stream.tuples // max(schema.BLOCK_ROWS, stream.labels)))
     blocks = -(-stream.tuples // schema.BLOCK_ROWS)
     size = -(-blocks // wanted) * schema.BLOCK_ROWS
-    return [_Stretch(first, min(size, stream.tuples - first)) for first in range(0, stream.tuples, size)]
+    return [_Segment(first, min(size, stream.tuples - first)) for first in range(0, stream.tuples, size)]
 
 
-def _chunks(stream: Stream, stretch: _Stretch) -> Iterator[Chunk]:
-    stop = stretch.first + stretch.tuples
-    for first in range(stretch.first, stop, schema.BLOCK_ROWS):
+def _chunks(stream: Stream, segment: _Segment) -> Iterator[Chunk]:
+    stop = segment.first + segment.tuples
+    for first in range(segment.first, stop, schema.BLOCK_ROWS):
         check_stopped()
         yield stream.chunk(first, min(schema.BLOCK_ROWS, stop - first))
 
 
-def _count(asked: _Asked, stretches: list[_Stretch], number: int) -> Iterator[pa.RecordBatch]:
+def _count(source: _StreamSource, segments: list[_Segment], number: int) -> Iterator[pa.RecordBatch]:
     """Count the labels of a stretch, and send the counts of each range of labels to the task that adds them up."""
-    stream = _stream(asked)
+    stream = _stream(source)
     count = np.zeros(stream.labels, np.int64)
-    for chunk in _chunks(stream, stretches[number]):
+    for chunk in _chunks(stream, segments[number]):
         add_counts(count, chunk.label)
     count = count.astype(np.min_scalar_type(count.max()))
     for label_range, first in enumerate(range(0, stream.labels, RANGE_LABELS)):
@@ -237,8 +235,8 @@ def _add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield block("sum", {"tuples": total}, to=label_range)
 
 
-def _number(stream: Stream, total: NDArray[np.int64]) -> tuple[NDArray[np.uint32], pa.Table]:
-    """Give the key id of each label, and keys and counts in the order of ids: by count, then bytes."""
+def _assign_ids(stream: Stream, total: NDArray[np.int64]) -> tuple[NDArray[np.uint32], pa.Table]:
+    """Return the key id of each label, and keys and counts in the order of ids: by count, then bytes."""
     label = np.flatnonzero(total)
     both = pa.Table.from_arrays([_names(stream, label), arrow(total[label])], ["key", "count"])
     order = pc.sort_indices(both, sort_keys=[("count", "descending"), ("key", "ascending")])
@@ -249,8 +247,8 @@ def _number(stream: Stream, total: NDArray[np.int64]) -> tuple[NDArray[np.uint32
 
 def _names(stream: Stream, label: NDArray[np.int64]) -> pa.LargeBinaryArray:
     lengths, pieces = [np.zeros(1, np.int64)], []
-    for first in range(0, len(label), _AT_ONCE):
-        keys = [stream.key(each) for each in label[first : first + _AT_ONCE].tolist()]
+    for first in range(0, len(label), _KEY_BATCH):
+        keys = [stream.key(each) for each in label[first : first + _KEY_BATCH].tolist()]
         lengths.append(np.fromiter(map(len, keys), np.int64, len(keys)))
         pieces.append(b"".join(keys))
     ends = np.cumsum(np.concatenate(lengths))
@@ -265,12 +263,12 @@ def _key_columns(keys: pa.Table) -> Iterator[KeyColumns]:
         yield KeyColumns(names, part.column("count").to_numpy(), *hash_keys(names))
 
 
-def _write_tuples(asked: _Asked, out: Place, ids: NDArray[np.uint32], part: int) -> Iterator[pa.RecordBatch]:
-    stream = _stream(asked)
+def _write_tuples(source: _StreamSource, out: Place, ids: NDArray[np.uint32], part: int) -> Iterator[pa.RecordBatch]:
+    stream = _stream(source)
     first = part * schema.PART_ROWS
-    stretch = _Stretch(first, min(schema.PART_ROWS, stream.tuples - first))
+    segment = _Segment(first, min(schema.PART_ROWS, stream.tuples - first))
     columns = (
         Columns(chunk.timestamp, ids[chunk.label], chunk.cost, chunk.value, chunk.weight)
-        for chunk in _chunks(stream, stretch)
+        for chunk in _chunks(stream, segment)
     )
-    yield written_part(part, write_part(out / schema.TUPLES / schema.part_name(part), columns))
+    yield part_written(part, write_part(out / schema.TUPLES / schema.part_name(part), columns))

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from streamgroup.kernels.draws import uniform
 from streamgroup.kernels.elementary import exp, log
-from streamgroup.synth.inverse_sampling import inverse
+from streamgroup.synth.inverse_sampling import invert_cdf
 
 __all__ = [
     "LARGEST_TABLE",
     "Ranks",
     "by_inversion",
     "by_rejection",
-    "cumulated",
+    "cumulative_distribution",
     "fitted_exponent",
     "zipf_ranks",
     "zipf_sum",
@@ -50,12 +50,12 @@ def zipf_ranks(keys: int, exponent: float) -> Ranks:
 
 
 def zipf_weights(first: int, stop: int, exponent: float) -> F64:
-    """Give i^-exponent for i = first, ..., stop - 1 (relative error below 1e-13)."""
+    """Return i^-exponent for i = first, ..., stop - 1 (relative error below 1e-13)."""
     return exp(-exponent * log(np.arange(first, stop, dtype=np.float64)))
 
 
-def cumulated(keys: int, exponent: float) -> F64:
-    """Give P(rank <= i) for i = 0, ..., keys - 1; summed one by one from the first."""
+def cumulative_distribution(keys: int, exponent: float) -> F64:
+    """Return P(rank <= i) for i = 0, ..., keys - 1; summed one by one from the first."""
     sums = np.empty(keys)
     total = 0.0
     for first in range(0, keys, _BLOCK):
@@ -68,7 +68,7 @@ def cumulated(keys: int, exponent: float) -> F64:
 
 
 def zipf_sum(keys: int, exponent: float) -> float:
-    """Give the sum of i^-exponent for i = 1, ..., keys (relative error below 1e-12), in a time that does not grow."""
+    """Return the sum of i^-exponent for i = 1, ..., keys (relative error below 1e-12), in a time that does not grow."""
     near = min(keys, 1000)
     total = float(np.cumsum(zipf_weights(1, near + 1, exponent))[-1])
     if keys == near:
@@ -98,7 +98,7 @@ def fitted_exponent(keys: int, first: int, share: float) -> float | None:
 
 def by_inversion(keys: int, exponent: float) -> Ranks:
     """Draw by exact inversion: one uniform draw a rank, 8 bytes of memory a key."""
-    rank = inverse(cumulated(keys, exponent))
+    rank = invert_cdf(cumulative_distribution(keys, exponent))
 
     def draw(seed: int, purpose: str, place: I64) -> I64:
         ranks = np.empty(len(place), np.int64)
@@ -160,7 +160,7 @@ def _from_area(area: F64, bend: float) -> F64:
 
 
 def _growth(t: F64) -> F64:
-    """Give (e^t - 1) / t; near 0, where that cancels, by its series."""
+    """Return (e^t - 1) / t; near 0, where that cancels, by its series."""
     total = np.ones_like(t)
     for k in range(18, 1, -1):
         total = total * t / k + 1.0
@@ -170,7 +170,7 @@ def _growth(t: F64) -> F64:
 
 
 def _decay(t: F64) -> F64:
-    """Give log(1 + t) / t for t > -1; near 0, where that cancels, as 2 artanh(t / (2 + t)) / t by its series."""
+    """Return log(1 + t) / t for t > -1; near 0, where that cancels, as 2 artanh(t / (2 + t)) / t by its series."""
     ratio = t / (2.0 + t)
     square = ratio * ratio
     total = np.zeros_like(t)

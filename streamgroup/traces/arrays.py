@@ -1,4 +1,4 @@
-"""Between Arrow and numpy without pandas, whose import takes a third of a second and which pyarrow would use."""
+"""Conversions between Arrow and numpy without pandas, whose import takes a third of a second."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,13 +11,13 @@ __all__ = ["add_counts", "arrow", "column", "numbers"]
 
 
 def arrow(values: NDArray[Any]) -> pa.Array:
-    """Give a one-dimensional numpy array of integers or floats as an Arrow array of the same type, without a copy."""
+    """Return a one-dimensional numpy array of integers or floats as an Arrow array of the same type, without a copy."""
     flat = np.ascontiguousarray(values)
     return pa.Array.from_buffers(pa.from_numpy_dtype(flat.dtype), len(flat), [None, pa.py_buffer(flat)])
 
 
 def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Give ints, floats, truths or texts, or None, as an Arrow array of a type (int64, float64, bool, string)."""
+    """Return ints, floats, booleans, texts or None as an Arrow array of a type (int64, float64, bool, string)."""
     known = np.array([value is not None for value in values], dtype=np.bool_)
     valid = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
     if pa.types.is_string(kind):
@@ -30,7 +30,7 @@ def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def numbers(array: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
-    """Give integers or floats as a numpy array of the same type, read-only, without a copy; there must be no nulls."""
+    """Return integers or floats without nulls as a read-only numpy array of the same type, without a copy."""
     if isinstance(array, pa.ChunkedArray):
         chunks = [numbers(chunk) for chunk in array.chunks]
         if len(chunks) == 1:
@@ -47,5 +47,5 @@ def add_counts(count: NDArray[np.int64], ids: NDArray[Any]) -> None:
     if len(count) <= len(ids):
         count += np.bincount(ids, minlength=len(count))
     else:
-        # Counting over again what does not come would take longer.
+        # bincount would pass over all ids of `count`, most of which are not in `ids`.
         np.add.at(count, ids, 1)

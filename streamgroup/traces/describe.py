@@ -1,4 +1,4 @@
-"""The facts that decide how a grouping fares: span, rate, skew, drift of the hot keys, order, ties."""
+"""Statistics of a trace: span, rate, skew, drift of the hot keys, order, ties."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ __all__ = ["HOT_KEYS", "Description", "TopKey", "describe", "top_ids", "zipf_exp
 HOT_KEYS = 10
 DRIFT_SLICES = 10
 RATE_SLICES = 100
-_STRETCH = 1 << 10
+_BLOCK = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class TopKey:
 
 @dataclass(frozen=True)
 class Description:
-    """What `describe` finds. None where a fact does not exist (no tuple, no span) or was never recorded.
+    """What `describe` finds. None where a value does not exist (no tuple, no span) or was never recorded.
 
     - timestamps and `span_us` in us; rates in tuples a second: the mean over the span, and the least and the
       most in any of 100 equal slices of its time;
@@ -68,10 +68,10 @@ class Description:
     top_keys: tuple[TopKey, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Give all facts as one JSON object, under their names."""
-        facts = dict(vars(self))
-        facts["top_keys"] = [vars(top) for top in self.top_keys]
-        return facts
+        """Return all values as one JSON object, under their names."""
+        values = dict(vars(self))
+        values["top_keys"] = [vars(top) for top in self.top_keys]
+        return values
 
 
 class _Ties:
@@ -144,18 +144,18 @@ def _distance(a: set[int], b: set[int]) -> float:
 
 
 def top_ids(count: NDArray[np.int64], k: int) -> list[int]:
-    """Give the ids of the k largest counts above 0, ties by id."""
+    """Return the ids of the k largest counts above 0, ties by id."""
     if k < 1 or not len(count):
         return []
-    # At least k counts are as large as the k-th largest of the maxima of stretches, and mostly few more.
-    maxima = np.maximum.reduceat(count, np.arange(0, len(count), _STRETCH))
+    # At least k counts are as large as the k-th largest of the maxima of blocks, and mostly few more.
+    maxima = np.maximum.reduceat(count, np.arange(0, len(count), _BLOCK))
     found = np.flatnonzero(count >= max(1, _kth_largest(maxima, k)))
     found = found[count[found] >= _kth_largest(count[found], k)]
     return [int(key) for key in found[np.argsort(-count[found], kind="stable")[:k]]]
 
 
 def _kth_largest(values: NDArray[np.int64], k: int) -> int:
-    """Give the k-th largest value, 0 when there are fewer."""
+    """Return the k-th largest value, 0 when there are fewer."""
     return int(np.partition(values, -k)[-k]) if len(values) >= k else 0
 
 
@@ -189,7 +189,7 @@ def zipf_exponent(count: NDArray[np.int64]) -> float | None:
 
 
 def describe(trace: Trace, top: int = 10) -> Description:
-    """Find the facts of an open trace, with its `top` most frequent keys, in one pass; memory is O(keys)."""
+    """Compute the statistics of an open trace, with its `top` most frequent keys, in one pass; memory is O(keys)."""
     first, last = trace.first_timestamp, trace.last_timestamp
     ties, drift = _Ties(), _Drift(trace.tuples, trace.keys)
     width = 0 if first is None or last is None else last - first + 1

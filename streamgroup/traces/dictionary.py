@@ -1,4 +1,4 @@
-"""The key dictionary of a trace: ids, keys, counts and hashes, whoever wrote it."""
+"""Reads the key dictionary of a trace: ids, keys, counts and hashes."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ _AT_ONCE = 1 << 16
 
 
 class Dictionary(NamedTuple):
-    """What a grouping may know of the keys, by key id: counts, h1 and h2 of the hash; read-only."""
+    """Counts and hashes (h1 and h2) of the keys by key id; read-only."""
 
     count: NDArray[np.int64]  # type: ignore[assignment]
     hash_lo: NDArray[np.int64]
@@ -87,7 +87,7 @@ def load_table(parts: Sequence[Part]) -> KeyTable:
 
 
 def key_chunks(parts: Sequence[Part]) -> Iterator[tuple[NDArray[np.int64], pa.LargeBinaryArray]]:
-    """Give (key ids, key bytes) row group by row group, in file order; null is the null key."""
+    """Yield (key ids, key bytes) row group by row group, in file order; null is the null key."""
     for part in parts:
         names = [name for name in ("key_id", "key", "key_bytes") if name in part.schema.names]
         for group in range(part.metadata.num_row_groups):
@@ -96,7 +96,7 @@ def key_chunks(parts: Sequence[Part]) -> Iterator[tuple[NDArray[np.int64], pa.La
 
 
 def iterate_keys(parts: Sequence[Part]) -> Iterator[bytes | None]:
-    """Give all keys in file order, which is that of the ids in a trace of this program's; None is the null key."""
+    """Yield all keys in file order, which is that of the ids in a trace of this program's; None is the null key."""
     for _, keys in key_chunks(parts):
         for start in range(0, len(keys), _AT_ONCE):
             yield from keys.slice(start, _AT_ONCE).to_pylist()
@@ -118,7 +118,7 @@ def _flat(column: pa.ChunkedArray) -> pa.LargeBinaryArray:
 
 
 def lookup(parts: Sequence[Part], ids: Sequence[int]) -> list[bytes | None]:
-    """Give the bytes of some keys (None for the null key); reads the dictionary in pieces, until all are found."""
+    """Return the bytes of some keys (None for the null key); reads the dictionary in pieces, until all are found."""
     wanted = np.asarray(ids, dtype=np.int64)
     distinct = len(np.unique(wanted))
     found: dict[int, bytes | None] = {}
@@ -139,7 +139,7 @@ def hashes(parts: Sequence[Part], count: int) -> tuple[NDArray[np.int64], NDArra
 
 
 def in_id_order(parts: Sequence[Part], table: KeyTable) -> Iterator[bytes | None]:
-    """Give all keys by ascending id; a dictionary whose rows are not in that order is held in memory."""
+    """Yield all keys by ascending id; a dictionary whose rows are not in that order is held in memory."""
     if table.sorted_rows:
         yield from iterate_keys(parts)
         return
@@ -150,7 +150,7 @@ def in_id_order(parts: Sequence[Part], table: KeyTable) -> Iterator[bytes | None
 
 
 def packed(parts: Sequence[Part], table: KeyTable) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-    """Give the bytes of all keys by id, joined: data uint8[...], start int64[K + 1], and the id of the null key or -1.
+    """Return the bytes of all keys by id, joined: data uint8[...], start int64[K + 1], the id of the null key or -1.
 
     Nothing becomes a Python object on the way. The null key has no bytes.
     """
@@ -176,7 +176,7 @@ def packed(parts: Sequence[Part], table: KeyTable) -> tuple[NDArray[np.uint8], N
 
 
 def repeated_keys(parts: Sequence[Part]) -> list[bytes | None]:
-    """Give the keys that stand in the dictionary more than once (at most ten of them)."""
+    """Return the keys that stand in the dictionary more than once (at most ten of them)."""
     chunks = [keys for _, keys in key_chunks(parts)]
     if sum(map(len, chunks)) < 2:
         return []

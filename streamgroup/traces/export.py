@@ -22,9 +22,9 @@ from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.base.storage.staging import owner_tag
+from streamgroup.traces.batches import Batch
 from streamgroup.traces.keys import key_text, not_utf8
 from streamgroup.traces.parts import TUPLE_COLUMNS
-from streamgroup.traces.stream import Batch
 from streamgroup.traces.trace import Trace
 
 __all__ = ["FORMATS", "export"]
@@ -157,7 +157,7 @@ def _sizes(keys: pa.LargeBinaryArray) -> NDArray[np.int64]:
 
 
 def _content(text: pa.LargeBinaryArray) -> memoryview:
-    """Give the bytes of all elements one after the other: the data buffer of the array."""
+    """Return the bytes of all elements one after the other: the data buffer of the array."""
     ends = np.frombuffer(text.buffers()[1], dtype=np.int64)
     return memoryview(text.buffers()[2])[int(ends[text.offset]) : int(ends[text.offset + len(text)])]
 
@@ -231,14 +231,14 @@ def _write_parquet(trace: Trace, file: BinaryIO) -> int:
     extra = [name for name in _EXTRA if name in trace.columns]
     fields = [pa.field("timestamp", pa.timestamp("us", tz="UTC")), pa.field("key", pa.large_string())]
     fields += [pa.field(name, pa.float32() if name == "cost" else pa.float64()) for name in extra]
-    shape = pa.schema(fields)
+    arrow_schema = pa.schema(fields)
     rows = 0
-    with pq.ParquetWriter(file, shape, compression="zstd", store_schema=False) as writer:
+    with pq.ParquetWriter(file, arrow_schema, compression="zstd", store_schema=False) as writer:
         for piece in _pieces(trace, _sizes(texts)):
             ids = pa.array(piece.key_id)
-            columns = [pa.array(piece.timestamp).cast(shape.field(0).type), texts.take(ids)]
+            columns = [pa.array(piece.timestamp).cast(arrow_schema.field(0).type), texts.take(ids)]
             columns += [pa.array(getattr(piece, name)) for name in extra]
-            writer.write_table(pa.Table.from_arrays(columns, schema=shape))
+            writer.write_table(pa.Table.from_arrays(columns, schema=arrow_schema))
             rows += len(ids)
     return rows
 

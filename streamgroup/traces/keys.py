@@ -56,7 +56,7 @@ def _is_utf8(key: bytes) -> bool:
 
 
 def not_utf8(keys: pa.LargeBinaryArray) -> list[int]:
-    """Give the positions of the keys that are not valid UTF-8."""
+    """Return the positions of the keys that are not valid UTF-8."""
     try:
         keys.cast(pa.large_string())
     except pa.ArrowInvalid:

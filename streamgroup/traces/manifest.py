@@ -49,7 +49,7 @@ class Manifest(BaseModel):
 
     Timestamps are us since 1970 (UTC). `tuples`, `keys` and the rest of the first block describe the content,
     `rows_*` the input: rows read = kept + rejected + filtered. `key_parts` is there for composite keys. `times` is
-    "none" where the input has none, and timestamps are places in the stream. `in_order` tells whether the input came in
+    "none" where the input has none, and timestamps are places in the stream. `in_order`: whether the input came in
     time order, `out_of_order` how many rows came with a time before the latest seen
     until then.
     """
@@ -89,7 +89,7 @@ class Manifest(BaseModel):
 
 
 def measured(stats: PartStats, keys: int, top_count: int, fingerprint: str) -> dict[str, Any]:
-    """Give the fields of a manifest that describe the content, from what the writer returned.
+    """Return the fields of a manifest that describe the content, from what the writer returned.
 
     `top_count` is the count of the most frequent key. To be spread into `Manifest(...)`.
     """

@@ -1,4 +1,4 @@
-"""The Parquet files of a trace: finding them, checking their columns, decoding them to arrays of one form."""
+"""The Parquet files of a trace: finds them, checks their columns, decodes them to arrays of fixed types."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from streamgroup.base.storage.filesystems import cause
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import numbers
-from streamgroup.traces.instants import to_micros
+from streamgroup.traces.timestamps import to_micros
 
 __all__ = [
     "TUPLE_COLUMNS",
@@ -130,7 +130,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 
 def tuple_faults(part: Part) -> list[str]:
-    """Say what is wrong with the columns of a part of `tuples/`."""
+    """List what is wrong with the columns of a part of `tuples/`."""
     number = (_is_number, "a number", False)
     return _fields(
         part,
@@ -145,7 +145,7 @@ def tuple_faults(part: Part) -> list[str]:
 
 
 def key_faults(part: Part) -> list[str]:
-    """Say what is wrong with the columns of a part of `keys/`."""
+    """List what is wrong with the columns of a part of `keys/`."""
     faults = _fields(
         part,
         {
@@ -163,7 +163,7 @@ def key_faults(part: Part) -> list[str]:
 
 
 def columns_of(parts: Sequence[Part]) -> tuple[str, ...]:
-    """Give the columns that a tuple has; DataError when the parts do not agree on the optional ones."""
+    """Return the columns that a tuple has; DataError when the parts do not agree on the optional ones."""
     found = [tuple(name for name in TUPLE_COLUMNS if name in part.schema.names) for part in parts]
     for part, names in zip(parts, found, strict=True):
         if names != found[0]:

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import add_counts
+from streamgroup.traces.batches import Batch, read_batches
 from streamgroup.traces.parts import Part, columns_of
-from streamgroup.traces.stream import Batch, read_batches
 from streamgroup.traces.writer import Columns, block_digest, blocks, cost_ns
 
 __all__ = ["Scan", "block_digests", "scan"]

@@ -1,4 +1,4 @@
-"""The shape of a trace on disk: folders, names, sizes and the columns of each Parquet file."""
+"""The layout of a trace on disk: folders, names, sizes and the columns of each Parquet file."""
 
 import pyarrow as pa
 
@@ -43,7 +43,7 @@ REJECTS_SCHEMA = pa.schema(
 
 
 def tuples_schema(*, cost: bool = False, value: bool = False, weight: bool = False) -> pa.Schema:
-    """Give the columns of `tuples/`: timestamp (us since 1970, UTC), key_id, and the optional ones asked for.
+    """Return the columns of `tuples/`: timestamp (us since 1970, UTC), key_id, and the optional ones asked for.
 
     `cost` is the base service time in us; `value` and `weight` are what the record carries (a price, a size).
     """
@@ -61,7 +61,7 @@ def tuples_schema(*, cost: bool = False, value: bool = False, weight: bool = Fal
 
 
 def keys_schema(*, key_bytes: bool = False) -> pa.Schema:
-    """Give the columns of `keys/`; `key_bytes` (bytes of keys that are not UTF-8) only where one needs it."""
+    """Return the columns of `keys/`; `key_bytes` (bytes of keys that are not UTF-8) only where one needs it."""
     fields = [pa.field("key_id", pa.uint32(), nullable=False), pa.field("key", pa.large_string())]
     if key_bytes:
         fields.append(pa.field("key_bytes", pa.large_binary()))

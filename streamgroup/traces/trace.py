@@ -1,4 +1,4 @@
-"""Opening a trace: checks what the format asks of everyone, computes what a trace made by hand leaves out."""
+"""Opens traces: checks what the format requires, and computes what a trace made by hand leaves out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces import schema
+from streamgroup.traces.batches import DECODERS, Batch, read_batches
 from streamgroup.traces.dictionary import (
     Dictionary,
     KeyTable,
@@ -32,7 +33,6 @@ from streamgroup.traces.parts import (
     tuple_faults,
 )
 from streamgroup.traces.scan import Scan, block_digests, scan
-from streamgroup.traces.stream import DECODERS, Batch, read_batches
 from streamgroup.traces.writer import fingerprint
 
 __all__ = ["Batch", "Dictionary", "Trace", "open_trace"]
@@ -42,7 +42,7 @@ __all__ = ["Batch", "Dictionary", "Trace", "open_trace"]
 class Trace:
     """An open trace. Timestamps are us since 1970 (UTC), None without a tuple; p1 is the top key's share.
 
-    `manifest` is what `trace.json` says; the attributes hold also for traces whose manifest says nothing.
+    `manifest` is the content of `trace.json`; the attributes are known also where the manifest lacks them.
     """
 
     path: Place
@@ -81,7 +81,7 @@ class Trace:
         return table
 
     def dictionary(self) -> Dictionary:
-        """Give counts and hashes by key id, read-only; hashes are computed where the trace has none."""
+        """Return counts and hashes by key id, read-only; hashes are computed where the trace has none."""
         known = self._cache.get("dictionary")
         if isinstance(known, Dictionary):
             return known
@@ -94,19 +94,19 @@ class Trace:
         return made
 
     def key_bytes(self, ids: Sequence[int]) -> list[bytes | None]:
-        """Give the bytes of keys by id; None is the null key."""
+        """Return the bytes of keys by id; None is the null key."""
         return lookup(self._key_parts, ids)
 
     def key_texts(self, ids: Sequence[int]) -> list[str | None]:
-        """Give keys as text for people, with replacement characters where they are not UTF-8."""
+        """Return keys as text for people, with replacement characters where they are not UTF-8."""
         return [key_text(key) for key in self.key_bytes(ids)]
 
     def all_keys(self) -> Iterator[bytes | None]:
-        """Give the bytes of all keys in id order; None is the null key."""
+        """Return the bytes of all keys in id order; None is the null key."""
         return in_id_order(self._key_parts, self._table())
 
     def packed_keys(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-        """Give the bytes of all keys, joined, by id: uint8[...], int64[K + 1] where each starts, the null key or -1."""
+        """Return the bytes of all keys by id, joined: uint8[...], int64[K + 1] where each starts, null key id or -1."""
         return packed(self._key_parts, self._table())
 
     def fingerprint(self) -> str:
@@ -193,23 +193,23 @@ def _open(root: Place, folder: str) -> list[Part]:
 
 
 def _is_ours(manifest: Manifest) -> bool:
-    """Tell whether a manifest says all that our writer says, so that opening need not read the tuples."""
+    """Report whether a manifest has all fields of our writer, so that opening need not read the tuples."""
     needed: list[object] = [manifest.fingerprint, manifest.program_version, manifest.tuples, manifest.keys]
     if manifest.tuples:
         needed += [manifest.first_timestamp, manifest.last_timestamp, manifest.p1]
-    return all(fact is not None for fact in needed)
+    return all(value is not None for value in needed)
 
 
 def _agree(root: Place, manifest: Manifest, found: dict[str, int | None]) -> None:
     for name, value in found.items():
-        said = getattr(manifest, name)
-        if said is not None and said != value:
-            raise _disagreement(root, name, said, value)
+        stated = getattr(manifest, name)
+        if stated is not None and stated != value:
+            raise _disagreement(root, name, stated, value)
 
 
-def _disagreement(root: Place, name: str, said: object, found: object) -> DataError:
+def _disagreement(root: Place, name: str, stated: object, found: object) -> DataError:
     return DataError(
-        f"{root}: trace.json says {name} {said}, the files hold {found}",
+        f"{root}: trace.json says {name} {stated}, the files hold {found}",
         f"streamgroup validate {root} lists all faults",
     )
 

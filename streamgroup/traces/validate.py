@@ -1,4 +1,4 @@
-"""Holding a trace to every promise of the format: all faults are found, not only the first."""
+"""Checks a trace against every promise of the format, and finds all faults, not only the first."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -155,7 +155,7 @@ def _keys(parts: Sequence[Part], table: KeyTable) -> Iterator[Finding]:
 
 
 def _misplaced(table: KeyTable, keys: Iterable[bytes | None]) -> int | None:
-    """Give the first id that does not go by count, descending, and then by key bytes, the null key first."""
+    """Return the first id that does not go by count, descending, and then by key bytes, the null key first."""
     before: tuple[int, bool, bytes] | None = None
     for key_id, (count, key) in enumerate(zip(table.count.tolist(), keys, strict=True)):
         place = (-count, key is not None, key or b"")
@@ -199,7 +199,7 @@ def _content(
 ) -> Iterator[Finding]:
     """Compare what the manifest says of the content with the content."""
     cost = content.total_cost_ns
-    facts: dict[str, float | str | None] = {
+    derived: dict[str, float | str | None] = {
         "tuples": content.tuples,
         "keys": len(content.count),
         "first_timestamp": content.first_timestamp,
@@ -209,16 +209,16 @@ def _content(
         "mean_cost_us": cost / (1000 * content.tuples) if cost is not None and content.tuples else None,
     }
     if "cost" in content.faults:
-        del facts["total_cost_ns"], facts["mean_cost_us"]
+        del derived["total_cost_ns"], derived["mean_cost_us"]
     if table is not None and manifest.fingerprint is not None:
-        facts["fingerprint"] = fingerprint(block_digests(tuples), in_id_order(keys, table))
-    for name, fact in facts.items():
-        said = getattr(manifest, name)
-        if said is None or said == fact:
+        derived["fingerprint"] = fingerprint(block_digests(tuples), in_id_order(keys, table))
+    for name, value in derived.items():
+        stated = getattr(manifest, name)
+        if stated is None or stated == value:
             continue
-        if isinstance(said, float) and isinstance(fact, float) and math.isclose(said, fact, rel_tol=1e-12):
+        if isinstance(stated, float) and isinstance(value, float) and math.isclose(stated, value, rel_tol=1e-12):
             continue
-        yield Finding("error", name, f"trace.json says {name} {said}, the files hold {fact}")
+        yield Finding("error", name, f"trace.json says {name} {stated}, the files hold {value}")
 
 
 def _rows(manifest: Manifest, rejects: int | None) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""The one writer of traces, used in the process and inside Spark tasks: same rows, same bytes.
+"""Writes traces, in this process and in Spark tasks: same rows, same bytes.
 
 Encodings were measured (Zipf 1.2, two columns, two cores): timestamps as deltas and plain key ids under zstd
 take 2.6 bytes a tuple and decode at 85 M tuples/s; plain or dictionary-encoded columns 3.1 bytes at 50 M.
@@ -8,7 +8,7 @@ Splitting the bytes of key ids would be faster still (124 M), but old readers ca
 import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +49,7 @@ _NULL_LENGTH = b"\xff\xff\xff\xff"
 
 
 class Columns(NamedTuple):
-    """A stretch of tuples, arrays of one length: timestamp in us, key ids, and what else the tuples carry."""
+    """A segment of tuples, arrays of one length: timestamp in us, key ids, and what else the tuples carry."""
 
     timestamp: NDArray[np.int64]
     key_id: NDArray[np.uint32]
@@ -69,13 +69,15 @@ class PartStats(NamedTuple):
 
 
 class KeyColumns(NamedTuple):
-    """A stretch of the dictionary in id order: key bytes (arrow binary, null = null key), counts, hashes."""
+    """A segment of the dictionary in id order: key bytes (arrow binary, null = null key), counts, hashes."""
 
     key: pa.Array
     count: NDArray[np.int64]  # type: ignore[assignment]
     hash_lo: NDArray[np.int64]
     hash_hi: NDArray[np.int64]
 
+
+_Chunk = TypeVar("_Chunk", Columns, KeyColumns)
 
 _DTYPES: dict[str, np.dtype[Any]] = {
     "timestamp": np.dtype("<i8"),
@@ -108,7 +110,7 @@ def fingerprint(block_digests: Iterable[bytes], keys: Iterable[bytes | pa.LargeB
     for block in block_digests:
         digest.update(block)
     for key in keys:
-        digest.update(_framed(key) if isinstance(key, pa.Array) else _frame(key))
+        digest.update(_frame_all(key) if isinstance(key, pa.Array) else _frame(key))
     return digest.hexdigest()
 
 
@@ -116,7 +118,7 @@ def _frame(key: bytes | None) -> bytes:
     return _NULL_LENGTH if key is None else len(key).to_bytes(4, "little") + key
 
 
-def _framed(keys: pa.LargeBinaryArray) -> bytes | memoryview:
+def _frame_all(keys: pa.LargeBinaryArray) -> bytes | memoryview:
     """Put the length of each key before its bytes."""
     if keys.null_count or not len(keys):
         return b"".join(map(_frame, keys.to_pylist()))
@@ -134,7 +136,7 @@ def _framed(keys: pa.LargeBinaryArray) -> bytes | memoryview:
 
 
 def whole_ns(cost: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Give costs in us as whole ns, halves to even, as floats: an int64 does not hold every float32."""
+    """Return costs in us as whole ns, halves to even, as floats: an int64 does not hold every float32."""
     # A float32 times 1000 is exact in float64 (24 + 10 bits), so this is the only rounding.
     each: NDArray[np.float64] = np.rint(cost.astype(np.float64) * 1000.0)
     return each
@@ -149,7 +151,7 @@ def cost_ns(cost: NDArray[np.float32]) -> int:
 
 
 def _check(columns: Columns, first_row: int, last: int | None) -> None:
-    """Refuse what no trace may hold; the callers reject such rows themselves, so this is a second lock."""
+    """Refuse what no trace may hold; the callers reject such rows themselves, so this is a second check."""
     stamps = columns.timestamp
     late = np.flatnonzero(stamps[1:] < stamps[:-1])
     if last is not None and stamps[0] < last:
@@ -163,38 +165,46 @@ def _check(columns: Columns, first_row: int, last: int | None) -> None:
 
 
 def blocks(chunks: Iterable[Columns], rows: int) -> Iterator[Columns]:
-    """Cut a stream of any chunking into stretches of `rows` rows (the last may be shorter); at least one."""
-    held: list[Columns] = []
-    count, given = 0, 0
-    names: tuple[str, ...] | None = None
+    """Cut a stream of any chunking into blocks of `rows` rows (the last may be shorter); at least one."""
+    names: tuple[str, ...] = ()
+
+    def checked() -> Iterator[Columns]:
+        nonlocal names
+        for chunk in chunks:
+            present = _present(chunk)
+            names = names or present
+            if present != names:
+                raise ValueError(f"chunks with other columns: {present} after {names}")
+            if any(len(getattr(chunk, name)) != len(chunk.timestamp) for name in names):
+                raise ValueError("columns of different lengths")
+            yield chunk
+
+    empty = True
+    for pieces in _cut(checked(), rows):
+        yield _join(pieces)
+        empty = False
+    if empty:
+        # Even without a row a block has the columns.
+        yield Columns(**{name: np.empty(0, _DTYPES[name]) for name in names or ("timestamp", "key_id")})
+
+
+def _cut(chunks: Iterable[_Chunk], rows: int) -> Iterator[list[_Chunk]]:
+    """Cut chunks of any size into lists of pieces that have `rows` rows together; the last list may have fewer."""
+    pieces: list[_Chunk] = []
+    free = rows
     for chunk in chunks:
-        if names is None:
-            names = _present(chunk)
-        elif _present(chunk) != names:
-            raise ValueError(f"chunks with other columns: {_present(chunk)} after {names}")
-        size = len(chunk.timestamp)
-        if any(len(getattr(chunk, name)) != size for name in names):
-            raise ValueError("columns of different lengths")
-        start = 0
-        while size - start:
-            take = min(rows - count, size - start)
-            held.append(_slice(chunk, start, start + take))
-            count += take
-            start += take
-            if count == rows:
-                yield _join(held)
-                held, count, given = [], 0, given + 1
-    if held or not given:
-        # Even without a row the last stretch tells which columns there are.
-        yield _join(held) if held else _empty(names or ("timestamp", "key_id"))
-
-
-def _slice(columns: Columns, start: int, stop: int) -> Columns:
-    return Columns(**{name: getattr(columns, name)[start:stop] for name in _present(columns)})
-
-
-def _empty(names: tuple[str, ...]) -> Columns:
-    return Columns(**{name: np.empty(0, _DTYPES[name]) for name in names})
+        size, start = len(chunk[0]), 0
+        while start < size:
+            stop = min(start + free, size)
+            cut: Any = (None if column is None else column[start:stop] for column in chunk)
+            pieces.append(type(chunk)(*cut))
+            free -= stop - start
+            start = stop
+            if not free:
+                yield pieces
+                pieces, free = [], rows
+    if pieces:
+        yield pieces
 
 
 def _join(pieces: list[Columns]) -> Columns:
@@ -228,10 +238,10 @@ def _write_part(name: str, sink: BinaryIO, chunks: Iterable[Columns]) -> PartSta
             size = len(block.timestamp)
             if writer is None:
                 has_cost = block.cost is not None
-                shape = schema.tuples_schema(
+                arrow_schema = schema.tuples_schema(
                     cost=has_cost, value=block.value is not None, weight=block.weight is not None
                 )
-                writer = pq.ParquetWriter(sink, shape, column_encoding=_encoding(shape), **_PARQUET)
+                writer = pq.ParquetWriter(sink, arrow_schema, column_encoding=_encoding(arrow_schema), **_PARQUET)
             if not size:
                 continue
             if rows + size > schema.PART_ROWS:
@@ -242,7 +252,9 @@ def _write_part(name: str, sink: BinaryIO, chunks: Iterable[Columns]) -> PartSta
             if block.cost is not None:
                 total += cost_ns(block.cost)
             digests.append(block_digest(block))
-            table = pa.Table.from_arrays([arrow(getattr(block, name)) for name in shape.names], schema=writer.schema)
+            table = pa.Table.from_arrays(
+                [arrow(getattr(block, name)) for name in arrow_schema.names], schema=writer.schema
+            )
             writer.write_table(table, row_group_size=schema.ROW_GROUP_ROWS)
             rows += size
     finally:
@@ -251,8 +263,8 @@ def _write_part(name: str, sink: BinaryIO, chunks: Iterable[Columns]) -> PartSta
     return PartStats(rows, digests, first, last, total if has_cost else None)
 
 
-def _encoding(shape: pa.Schema) -> dict[str, str]:
-    return {name: _TUPLE_ENCODING.get(name, "PLAIN") for name in shape.names}
+def _encoding(arrow_schema: pa.Schema) -> dict[str, str]:
+    return {name: _TUPLE_ENCODING.get(name, "PLAIN") for name in arrow_schema.names}
 
 
 def join_stats(parts: Iterable[PartStats]) -> PartStats:
@@ -284,7 +296,7 @@ def write_keys_part(path: Place | Path, first_id: int, columns: KeyColumns, *, k
     texts, odd = split_texts(keys)
     if odd is not None and not key_bytes:
         raise ValueError("a key that is not UTF-8 in a dictionary without key_bytes")
-    shape = schema.keys_schema(key_bytes=key_bytes)
+    arrow_schema = schema.keys_schema(key_bytes=key_bytes)
     arrays: dict[str, pa.Array] = {
         "key_id": arrow(np.arange(first_id, first_id + len(keys), dtype=np.uint32)),
         "key": texts,
@@ -293,8 +305,8 @@ def write_keys_part(path: Place | Path, first_id: int, columns: KeyColumns, *, k
         "hash_lo": arrow(np.asarray(columns.hash_lo, dtype=np.int64)),
         "hash_hi": arrow(np.asarray(columns.hash_hi, dtype=np.int64)),
     }
-    table = pa.Table.from_arrays([arrays[name] for name in shape.names], schema=shape)
-    encoding = {name: _KEY_ENCODING.get(name, "PLAIN") for name in shape.names}
+    table = pa.Table.from_arrays([arrays[name] for name in arrow_schema.names], schema=arrow_schema)
+    encoding = {name: _KEY_ENCODING.get(name, "PLAIN") for name in arrow_schema.names}
     with locate(path).writing() as sink:
         pq.write_table(table, sink, row_group_size=schema.KEY_PART_ROWS, column_encoding=encoding, **_PARQUET)
 
@@ -303,42 +315,19 @@ def write_keys(directory: Place | Path, chunks: Iterable[KeyColumns], *, key_byt
     """Write all of `keys/` (made if missing) from the dictionary in id order; return the number of keys."""
     folder = locate(directory)
     written = 0
-    for part, columns in enumerate(_key_parts(chunks)):
+    binary = (chunk._replace(key=as_binary(chunk.key)) for chunk in chunks)
+    for part, pieces in enumerate(_cut(binary, schema.KEY_PART_ROWS)):
+        keys, *numbers = zip(*pieces, strict=True)
+        columns = KeyColumns(pa.concat_arrays(keys), *map(np.concatenate, numbers))
         write_keys_part(folder / schema.part_name(part), written, columns, key_bytes=key_bytes)
         written += len(columns.key)
-    return written
-
-
-def _key_parts(chunks: Iterable[KeyColumns]) -> Iterator[KeyColumns]:
-    """Cut the dictionary into parts of exactly KEY_PART_ROWS keys; an empty one is one part without rows."""
-    held: list[KeyColumns] = []
-    count, given = 0, 0
-    for chunk in chunks:
-        keys = as_binary(chunk.key)
-        start = 0
-        while len(keys) - start:
-            take = min(schema.KEY_PART_ROWS - count, len(keys) - start)
-            cut = slice(start, start + take)
-            held.append(KeyColumns(keys.slice(start, take), chunk.count[cut], chunk.hash_lo[cut], chunk.hash_hi[cut]))
-            count += take
-            start += take
-            if count == schema.KEY_PART_ROWS:
-                yield _join_keys(held)
-                held, count, given = [], 0, given + 1
-    if held or not given:
-        yield _join_keys(held)
-
-
-def _join_keys(pieces: list[KeyColumns]) -> KeyColumns:
-    if not pieces:
+    if not written:
+        # One part without rows.
         none = np.empty(0, np.int64)
-        return KeyColumns(pa.array([], pa.large_binary()), none, none, none)
-    return KeyColumns(
-        pa.concat_arrays([piece.key for piece in pieces]),
-        np.concatenate([piece.count for piece in pieces]),
-        np.concatenate([piece.hash_lo for piece in pieces]),
-        np.concatenate([piece.hash_hi for piece in pieces]),
-    )
+        write_keys_part(
+            folder / schema.part_name(0), 0, KeyColumns(as_binary([]), none, none, none), key_bytes=key_bytes
+        )
+    return written
 
 
 def write_rejects(path: Place | Path, rejects: pa.Table) -> None:

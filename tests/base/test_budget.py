@@ -2,8 +2,8 @@
 
 import pytest
 
-from streamgroup.base.budget import MOST_CELLS, fits
 from streamgroup.base.errors import UsageError
+from streamgroup.base.limits import MOST_CELLS, fits
 
 
 def test_what_is_too_large_is_told_with_what_to_lower() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
-from streamgroup.base.storage.local import write_files
+from streamgroup.base.storage.atomic_files import write_files
 
 
 def test_files_are_written_with_their_parents(tmp_path: Path) -> None:

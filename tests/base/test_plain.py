@@ -39,8 +39,8 @@ def spread(words: Any, step: Any, found: Any) -> None:
 
 @given(WORDS, WORDS)
 def test_words_in_a_loop(word: int, step: int) -> None:
-    found = np.zeros(6, dtype=np.uint64)
-    plain(spread)(view(np.array([word], dtype=np.uint64)), step, view(found))
+    found, given = np.zeros(6, dtype=np.uint64), np.array([word], dtype=np.uint64)
+    plain(spread, given, step, found)(view(given), step, view(found))
     top = (1 << 64) - 1
     for one in found.tolist():
         word = (word + step) & top

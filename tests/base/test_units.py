@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.units import Place, index_of, parse_duration_ns, parse_extent, parse_number, parse_place
+from streamgroup.base.units import Position, index_of, parse_duration_ns, parse_extent, parse_number, parse_position
 
 
 @pytest.mark.parametrize(
@@ -40,13 +40,13 @@ def test_extents() -> None:
 
 
 def test_places_are_a_time_or_the_first_tuple_that_is_not_before() -> None:
-    assert parse_place("10s", "--x", 7) == Place(10**10, None)
-    assert parse_place("6", "--x", 7) == Place(None, 6)
-    assert parse_place("0", "--x", 7) == Place(None, 0)
-    assert parse_place("50%", "--x", 7) == Place(None, 4)
-    assert parse_place("50%", "--x", 8) == Place(None, 4)
+    assert parse_position("10s", "--x", 7) == Position(10**10, None)
+    assert parse_position("6", "--x", 7) == Position(None, 6)
+    assert parse_position("0", "--x", 7) == Position(None, 0)
+    assert parse_position("50%", "--x", 7) == Position(None, 4)
+    assert parse_position("50%", "--x", 8) == Position(None, 4)
     # One tenth is no float: 0.1 x 30 is 3, not a little more.
-    assert parse_place("10%", "--x", 30) == Place(None, 3)
+    assert parse_position("10%", "--x", 30) == Position(None, 3)
     assert index_of(parse_extent("100%", "--x"), 7) == 7
     assert index_of(parse_extent("9", "--x"), 7) == 9
     assert index_of(parse_extent("0s", "--x"), 7) is None
@@ -55,4 +55,4 @@ def test_places_are_a_time_or_the_first_tuple_that_is_not_before() -> None:
 @pytest.mark.parametrize("text", ["7", "100%", "99%"])
 def test_a_place_past_the_last_tuple_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError, match="--x: there is no tuple 7: the trace has only 7 tuples"):
-        parse_place(text, "--x", 7)
+        parse_position(text, "--x", 7)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.cluster.distribution import factors, log_variance, parse_cv, parse_distribution
+from streamgroup.cluster.service_distribution import factors, log_variance, parse_cv, parse_distribution
 from streamgroup.kernels import draws
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from streamgroup.cluster.service import (
+from streamgroup.cluster.service_time import (
     ConstantCost,
     KeyWorkerCost,
     TracedCost,

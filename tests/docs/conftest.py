@@ -3,7 +3,7 @@ import contextlib
 import pytest
 
 from streamgroup.ingest import run
-from streamgroup.ingest.sources import run as sources
+from streamgroup.ingest.sources import ingest_spark
 from streamgroup.spark.session import Session
 from streamgroup.synth import run as synthesis
 
@@ -11,5 +11,5 @@ from streamgroup.synth import run as synthesis
 @pytest.fixture
 def _shared_session(spark: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands that run in this process use the session of the tests: starting Spark takes seconds."""
-    for module in (run, synthesis, sources):
+    for module in (run, synthesis, ingest_spark):
         monkeypatch.setattr(module, "open_session", lambda _: contextlib.nullcontext(spark))

@@ -11,7 +11,7 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings import detectors
-from streamgroup.ingest.files.inputs import plan_splits, resolve
+from streamgroup.ingest.files.inputs import plan_splits, resolve_inputs
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.replay.run import replay
@@ -107,7 +107,7 @@ def test_reader(tmp_path: Path) -> None:
     raw.write_bytes(b"1 2 1082040961\n3 4 1082155839\n1 5\n")
     options = make_options(reader="messages", inputs=(str(raw),), output="unused")
     member, contract = reader(options), Contract(options)
-    (split,) = plan_splits(member, resolve(options.inputs))
+    (split,) = plan_splits(member, resolve_inputs(options.inputs))
     layout = member.layout(split.path)
     (parsed,) = member.batches(split, layout)
     found = contract.apply(parsed, layout)
@@ -123,7 +123,7 @@ def test_reader_with_an_option(own: dict[str, int], keys: list[bytes], tmp_path:
     raw.write_bytes(b"4912345 1082040961\n33999 1082155839\n")
     options = make_options(reader="calls", inputs=(str(raw),), output="unused", reader_options=own)
     member = reader(options)
-    (split,) = plan_splits(member, resolve(options.inputs))
+    (split,) = plan_splits(member, resolve_inputs(options.inputs))
     layout = member.layout(split.path)
     (parsed,) = member.batches(split, layout)
     assert Contract(options).apply(parsed, layout).key.to_pylist() == keys

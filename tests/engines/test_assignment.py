@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
-from streamgroup.engines.assignment import assign, owners
+from streamgroup.engines.kafka_assignors import assign, owners
 
 
 def test_eleven_partitions_on_five_instances() -> None:

@@ -4,8 +4,8 @@ import tracemalloc
 
 import pytest
 
-from streamgroup.base.budget import MOST_CELLS, MOST_WORKERS
 from streamgroup.base.errors import UsageError
+from streamgroup.base.limits import MOST_CELLS, MOST_WORKERS
 from streamgroup.groupings import posg
 from streamgroup.groupings.fish import decayed_space_saving
 from streamgroup.kernels import space_saving

@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.errors import UsageError
+from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.groupings.fish.decayed_space_saving import SIZE, WIDTH
 from streamgroup.kernels.hashing import candidate, ring_positions
 from streamgroup.kernels.ring import first_point, make_ring, walk

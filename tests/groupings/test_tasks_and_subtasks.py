@@ -200,7 +200,7 @@ def test_max_parallelism_that_is_too_small() -> None:
 )
 def test_rules_of_one_shape_share_compiled_code(trace: Trace, shared: str, texts: list[str]) -> None:
     """The second one compiles nothing."""
-    modules = ("streamgroup.cluster.service", f"streamgroup.groupings._{shared}")
+    modules = ("streamgroup.cluster.service_time", f"streamgroup.groupings._{shared}")
     loop: Any = compiled(choose_block, Code(shared, modules))
     counts = []
     for text in texts:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.assignment import assign, owners
 from streamgroup.engines.hazelcast import hazelcast_processor
 from streamgroup.engines.kafka import kafka_partition
+from streamgroup.engines.kafka_assignors import assign, owners
 from streamgroup.engines.librdkafka import librdkafka_partition
 from streamgroup.engines.pulsar import HashRanges, consistent_consumer, pulsar_partition
 from streamgroup.engines.pyspark_rdd import pyspark_rdd_partition

@@ -4,11 +4,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from streamgroup.ingest.files.inputs import limited, plan_splits, resolve
+from streamgroup.ingest.files.inputs import limit_splits, plan_splits, resolve_inputs
+from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.pipeline.expansion import pieces
-from streamgroup.ingest.reading import make_reader
 from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.spark.session import Session
 
@@ -30,9 +30,9 @@ def read(path: Path | str, reader: str, **options: Any) -> Rows:
     """Read a file in this process with the parts of the read task; lines are those of the file."""
     made = make_options(reader=reader, inputs=(str(path),), output="unused", **options)
     member, contract = make_reader(made), Contract(made)
-    splits = plan_splits(member, resolve(made.inputs))
+    splits = plan_splits(member, resolve_inputs(made.inputs))
     if made.limit is not None:
-        splits = limited(member, splits, made.limit)
+        splits = limit_splits(member, member.layout, splits, made.limit)
     tuples: list[tuple[int, bytes | None]] = []
     rejects: list[tuple[int, str]] = []
     filtered: dict[str, int] = {}

@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import fields, lines
 from streamgroup.ingest.parsing.columns import column_names
 from streamgroup.ingest.parsing.times import iso
 from streamgroup.ingest.preview import preview
-from streamgroup.ingest.reading import make_reader
 from tests.ingest.conftest import read
 
 Parse = Callable[..., Any]

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, EnvironmentFault
 from streamgroup.ingest.files import compression
+from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.reading import make_reader
 from tests.ingest.conftest import read
 from tests.ingest.test_inputs import zipped
 
@@ -99,7 +99,7 @@ def test_a_long_window_of_zstd(parse: Parse) -> None:
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=4), st.integers(1, 30))
 def test_pieces_of_any_size(parts: list[bytes], size: int) -> None:
     packed = b"".join(map(gzip.compress, parts))
-    stream = compression._frames(io.BytesIO(packed), compression._FRAMES["gzip"])
+    stream = compression._decompress_frames(io.BytesIO(packed), compression._DECOMPRESSORS["gzip"])
     assert b"".join(iter(lambda: stream.read(size), b"")) == b"".join(parts)
 
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.ingest.files.inputs import plan_splits, resolve
+from streamgroup.ingest.files.inputs import plan_splits, resolve_inputs
+from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing.times import (
     REASONS,
@@ -22,9 +23,8 @@ from streamgroup.ingest.parsing.times import (
     resolve_format,
 )
 from streamgroup.ingest.pipeline.contract import Contract
-from streamgroup.ingest.reading import make_reader
-from streamgroup.ingest.reject_hints import first_time, hint_of
-from streamgroup.ingest.unit_checks import TimedFile, check_units, span_note, warnings_of
+from streamgroup.ingest.plausibility import TimedFile, check_units, span_note, warnings_of
+from streamgroup.ingest.rejects import first_time, hint_of
 from streamgroup.traces.manifest import Manifest
 from tests.ingest.conftest import read
 
@@ -306,7 +306,7 @@ def test_what_to_do_about_rejects(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("time,key\n,a\n31.12.2024,a\n")
     options = make_options(reader="csv", inputs=(str(tmp_path / "x"),), output="x")
     reader = make_reader(options)
-    shown = first_time(reader, plan_splits(reader, resolve(options.inputs))[0])
+    shown = first_time(reader, plan_splits(reader, resolve_inputs(options.inputs))[0])
     hint = hint_of(reader, Counter({BAD: 2}), {BAD: "31.12.2024,a"}, shown, "else")
     assert hint.startswith("a time reads '31.12.2024': say how times are written with --time-format")
     seconds = make_reader(options.model_copy(update={"time_format": "at %s"}))

@@ -11,7 +11,7 @@ from streamgroup.base.progress import Silent
 from streamgroup.ingest.pipeline import dictionary
 from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.pipeline.frames import LocalRunner
-from streamgroup.ingest.pipeline.segments import SegmentWriter, segment_of
+from streamgroup.ingest.pipeline.segments import SegmentWriter, read_segment
 
 
 @pytest.mark.parametrize(("bound", "ranges"), [(256 << 20, 1), (100_000, 4)])
@@ -25,11 +25,11 @@ def test_long_keys_are_shared_by_their_bytes(monkeypatch: pytest.MonkeyPatch, bo
         yield from writer.close()
 
     frame = LocalRunner(Silent()).tasks(1, blocks).keep()
-    segments = [segment_of(row) for row in frame.stats("segment")]
+    segments = [read_segment(row) for row in frame.stats("segment")]
     assert 40 * 12_000 <= segments[0].key_bytes < 40 * 12_100
-    borders = dictionary.key_ranges(segments, 1)
-    ranks = dictionary.count_keys(dictionary.cut_keys(frame, segments, borders), by_bytes=False).keep()
-    found = dictionary.number_keys(ranks)
+    borders = dictionary.choose_key_ranges(segments, 1)
+    ranks = dictionary.count_keys(dictionary.send_keys_to_ranges(frame, segments, borders), by_bytes=False).keep()
+    found = dictionary.assign_ids(ranks)
     assert (len(found.ids), found.keys, found.top, found.odd) == (ranges, 40, 2, False)
     by_id: dict[int, tuple[bytes, int]] = {}
     for row in ranks.stats("table"):

@@ -11,7 +11,7 @@ import pytest
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.base.storage.staging import staged_directory
-from streamgroup.ingest.files.inputs import resolve
+from streamgroup.ingest.files.inputs import resolve_inputs
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.run import ingest
 from tests.ingest.test_case_packing import lz4, tarred, zst
@@ -38,23 +38,23 @@ def test_globs_do_not_follow_links_back(tmp_path: Path, monkeypatch: pytest.Monk
     for name in ("up", "again"):
         (tmp_path / "a" / "b" / name).symlink_to(tmp_path / "a")
     monkeypatch.chdir(tmp_path)
-    assert [file.given for file in resolve(("a/**/*.csv",))] == ["a/b/x.csv"]
-    assert [file.given for file in resolve(("**/*.csv",))] == ["a/b/x.csv"]
-    assert [file.given for file in resolve((f"{tmp_path}/**",))] == [f"{tmp_path}/a/b/x.csv"]
+    assert [file.given for file in resolve_inputs(("a/**/*.csv",))] == ["a/b/x.csv"]
+    assert [file.given for file in resolve_inputs(("**/*.csv",))] == ["a/b/x.csv"]
+    assert [file.given for file in resolve_inputs((f"{tmp_path}/**",))] == [f"{tmp_path}/a/b/x.csv"]
 
 
 @pytest.mark.parametrize("target", ["self", "nothing"])
 def test_links_to_nothing(tmp_path: Path, target: str) -> None:
     (tmp_path / "self").symlink_to(target)
     with pytest.raises(UsageError, match="self is a link to nothing"):
-        resolve((str(tmp_path),))
+        resolve_inputs((str(tmp_path),))
 
 
 def test_an_empty_input_is_not_this_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "x.csv").write_bytes(CONTENT)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="an input is empty"):
-        resolve(("",))
+        resolve_inputs(("",))
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, zst, lzma.compress, lz4])

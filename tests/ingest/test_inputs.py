@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.files import inputs
-from streamgroup.ingest.files.inputs import resolve
+from streamgroup.ingest.files.inputs import resolve_inputs
+from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.preview import preview
-from streamgroup.ingest.reading import make_reader
 
 Parse = Callable[..., Any]
 CONTENT = b"time,key\n" + b"".join(b"%d,k%d\n" % (n, n % 7) for n in range(5000))
@@ -56,7 +56,7 @@ def test_order_of_inputs(tmp_path: Path) -> None:
     for name in ("b10", "b2", "B", "a", "é"):
         (tmp_path / name).touch()
     (tmp_path / "dir").mkdir()
-    found = resolve((f"{tmp_path}/b10", f"{tmp_path}/*"))
+    found = resolve_inputs((f"{tmp_path}/b10", f"{tmp_path}/*"))
     assert [Path(file.path).name for file in found] == ["b10", "B", "a", "b10", "b2", "é"]
 
 
@@ -68,12 +68,12 @@ def test_inputs_that_are_none(tmp_path: Path) -> None:
         (str(tmp_path), "directory"),
     ):
         with pytest.raises(UsageError, match=message):
-            resolve((given,))
+            resolve_inputs((given,))
 
 
 def test_a_name_with_brackets_is_a_name_if_it_exists(tmp_path: Path) -> None:
     (tmp_path / "a[1].csv").touch()
-    assert len(resolve((f"{tmp_path}/a[1].csv",))) == 1
+    assert len(resolve_inputs((f"{tmp_path}/a[1].csv",))) == 1
 
 
 @pytest.mark.parametrize("reader", ["csv", "parquet"])
@@ -167,7 +167,7 @@ def test_a_head_of_blank_lines_takes_no_larger_head(tmp_path: Path, monkeypatch:
 def test_inputs_that_change_or_vanish_while_they_are_read(tmp_path: Path) -> None:
     path = tmp_path / "in.csv"
     path.write_text("time,key\n1,a\n")
-    files = inputs.resolve((str(path),))
+    files = inputs.resolve_inputs((str(path),))
     inputs.check_unchanged(files)
     with path.open("a") as file:
         file.write("2,b\n")

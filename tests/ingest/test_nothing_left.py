@@ -13,7 +13,7 @@ from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing.delimited import DelimitedReader
 from streamgroup.ingest.readers.protocol import Parsed
 from streamgroup.ingest.run import IngestResult, ingest
-from streamgroup.ingest.sources.options import make_source_options
+from streamgroup.ingest.sources.table_options import make_source_options
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 
 from streamgroup.base.discover import READERS, load, names
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.preview import preview
 from streamgroup.ingest.readers.protocol import Reader
-from streamgroup.ingest.reading import make_reader
 
 Parse = Callable[..., Any]
 

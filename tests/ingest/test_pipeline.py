@@ -18,11 +18,11 @@ from streamgroup.base.progress import Silent
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.pipeline import dictionary, order, parts, segments, tuples
+from streamgroup.ingest.pipeline import apply_key_ids, dictionary, order, output_parts, segments
 from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.pipeline.frames import LocalRunner
-from streamgroup.ingest.pipeline.make import Asked, Made, Rejects, make_parts
-from streamgroup.ingest.pipeline.segments import SegmentWriter, segment_of
+from streamgroup.ingest.pipeline.make_parts import Made, Rejects, Wanted, make_parts
+from streamgroup.ingest.pipeline.segments import SegmentWriter, read_segment
 from streamgroup.ingest.run import ingest
 from streamgroup.traces import schema
 
@@ -95,8 +95,8 @@ def made_of(folder: Path) -> list[tuple[int, bytes | None, float, bytes]]:
 def run(folder: Path, splits: list[list[Given]], *, ordered: bool, head: int | None) -> Made:
     runner = LocalRunner(Silent())
     frame = runner.tasks(len(splits), lambda number: blocks(splits, number)).keep()
-    found = sorted(segment_of(row) for row in frame.stats("segment"))
-    return make_parts(runner, frame, found, locate(folder), Rejects({}, 0), Asked(ordered=ordered, first=head))
+    found = sorted(read_segment(row) for row in frame.stats("segment"))
+    return make_parts(runner, frame, found, locate(folder), Rejects({}, 0), Wanted(ordered=ordered, first=head))
 
 
 @settings(max_examples=150, deadline=None)
@@ -116,9 +116,9 @@ def test_as_lists_say(
         patch.setattr(schema, "KEY_PART_ROWS", 2)
         patch.setattr(order, "RANGE_TUPLES", small)
         patch.setattr(order, "SAMPLES", small)
-        patch.setattr(tuples, "SORTED_TUPLES", small)
-        patch.setattr(tuples, "LEAST_TUPLES", small)
-        patch.setattr(tuples, "MOST_TUPLES", small)
+        patch.setattr(apply_key_ids, "SORTED_TUPLES", small)
+        patch.setattr(apply_key_ids, "LEAST_TUPLES", small)
+        patch.setattr(apply_key_ids, "MOST_TUPLES", small)
         patch.setattr(segments, "MAX_TUPLES", small)
         patch.setattr(segments, "BLOCK_TUPLES", small)
         patch.setattr(dictionary, "RANGE_KEYS", 2)
@@ -160,19 +160,19 @@ def test_keys_that_a_head_leaves_out_are_gone(tmp_path: Path) -> None:
 
 
 def test_rejects_are_cut_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "REJECT_ROWS", 4)
+    monkeypatch.setattr(output_parts, "REJECT_ROWS", 4)
 
     def with_rejects(number: int) -> Iterator[pa.RecordBatch]:
         yield from blocks([[Given(1, b"a", 0.0, 0.0)], [Given(2, b"a", 0.0, 0.0)]], number)
         for start in (0, 3):
             columns = {"line": [start + n for n in range(3)], "reason": ["r"] * 3, "text": [f"{number}"] * 3}
-            yield parts.block("rejects", columns, segment=number, place=start)
+            yield output_parts.block("rejects", columns, segment=number, place=start)
 
     runner = LocalRunner(Silent())
     frame = runner.tasks(2, with_rejects).keep()
-    found = sorted(segment_of(row) for row in frame.stats("segment"))
-    rejects = Rejects({0: parts.RejectsOf("x", 0, 0), 1: parts.RejectsOf("x", 10, 6)}, 12)
-    make_parts(runner, frame, found, locate(tmp_path), rejects, Asked())
+    found = sorted(read_segment(row) for row in frame.stats("segment"))
+    rejects = Rejects({0: output_parts.RejectsOf("x", 0, 0), 1: output_parts.RejectsOf("x", 10, 6)}, 12)
+    make_parts(runner, frame, found, locate(tmp_path), rejects, Wanted())
     tables = [pq.read_table(path) for path in sorted((tmp_path / "rejects").iterdir())]
     assert [len(table) for table in tables] == [4, 4, 4]
     assert pa.concat_tables(tables).column("line").to_pylist() == [*range(6), *range(10, 16)]
@@ -210,8 +210,8 @@ def test_a_source_that_gives_other_rows_the_second_time_makes_no_trace(tmp_path:
     source = [[Given(1, b"a", 0.0, 0.0)], [Given(2, b"b", 0.0, 0.0)]]
     runner = LocalRunner(Silent())
     frame = runner.tasks(2, lambda number: blocks(source, number))
-    found = sorted(segment_of(row) for row in frame.stats("segment"))
+    found = sorted(read_segment(row) for row in frame.stats("segment"))
     source[:] = later
     with pytest.raises(RunError, match="gave other rows"):
-        make_parts(runner, frame, found, locate(tmp_path), Rejects({}, 0), Asked())
+        make_parts(runner, frame, found, locate(tmp_path), Rejects({}, 0), Wanted())
     assert list(tmp_path.iterdir()) == []

@@ -18,16 +18,16 @@ import pyspark
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.pipeline import dictionary, segments, tuples
+from streamgroup.ingest.pipeline import apply_key_ids, dictionary, segments
 from streamgroup.ingest.pipeline.blocks import rows_of
-from streamgroup.ingest.pipeline.read import read_task
-from streamgroup.ingest.pipeline.segments import segment_of
+from streamgroup.ingest.pipeline.read_splits import read_task
+from streamgroup.ingest.pipeline.segments import read_segment
 from streamgroup.ingest.readers.protocol import Split
-from streamgroup.ingest.reading import make_reader
 from streamgroup.ingest.run import IngestResult, ingest
-from streamgroup.ingest.sources import files
+from streamgroup.ingest.sources import file_source
 from streamgroup.spark.session import Session
 from streamgroup.traces.keys import hash_key
 from streamgroup.traces.manifest import read_manifest
@@ -155,9 +155,9 @@ def test_small_limits_change_nothing(
     """Splits, ranges of keys and tasks of any size give the same bytes (they are set in the driver's plan)."""
     whole = make("csv", *tied_files)
     monkeypatch.setattr(lines, "SPLIT_BYTES", 1000)
-    monkeypatch.setattr(files, "MOST_BYTES", 3000)
+    monkeypatch.setattr(file_source, "MOST_BYTES", 3000)
     monkeypatch.setattr(dictionary, "RANGE_KEYS", 200)
-    monkeypatch.setattr(tuples, "LEAST_TUPLES", 500)
+    monkeypatch.setattr(apply_key_ids, "LEAST_TUPLES", 500)
     pieces = make("csv", *tied_files, output="pieces.trace")
     assert {name: content for name, content in tree(pieces.trace).items() if name != "trace.json"} == {
         name: content for name, content in tree(whole.trace).items() if name != "trace.json"
@@ -310,7 +310,7 @@ def test_segments_of_one_input_are_bounded(
     options = make_options(reader="csv", inputs=(str(tied_files[0]),), output="unused")
     assert make_reader(options).plan(str(tied_files[0])) == [(0, None)]
     rows = list(rows_of(read_task(options, [[Split(3, 0, str(tied_files[0]), 0, None)]], 0)))
-    found = [segment_of(row) for row in rows if row.kind == "segment"]
+    found = [read_segment(row) for row in rows if row.kind == "segment"]
     assert len(found) > 3
     assert [segment.number for segment in found] == list(range(3 << 20, (3 << 20) + len(found)))
     assert sum(segment.tuples for segment in found) == 700

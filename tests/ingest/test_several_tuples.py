@@ -22,7 +22,7 @@ from streamgroup.ingest.pipeline import head, order, segments
 from streamgroup.ingest.pipeline.contract import MAX_REPEAT, Contract
 from streamgroup.ingest.pipeline.expansion import Tuples, pieces
 from streamgroup.ingest.pipeline.frames import LocalFrame, LocalRunner
-from streamgroup.ingest.pipeline.segments import SegmentWriter, segment_of
+from streamgroup.ingest.pipeline.segments import SegmentWriter, read_segment
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed
 from tests.ingest.twin import Outcome, Row, contract_of
 
@@ -52,7 +52,7 @@ def contract(**options: Any) -> Contract:
     return Contract(make_options(reader="csv", inputs=("x",), output="y", **options))
 
 
-def written_out(found: Tuples, size: int) -> Outcome:
+def expand(found: Tuples, size: int) -> Outcome:
     tuples: list[Any] = []
     kept = 0
     for piece in pieces(found, size):
@@ -98,7 +98,7 @@ def test_as_the_twin_says(table: tuple[list[Row], dict[str, bool]], null_keys: s
     asked = contract(null_keys=null_keys, null_values=("NA",), since="2")
     found = asked.apply(parsed_of(rows, **shape), LAYOUT)
     twin = contract_of(rows, null_keys=null_keys, null_values={b"NA"}, stopwords=set(), since=2)
-    assert written_out(found, size) == twin
+    assert expand(found, size) == twin
     assert found.rows == twin.kept
     assert len(rows) == found.rows + len(found.rejects) + found.filtered.total()
 
@@ -110,9 +110,7 @@ def test_stopwords_as_the_twin_says(tmp_path_factory: pytest.TempPathFactory, ta
     path = tmp_path_factory.getbasetemp() / "stopwords"
     path.write_bytes(b"the\na\n")
     found = contract(stopwords=path, null_keys="keep").apply(parsed_of(rows, **shape), LAYOUT)
-    assert written_out(found, 2) == contract_of(
-        rows, null_keys="keep", null_values=set(), stopwords={b"the", b"a"}, since=0
-    )
+    assert expand(found, 2) == contract_of(rows, null_keys="keep", null_values=set(), stopwords={b"the", b"a"}, since=0)
 
 
 def test_a_list_that_is_null_is_a_null_key() -> None:
@@ -207,7 +205,7 @@ def test_rows_that_segments_cut_count_once(batches: list[Any], size: int, bound:
         patch.setattr(segments, "BLOCK_TUPLES", size)
         patch.setattr(segments, "MAX_TUPLES", bound)
         frame = runner.tasks(1, lambda _: blocks([batch(*rows) for rows in batches])).keep()
-        found = sorted(segment_of(row) for row in frame.stats("segment"))
+        found = sorted(read_segment(row) for row in frame.stats("segment"))
     every = [row for rows in batches for row in rows]
     expected = [(stamp, key, number) for number, (key, moments) in enumerate(every) for stamp in moments]
     assert all(segment.tuples < bound + size for segment in found)

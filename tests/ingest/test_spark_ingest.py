@@ -13,8 +13,8 @@ import streamgroup.ingest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.run import IngestResult, ingest
-from streamgroup.ingest.sources.options import make_source_options
-from streamgroup.ingest.sources.run import ingest_spark
+from streamgroup.ingest.sources.ingest_spark import ingest_spark
+from streamgroup.ingest.sources.table_options import make_source_options
 from streamgroup.spark.session import Session
 from streamgroup.traces.trace import open_trace
 from streamgroup.traces.validate import validate

@@ -11,9 +11,9 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.pipeline.contract import Contract
-from streamgroup.ingest.sources.options import SparkSourceOptions, make_source_options
-from streamgroup.ingest.sources.spark import Prepared, canonical, load, prepare
-from streamgroup.ingest.sources.table import Column, Table, batches, partition_of
+from streamgroup.ingest.sources.canonical_columns import Prepared, canonical, load, prepare
+from streamgroup.ingest.sources.table_batches import Column, Table, batches, partition_of
+from streamgroup.ingest.sources.table_options import SparkSourceOptions, make_source_options
 from streamgroup.spark.session import Session
 
 pytestmark = pytest.mark.spark
@@ -231,7 +231,7 @@ def test_keys_of_every_type(sql: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said", "hint"),
+    ("values", "message", "hint"),
     [
         ({"key": ("nosuch",)}, "--key nosuch: [UNRESOLVED_COLUMN", "columns: at, user, id, s"),
         ({"time": "at +"}, "--time at +: [PARSE_SYNTAX_ERROR]", "columns: at, user"),
@@ -250,13 +250,13 @@ def test_keys_of_every_type(sql: Any) -> None:
     ],
 )
 def test_wrong_expressions(
-    sql: Any, values: dict[str, Any], said: str, hint: str, capfd: pytest.CaptureFixture[str]
+    sql: Any, values: dict[str, Any], message: str, hint: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     query = "SELECT 1700000000L AS at, 'a' AS user, 1L AS id, named_struct('x', 1) AS s"
     options = options_of(sql=query, **values)
     with pytest.raises(UsageError) as wrong:
         canonical(load(sql, options), options)
-    assert said in wrong.value.message
+    assert message in wrong.value.message
     assert "\n" not in wrong.value.message
     assert "SQLSTATE" not in wrong.value.message
     assert hint in (wrong.value.hint or "")
@@ -264,7 +264,7 @@ def test_wrong_expressions(
 
 
 @pytest.mark.parametrize(
-    ("values", "said", "hint"),
+    ("values", "message", "hint"),
     [
         ({"paths": ("/nosuch/path",)}, "/nosuch/path: [PATH_NOT_FOUND]", None),
         ({"paths": ("/x",), "format": "delta"}, "/x: [DATA_SOURCE_NOT_FOUND]", "spark.jars.packages"),
@@ -277,11 +277,11 @@ def test_wrong_expressions(
     ],
 )
 def test_what_cannot_be_loaded(
-    sql: Any, values: dict[str, Any], said: str, hint: str | None, capfd: pytest.CaptureFixture[str]
+    sql: Any, values: dict[str, Any], message: str, hint: str | None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(UsageError) as wrong:
         load(sql, options_of(**{"paths": (), **values}))
-    assert said in wrong.value.message
+    assert message in wrong.value.message
     assert "\n" not in wrong.value.message
     assert (hint or "") in (wrong.value.hint or "")
     assert capfd.readouterr().err == ""

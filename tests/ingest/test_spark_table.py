@@ -11,17 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest.files.inputs import plan_splits, resolve
+from streamgroup.ingest.files.inputs import plan_splits, resolve_inputs
+from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing.times import KNOWN, resolve_format
 from streamgroup.ingest.pipeline.contract import Contract
 from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.readers.protocol import Layout
-from streamgroup.ingest.reading import make_reader
-from streamgroup.ingest.sources.options import SparkSourceOptions, make_source_options
-from streamgroup.ingest.sources.spark import Prepared
-from streamgroup.ingest.sources.table import Table, batches, partition_of
-from streamgroup.ingest.sources.tables import TableSource
+from streamgroup.ingest.sources.canonical_columns import Prepared
+from streamgroup.ingest.sources.table_batches import Table, batches, partition_of
+from streamgroup.ingest.sources.table_options import SparkSourceOptions, make_source_options
+from streamgroup.ingest.sources.table_source import TableSource
 
 
 def options_of(**values: Any) -> SparkSourceOptions:
@@ -89,7 +89,7 @@ def test_same_tuples_as_the_parquet_reader(key: str, time: str, zone: str | None
         cost="cost", value="value", weight="weight", time_format=form or "auto", **common,
     )  # fmt: skip
     reader, contract = make_reader(reader_options), Contract(reader_options)
-    (split,) = plan_splits(reader, resolve(reader_options.inputs))
+    (split,) = plan_splits(reader, resolve_inputs(reader_options.inputs))
     layout = reader.layout(split.path)
     theirs = [contract.apply(found, layout) for found in reader.batches(split, layout)]
     assert flat(ours) == flat(theirs)

@@ -22,7 +22,7 @@ from streamgroup.base.storage.places import locate
 from streamgroup.ingest.pipeline.blocks import block
 from streamgroup.ingest.pipeline.frames import LocalRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
-from streamgroup.ingest.pipeline.parts import check_seen
+from streamgroup.ingest.pipeline.output_parts import check_visible
 from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.spark.session import Session
 from streamgroup.synth import run
@@ -271,7 +271,7 @@ def test_keys_go_by_count_and_then_bytes_and_tuples_carry_what_they_do(
 def test_stretches_hold_at_least_as_many_tuples_as_there_are_labels() -> None:
     def of(tuples: int, labels: int, parallelism: int) -> list[int]:
         stream = Stream(tuples, labels, lambda *_: None, lambda _: b"")  # type: ignore[arg-type, return-value]
-        found = run._stretches(stream, parallelism)
+        found = run._segments(stream, parallelism)
         ends = [stretch.first + stretch.tuples for stretch in found]
         assert [stretch.first for stretch in found] == [0, *ends[:-1]]
         assert ends[-1] == tuples
@@ -308,7 +308,7 @@ def test_no_java_is_told_at_once_and_leaves_nothing(tmp_path: Path, monkeypatch:
 
 def test_files_of_tasks_that_are_not_seen_here(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFault, match=r"of 1 parts of tuples/ .* 0 are to be seen here"):
-        check_seen(locate(tmp_path), tuples=1, keys=1)
+        check_visible(locate(tmp_path), tuples=1, keys=1)
 
 
 @pytest.mark.parametrize(

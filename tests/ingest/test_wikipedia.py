@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.parsing.counted import MAX_COUNT, evenly
+from streamgroup.ingest.parsing.event_counts import MAX_COUNT, even_offsets
 from streamgroup.ingest.preview import preview
 from tests.ingest.conftest import RAW, read
 from tests.ingest.twin import tuples_of
@@ -50,7 +50,7 @@ def test_even_steps_are_exact(length: int) -> None:
     counts = [1, 2, 3, 7, 997, 242_332, MAX_COUNT]
     for count in counts:
         places = sorted({0, min(1, count - 1), count // 3, count // 2, count - 1})
-        found = evenly(np.array(places), np.full(len(places), count), length)
+        found = even_offsets(np.array(places), np.full(len(places), count), length)
         assert found.tolist() == [int((place + Fraction(1, 2)) / count * length) for place in places]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.parsing.function_words import FUNCTION_WORDS
+from streamgroup.ingest.parsing.stopwords import STOPWORDS
 from streamgroup.ingest.parsing.words import words
 
 
@@ -77,10 +77,10 @@ def test_a_slice_of_a_column() -> None:
 
 
 def test_function_words() -> None:
-    assert 120 <= len(FUNCTION_WORDS) <= 180
-    assert all(words(pa.array([word])).to_pylist() == [[word]] for word in FUNCTION_WORDS)
-    skipped = make_options(reader="csv", inputs=("x",), output="y", stopwords="english").words_to_skip()
-    assert {word.lower() for word in skipped} == FUNCTION_WORDS
+    assert 120 <= len(STOPWORDS) <= 180
+    assert all(words(pa.array([word])).to_pylist() == [[word]] for word in STOPWORDS)
+    skipped = make_options(reader="csv", inputs=("x",), output="y", stopwords="english").read_stopwords()
+    assert {word.lower() for word in skipped} == STOPWORDS
 
 
 def test_english_stopwords_and_a_file_of_that_name(

@@ -10,9 +10,9 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.kernels.draws import uniform
 from streamgroup.synth.generators.zipf import Params, generate
-from streamgroup.synth.inverse_sampling import inverse
+from streamgroup.synth.inverse_sampling import invert_cdf
 from streamgroup.synth.run import synthesise
-from streamgroup.synth.zipf_ranks import cumulated
+from streamgroup.synth.zipf_ranks import cumulative_distribution
 from streamgroup.traces.describe import describe
 from streamgroup.traces.trace import open_trace
 from streamgroup.traces.validate import validate
@@ -70,14 +70,14 @@ def test_the_law_is_recovered(tmp_path: Path, exponent: float) -> None:
 
 @pytest.mark.parametrize(("exponent", "p1"), [(1.0, 0.1022), (1.4, 0.3287), (2.0, 0.6080)])
 def test_share_of_the_first_key_as_published(exponent: float, p1: float) -> None:
-    assert cumulated(10_000, exponent)[0] == pytest.approx(p1, abs=6e-5)
+    assert cumulative_distribution(10_000, exponent)[0] == pytest.approx(p1, abs=6e-5)
 
 
 def test_the_guide_table_gives_what_a_plain_search_gives() -> None:
     for keys, exponent in ((1, 1.0), (3, 0.0), (50_000, 1.2), (200_000, 0.3)):
-        cdf = cumulated(keys, exponent)
+        cdf = cumulative_distribution(keys, exponent)
         u = np.concatenate([uniform(9, "t", np.arange(20_000)), [0.0, 1 - 2**-53], cdf[:-1][:1000]])
-        assert np.array_equal(inverse(cdf)(u), np.searchsorted(cdf, u, side="right"))
+        assert np.array_equal(invert_cdf(cdf)(u), np.searchsorted(cdf, u, side="right"))
         assert cdf[-1] == 1.0
 
 

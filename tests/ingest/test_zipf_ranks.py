@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamgroup.synth import zipf_ranks as zipf_module
-from streamgroup.synth.zipf_ranks import by_inversion, by_rejection, cumulated, zipf_ranks, zipf_sum
+from streamgroup.synth.zipf_ranks import by_inversion, by_rejection, cumulative_distribution, zipf_ranks, zipf_sum
 from tests.ingest.generated import example, fits
 from tests.naive import streams
 
@@ -49,7 +49,7 @@ def test_shares_of_heads_as_published() -> None:
     given, expected = example("DC-04")
     assert expected
     for case, told in expected.items():
-        cdf = cumulated(given["K"], float(case.split(",")[0].removeprefix("z=")))
+        cdf = cumulative_distribution(given["K"], float(case.split(",")[0].removeprefix("z=")))
         assert cdf[0] == pytest.approx(told["p1"], abs=6e-7)
         assert cdf[told["H"] - 1] == pytest.approx(told["p_head"], abs=6e-7)
 

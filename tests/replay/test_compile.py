@@ -194,7 +194,7 @@ def test_every_kind_of_run_without_extras_is_one_compilation(trace: Path) -> Non
         ReplayOptions(grouping="kg", workers=3, arrivals="poisson=100", network_delay="1ms", slowdown="1,2"),
         ReplayOptions(grouping="kg", workers=3, spread_ties=True, speedup="0.7", service="3ms"),
     ]
-    modules = ("streamgroup.cluster.service", "streamgroup.groupings.kg")
+    modules = ("streamgroup.cluster.service_time", "streamgroup.groupings.kg")
     made: list[Any] = [
         compiled(choose_block, Code("kg", modules)),
         compiled(account, COMMON),

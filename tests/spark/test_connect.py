@@ -19,8 +19,8 @@ from streamgroup.ingest.options import make_options
 from streamgroup.ingest.run import ingest
 from streamgroup.spark import connect
 from streamgroup.spark.errors import errors_as_text
+from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.options import SparkOptions, checked
-from streamgroup.spark.package import ensure_package
 from streamgroup.spark.session import existing_session, open_session
 from streamgroup.spark.task_pool import run_each
 from streamgroup.synth.run import synthesise

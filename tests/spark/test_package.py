@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
-from streamgroup.spark.package import _NEEDED
+from streamgroup.spark.executor_package import _REQUIRED
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,10 +51,10 @@ def test_all_that_tasks_import_is_looked_for() -> None:
         check=True,
     )
     loaded = {name.partition(".")[0] for name in json.loads(ran.stdout)} - {"_distutils_hack"}
-    assert set(_NEEDED) <= loaded
-    brought = {plain(name) for needed in _NEEDED for name in dependencies(needed)}
+    assert set(_REQUIRED) <= loaded
+    brought = {plain(name) for needed in _REQUIRED for name in dependencies(needed)}
     # numba looks whether PyYAML is there, for a file of settings.
     packages = {name: plain(packages_distributions().get(name, [name])[0]) for name in loaded - {"yaml"}}
     assert {name for name, package in packages.items() if package not in brought} == set()
     documented = " ".join((ROOT / "docs" / "readers.md").read_text().split())
-    assert f"libraries of this package: {', '.join(_NEEDED[:-1])} and {_NEEDED[-1]}." in documented
+    assert f"libraries of this package: {', '.join(_REQUIRED[:-1])} and {_REQUIRED[-1]}." in documented

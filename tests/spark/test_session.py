@@ -13,9 +13,9 @@ from streamgroup.base.storage.staging import owner_is_alive
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.run import ingest
 from streamgroup.spark import errors as spark_errors
-from streamgroup.spark.finished import finished_tasks
 from streamgroup.spark.java import find_java
 from streamgroup.spark.log import log_tail, log_text
+from streamgroup.spark.task_progress import finished_tasks
 
 
 def fake_java(folder: Path, version: str) -> None:

@@ -95,7 +95,7 @@ def test_ties_and_rates_over_any_batches(gaps: list[int], block: int) -> None:
 @given(st.lists(st.integers(0, 5), max_size=40), st.integers(0, 12), st.integers(1, 7))
 def test_the_most_frequent_keys_whatever_the_stretches(counts: list[int], k: int, stretch: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_STRETCH", stretch)
+        patch.setattr(module, "_BLOCK", stretch)
         found = module.top_ids(np.array(counts, np.int64), k)
     ranked = sorted((-count, key) for key, count in enumerate(counts) if count)
     assert found == [key for _, key in ranked[:k]]

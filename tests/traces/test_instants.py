@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import DataError
-from streamgroup.traces.instants import to_micros
+from streamgroup.traces.timestamps import to_micros
 from streamgroup.traces.trace import open_trace
 from tests.traces_by_hand import write_trace
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import streamgroup
-from streamgroup.base.storage.cache import cache_root
+from streamgroup.base.storage.cache_directory import cache_root
 
 __all__ = ["SETTING", "code_directory", "files_digest", "guarded", "is_at_hand", "sources_digest"]
 

@@ -13,13 +13,14 @@ import threading
 import types
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.rewriting import ANY, WORD, NotPlainError, Rewriter
+from streamgroup.base.compiling.kinds import ANY, WORD, Fields, Kind, NotPlainError, kind_of
+from streamgroup.base.compiling.rewriting import Rewriter
 
 __all__ = ["MOST_CELLS", "NotPlainError", "call", "cells", "hook_names", "interpreted", "plain", "view"]
 
@@ -101,7 +102,7 @@ def view(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple) and hasattr(type(value), "_fields"):
-        return tuple.__new__(_plain_class(type(value)), map(view, value))
+        return tuple.__new__(_plain_class(type(value), kind_of(value)), map(view, value))
     return tuple(map(view, value)) if isinstance(value, tuple) else value
 
 
@@ -123,16 +124,16 @@ def _nothing(*_: Any) -> None:
 
 
 @cache
-def _plain_class(kind: type) -> type:
-    """Give a class of the same fields whose hooks are plain."""
+def _plain_class(of: type, kind: Kind) -> type:
+    """Give a class of the same fields, which are of this kind, whose hooks are plain."""
     hooks: dict[str, Any] = {"__slots__": ()}
     for name, is_optional in hook_names.items():
-        method = getattr(kind, name, None)
+        method = getattr(of, name, None)
         if inspect.isfunction(method):
-            hooks[name] = plain(method)
+            hooks[name] = _made(method, (kind,))
         elif is_optional:
             hooks[name] = _nothing
-    return type(kind.__name__, (kind,), hooks)
+    return type(of.__name__, (of,), hooks)
 
 
 @cache
@@ -150,38 +151,41 @@ class _Makers:
     """Functions that were made, and the names by which they call each other."""
 
     def __init__(self) -> None:
-        self.made: dict[Any, tuple[Callable[..., Any], int]] = {}
+        self.made: dict[Any, tuple[Callable[..., Any], Kind]] = {}
         self.names: dict[Any, str] = {}
         self.whole: dict[str, ast.FunctionDef] = {}
         self.scope: dict[str, Any] = {**_HELPERS, "np": np}
 
-    def make(self, function: Callable[..., Any]) -> int:
-        """Make a function unless it is there; return the kind of what it returns."""
-        code = function.__code__
-        if function in self.made:
-            return self.made[function][1]
-        if function in self.names:
+    def make(self, function: Callable[..., Any], kinds: tuple[Kind, ...]) -> Kind:
+        """Make a function for arguments of these kinds unless it is there; return the kind of what it returns."""
+        code, key = function.__code__, (function, kinds)
+        if key in self.made:
+            return self.made[key][1]
+        if key in self.names:
             # It calls itself, by way of others.
             return ANY
         own = f"{code.co_name}_{len(self.names)}"
-        self.names[function] = own
+        self.names[key] = own
         try:
             tree = _tree(code.co_filename).get((code.co_name, code.co_firstlineno))
             if tree is None or function.__closure__:
                 raise NotPlainError(f"{code.co_qualname} has no source of its own")
-            rewriter = Rewriter(lambda parts: self._resolve(function, parts), frozenset(hook_names), self.whole)
-            rewritten = rewriter.function(tree, own)
+            rewriter = Rewriter(partial(self._resolve, function), frozenset(hook_names), self.whole)
+            rewritten = rewriter.function(tree, own, kinds)
             if len(rewritten.body) == 1 and isinstance(rewritten.body[0], ast.Return) and rewritten.body[0].value:
                 self.whole[own] = rewritten
             module = ast.Module([rewritten], [])
             exec(compile(ast.fix_missing_locations(module), code.co_filename, "exec"), self.scope)
         except BaseException:
-            del self.names[function]
+            del self.names[key]
             raise
-        self.made[function] = self.scope[own], rewriter.returns
-        return rewriter.returns
+        returns = ANY if rewriter.returns is None else rewriter.returns
+        self.made[key] = self.scope[own], returns
+        return returns
 
-    def _resolve(self, function: Callable[..., Any], parts: tuple[str, ...]) -> tuple[ast.expr, int] | None:
+    def _resolve(
+        self, function: Callable[..., Any], parts: tuple[str, ...], kinds: tuple[Kind, ...]
+    ) -> tuple[ast.expr, Kind] | None:
         first, *rest = parts
         scope = function.__globals__
         if first not in scope:
@@ -199,29 +203,35 @@ class _Makers:
         if isinstance(value, np.ndarray):
             name = f"array_{id(value)}"
             self.scope[name] = view(value)
-            return ast.Name(name, ast.Load()), ANY
+            return ast.Name(name, ast.Load()), kind_of(value)
         if value in _MATHS:
             self.scope[value.__name__] = value
             return ast.Name(value.__name__, ast.Load()), ANY
         if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
             name = f"{value.__name__}_{id(value)}"
             self.scope[name] = value
-            return ast.Name(name, ast.Load()), ANY
+            return ast.Name(name, ast.Load()), Fields(value._fields, kinds)
         if isinstance(value, types.FunctionType):
-            kind = self.make(value)
-            return ast.Name(self.names[value], ast.Load()), kind
+            kind = self.make(value, kinds)
+            return ast.Name(self.names[value, kinds], ast.Load()), kind
         return None
 
 
 _MAKERS = _Makers()
 
 
-def plain(function: Any) -> Callable[..., Any]:
-    """Give a function (or numba's dispatcher of one) as plain Python; NotPlainError for what is not rewritten."""
-    function = getattr(function, "py_func", function)
+def plain(function: Any, *arguments: Any) -> Callable[..., Any]:
+    """Give a function (or numba's dispatcher of one) as plain Python; NotPlainError for what is not rewritten.
+
+    It takes views of arguments that are words, and hold words, where these `arguments` do.
+    """
+    return _made(getattr(function, "py_func", function), tuple(map(kind_of, arguments)))
+
+
+def _made(function: Callable[..., Any], kinds: tuple[Kind, ...]) -> Callable[..., Any]:
     with _LOCK:
-        _MAKERS.make(function)
-        return _MAKERS.made[function][0]
+        _MAKERS.make(function, kinds)
+        return _MAKERS.made[function, kinds][0]
 
 
 def cells(value: Any) -> int:
@@ -243,5 +253,5 @@ def call(function: Any, *arguments: Any) -> Any:
 
 def interpreted(function: Any, *arguments: Any) -> Any:
     """Call a function as plain Python."""
-    found = plain(function)(*map(view, arguments))
+    found = plain(function, *arguments)(*map(view, arguments))
     return np.asarray(found) if isinstance(found, memoryview) else found

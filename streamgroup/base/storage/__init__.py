@@ -1,1 +1,1 @@
-"""Files and places: local paths and URLs, written whole or not at all."""
+"""Files and folders by local path or URL, written atomically."""

@@ -1,4 +1,4 @@
-"""Opens the filesystem behind a URL: those that pyarrow has built in, else fsspec's where it is installed."""
+"""Opens the filesystem of a URL: those that pyarrow has built in, else fsspec's where it is installed."""
 
 import contextlib
 import re
@@ -13,7 +13,7 @@ from streamgroup.base.redaction import shown_url
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-__all__ = ["Address", "cause", "explained", "opened", "split_url"]
+__all__ = ["Address", "cause", "errors_explained", "open_filesystem", "split_url"]
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 # What pyarrow.fs opens. Spark's users write s3a for s3.
@@ -49,7 +49,7 @@ class Address(NamedTuple):
 
     @property
     def has_folders(self) -> bool:
-        """Tells whether folders exist apart from their files; in an object store they are only parts of names."""
+        """Reports whether folders exist apart from their files; in an object store they are only parts of names."""
         return self.scheme not in _OBJECT_STORES
 
 
@@ -65,7 +65,7 @@ def split_url(text: str) -> Address | None:
     return Address(_ALIASES.get(scheme, scheme), store, encoded, query)
 
 
-def opened(address: Address) -> "tuple[FileSystem, str]":
+def open_filesystem(address: Address) -> "tuple[FileSystem, str]":
     """Finds the filesystem of an address, opened once per process and store, and the path within it.
 
     UsageError for a scheme that nothing here opens, EnvironmentFault when the store cannot be reached.
@@ -128,7 +128,7 @@ def _hint(address: Address) -> str:
 
 
 def cause(error: BaseException) -> str:
-    """Says in one line why a filesystem failed, without what only its makers can use."""
+    """Returns in one line why a filesystem failed, without internal details."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     line = re.sub(r"\s*\(Request ID: [^)]*\)|^\[Errno \d+\] ", "", text.splitlines()[0])
     # Of "Failed to open local file 'x'. Detail: [errno 13] Permission denied" the end, of "When initiating ...: AWS
@@ -139,8 +139,8 @@ def cause(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def explained(doing: str, place: str) -> Iterator[None]:
-    """Turns what a filesystem raises into an EnvironmentFault that says what was done, where, and the cause.
+def errors_explained(doing: str, place: str) -> Iterator[None]:
+    """Turns what a filesystem raises into an EnvironmentFault that names the operation, the place and the cause.
 
     A file that is not there stays a FileNotFoundError, and a folder in its place an IsADirectoryError.
     """

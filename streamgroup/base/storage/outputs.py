@@ -1,4 +1,4 @@
-"""Folders that a run writes: on a local disk whole or not at all, in an object store as near to it as can be.
+"""Folders that a run writes: atomic on a local disk, and in an object store as nearly as possible.
 
 An object store cannot rename. So files are written where they belong, and the file that makes a folder one of ours
 (`trace.json`) comes last: without it the folder is none. While it is written it holds `_unfinished`, by which a
@@ -24,13 +24,13 @@ UNFINISHED = "_unfinished"
 
 
 def is_unfinished(folder: Place) -> bool:
-    """Tells whether a folder is still written to, or what did so was interrupted."""
+    """Reports whether a folder is still written to, or what did so was interrupted."""
     return (folder / UNFINISHED).is_file()
 
 
 @contextlib.contextmanager
 def staged_output(output: Place | Path, *, overwrite: bool, marker: str, keep_old: bool = False) -> Iterator[Place]:
-    """Gives the place to write a folder's files into; `marker` is the file that makes it one of ours, written last.
+    """Yields the place to write a folder's files into; `marker` is the file that makes it one of ours, written last.
 
     On a local disk that is a new folder beside, see `staged_directory`. Elsewhere it is `output` itself: what a folder
     of ours held goes first, its marker before all else, and when the block fails all that was written goes. With
@@ -55,7 +55,7 @@ def staged_output(output: Place | Path, *, overwrite: bool, marker: str, keep_ol
 def _written_in_place(place: Place, *, overwrite: bool, marker: str) -> Iterator[None]:
     _check_remote(place, overwrite=overwrite, marker=marker)
     try:
-        # First, so that there is no moment in which nothing says that this is no whole folder.
+        # First, so that an incomplete folder is marked as such at any moment.
         _begin(place)
         yield
         if not (place / marker).is_file():
@@ -73,8 +73,8 @@ def _written_in_place(place: Place, *, overwrite: bool, marker: str) -> Iterator
 def _remove_new(place: Place, *, marker: str) -> None:
     """Removes what a failed block wrote, and `_unfinished` last of all.
 
-    It stays when files came meanwhile: tasks that were cancelled end a little later. Without it these would make a
-    folder that nobody knows as ours.
+    It stays when files were added meanwhile, by cancelled tasks that end a little later: without it the folder would
+    not be known as ours.
     """
     remove_old(place, marker=marker)
     if all(entry.place.name == UNFINISHED for entry in place.entries()):
@@ -94,14 +94,14 @@ def remove_old(place: Place, *, marker: str) -> None:
 
 
 def _begin(place: Place) -> None:
-    said = {
+    note = {
         "program_version": streamgroup.__version__,
         "host": platform.node(),
         "process": os.getpid(),
         "begun": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     with (place / UNFINISHED).writing() as file:
-        file.write(json.dumps(said, indent=2).encode() + b"\n")
+        file.write(json.dumps(note, indent=2).encode() + b"\n")
 
 
 def _check_remote(place: Place, *, overwrite: bool, marker: str) -> None:

@@ -1,4 +1,4 @@
-"""Places of files and folders: a local path, or a URL of any filesystem that pyarrow or fsspec opens.
+"""Paths of files and folders: local ones, or URLs of any filesystem that pyarrow or fsspec opens.
 
 A place is text: it can be pickled, and each process opens the filesystem by itself when it first needs it.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
-from streamgroup.base.storage.filesystems import Address, explained, opened, split_url
+from streamgroup.base.storage.filesystems import Address, errors_explained, open_filesystem, split_url
 from streamgroup.base.storage.staging import owner_tag
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Entry", "Place", "locate"]
 
-# What is uploaded is held in memory up to this size, beyond it in a temporary file.
-_HELD_BYTES = 64 << 20
-# What is fetched of a file at once where it is read in small pieces.
+# Uploads up to this size are buffered in memory, larger ones in a temporary file.
+_MEMORY_BYTES = 64 << 20
+# Bytes fetched at a time of a file that is read in small pieces.
 _BUFFER_BYTES = 4 << 20
 
 
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """Tells whether this is a path of this machine."""
+        """Reports whether this is a path of this machine."""
         return self._address is None
 
     @property
@@ -91,7 +91,7 @@ class Place(NamedTuple):
         return locate(Path(self.where).resolve()) if self.is_local else self
 
     def lies_in(self, folder: "Place") -> bool:
-        """Tells whether the path of this place begins with that of a folder; links are not followed."""
+        """Reports whether the path of this place begins with that of a folder; links are not followed."""
         own, outer = self._address, folder._address
         if own is None or outer is None:
             return own is outer and Path(folder.where) in Path(self.where).parents
@@ -114,30 +114,30 @@ class Place(NamedTuple):
     def __truediv__(self, name: str) -> "Place":
         return self.joined(name)
 
-    def _opened(self) -> "tuple[FileSystem, str]":
+    def _filesystem(self) -> "tuple[FileSystem, str]":
         address = self._address
         assert address is not None
-        return opened(address)
+        return open_filesystem(address)
 
     def _info(self) -> "FileInfo":
-        filesystem, path = self._opened()
-        with explained("look at", self.text):
+        filesystem, path = self._filesystem()
+        with errors_explained("look at", self.text):
             return filesystem.get_file_info(path)
 
     def exists(self) -> bool:
-        """Tells whether there is a file or folder here."""
+        """Reports whether there is a file or folder here."""
         if self.is_local:
             return os.path.lexists(self.where)
         return str(self._info().type.name) != "NotFound"
 
     def is_dir(self) -> bool:
-        """Tells whether this is a folder; in an object store: whether names begin with this one and a slash."""
+        """Reports whether this is a folder; in an object store: whether names begin with this one and a slash."""
         if self.is_local:
             return Path(self.where).is_dir()
         return str(self._info().type.name) == "Directory"
 
     def is_file(self) -> bool:
-        """Tells whether this is a file."""
+        """Reports whether this is a file."""
         if self.is_local:
             return Path(self.where).is_file()
         return str(self._info().type.name) == "File"
@@ -145,7 +145,7 @@ class Place(NamedTuple):
     def stat(self) -> "Entry":
         """Returns size and time of a file or folder; FileNotFoundError when there is none."""
         if self.is_local:
-            with explained("look at", self.text):
+            with errors_explained("look at", self.text):
                 try:
                     found = Path(self.where).stat()
                 except OSError as error:
@@ -170,10 +170,6 @@ class Place(NamedTuple):
         """Returns the size of a file in bytes; FileNotFoundError when there is none."""
         return self.stat().size
 
-    def changed(self) -> int:
-        """Returns when a file was changed last, in ns since 1970 (0 where it is not known)."""
-        return self.stat().changed
-
     def entries(self, *, recursive: bool = False) -> "list[Entry]":
         """Lists a folder, sorted by the bytes of the paths; nothing when there is none.
 
@@ -188,7 +184,7 @@ class Place(NamedTuple):
             if own in above:  # a link back to a folder that it lies in
                 return
             above = (*above, own)
-        with explained("list", self.text):
+        with errors_explained("list", self.text):
             try:
                 names = os.listdir(self.where)  # noqa: PTH208 (names, not paths)
             except (FileNotFoundError, NotADirectoryError):
@@ -204,19 +200,12 @@ class Place(NamedTuple):
     def _remote_entries(self, recursive: bool) -> "Iterator[Entry]":
         from pyarrow.fs import FileSelector
 
-        filesystem, path = self._opened()
-        with explained("list", self.text):
+        filesystem, path = self._filesystem()
+        with errors_explained("list", self.text):
             found = filesystem.get_file_info(FileSelector(path, allow_not_found=True, recursive=recursive))
         prefix = path.rstrip("/") + "/" if path else ""
         for info in found:
             yield _entry(self.joined(info.path.removeprefix(prefix).strip("/")), info)
-
-    def open_stream(self) -> "pa.NativeFile":
-        """Opens a file for reading from its start in small pieces, of an object store held by megabytes."""
-        import pyarrow as pa
-
-        file = self.open_input()
-        return file if self.is_local else pa.BufferedInputStream(file, _BUFFER_BYTES)
 
     def open_seekable(self) -> BinaryIO:
         """Opens a file for Python's own readers, which seek and read in small pieces."""
@@ -228,17 +217,17 @@ class Place(NamedTuple):
         """Opens a file for reading at any place in it; FileNotFoundError when there is none."""
         import pyarrow as pa
 
-        with explained("read", self.text):
+        with errors_explained("read", self.text):
             if self.is_local:
                 # By the bytes of its name: as text, a name that is not UTF-8 would be refused.
                 return pa.OSFile(os.fsencode(self.where))
-            filesystem, path = self._opened()
+            filesystem, path = self._filesystem()
             return filesystem.open_input_file(path)
 
     def blame(self, error: Exception) -> None:
         """Raises an EnvironmentFault when reading failed because the filesystem cannot be reached any more.
 
-        What reads a file cannot tell that from a file that is damaged.
+        A Parquet reader cannot distinguish that from a damaged file.
         """
         if isinstance(error, OSError) and not self.is_local:
             self._info()
@@ -246,33 +235,33 @@ class Place(NamedTuple):
     def read_bytes(self) -> bytes:
         """Reads a whole file; FileNotFoundError when there is none."""
         if self.is_local:
-            with explained("read", self.text):
+            with errors_explained("read", self.text):
                 return Path(self.where).read_bytes()
-        with self.open_input() as file, explained("read", self.text):
+        with self.open_input() as file, errors_explained("read", self.text):
             return bytes(file.read())
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[BinaryIO]:
-        """Gives an open binary file; this place has it when the block ends well, and is untouched when it does not.
+        """Yields an open binary file; this place has it when the block ends well, and is untouched when it does not.
 
         A local file is written beside its place and renamed; its folder is made, but none above it. For a URL the
-        content is held back until it is whole, and sent at once: what is seen there is never a part of it.
+        content is buffered until it is complete, and sent at once: readers never see a part of it.
         """
         if self.is_local:
             with self._writing_local() as file:
                 yield file
             return
-        with tempfile.SpooledTemporaryFile(_HELD_BYTES) as held:
-            yield cast(BinaryIO, held)
-            self._send(held)
+        with tempfile.SpooledTemporaryFile(_MEMORY_BYTES) as buffer:
+            yield cast(BinaryIO, buffer)
+            self._send(buffer)
 
     @contextlib.contextmanager
     def _writing_local(self) -> Iterator[BinaryIO]:
         path = Path(self.where)
         partial = path.with_name(f".{path.name}.partial-{owner_tag()}")
         try:
-            with explained("write", self.text), _in_a_folder(path):
-                # Not those above: a task that nobody waits for any more would make a removed output again.
+            with errors_explained("write", self.text), _in_a_folder(path):
+                # Not those above: a cancelled task would make a removed output again.
                 path.parent.mkdir(exist_ok=True)
                 file = partial.open("wb")
             with file:
@@ -281,26 +270,26 @@ class Place(NamedTuple):
                 except OSError as error:
                     if error.filename is not None:  # that of another file
                         raise
-                    with explained("write", self.text):
+                    with errors_explained("write", self.text):
                         raise
-            with explained("write", self.text):
+            with errors_explained("write", self.text):
                 partial.replace(path)
         finally:
             with contextlib.suppress(OSError):
                 partial.unlink()
 
-    def _send(self, held: Any) -> None:
+    def _send(self, buffer: Any) -> None:
         import mmap
 
         address = self._address
         assert address is not None
-        filesystem, path = self._opened()
-        size = held.seek(0, os.SEEK_END)
-        held.seek(0)
-        with contextlib.ExitStack() as closing, explained("write", self.text):
-            content: Any = held.read() if size <= _HELD_BYTES else None
+        filesystem, path = self._filesystem()
+        size = buffer.seek(0, os.SEEK_END)
+        buffer.seek(0)
+        with contextlib.ExitStack() as closing, errors_explained("write", self.text):
+            content: Any = buffer.read() if size <= _MEMORY_BYTES else None
             if content is None:
-                content = closing.enter_context(mmap.mmap(held.fileno(), 0, access=mmap.ACCESS_READ))
+                content = closing.enter_context(mmap.mmap(buffer.fileno(), 0, access=mmap.ACCESS_READ))
             if address.has_folders:
                 filesystem.create_dir(path.rpartition("/")[0], recursive=True)
             with filesystem.open_output_stream(path, compression=None) as file:
@@ -309,20 +298,20 @@ class Place(NamedTuple):
 
     def remove(self) -> None:
         """Removes a file, if there is one."""
-        with contextlib.suppress(FileNotFoundError), explained("remove", self.text):
+        with contextlib.suppress(FileNotFoundError), errors_explained("remove", self.text):
             if self.is_local:
                 Path(self.where).unlink()
             else:
-                filesystem, path = self._opened()
+                filesystem, path = self._filesystem()
                 filesystem.delete_file(path)
 
     def remove_tree(self) -> None:
         """Removes a folder with all that it holds, if there is one."""
-        with contextlib.suppress(FileNotFoundError), explained("remove", self.text):
+        with contextlib.suppress(FileNotFoundError), errors_explained("remove", self.text):
             if self.is_local:
                 shutil.rmtree(self.where)
             else:
-                filesystem, path = self._opened()
+                filesystem, path = self._filesystem()
                 filesystem.delete_dir(path)
 
 
@@ -348,7 +337,7 @@ class Entry(NamedTuple):
 
 
 def _entry(place: Place, info: "FileInfo") -> Entry:
-    # Whole seconds: S3 tells more of a file in a list than of the file alone.
+    # Whole seconds: S3 has a finer time in a listing than for the file alone.
     return Entry(place, info.type.name == "Directory", info.size or 0, (info.mtime_ns or 0) // 10**9 * 10**9)
 
 
@@ -357,7 +346,7 @@ def _of(address: Address) -> Place:
 
 
 def locate(text: str | Path | Place) -> Place:
-    """Makes a place of a path (relative to the working directory, or absolute) or a URL (`file://` is a path).
+    """Makes a place from a path (relative to the working directory, or absolute) or a URL (`file://` is a path).
 
     Opens nothing. UsageError for a `file://` of another machine.
     """

@@ -1,10 +1,11 @@
-"""Directories that appear whole or not at all, whatever happens to the process that writes them.
+"""Directories that appear whole or not at all, also when the process that writes them is killed.
 
 A directory is written beside its place under a hidden name that carries its owner (process id and start time), and
 renamed when it is complete. What a killed owner left behind is removed by the next run that writes to the same place.
 """
 
 import contextlib
+import glob
 import os
 import shutil
 from collections.abc import Iterator
@@ -16,9 +17,9 @@ __all__ = ["check_replaceable", "owner_is_alive", "owner_tag", "reclaim", "stage
 
 
 def _start_time(pid: int) -> str | None:
-    """Tell when a process started, as the system writes it: with the pid this names a process for ever.
+    """Return the start time of a process as the system writes it: together with the pid it identifies the process.
 
-    One that has ended, and that only nobody has asked after yet, is none.
+    None for a process that has ended, also while it is a zombie.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
@@ -29,12 +30,12 @@ def _start_time(pid: int) -> str | None:
 
 
 def owner_tag() -> str:
-    """Name this process so that a later one can tell whether it still lives."""
+    """Identify this process, so that a later one can check whether it still runs."""
     return f"{os.getpid()}-{_start_time(os.getpid()) or 0}"
 
 
 def owner_is_alive(tag: str) -> bool:
-    """Tell whether the process that made a tag still runs."""
+    """Report whether the process that made a tag still runs."""
     pid_text, _, start = tag.partition("-")
     if not pid_text.isdigit():
         return False
@@ -54,7 +55,7 @@ def reclaim(target: Path) -> None:
     """Remove what dead owners left beside `target`; put back a directory whose replacement was cut short."""
     for kind in (".partial-", ".replaced-"):
         prefix = f".{target.name}{kind}"
-        for entry in sorted(target.parent.glob(f"{_escape(prefix)}*")):
+        for entry in sorted(target.parent.glob(f"{glob.escape(prefix)}*")):
             if owner_is_alive(entry.name.removeprefix(prefix)):
                 continue
             if kind == ".replaced-" and not target.exists():
@@ -63,13 +64,9 @@ def reclaim(target: Path) -> None:
                 shutil.rmtree(entry, ignore_errors=True)
 
 
-def _escape(text: str) -> str:
-    return "".join(f"[{char}]" if char in "*?[" else char for char in text)
-
-
 @contextlib.contextmanager
 def staged_directory(target: Path, *, overwrite: bool, marker: str) -> Iterator[Path]:
-    """Give a new directory to fill; it takes `target`'s place when the block ends well, and vanishes when it does not.
+    """Yield a new directory to fill; it takes `target`'s place when the block ends well, and vanishes when it does not.
 
     `marker` is the file that makes a directory one of ours (`trace.json`, `run.json`): only such a directory, or an
     empty one, is ever replaced, and only with `overwrite`. Checked before anything is done, and again at the end:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from streamgroup.base.storage.local import check_free, write_files
+from streamgroup.base.storage.atomic_files import check_free, write_files
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import Where

@@ -17,7 +17,6 @@ from streamgroup.engines.keys.values import Int, Long, Value, check_value
 
 __all__ = [
     "absolute",
-    "floor_mod",
     "hash_code",
     "hash_codes",
     "i32",
@@ -38,17 +37,12 @@ def i32(value: int) -> int:
 
 
 def absolute(value: int) -> int:
-    """Give `Math.abs` of an int, with 0 for -2^31, whose absolute value is no int."""
+    """Return `Math.abs` of an int, with 0 for -2^31, whose absolute value is no int."""
     return 0 if value == _INT_MIN else abs(value)
 
 
-def floor_mod(value: int, n: int) -> int:
-    """Give the remainder in 0..n-1, as `Math.floorMod`: Python's own."""
-    return value % n
-
-
 def string_hash(text: str) -> int:
-    """Give `String.hashCode`, signed 32 bits."""
+    """Return `String.hashCode`, signed 32 bits."""
     units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), dtype="<u2")
     found = 0
     for unit in units.tolist():
@@ -57,7 +51,7 @@ def string_hash(text: str) -> int:
 
 
 def list_hash(hashes: Iterable[int]) -> int:
-    """Give the hash of a list (`Arrays.hashCode`, too) from those of its elements."""
+    """Return the hash of a list (`Arrays.hashCode`, too) from those of its elements."""
     found = 1
     for one in hashes:
         found = (31 * found + one) & 0xFFFF_FFFF
@@ -65,7 +59,7 @@ def list_hash(hashes: Iterable[int]) -> int:
 
 
 def hash_code(value: Value) -> int:
-    """Give `hashCode` of a value, signed 32 bits: 0 of null, that of `Arrays.hashCode` of bytes."""
+    """Return `hashCode` of a value, signed 32 bits: 0 of null, that of `Arrays.hashCode` of bytes."""
     value = check_value(value)
     if value is None:
         return 0
@@ -81,7 +75,7 @@ def hash_code(value: Value) -> int:
 
 
 def hash_codes(keys: Keys) -> NDArray[np.int32]:
-    """Give `hash_code` of all keys: int32[K], 0 for the null key."""
+    """Return `hash_code` of all keys: int32[K], 0 for the null key."""
     found = np.empty(keys.count, dtype=np.int32)
     if keys.kind == "int":
         found[:] = keys.number
@@ -99,7 +93,7 @@ def hash_codes(keys: Keys) -> NDArray[np.int32]:
 
 @helper
 def utf16_hash(data: Any, at: Any, end: Any) -> Any:
-    """Give uint32: the String hash of the valid UTF-8 in data[at:end]."""
+    """Return uint32: the String hash of the valid UTF-8 in data[at:end]."""
     found = np.uint32(0)
     while at < end:
         lead = np.uint32(data[at])
@@ -140,7 +134,7 @@ def _byte_hashes(data: Any, start: Any, found: Any) -> None:
 
 
 def random_start(seed: int) -> int:
-    """Give the state of `new java.util.Random(seed)`."""
+    """Return the state of `new java.util.Random(seed)`."""
     return (seed ^ _MULTIPLIER) & _48_BITS
 
 

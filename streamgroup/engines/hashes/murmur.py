@@ -4,6 +4,7 @@ The functions of Python ints are the rule as it reads; those with `_at` are comp
 All hashes are unsigned 32-bit numbers; what reads them as signed ones says so.
 """
 
+import mmh3
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -44,13 +45,8 @@ def finish(h: int, length: int) -> int:
 
 
 def murmur3(data: bytes, seed: int = 0) -> int:
-    """Hash bytes with MurmurHash3 x86-32: whole blocks, then the rest as one block that is mixed in halfway."""
-    h, whole = seed & _MASK, len(data) // 4 * 4
-    for at in range(0, whole, 4):
-        h = mix(h, int.from_bytes(data[at : at + 4], "little"))
-    rest = int.from_bytes(data[whole:], "little")
-    h ^= _rotated(rest * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK
-    return finish(h, len(data))
+    """Hash bytes with MurmurHash3 x86-32."""
+    return int(mmh3.hash(data, seed, signed=False))
 
 
 def murmur2(data: bytes, seed: int) -> int:
@@ -67,32 +63,32 @@ def murmur2(data: bytes, seed: int) -> int:
 
 
 @njit(forceinline=True)
-def _times(word: np.uint32, factor: int) -> np.uint32:
+def _multiply(word: np.uint32, factor: int) -> np.uint32:
     return np.uint32(np.uint64(word) * np.uint64(factor))
 
 
 @njit(forceinline=True)
-def _turned(word: np.uint32, by: int) -> np.uint32:
+def _rotate(word: np.uint32, by: int) -> np.uint32:
     return np.uint32((word << np.uint32(by)) | (word >> np.uint32(32 - by)))
 
 
 @njit(forceinline=True)
-def _scrambled(block: np.uint32) -> np.uint32:
-    return _times(_turned(_times(block, 0xCC9E2D51), 15), 0x1B873593)
+def _scramble(block: np.uint32) -> np.uint32:
+    return _multiply(_rotate(_multiply(block, 0xCC9E2D51), 15), 0x1B873593)
 
 
 @njit(forceinline=True)
 def mix_word(h: np.uint32, block: np.uint32) -> np.uint32:
     """Mix a block into the state, as `mix` does."""
-    return np.uint32(np.uint64(_turned(np.uint32(h ^ _scrambled(block)), 13)) * np.uint64(5) + np.uint64(0xE6546B64))
+    return np.uint32(np.uint64(_rotate(np.uint32(h ^ _scramble(block)), 13)) * np.uint64(5) + np.uint64(0xE6546B64))
 
 
 @njit(forceinline=True)
 def finish_word(h: np.uint32, length: int) -> np.uint32:
     """End the hash of `length` bytes, as `finish` does."""
     h = np.uint32(h ^ np.uint32(length))
-    h = _times(np.uint32(h ^ (h >> np.uint32(16))), 0x85EBCA6B)
-    h = _times(np.uint32(h ^ (h >> np.uint32(13))), 0xC2B2AE35)
+    h = _multiply(np.uint32(h ^ (h >> np.uint32(16))), 0x85EBCA6B)
+    h = _multiply(np.uint32(h ^ (h >> np.uint32(13))), 0xC2B2AE35)
     return np.uint32(h ^ (h >> np.uint32(16)))
 
 
@@ -119,7 +115,7 @@ def murmur3_at(data: Bytes, begin: int, end: int, seed: int, ahead: int) -> np.u
     whole = begin + (end - begin) // 4 * 4
     for at in range(begin, whole, 4):
         h = mix_word(h, word_at(data, at))
-    return finish_word(np.uint32(h ^ _scrambled(_rest_at(data, whole, end))), ahead + end - begin)
+    return finish_word(np.uint32(h ^ _scramble(_rest_at(data, whole, end))), ahead + end - begin)
 
 
 @njit(forceinline=True)
@@ -128,10 +124,10 @@ def murmur2_at(data: Bytes, begin: int, end: int, seed: int) -> np.uint32:
     h = np.uint32(np.uint32(seed) ^ np.uint32(end - begin))
     whole = begin + (end - begin) // 4 * 4
     for at in range(begin, whole, 4):
-        block = _times(word_at(data, at), 0x5BD1E995)
-        block = _times(np.uint32(block ^ (block >> np.uint32(24))), 0x5BD1E995)
-        h = np.uint32(_times(h, 0x5BD1E995) ^ block)
+        block = _multiply(word_at(data, at), 0x5BD1E995)
+        block = _multiply(np.uint32(block ^ (block >> np.uint32(24))), 0x5BD1E995)
+        h = np.uint32(_multiply(h, 0x5BD1E995) ^ block)
     if whole < end:
-        h = _times(np.uint32(h ^ _rest_at(data, whole, end)), 0x5BD1E995)
-    h = _times(np.uint32(h ^ (h >> np.uint32(13))), 0x5BD1E995)
+        h = _multiply(np.uint32(h ^ _rest_at(data, whole, end)), 0x5BD1E995)
+    h = _multiply(np.uint32(h ^ (h >> np.uint32(13))), 0x5BD1E995)
     return np.uint32(h ^ (h >> np.uint32(15)))

@@ -16,7 +16,7 @@ _FIVE = np.uint64(5)
 
 
 def murmur128(key: bytes, seed: int) -> int:
-    """Give the first 64 bits of the hash, signed; `seed` is below 2^32."""
+    """Return the first 64 bits of the hash, signed; `seed` is below 2^32."""
     return int(mmh3.hash64(key, seed=seed, x64arch=True, signed=True)[0])
 
 
@@ -43,7 +43,7 @@ def _word(data: Any, at: Any, end: Any) -> Any:
 
 @helper
 def murmur128_low(data: Any, at: Any, end: Any, seed: Any) -> Any:
-    """Give the same of data[at:end] as uint64; `seed` is uint64."""
+    """Return the same of data[at:end] as uint64; `seed` is uint64."""
     length = np.uint64(end - at)
     one, two = seed, seed
     while at + 16 <= end:

@@ -20,7 +20,7 @@ _CONSTANTS = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465
 
 
 def hash_keys(seed: int) -> tuple[int, int]:
-    """Give the two 64-bit keys of a process that was started with PYTHONHASHSEED=`seed`, 0 to 2^32 - 1.
+    """Return the two 64-bit keys of a process that was started with PYTHONHASHSEED=`seed`, 0 to 2^32 - 1.
 
     Seed 0 stands for zeros; any other starts a linear congruential generator that makes the bytes.
     """
@@ -35,19 +35,19 @@ def hash_keys(seed: int) -> tuple[int, int]:
     return int.from_bytes(secret[:8], "little"), int.from_bytes(secret[8:], "little")
 
 
-def _turned(word: int, by: int) -> int:
+def _rotated(word: int, by: int) -> int:
     return (word << by | word >> (64 - by)) & _MASK
 
 
-def _stirred(state: list[int], rounds: int) -> list[int]:
+def _mixed(state: list[int], rounds: int) -> list[int]:
     a, b, c, d = state
     for _ in range(rounds):
         a, c = (a + b) & _MASK, (c + d) & _MASK
-        b, d = _turned(b, 13) ^ a, _turned(d, 16) ^ c
-        a = _turned(a, 32)
+        b, d = _rotated(b, 13) ^ a, _rotated(d, 16) ^ c
+        a = _rotated(a, 32)
         c, a = (c + b) & _MASK, (a + d) & _MASK
-        b, d = _turned(b, 17) ^ c, _turned(d, 21) ^ a
-        c = _turned(c, 32)
+        b, d = _rotated(b, 17) ^ c, _rotated(d, 21) ^ a
+        c = _rotated(c, 32)
     return [a, b, c, d]
 
 
@@ -59,35 +59,35 @@ def siphash(data: bytes, keys: tuple[int, int], rounds: tuple[int, int]) -> int:
     for at in range(0, len(padded), 8):
         word = int.from_bytes(padded[at : at + 8], "little")
         state[3] ^= word
-        state = _stirred(state, each)
+        state = _mixed(state, each)
         state[0] ^= word
     state[2] ^= 255
-    a, b, c, d = _stirred(state, last)
+    a, b, c, d = _mixed(state, last)
     return a ^ b ^ c ^ d
 
 
 @njit(forceinline=True)
-def _left(word: np.uint64, by: int) -> np.uint64:
+def _rotate(word: np.uint64, by: int) -> np.uint64:
     return (word << np.uint64(by)) | (word >> np.uint64(64 - by))
 
 
 @njit(forceinline=True)
-def _stir(
+def _mix(
     a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64, rounds: int
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     for _ in range(rounds):
         a, c = a + b, c + d
-        b, d = _left(b, 13) ^ a, _left(d, 16) ^ c
-        a = _left(a, 32)
+        b, d = _rotate(b, 13) ^ a, _rotate(d, 16) ^ c
+        a = _rotate(a, 32)
         c, a = c + b, a + d
-        b, d = _left(b, 17) ^ c, _left(d, 21) ^ a
-        c = _left(c, 32)
+        b, d = _rotate(b, 17) ^ c, _rotate(d, 21) ^ a
+        c = _rotate(c, 32)
     return a, b, c, d
 
 
 @njit(forceinline=True)
 def begin(low: np.uint64, high: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
-    """Give the state that the two keys start with."""
+    """Return the state that the two keys start with."""
     return (
         np.uint64(0x736F6D6570736575) ^ low,
         np.uint64(0x646F72616E646F6D) ^ high,
@@ -101,7 +101,7 @@ def add_word(
     state: tuple[np.uint64, np.uint64, np.uint64, np.uint64], word: np.uint64, rounds: int
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     """Take the next eight bytes, the lowest first."""
-    a, b, c, d = _stir(state[0], state[1], state[2], state[3] ^ word, rounds)
+    a, b, c, d = _mix(state[0], state[1], state[2], state[3] ^ word, rounds)
     return a ^ word, b, c, d
 
 
@@ -109,5 +109,5 @@ def add_word(
 def end(state: tuple[np.uint64, np.uint64, np.uint64, np.uint64], word: np.uint64, each: int, last: int) -> np.uint64:
     """Take the last word (up to seven bytes, and the length in the highest), and give the hash."""
     state = add_word(state, word, each)
-    a, b, c, d = _stir(state[0], state[1], state[2] ^ np.uint64(255), state[3], last)
+    a, b, c, d = _mix(state[0], state[1], state[2] ^ np.uint64(255), state[3], last)
     return a ^ b ^ c ^ d

@@ -19,7 +19,7 @@ class Packed(NamedTuple):
 
 
 def key_bytes(key: Value) -> bytes:
-    """Give the bytes of one key; those of bytes are themselves, and null has none."""
+    """Return the bytes of one key; those of bytes are themselves, and null has none."""
     key = check_value(key)
     if key is None:
         return b""
@@ -31,7 +31,7 @@ def key_bytes(key: Value) -> bytes:
 
 
 def big_endian(keys: Keys) -> Packed:
-    """Give the bytes of all keys; null has those of no key (no bytes) or, among numbers, those of 0."""
+    """Return the bytes of all keys; null has those of no key (no bytes) or, among numbers, those of 0."""
     if keys.kind in ("string", "bytes"):
         return Packed(keys.data, keys.start)
     width = 4 if keys.kind == "int" else 8

@@ -1,4 +1,4 @@
-"""The distinct keys of a stream, packed, under one declared type: what the vectorised rules run over."""
+"""The distinct keys of a stream as packed arrays with a declared type, for the vectorised rules."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -44,11 +44,11 @@ class Keys(NamedTuple):
         return len(self.start) - 1
 
     def raw(self, key: int) -> bytes:
-        """Give the bytes of a key."""
+        """Return the bytes of a key."""
         return self.data[self.start[key] : self.start[key + 1]].tobytes()
 
     def value(self, key: int) -> Value | tuple[Value, ...]:
-        """Give a key as the value that the scalar rules take, a composite one as a tuple of its parts.
+        """Return a key as the value that the scalar rules take, a composite one as a tuple of its parts.
 
         DataError for a key that is not composed of its parts.
         """
@@ -66,7 +66,7 @@ class Keys(NamedTuple):
         try:
             parts = json.loads(raw)
             assert isinstance(parts, list)
-            return tuple(_READ[kind](part) for kind, part in zip(self.parts, parts, strict=True))
+            return tuple(_READERS[kind](part) for kind, part in zip(self.parts, parts, strict=True))
         except (ValueError, AssertionError, RecursionError, UsageError):
             raise DataError(
                 f"{f'{self.source}: ' if self.source else ''}key {_shown(raw)} is not composed of {self.kind}",
@@ -127,7 +127,7 @@ def make_keys(
     keys = Keys(kind, data, start, number, null, source)
     if wrong >= 0:
         at = f"{source}: " if source else ""
-        raise DataError(f"{at}key {_shown(keys.raw(wrong))} {_fault(kind)}", _MEND[kind])
+        raise DataError(f"{at}key {_shown(keys.raw(wrong))} {_fault(kind)}", _HINTS[kind])
     return keys
 
 
@@ -158,7 +158,7 @@ def _bytes(part: Any) -> bytes | None:
 
 
 # How the parts of a composite key, out of JSON, become values of their types; a boolean is none that a rule takes.
-_READ: dict[str, Callable[[Any], Any]] = {
+_READERS: dict[str, Callable[[Any], Any]] = {
     "string": _text,
     "bytes": _bytes,
     "boolean": _boolean,
@@ -166,7 +166,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "long": lambda part: None if part is None else Long(part),
 }
 
-_MEND = {
+_HINTS = {
     "string": "for keys that are not text: --key-type bytes",
     "int": "--key-type long holds 64 bits, --key-type string takes any text",
     "long": "--key-type string takes any text",
@@ -210,7 +210,7 @@ def _parse(data: Any, start: Any, null: Any, limit: Any, number: Any) -> Any:
 
 @compiled
 def _first_not_utf8(data: Any, start: Any) -> Any:
-    """Give the first key whose bytes are not valid UTF-8, else -1."""
+    """Return the first key whose bytes are not valid UTF-8, else -1."""
     for key in range(start.shape[0] - 1):
         at, end = start[key], start[key + 1]
         while at < end:

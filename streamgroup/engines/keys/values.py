@@ -1,4 +1,4 @@
-"""Key values with the types that engines tell apart: a string "42", an int 42 and a long 42 are three keys."""
+"""Key values with the types that engines distinguish: a string "42", an int 42 and a long 42 are three keys."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,9 +6,20 @@ from typing import Any
 from streamgroup.base.errors import UsageError
 
 __all__ = [
-    "KINDS", "PART_KINDS", "Int", "Long", "Value", "check_kind", "check_value", "check_workers", "fields_of",
-    "java_utf8", "kind_of", "parts_of",
-]  # fmt: skip
+    "KINDS",
+    "PART_KINDS",
+    "Int",
+    "Long",
+    "Value",
+    "check_choice",
+    "check_kind",
+    "check_value",
+    "check_workers",
+    "fields_of",
+    "java_utf8",
+    "kind_of",
+    "parts_of",
+]
 
 # The types that the keys of a trace may be declared to have.
 KINDS = ("string", "int", "long", "bytes")
@@ -49,7 +60,7 @@ Value = str | bytes | Int | Long | None
 
 
 def check_value(value: Any) -> Value:
-    """Give the value back if it is one; UsageError for a plain int, and for types whose rule is not covered."""
+    """Return the value if it is a key value; UsageError for a plain int, and for types whose rule is not covered."""
     if value is None or isinstance(value, (str, bytes, Int, Long)):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
@@ -62,7 +73,7 @@ def check_value(value: Any) -> Value:
 
 
 def check_kind(kind: str) -> str:
-    """Give the name of a type of keys back if it is one, `string,long` for a composite key; UsageError else."""
+    """Return the name of a type of keys if there is one, `string,long` for a composite key; UsageError otherwise."""
     parts = parts_of(kind)
     if kind not in KINDS and not (parts and all(part in PART_KINDS for part in parts)):
         known = f"known: {', '.join(KINDS)}; of a composite key those of its parts, as string,long"
@@ -71,7 +82,7 @@ def check_kind(kind: str) -> str:
 
 
 def parts_of(kind: str) -> tuple[str, ...]:
-    """Give the types of the parts of a composite key from their names with commas; empty for a key of one value."""
+    """Return the types of the parts of a composite key from their names with commas; empty for a key of one value."""
     return tuple(kind.split(",")) if "," in kind else ()
 
 
@@ -83,7 +94,7 @@ def kind_of(value: Value) -> str:
 
 
 def fields_of(key: Value | Sequence[Value]) -> list[Value]:
-    """Give the fields of a key: of a tuple or list each of them, else the key itself as the only one.
+    """Return the fields of a key: of a tuple or list each of them, else the key itself as the only one.
 
     UsageError where there is none, or one of them is not a value.
     """
@@ -93,8 +104,15 @@ def fields_of(key: Value | Sequence[Value]) -> list[Value]:
     return [check_value(field) for field in fields]
 
 
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
+    """Return the value of an option if it is one of the choices; UsageError otherwise."""
+    if value not in choices:
+        raise UsageError(f"{name}={value}: unknown", f"known: {', '.join(choices)}")
+    return value
+
+
 def check_workers(n: Any, name: str = "n") -> int:
-    """Give the number of targets back if it is one, 1 to 65536; UsageError else."""
+    """Return the number of targets if it is a whole number from 1 to 65536; UsageError otherwise."""
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 1 << 16:
         raise UsageError(f"{name}={n!r}: must be a whole number from 1 to 65536")
     return n

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.base.budget import MOST_CELLS, fits
 from streamgroup.base.errors import UsageError
+from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._times import Delay, Period, delay_ns, period_ns
 from streamgroup.groupings.consistent_grouping.bins import Owners, find_bin, leave, make_owners, widened
 from streamgroup.groupings.consistent_grouping.busy_signals import (

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.base.budget import MOST_CELLS, fits
+from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._share import Share, share_of
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels.space_saving import (

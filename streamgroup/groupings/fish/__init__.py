@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from streamgroup.base.budget import MOST_CELLS, MOST_WORKERS, fits
+from streamgroup.base.limits import MOST_CELLS, MOST_WORKERS, fits
 from streamgroup.base.units import LONGEST_NS
 from streamgroup.groupings._share import Share, share_of
 from streamgroup.groupings._times import Period, period_ns

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.base.budget import MOST_CELLS, fits
+from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings.fish.backlogs import take_mean, take_time, take_times
 
 __all__ = ["Reports", "finished", "make_reports", "pass_time", "sent", "with_workers"]

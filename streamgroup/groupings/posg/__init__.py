@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.base.budget import MOST_CELLS, fits
+from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._times import Delay, delay_ns
 from streamgroup.groupings.posg import count_min

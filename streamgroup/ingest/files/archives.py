@@ -11,16 +11,16 @@ from typing import Any
 
 from streamgroup.base.errors import DataError, EnvironmentFault
 from streamgroup.ingest.files import compression
-from streamgroup.ingest.files.compression import FAR, Readable, unpacked
+from streamgroup.ingest.files.compression import READ_BYTES, ArrowFile, decompressed
 
-__all__ = ["of_tar", "of_zip"]
+__all__ = ["tar_members", "zip_members"]
 
 # Passes through a compressed tar file to read its members by name; if it takes more, it is unpacked to disk.
-_PASSES = 2
+_MAX_PASSES = 2
 
 
-class _Places:
-    """What zipfile takes for a file: a place before its beginning is an OSError, which pyarrow's is not."""
+class _ZipInput:
+    """A file as zipfile needs it: a seek before its beginning raises OSError, which pyarrow's does not."""
 
     def __init__(self, file: Any) -> None:
         self.read, self.tell, self.seekable = file.read, file.tell, file.seekable
@@ -33,8 +33,8 @@ class _Places:
             raise OSError(str(error)) from None
 
 
-def _meant(name: str) -> bool:
-    """Tell whether a member is one that people put there: the Finder of macOS puts files of its own beside those."""
+def _is_data(name: str) -> bool:
+    """Report whether a member is data; the Finder of macOS adds files of its own."""
     parts = name.split("/")
     return "__MACOSX" not in parts and not parts[-1].startswith("._")
 
@@ -46,12 +46,12 @@ def _check_members(path: str, kind: str, names: list[str]) -> None:
         raise DataError(f"{path}: a file of Excel or another office program", "save it as CSV there")
 
 
-def of_zip(raw: Any, path: str) -> Iterator[tuple[str, Any, int]]:
-    """Give the members of a zip file by name: the name, an open file, and how many there are."""
-    file: Any = _Places(raw)
+def zip_members(raw: Any, path: str) -> Iterator[tuple[str, Any, int]]:
+    """Yield the members of a zip file by name: the name, an open file, and how many there are."""
+    file: Any = _ZipInput(raw)
     with zipfile.ZipFile(file) as archive:
         members = [
-            member for member in archive.infolist() if not member.filename.endswith("/") and _meant(member.filename)
+            member for member in archive.infolist() if not member.filename.endswith("/") and _is_data(member.filename)
         ]
         _check_members(path, "zip", [member.filename for member in members])
         for member in sorted(members, key=lambda member: os.fsencode(member.filename)):
@@ -61,20 +61,20 @@ def of_zip(raw: Any, path: str) -> Iterator[tuple[str, Any, int]]:
                 yield member.filename, content, len(members)
 
 
-def of_tar(path: str, plain: Any) -> Iterator[tuple[str, Any, int]]:
-    """Give the members of a tar file by name; a compressed one is unpacked to disk if that takes many passes."""
+def tar_members(path: str, plain: Any) -> Iterator[tuple[str, Any, int]]:
+    """Yield the members of a tar file by name; a compressed one is unpacked to disk if that takes many passes."""
     if plain is not None:
         plain.seek(0)
         with tarfile.open(fileobj=plain, mode="r:") as archive:
-            yield from _by_name(path, archive)
+            yield from _sorted_members(path, archive)
         return
     with _stream(path) as archive:
         names = _names(archive)
     order = _order(path, names)
     passes = 1 + sum(following < place for place, following in itertools.pairwise(order))
     done = 0
-    # One pass at least: who lays out an archive wants its first member only.
-    for _ in range(passes if passes <= _PASSES else 1):
+    # One pass at least: to detect the layout of an archive takes its first member only.
+    for _ in range(passes if passes <= _MAX_PASSES else 1):
         with _stream(path) as archive:
             for place, member in enumerate(archive):
                 if place == order[done]:
@@ -84,22 +84,22 @@ def of_tar(path: str, plain: Any) -> Iterator[tuple[str, Any, int]]:
                     break
     if done < len(order):
         with _on_disk(path) as file, tarfile.open(fileobj=file, mode="r:") as archive:
-            yield from _by_name(path, archive, done)
+            yield from _sorted_members(path, archive, done)
 
 
 def _names(archive: tarfile.TarFile) -> list[str]:
-    """List the members, those that are not read as ""."""
-    return [member.name if member.isreg() and _meant(member.name) else "" for member in archive]
+    """List the names of the members; those that are not read are ""."""
+    return [member.name if member.isreg() and _is_data(member.name) else "" for member in archive]
 
 
 def _order(path: str, names: list[str]) -> list[int]:
-    """Give the places of the members that are read, in the order of their names."""
+    """Return the places of the members that are read, in the order of their names."""
     order = sorted((place for place, name in enumerate(names) if name), key=lambda place: os.fsencode(names[place]))
     _check_members(path, "tar", [names[place] for place in order])
     return order
 
 
-def _by_name(path: str, archive: tarfile.TarFile, done: int = 0) -> Iterator[tuple[str, Any, int]]:
+def _sorted_members(path: str, archive: tarfile.TarFile, done: int = 0) -> Iterator[tuple[str, Any, int]]:
     order, members = _order(path, _names(archive)), archive.getmembers()
     for place in order[done:]:
         yield members[place].name, archive.extractfile(members[place]), len(order)
@@ -107,11 +107,11 @@ def _by_name(path: str, archive: tarfile.TarFile, done: int = 0) -> Iterator[tup
 
 @contextmanager
 def _on_disk(path: str) -> Iterator[Any]:
-    """Unpack a file to a temporary one without a name, which goes with the process at the latest."""
+    """Unpack a file to an unnamed temporary one, which is removed when the process ends at the latest."""
     with tempfile.TemporaryFile(prefix="streamgroup-") as file:
         with compression.open_raw(path) as raw:
-            content = unpacked(raw)
-            while piece := content.read(FAR):
+            content = decompressed(raw)
+            while piece := content.read(READ_BYTES):
                 _write(file, piece, path)
         file.seek(0)
         yield file
@@ -129,6 +129,6 @@ def _write(file: Any, piece: bytes, path: str) -> None:
 @contextmanager
 def _stream(path: str) -> Iterator[tarfile.TarFile]:
     with compression.open_raw(path) as raw:
-        file: Any = Readable(unpacked(raw))
-        with tarfile.open(fileobj=file, mode="r|", bufsize=FAR) as archive:
+        file: Any = ArrowFile(decompressed(raw))
+        with tarfile.open(fileobj=file, mode="r|", bufsize=READ_BYTES) as archive:
             yield archive

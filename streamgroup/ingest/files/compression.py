@@ -1,4 +1,4 @@
-"""Compressed files as streams of the bytes that were packed."""
+"""Decompression of files, whatever the format, as streams of bytes."""
 
 import bz2
 import lzma
@@ -13,17 +13,17 @@ from streamgroup.base.storage.places import locate
 from streamgroup.ingest.pipeline.interrupt import check_stopped
 
 __all__ = [
-    "FAR",
-    "HEAD",
-    "TAR",
-    "Ahead",
-    "Pieces",
-    "Readable",
+    "MAGIC_BYTES",
+    "READ_BYTES",
+    "TAR_MAGIC",
+    "ArrowFile",
+    "ChunkedFile",
+    "PeekableFile",
     "compression_of",
+    "decompressed",
+    "detect_format",
     "open_raw",
-    "packed_as",
-    "unpacked",
-    "whole",
+    "read_full",
 ]
 
 _MAGIC = (
@@ -37,60 +37,60 @@ _MAGIC = (
     (b"PK\x03\x04", "zip"),
     (b"PK\x05\x06", "zip"),
 )
-TAR = slice(257, 262)
-HEAD = 512
+TAR_MAGIC = slice(257, 262)
+MAGIC_BYTES = 512
 # A server that compresses what it sends makes a .gz in a .gz.
-_LAYERS = 2
-# Compressed bytes unpacked at a time; little, as they may be thousands of times as many.
-_PACKED = 16 << 10
-# Memory that zstd may take for what matches reach back to: that of `--long=31`, the largest.
+_MAX_LAYERS = 2
+# Compressed bytes decompressed at a time; few, as they may expand a thousandfold.
+_CHUNK_BYTES = 16 << 10
+# Largest window of zstd: that of `--long=31`.
 _WINDOW = 1 << 31
-# Bytes that are read at once.
-FAR = 1 << 20
+# Bytes read at a time.
+READ_BYTES = 1 << 20
 
 
 def open_raw(path: str) -> Any:
-    """Open the bytes of a file (a path or URL) as they are; what an object store sends is held by megabytes."""
+    """Open the bytes of a file (a path or URL) as they are; those of an object store with a buffer."""
     place = locate(path)
     return place.open_input() if place.is_local else place.open_seekable()
 
 
-def packed_as(head: bytes) -> str | None:
-    """Tell how a file is packed by its first HEAD bytes; None for what is not, or not known here."""
+def detect_format(head: bytes) -> str | None:
+    """Detect the compression or archive format by the first HEAD bytes of a file; None if it is not known here."""
     found = next((name for magic, name in _MAGIC if head.startswith(magic)), None)
-    return "tar" if found is None and head[TAR] == b"ustar" else found
+    return "tar" if found is None and head[TAR_MAGIC] == b"ustar" else found
 
 
 def compression_of(path: str) -> str | None:
-    """Tell how a file is packed, by its first bytes: gzip, bz2, zstd, xz, lz4, zip, tar or None."""
+    """Detect how a file is packed, by its first bytes: gzip, bz2, zstd, xz, lz4, zip, tar or None."""
     with open_raw(path) as file:
-        return packed_as(bytes(file.read(HEAD)))
+        return detect_format(bytes(file.read(MAGIC_BYTES)))
 
 
-class Pieces:
-    """A file made of pieces of any size that come one after the other; `next_piece` gives b"" at the end."""
+class ChunkedFile:
+    """A file made of pieces of any size; `next_piece` returns the next one, b"" at the end."""
 
     def __init__(self, next_piece: Callable[[], bytes]) -> None:
         self._next = next_piece
-        self._held = memoryview(b"")
+        self._ahead = memoryview(b"")
 
     def read(self, size: int) -> bytes:
         """Read at most `size` bytes, none only at the end."""
-        if not len(self._held):
-            self._held = memoryview(self._next())
-        piece, self._held = self._held[:size], self._held[size:]
+        if not len(self._ahead):
+            self._ahead = memoryview(self._next())
+        piece, self._ahead = self._ahead[:size], self._ahead[size:]
         return bytes(piece)
 
 
-def _frames(file: Any, start: Callable[[], Any]) -> Pieces:
-    """Unpack frames (members, streams) one after the other, with zeros between and behind them, as tapes have them."""
+def _decompress_frames(file: Any, start: Callable[[], Any]) -> ChunkedFile:
+    """Decompress frames (members, streams) one after the other, skipping zeros between and after them, as on tapes."""
     state: list[Any] = [None, b""]
 
     def following() -> bytes:
         while True:
             check_stopped()
             unpacker, rest = state
-            rest = rest or bytes(file.read(_PACKED))
+            rest = rest or bytes(file.read(_CHUNK_BYTES))
             if unpacker is None:
                 padded, rest = bool(rest), rest.lstrip(b"\0")
                 if not rest and padded:
@@ -106,14 +106,14 @@ def _frames(file: Any, start: Callable[[], Any]) -> Pieces:
             if piece:
                 return bytes(piece)
 
-    return Pieces(following)
+    return ChunkedFile(following)
 
 
 def _zstd() -> Any:
     return zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
 
 
-_FRAMES: dict[str, Callable[[], Any]] = {
+_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
     "gzip": lambda: zlib.decompressobj(31),
     "bz2": bz2.BZ2Decompressor,
     "zstd": _zstd,
@@ -121,28 +121,28 @@ _FRAMES: dict[str, Callable[[], Any]] = {
 }
 
 
-class Ahead:
-    """A file of which the next bytes can be looked at before they are read."""
+class PeekableFile:
+    """A file whose next bytes can be read without being consumed."""
 
     def __init__(self, file: Any) -> None:
-        self._file, self._held = file, b""
+        self._file, self._ahead = file, b""
 
     def peek(self, size: int) -> bytes:
-        """Give the next `size` bytes, fewer only at the end, and keep them to be read."""
-        missing = size - len(self._held)
+        """Return the next `size` bytes, fewer only at the end, without consuming them."""
+        missing = size - len(self._ahead)
         if missing > 0:
-            self._held += whole(self._file, missing)
-        return self._held[:size]
+            self._ahead += read_full(self._file, missing)
+        return self._ahead[:size]
 
     def read(self, size: int) -> bytes:
         """Read at most `size` bytes, none only at the end."""
-        if self._held:
-            piece, self._held = self._held[:size], self._held[size:]
+        if self._ahead:
+            piece, self._ahead = self._ahead[:size], self._ahead[size:]
             return piece
         return bytes(self._file.read(size))
 
 
-def whole(file: Any, size: int) -> bytes:
+def read_full(file: Any, size: int) -> bytes:
     """Read `size` bytes, fewer only at the end."""
     pieces = []
     while size > 0 and (piece := bytes(file.read(size))):
@@ -151,20 +151,20 @@ def whole(file: Any, size: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def unpacked(file: Any) -> Ahead:
-    """Unpack a compressed file, packed twice at need, or give it as it is."""
-    ahead = Ahead(file)
-    for _ in range(_LAYERS):
-        kind = packed_as(ahead.peek(HEAD))
-        if kind in _FRAMES:
-            ahead = Ahead(_frames(ahead, _FRAMES[kind]))
+def decompressed(file: Any) -> PeekableFile:
+    """Unpack a compressed file, also one that is compressed twice; any other is returned as it is."""
+    ahead = PeekableFile(file)
+    for _ in range(_MAX_LAYERS):
+        kind = detect_format(ahead.peek(MAGIC_BYTES))
+        if kind in _DECOMPRESSORS:
+            ahead = PeekableFile(_decompress_frames(ahead, _DECOMPRESSORS[kind]))
         elif kind == "lz4":
-            ahead = Ahead(pa.CompressedInputStream(pa.PythonFile(Readable(ahead), "r"), "lz4"))
+            ahead = PeekableFile(pa.CompressedInputStream(pa.PythonFile(ArrowFile(ahead), "r"), "lz4"))
     return ahead
 
 
-class Readable:
-    """What pyarrow takes for a Python file."""
+class ArrowFile:
+    """A file as pyarrow and tarfile need it: `read` returns all bytes asked for, and can be interrupted."""
 
     closed = False
 
@@ -174,7 +174,7 @@ class Readable:
     def read(self, size: int) -> bytes:
         """Read `size` bytes, fewer only at the end."""
         check_stopped()
-        return whole(self._file, size)
+        return read_full(self._file, size)
 
     def close(self) -> None:
-        """Leave the file to whoever opened it."""
+        """Do nothing: the caller that opened the file closes it."""

@@ -1,4 +1,4 @@
-"""Inputs as given on the command line to splits that tasks read."""
+"""Resolves the inputs of the command line to files, and plans the splits that tasks read."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -7,26 +7,26 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.matching import has_magic, matching
+from streamgroup.base.globs import has_magic, matching
 from streamgroup.base.redaction import shown_url
 from streamgroup.base.storage.filesystems import cause
 from streamgroup.base.storage.places import Entry, Place, locate
-from streamgroup.ingest.files.unpack import compression_of, sources
-from streamgroup.ingest.readers.protocol import Reader, Split
+from streamgroup.ingest.files.streams import compression_of, open_sources
+from streamgroup.ingest.readers.protocol import Layout, Reader, Split
 
-__all__ = ["InputFile", "check_apart", "check_unchanged", "limited", "plan_splits", "resolve"]
+__all__ = ["InputFile", "check_outside_output", "check_unchanged", "limit_splits", "plan_splits", "resolve_inputs"]
 
 _T = TypeVar("_T")
 
-# Files of an object store that are looked at together.
+# Files of an object store examined at a time.
 _AT_ONCE = 16
-# Bytes that a file of nothing takes at most when it is packed; its name may be among them.
+# Maximum size of an empty file when it is compressed; the header may hold its name.
 _EMPTY_PACKED = 512
 
 
 class InputFile(NamedTuple):
-    """An input: as given (or as a glob or a folder had it), what `locate` finds it by, its size in bytes, and when it
-    was changed last.
+    """An input: its path as given (or as found by a glob or in a folder), the path for `locate`, its size in bytes, and
+    the time of its last change.
     """
 
     given: str
@@ -35,7 +35,7 @@ class InputFile(NamedTuple):
     changed: int
 
 
-def resolve(inputs: tuple[str, ...]) -> list[InputFile]:
+def resolve_inputs(inputs: tuple[str, ...]) -> list[InputFile]:
     """Finds the inputs in the order given, those of a glob or a folder sorted by the bytes of their paths.
 
     Of a folder all files are read, those of the folders in it too, but for names that begin with `.` or `_` (those of
@@ -44,10 +44,10 @@ def resolve(inputs: tuple[str, ...]) -> list[InputFile]:
     """
     if not all(inputs):
         raise UsageError("an input is empty, an unset variable of the shell perhaps", "name a file; this folder is .")
-    return [_checked(entry) for given in inputs for entry in _found(given)]
+    return [_check_entry(entry) for given in inputs for entry in _entries(given)]
 
 
-def check_apart(files: list[InputFile], output: Place) -> None:
+def check_outside_output(files: list[InputFile], output: Place) -> None:
     """Raises a UsageError if an input lies in the output, which would be replaced."""
     folder = output.resolved()
     for file in files:
@@ -56,7 +56,7 @@ def check_apart(files: list[InputFile], output: Place) -> None:
             raise UsageError(f"the input {file.given} lies in the output {output}", "name another output")
 
 
-def _found(given: str) -> list[Entry]:
+def _entries(given: str) -> list[Entry]:
     place = locate(given)
     try:
         entry = place.stat()
@@ -88,11 +88,11 @@ def _data_files(folder: Place) -> list[Entry]:
 
 
 def _is_hidden(path: str) -> bool:
-    """Tells whether Spark and others keep a file for themselves, by its name or that of a folder above."""
+    """Reports whether a file is hidden (`.x`) or internal to Spark (`_x`), by its name or that of a folder above."""
     return any(name[0] == "." or (name[0] == "_" and "=" not in name) for name in path.split("/"))
 
 
-def _checked(entry: Entry) -> InputFile:
+def _check_entry(entry: Entry) -> InputFile:
     place = entry.place
     if place.is_local:
         if not place.local.exists():
@@ -108,22 +108,22 @@ def _checked(entry: Entry) -> InputFile:
 
 
 def check_unchanged(files: list[InputFile]) -> None:
-    """Raises a DataError if a file is no longer what it was when it was found: what was read of it may be of both."""
-    for file, now in zip(files, _each(_now, files), strict=True):
+    """Raises a DataError if a file has changed since it was found: what was read may mix both versions."""
+    for file, now in zip(files, _map_files(_stat, files), strict=True):
         if now is None:
             raise DataError(f"{file.given} vanished while it was read", "keep inputs until the end")
         if (now.size, now.changed) != (file.size, file.changed):
             raise DataError(f"{file.given} changed while it was read", "copy a file that grows, and read the copy")
 
 
-def _now(file: InputFile) -> Entry | None:
+def _stat(file: InputFile) -> Entry | None:
     try:
         return locate(file.path).stat()
     except FileNotFoundError:
         return None
 
 
-def _each(function: Callable[[InputFile], _T], files: list[InputFile]) -> Iterable[_T]:
+def _map_files(function: Callable[[InputFile], _T], files: list[InputFile]) -> Iterable[_T]:
     """Calls a function for each file, for those of an object store several at once."""
     if len(files) < 2 or all(locate(file.path).is_local for file in files):
         return map(function, files)
@@ -132,9 +132,9 @@ def _each(function: Callable[[InputFile], _T], files: list[InputFile]) -> Iterab
 
 
 def plan_splits(reader: Reader, files: list[InputFile]) -> list[Split]:
-    """Cut all inputs into splits, numbered in stream order. Empty files have none, packed or not."""
+    """Cut all inputs into splits, numbered in stream order. Empty files, compressed or not, have none."""
     splits: list[Split] = []
-    for number, plan in enumerate(_each(lambda file: [] if _is_empty(file) else reader.plan(file.path), files)):
+    for number, plan in enumerate(_map_files(lambda file: [] if _is_empty(file) else reader.plan(file.path), files)):
         path = files[number].path
         splits += [Split(len(splits) + offset, number, path, start, end) for offset, (start, end) in enumerate(plan)]
     if not splits:
@@ -147,12 +147,12 @@ def _is_empty(file: InputFile) -> bool:
         return not file.size
     if compression_of(file.path) in (None, "zip", "tar"):
         return False
-    with closing(cast(Any, sources(file.path))) as found:
+    with closing(cast(Any, open_sources(file.path))) as found:
         return not next(found).peek(1)
 
 
-def limited(reader: Reader, splits: list[Split], limit: int) -> list[Split]:
-    """Keep the splits that hold the first `limit` rows, and tell the last how many of them are its own.
+def limit_splits(reader: Reader, layout_of: Callable[[str], Layout], splits: list[Split], limit: int) -> list[Split]:
+    """Keep the splits that hold the first `limit` rows, the last with the number of them that it holds.
 
     Reads as far as those rows go and no further.
     """
@@ -160,10 +160,7 @@ def limited(reader: Reader, splits: list[Split], limit: int) -> list[Split]:
     for split in splits:
         if limit <= 0:
             break
-        layout = reader.layout(split.path)
-        rows = 0
-        for parsed in reader.batches(split._replace(rows=limit), layout):
-            rows += parsed.rows
+        rows = sum(parsed.rows for parsed in reader.batches(split._replace(rows=limit), layout_of(split.path)))
         kept.append(split._replace(rows=min(rows, limit)))
         limit -= rows
     return kept

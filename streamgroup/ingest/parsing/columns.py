@@ -1,14 +1,14 @@
-"""Columns as they are named on the command line: one, or several with commas between."""
+"""Names of columns on the command line (one, or several with commas between), and columns made of several."""
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["NO_TIME", "Name", "column_names", "joined_keys", "joined_times"]
+__all__ = ["NO_TIME", "Name", "as_texts", "column_names", "joined_keys", "joined_times"]
 
-# Stands for "no time at all" in the place of a column.
+# Value of --time for input without times.
 NO_TIME = "none"
 
 _PART = re.compile(r'"((?:[^"]|"")*)"(?=,|$)|([^,]*)(?=,|$)')
@@ -22,7 +22,7 @@ class Name(NamedTuple):
 
 
 def column_names(text: str) -> tuple[Name, ...]:
-    """Take the names of columns apart: commas are between them, a name with a comma is in quotes, `""` is a quote."""
+    """Split the names of columns at commas; a name with a comma is in quotes, `""` is a quote."""
     found: list[Name] = []
     at = 0
     while True:
@@ -35,6 +35,25 @@ def column_names(text: str) -> tuple[Name, ...]:
         at = match.end() + 1
 
 
+def as_texts(column: Any) -> Any:
+    """Write numbers, booleans and strings as texts (binary); timestamps and dates stay as they are."""
+    kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return column
+    if pa.types.is_boolean(kind):
+        column = pc.if_else(column, "true", "false")
+    elif pa.types.is_float16(kind) or pa.types.is_float32(kind):
+        column = column.cast(pa.float64()).cast(pa.string())
+    elif not _holds_texts(kind):
+        column = column.cast(pa.string())
+    return column.cast(pa.binary())
+
+
+def _holds_texts(kind: pa.DataType) -> bool:
+    is_string = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(is_string or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
 def joined_times(parts: list[pa.Array]) -> pa.Array:
     """Write times of several columns (texts, dates, times of day) with a blank between; null where one is null."""
     texts = [part if pa.types.is_binary(part.type) else part.cast(pa.string()).cast(pa.binary()) for part in parts]
@@ -42,5 +61,5 @@ def joined_times(parts: list[pa.Array]) -> pa.Array:
 
 
 def joined_keys(parts: list[pa.Array]) -> pa.StructArray:
-    """Put the parts of composite keys side by side, for the contract to make keys of."""
+    """Put the parts of composite keys side by side; the contract makes keys of them."""
     return pa.StructArray.from_arrays(parts, names=[str(number) for number in range(len(parts))])

@@ -1,41 +1,40 @@
-"""Lines of delimited fields: csv, text and most logs differ only in what they declare here."""
+"""The base of readers of delimited fields: csv, text and most logs only declare their delimiter, header and quotes."""
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.columns import column_names, joined_keys, joined_times
+from streamgroup.ingest.parsing.columns import column_names
 from streamgroup.ingest.parsing.fields import Fields, Lines
 from streamgroup.ingest.parsing.lines import Block, LineReader
-from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, find_columns
+from streamgroup.ingest.readers.protocol import Layout, Parsed, ReaderOptions, Reject, find_columns
 
 __all__ = ["DelimitedOptions", "DelimitedReader", "header_names"]
 
 # The delimiter that stands for runs of blanks and tabs.
 BLANKS = b""
-_MOST_COLUMNS = 10_000
-# The first line of a file that tells Excel its delimiter.
-_TOLD = re.compile(rb'"?sep=([^\r\n"])"?', re.IGNORECASE)
+_MAX_COLUMNS = 10_000
+# The first line of a file that declares the delimiter for Excel.
+_DECLARED_DELIMITER = re.compile(rb'"?sep=([^\r\n"])"?', re.IGNORECASE)
 
 
 def header_names(pieces: Sequence[bytes]) -> tuple[str, ...]:
-    """Give the names of the columns by the fields of a header, which may begin with `#` as a comment does."""
+    """Return the names of the columns by the fields of a header, which may begin with `#` as a comment does."""
     names = [piece.decode(errors="replace").strip(" ") for piece in pieces]
     return (names[0].lstrip("# "), *names[1:])
 
 
-class DelimitedOptions(BaseModel):
+class DelimitedOptions(ReaderOptions):
     """Options of readers of delimited lines."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     comment: str | None = Field(default=None, min_length=1, description="lines that begin with this are comments")
     ragged: bool = Field(default=False, description="accept rows with more or fewer fields than the first line")
@@ -46,20 +45,20 @@ class DelimitedReader(LineReader):
     quotes.
     """
 
-    Options: ClassVar[type[BaseModel]] = DelimitedOptions
-    # A reader with `quoting` has a use for it.
+    Options: ClassVar[type[ReaderOptions]] = DelimitedOptions
+    # Readers with `quoting` use it.
     unused: ClassVar[tuple[str, ...]] = ("multiline",)
     joins: ClassVar[tuple[str, ...]] = ("time", "key")
     delimiter: ClassVar[bytes | None] = b","
     quoting: ClassVar[bool] = False
     header: ClassVar[bool] = False
     names: ClassVar[tuple[str, ...]] = ()
-    # The key is all that is left of the line from its field on.
+    # The key is the rest of the line from its field on.
     key_to_end: ClassVar[bool] = False
 
     @property
     def splittable(self) -> bool:
-        """Tell whether no field goes over several lines."""
+        """Report whether no field goes over several lines."""
         return not self.options.multiline
 
     def _comment(self) -> bytes | None:
@@ -86,11 +85,11 @@ class DelimitedReader(LineReader):
         number, line = self._first_line(head, lines)
         if not number:
             raise DataError(f"{path}: no rows in it", "give a file that has some")
-        told = _TOLD.fullmatch(line) if self.quoting else None
-        skip = number if told else 0
-        if told:
+        declared = _DECLARED_DELIMITER.fullmatch(line) if self.quoting else None
+        skip = number if declared else 0
+        if declared:
             number, line = self._first_line(head, lines, skip)
-        delimiter = told[1] if told and self.options.delimiter is None else self._delimiter(line)
+        delimiter = declared[1] if declared and self.options.delimiter is None else self._delimiter(line)
         if self.options.multiline and self.quoting:
             records, _ = fields.merge_records(
                 head.data, lines, delimiter, blank_after=False, final=head.final, escape=self._escape
@@ -116,7 +115,7 @@ class DelimitedReader(LineReader):
         elif not names:
             names = tuple(str(number) for number in range(1, len(pieces) + 1))
         width = 0 if self._ragged or self._key_to_end(delimiter) else len(names)
-        names = self._beyond(names)
+        names = self._with_numbers_beyond(names)
         return Layout(
             names=names,
             **self._columns(head, names, path),
@@ -134,51 +133,48 @@ class DelimitedReader(LineReader):
         except UsageError as error:
             comment = self._comment()
             if comment and head.data[: len(comment)].tobytes() == comment:
-                told = f"{error.message} (the first line was left out: --comment {comment.decode()})"
-                raise UsageError(told, error.hint) from None
+                message = f"{error.message} (the first line was left out: --comment {comment.decode()})"
+                raise UsageError(message, error.hint) from None
             raise
 
     @property
     def _ragged(self) -> bool:
         return bool(getattr(self.own, "ragged", False))
 
-    def _beyond(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Add the numbers of columns up to the last one asked for, if rows may have more fields than the first line."""
+    def _with_numbers_beyond(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Add the numbers of columns up to the last one asked for, where rows may be longer than the first line."""
         if not self._ragged:
             return names
         opts = self.options
         asked = (opts.time, opts.key, opts.cost, opts.value, opts.weight)
         parts = [name for text in asked if text for name in column_names(text) if not name.quoted]
         numbers = [int(text) for text, _ in parts if text.isdecimal() and text not in names]
-        last = max((number for number in numbers if number <= _MOST_COLUMNS), default=0)
+        last = max((number for number in numbers if number <= _MAX_COLUMNS), default=0)
         return (*names, *map(str, range(len(names) + 1, last + 1)))
 
     def _key_to_end(self, delimiter: bytes) -> bool:
         return self.key_to_end or (delimiter == BLANKS and self.options.split_words)
 
     def _first_line(self, head: Block, lines: Lines, after: int = 0) -> tuple[int, bytes]:
-        """Give the number and text of the first line (or record) behind line `after` that is no comment nor blank."""
+        """Return number and text of the first line (or record) after `after` that is neither a comment nor blank."""
         comment = self._comment()
-        for start, end, number in zip(lines.start.tolist(), lines.end.tolist(), lines.number.tolist(), strict=True):
-            if end > start and number > after:
-                line = head.data[start:end].tobytes()
-                if line.strip(b" \t") and not (comment and line.startswith(comment)):
-                    return number, line
+        for row, number in enumerate(lines.number.tolist()):
+            line = lines.text(head.data, row) if number > after else b""
+            if line.strip(b" \t") and not (comment and line.startswith(comment)):
+                return number, line
         return 0, b""
 
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
-        """Take a block apart: blank lines, comments and the header are filtered, odd rows rejected."""
+        """Parse a block: blank lines, comments and the header are filtered, malformed rows rejected."""
         data = block.data
-        lines = fields.find_lines(data)
-        physical, consumed = len(lines.start), len(data)
+        every = lines = fields.find_lines(data)
+        consumed = len(data)
         if self.options.multiline and self.quoting:
             lines, consumed = fields.merge_records(
-                data, lines, layout.delimiter, blank_after=layout.blank_after, final=block.final, escape=self._escape
+                data, every, layout.delimiter, blank_after=layout.blank_after, final=block.final, escape=self._escape
             )
-            physical = int(np.count_nonzero(data[:consumed] == 10)) + (consumed == len(data) and not _ended(data))
-        if rows is not None and len(lines.start) > rows:
-            lines = Lines(*(bounds[:rows] for bounds in lines))
-        filtered, used = self._set_aside(block, lines, layout)
+        lines = lines.take(slice(rows))
+        filtered, used = self._filter_lines(block, lines, layout)
         if layout.delimiter == BLANKS:
             cut = fields.split_blanks(data, lines)
         else:
@@ -191,12 +187,11 @@ class DelimitedReader(LineReader):
         needed = max(layout.time, layout.key, layout.cost, layout.value, layout.weight, *parts) + 1
         fits = (cut.count == layout.width) if layout.width else (cut.count >= needed)
         good = used & fits
-        mended: dict[int, list[bytes | None]] = {}
+        parsed_rows: dict[int, list[bytes | None]] = {}
         for row in odd:
-            start, end = int(lines.start[row]), int(lines.end[row])
             bare: set[int] = set()
             pieces, fault = fields.parse_quoted(
-                data[start:end].tobytes(),
+                lines.text(data, row),
                 layout.delimiter,
                 blank_after=layout.blank_after,
                 bare=bare,
@@ -205,55 +200,37 @@ class DelimitedReader(LineReader):
             enough = len(pieces) == layout.width if layout.width else len(pieces) >= needed
             good[row] = not fault and enough
             if good[row]:
-                mended[row] = [*pieces]
+                parsed_rows[row] = [*pieces]
                 for place in (layout.key, *layout.key_parts) if self._empty_is_null() else ():
                     if place in bare and not pieces[place]:
-                        mended[row][place] = None
+                        parsed_rows[row][place] = None
             elif fault:
                 odd[row] = fault
         for row in np.flatnonzero(used & ~good).tolist():
             reason = odd.get(row) or "wrong number of fields"
-            text = data[int(lines.start[row]) : int(lines.end[row])].tobytes()
-            rejects.append(Reject(int(lines.number[row]), reason, text))
+            rejects.append(Reject(int(lines.number[row]), reason, lines.text(data, row)))
         keep = np.flatnonzero(good)
-        source = _Columns(block, lines, cut, keep, mended, quoting=self.quoting)
+        source = _Columns(block, lines, cut, keep, parsed_rows, quoting=self.quoting)
+        key_column = partial(
+            source.column, to_end=self._key_to_end(layout.delimiter), empty_is_null=self._empty_is_null()
+        )
         return Parsed(
             rows=len(lines.start),
-            lines=physical,
+            lines=int(np.searchsorted(every.start, consumed)),
             consumed=consumed,
             line=lines.number[keep],
-            time=self._time(source, layout, len(keep)),
-            key=self._key(source, layout),
-            cost=source.column(layout.cost) if layout.cost >= 0 else None,
-            value=source.column(layout.value) if layout.value >= 0 else None,
-            text=source.text,
+            time=layout.time_of(source.column, len(keep)),
+            key=layout.key_of(key_column),
+            **layout.optional_of(source.column),
+            text=lambda entry: lines.text(data, int(keep[entry])),
             rejects=rejects,
             filtered=filtered,
-            weight=source.column(layout.weight) if layout.weight >= 0 else None,
         )
 
-    @staticmethod
-    def _time(source: "_Columns", layout: Layout, rows: int) -> Any:
-        if layout.time_parts:
-            return joined_times([source.column(number) for number in layout.time_parts])
-        return source.column(layout.time) if layout.time >= 0 else pa.nulls(rows, pa.binary())
-
-    def _key(self, source: "_Columns", layout: Layout) -> Any:
-        null = self._empty_is_null()
-        if layout.key_parts:
-            return joined_keys([source.column(number, empty_is_null=null) for number in layout.key_parts])
-        return source.column(layout.key, to_end=self._key_to_end(layout.delimiter), empty_is_null=null)
-
-    def _set_aside(self, block: Block, lines: Lines, layout: Layout) -> tuple[dict[str, int], NDArray[np.bool_]]:
-        """Count and mark what is no row of data: blank lines, comments, the header."""
+    def _filter_lines(self, block: Block, lines: Lines, layout: Layout) -> tuple[dict[str, int], NDArray[np.bool_]]:
+        """Count blank lines, comments and the header, and mark the other lines."""
         data = block.data
-        blank = lines.start == lines.end
-        if len(data):
-            # A line of blanks only is blank, too, unless blanks are fields.
-            maybe = np.flatnonzero(~blank & np.isin(data[np.minimum(lines.start, len(data) - 1)], (32, 9)))
-            for row in maybe.tolist():
-                text = data[int(lines.start[row]) : int(lines.end[row])].tobytes()
-                blank[row] = not text.strip(b" \t") and not (layout.delimiter and layout.delimiter in text)
+        blank = fields.blank_lines(data, lines, layout.delimiter)
         filtered = {"blank": int(blank.sum())}
         used = ~blank
         if block.at_start and (layout.header or layout.skip):
@@ -262,15 +239,13 @@ class DelimitedReader(LineReader):
             used &= ~header
         comment = self._comment()
         if comment:
-            marked = used & (lines.end - lines.start >= len(comment))
-            for offset, byte in enumerate(comment):
-                marked &= data[np.minimum(lines.start + offset, len(data) - 1)] == byte
+            marked = used & fields.starts_with(data, lines, comment)
             filtered["comment"] = int(marked.sum())
             used &= ~marked
         return {name: count for name, count in filtered.items() if count}, used
 
     def _odd(self, data: NDArray[np.uint8], lines: Lines, cut: Fields, used: NDArray[np.bool_]) -> dict[int, str]:
-        """Find the rows whose quotes do more than enclose whole fields: they are taken apart one by one."""
+        """Find the rows whose quotes do more than enclose whole fields: they are parsed one by one."""
         quotes = np.flatnonzero(data == ord('"'))
         if not len(quotes):
             return {}
@@ -288,12 +263,8 @@ class DelimitedReader(LineReader):
         return dict.fromkeys(np.flatnonzero(used & odd).tolist(), "")
 
 
-def _ended(data: NDArray[np.uint8]) -> bool:
-    return len(data) == 0 or data[-1] == ord("\n")
-
-
 class _Columns:
-    """The columns of a block, made on demand from the bounds of the fields of the rows kept."""
+    """The columns of a block, made on demand from the positions of the fields of the rows kept."""
 
     def __init__(
         self,
@@ -301,21 +272,17 @@ class _Columns:
         lines: Lines,
         cut: Fields,
         keep: NDArray[np.int64],
-        mended: dict[int, list[bytes | None]],
+        parsed_rows: dict[int, list[bytes | None]],
         *,
         quoting: bool,
     ) -> None:
         self._block, self._lines, self._cut, self._keep = block, lines, cut, keep
-        self._mended, self._quoting = mended, quoting
-
-    def text(self, entry: int) -> bytes:
-        row = self._keep[entry]
-        return bytes(self._block.data[int(self._lines.start[row]) : int(self._lines.end[row])].tobytes())
+        self._parsed_rows, self._quoting = parsed_rows, quoting
 
     def column(self, number: int, *, to_end: bool = False, empty_is_null: bool = False) -> Any:
         plain = self._keep
-        if self._mended:
-            plain = plain[~np.isin(plain, np.fromiter(self._mended, np.int64))]
+        if self._parsed_rows:
+            plain = plain[~np.isin(plain, np.fromiter(self._parsed_rows, np.int64))]
         place = self._cut.first[plain] + number
         start, end = self._cut.start[place], self._cut.end[place]
         if to_end:
@@ -328,8 +295,8 @@ class _Columns:
         values = fields.column(self._block.buffer, start, end)
         if empty_is_null and empty.any():
             values = pc.if_else(pa.array(empty), pa.scalar(None, values.type), values)
-        if not self._mended:
+        if not self._parsed_rows:
             return values
-        rows = np.concatenate([plain, np.fromiter(self._mended, np.int64)])
-        odd = pa.array([pieces[number] for pieces in self._mended.values()], pa.binary())
+        rows = np.concatenate([plain, np.fromiter(self._parsed_rows, np.int64)])
+        odd = pa.array([pieces[number] for pieces in self._parsed_rows.values()], pa.binary())
         return pa.concat_arrays([values, odd]).take(pa.array(np.argsort(rows, kind="stable")))

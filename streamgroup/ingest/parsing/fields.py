@@ -1,34 +1,36 @@
-"""Lines and fields as positions in a block of bytes: no line becomes a Python object unless it is odd."""
+"""Lines and fields as positions in a block of bytes: only rows with unusual quotes become Python objects."""
 
 import re
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 __all__ = [
-    "JUNK",
     "NEVER_CLOSED",
+    "TEXT_AFTER_QUOTE",
     "Fields",
     "Lines",
+    "blank_lines",
     "column",
     "find_lines",
     "merge_records",
     "parse_quoted",
     "split_blanks",
     "split_fields",
+    "starts_with",
 ]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 
 _LF, _CR, _BLANK, _TAB, _QUOTE = 10, 13, 32, 9, 34
-# A record over several lines is given up when it is longer: its quote is taken as never closed.
+# A quote of a record over several lines that is longer counts as never closed.
 MAX_RECORD = 16 << 20
 NEVER_CLOSED = "quote is never closed"
-JUNK = "text after a closing quote"
+TEXT_AFTER_QUOTE = "text after a closing quote"
 
 
 class Lines(NamedTuple):
@@ -39,6 +41,14 @@ class Lines(NamedTuple):
     start: I64
     end: I64
     number: I64
+
+    def text(self, data: U8, line: int) -> bytes:
+        """Return a line of a block as it was written."""
+        return data[int(self.start[line]) : int(self.end[line])].tobytes()
+
+    def take(self, chosen: Any) -> "Lines":
+        """Keep the lines of a slice, or at some indexes."""
+        return Lines(*(column[chosen] for column in self))
 
 
 class Fields(NamedTuple):
@@ -59,13 +69,35 @@ def find_lines(data: U8) -> Lines:
     return Lines(starts, ends - returns, np.arange(1, len(ends) + 1))
 
 
+def blank_lines(data: U8, lines: Lines, delimiter: bytes = b"") -> NDArray[np.bool_]:
+    """Mark the lines that are empty, or hold only blanks and tabs none of which is a delimiter."""
+    blank: NDArray[np.bool_] = lines.start == lines.end
+    if len(data):
+        maybe = np.flatnonzero(~blank & np.isin(data[np.minimum(lines.start, len(data) - 1)], (_BLANK, _TAB)))
+        for line in maybe.tolist():
+            text = lines.text(data, line)
+            blank[line] = not text.strip(b" \t") and not (delimiter and delimiter in text)
+    return blank
+
+
+def starts_with(data: U8, lines: Lines, prefix: bytes) -> NDArray[np.bool_]:
+    """Mark the lines that start with a text."""
+    found = lines.end - lines.start >= len(prefix)
+    candidates = np.flatnonzero(found)
+    for offset, byte in enumerate(prefix):
+        same = data[lines.start[candidates] + offset] == byte
+        found[candidates[~same]] = False
+        candidates = candidates[same]
+    return found
+
+
 def split_fields(data: U8, lines: Lines, delimiter: bytes, *, quoting: bool, blank_after: bool) -> Fields:
     """Cut lines at a delimiter, not inside of quotes when `quoting`.
 
     With `blank_after` one blank after each delimiter is skipped. Quotes stay part of the fields.
     """
     width = len(delimiter)
-    at = _find(data, delimiter) if len(lines.start) else np.empty(0, np.int64)
+    at = _find_delimiter(data, delimiter) if len(lines.start) else np.empty(0, np.int64)
     if quoting:
         quotes = np.flatnonzero(data == _QUOTE)
         if len(quotes):
@@ -95,7 +127,7 @@ def split_fields(data: U8, lines: Lines, delimiter: bytes, *, quoting: bool, bla
     return Fields(starts, ends, index[:-1], count)
 
 
-def _find(data: U8, delimiter: bytes) -> I64:
+def _find_delimiter(data: U8, delimiter: bytes) -> I64:
     """Find a delimiter; where it overlaps with itself, as :: in :::, the first counts."""
     at = np.flatnonzero(data == delimiter[0])
     for offset, byte in enumerate(delimiter[1:], 1):
@@ -126,9 +158,9 @@ def split_blanks(data: U8, lines: Lines) -> Fields:
 
 
 def column(data: pa.Buffer, start: I64, end: I64) -> pa.Array:
-    """Make a binary array of the stretches [start, end) of a block, which must come in ascending order.
+    """Make a binary array of the slices [start, end) of a block, which must be in ascending order.
 
-    The stretches and the gaps between them alternate in one array over the block itself; taking every second
+    The slices and the gaps between them alternate in one array over the block itself; taking every second
     entry copies the bytes once, in compiled code.
     """
     if not len(start):
@@ -142,14 +174,14 @@ def column(data: pa.Buffer, start: I64, end: I64) -> pa.Array:
 def parse_quoted(
     line: bytes, delimiter: bytes, *, blank_after: bool, bare: set[int] | None = None, escape: bytes = b""
 ) -> tuple[list[bytes], str]:
-    """Take one record apart as RFC 4180 says, strictly; returns its fields and what is wrong ("" if nothing).
+    """Parse one record strictly by RFC 4180; returns its fields and what is wrong ("" if nothing).
 
     A quote in the middle of an unquoted field is an ordinary character. In quotes, `escape` makes a quote or an escape
     that follows it a character. The numbers of the fields without quotes are added to `bare`.
     """
     fields: list[bytes] = []
     at, fault = 0, ""
-    closed, escaped = _quoted(escape)
+    closed, escaped = _quoted_patterns(escape)
     while True:
         if blank_after and fields and line[at : at + 1] == b" ":
             at += 1
@@ -161,7 +193,7 @@ def parse_quoted(
             end = line.find(delimiter, match.end())
             junk = line[match.end() : end if end >= 0 else len(line)]
             if junk.strip(b" "):
-                fault = JUNK
+                fault = TEXT_AFTER_QUOTE
         else:
             end = line.find(delimiter, at)
             value = line[at : end if end >= 0 else len(line)]
@@ -174,8 +206,8 @@ def parse_quoted(
 
 
 @cache
-def _quoted(escape: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Give what matches a quoted field, and what stands for one character in it (in the one group or the other)."""
+def _quoted_patterns(escape: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Return the patterns of a quoted field, and of an escaped character in it (in one of two groups)."""
     if not escape:
         return re.compile(rb'"((?:[^"]+|"")*+)"'), re.compile(rb'"(")()')
     sign = re.escape(escape)
@@ -186,10 +218,10 @@ def _quoted(escape: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
 def merge_records(
     data: U8, lines: Lines, delimiter: bytes, *, blank_after: bool, final: bool, escape: bytes = b""
 ) -> tuple[Lines, int]:
-    """Join lines into records where a quoted field goes on; returns records, and the bytes they take.
+    """Join lines into records where a quoted field continues; returns records, and the bytes they take.
 
     A record that the block cuts off is left for the next block. A quote that is never closed ends with its line, as
-    does one behind a backslash that escapes nothing here, when it would make nonsense of the lines that follow.
+    does one after a backslash, which escapes nothing here, if the lines that follow would be malformed.
     """
 
     def fault(record: bytes) -> str:

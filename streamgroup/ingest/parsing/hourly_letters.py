@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.ingest.parsing.counted import MAX_COUNT, whole_numbers
+from streamgroup.ingest.parsing.event_counts import MAX_COUNT, whole_numbers
 
 __all__ = ["Slots", "read_letters"]
 
@@ -16,7 +16,7 @@ _FIRST = ord("A")
 
 
 class Slots(NamedTuple):
-    """The letters of texts, one after the other: of which text each is, which slot (0: A), and its number.
+    """The letters of all texts, one after the other: the text of each, its slot (0: A), and its number.
 
     Text i has the letters [first[i], first[i + 1]).
     """
@@ -27,7 +27,7 @@ class Slots(NamedTuple):
     first: I64
 
     def of(self, kept: I64) -> "Slots":
-        """Give the letters with a number above 0 of some of the texts (ascending), renumbered."""
+        """Return the letters with a number above 0 of some of the texts (ascending), renumbered."""
         place = np.full(len(self.first), -1)
         place[kept] = np.arange(len(kept))
         mine = (place[self.owner] >= 0) & (self.number > 0)
@@ -36,7 +36,7 @@ class Slots(NamedTuple):
 
 
 def read_letters(data: NDArray[np.uint8], start: I64, end: I64, slots: int) -> tuple[Slots, Mask]:
-    """Read stretches of a block as letters with a number after each; says which of them are that.
+    """Read slices of a block as letters with a number after each, and mark those that are.
 
     Letters are those of the first `slots` characters from A on, and ascend; numbers are at most MAX_COUNT.
     """

@@ -7,7 +7,7 @@ from typing import Any
 __all__ = ["Fault", "Fraction", "decode", "decode_all", "get", "scalar"]
 
 # Between and around texts: blanks, zeros that crashed writers leave, and the separator of JSON text sequences.
-_BETWEEN = re.compile("[ \\t\\r\\n\\0\\x1e]*")
+_SEPARATORS = re.compile("[ \\t\\r\\n\\0\\x1e]*")
 
 
 class Fraction(str):
@@ -33,11 +33,11 @@ def decode_all(line: bytes) -> list[Any]:
     try:
         text = line.decode("utf-8")
         found = []
-        at = _end(text, 0)
+        at = _skip_separators(text, 0)
         while at < len(text):
             value, at = _DECODER.raw_decode(text, at)
             found.append(value)
-            at = _end(text, at)
+            at = _skip_separators(text, at)
     except UnicodeDecodeError:
         return [Fault("not UTF-8")]
     except (ValueError, RecursionError):
@@ -45,8 +45,8 @@ def decode_all(line: bytes) -> list[Any]:
     return found
 
 
-def _end(text: str, at: int) -> int:
-    match = _BETWEEN.match(text, at)
+def _skip_separators(text: str, at: int) -> int:
+    match = _SEPARATORS.match(text, at)
     assert match is not None
     return match.end()
 
@@ -60,7 +60,7 @@ def decode(line: bytes) -> Any:
 
 
 def get(record: dict[str, Any], name: str) -> Any:
-    """Give a field by its name or by its path (`user.name`); None when it is not there."""
+    """Return a field by its name or by its path (`user.name`); None when it is not there."""
     if name in record:
         return record[name]
     value: Any = record
@@ -72,7 +72,7 @@ def get(record: dict[str, Any], name: str) -> Any:
 
 
 def scalar(value: Any) -> bytes | None:
-    """Give a decoded value as bytes, null as None; TypeError for objects and lists."""
+    """Return a decoded value as bytes, null as None; TypeError for objects and lists."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Inputs made of lines: opening them (compressed or not), cutting them into blocks of whole lines, splits."""
+"""The base of readers of lines: plans splits, opens files and cuts them into blocks of whole lines."""
 
 import codecs
 from abc import abstractmethod
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.places import locate
-from streamgroup.ingest.files.unpack import ANY_PLACE, Source, compression_of, sources
+from streamgroup.ingest.files.streams import SPLITTABLE_ENCODINGS, Source, compression_of, open_sources
 from streamgroup.ingest.parsing.columns import NO_TIME
 from streamgroup.ingest.parsing.times import KNOWN, guess_format, resolve_format
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reader, Split
@@ -26,29 +26,25 @@ MAX_LINE = 256 << 20
 HEAD_BYTES = 1 << 20
 HEAD_ROWS = 1000
 
-# As much is looked at for the first time of a file in which many rows have none.
+# Bytes searched for the first time of a file in which many rows have none.
 MAX_HEAD = 16 << 20
-# With so many zero bytes, and above this share of them, at its beginning, a file is no text.
-_FEW, _ZEROS = 20, 0.2
-_SNIFFED = 64 << 10
+# A file with more zero bytes than both of these at its beginning is not a text.
+_MIN_ZEROS, _ZERO_SHARE = 20, 0.2
+_SNIFF_BYTES = 64 << 10
 _BOM = b"\xef\xbb\xbf"
 
 
-def _keep_c1(error: UnicodeError) -> tuple[str, int]:
-    """Map the five bytes that cp1252 leaves undefined to the control characters of the same number (as
-    WHATWG).
-    """
+def _decode_c1(error: UnicodeError) -> tuple[str, int]:
+    """Map the five bytes that cp1252 leaves undefined to the control characters of that number, as WHATWG does."""
     assert isinstance(error, UnicodeDecodeError)
     return "".join(map(chr, error.object[error.start : error.end])), error.end
 
 
-codecs.register_error("streamgroup-c1", _keep_c1)
+codecs.register_error("streamgroup-c1", _decode_c1)
 
 
 class Block(NamedTuple):
-    """A stretch of whole lines of an input: its bytes as array and as buffer; `at_start`, `final` of the
-    file.
-    """
+    """Whole lines of an input, as array and as buffer; `at_start`, `final`: at the start, the end of the file."""
 
     data: NDArray[np.uint8]
     buffer: pa.Buffer
@@ -56,8 +52,8 @@ class Block(NamedTuple):
     final: bool
 
 
-def _text(data: bytes, encoding: str, *, doubled: bool) -> bytes:
-    """Give whole lines as UTF-8, without the byte order marks at the start of files, and within joined ones."""
+def _to_utf8(data: bytes, encoding: str, *, doubled: bool) -> bytes:
+    """Return whole lines as UTF-8, without the byte order marks at the start of files, and within joined ones."""
     if doubled:
         data = data.replace(b"\r\r\n", b"\r\n")
     if data.isascii():
@@ -77,9 +73,9 @@ def _check_text(data: bytes, label: str) -> None:
         raise DataError(f"{label}: text in UTF-16", "read it with --encoding utf-16")
     if data.startswith(b"PAR1\x15"):
         raise DataError(f"{label}: a Parquet file", "read it with the parquet reader")
-    head = np.frombuffer(data[:_SNIFFED], np.uint8)
+    head = np.frombuffer(data[:_SNIFF_BYTES], np.uint8)
     even, odd = (int(np.count_nonzero(half == 0)) for half in (head[::2], head[1::2]))
-    if even + odd <= max(_FEW, _ZEROS * len(head)):
+    if even + odd <= max(_MIN_ZEROS, _ZERO_SHARE * len(head)):
         return
     for more, fewer, order in ((odd, even, "le"), (even, odd, "be")):
         if more > 10 * fewer:
@@ -97,7 +93,7 @@ class LineReader(Reader):
 
     @property
     def splittable(self) -> bool:
-        """Tell whether a line can be read without those before it."""
+        """Report whether a line can be parsed without those before it."""
         return True
 
     @abstractmethod
@@ -111,19 +107,19 @@ class LineReader(Reader):
         """
 
     def plan(self, path: str) -> list[tuple[int, int | None]]:
-        """Cut a file every SPLIT_BYTES; one that is compressed, or whose lines hang together, stays whole."""
+        """Cut a file every SPLIT_BYTES; one that is compressed, or has records of several lines, stays whole."""
         size = locate(path).size()
-        whole = not self.splittable or self.options.encoding not in ANY_PLACE
+        whole = not self.splittable or self.options.encoding not in SPLITTABLE_ENCODINGS
         if whole or size <= SPLIT_BYTES or compression_of(path) is not None:
             return [(0, None)]
         return [(start, min(start + SPLIT_BYTES, size)) for start in range(0, size, SPLIT_BYTES)]
 
     def layout(self, path: str) -> Layout:
         """Lay out a file from its first 1,000 rows, an archive from those of its first member."""
-        with closing(cast(Any, sources(path, encoding=self.options.encoding))) as found:
-            return self._lay_out(next(found))
+        with closing(cast(Any, open_sources(path, encoding=self.options.encoding))) as found:
+            return self._layout_of(next(found))
 
-    def _lay_out(self, source: Source) -> Layout:
+    def _layout_of(self, source: Source) -> Layout:
         size = HEAD_BYTES
         while True:
             head = _head(source, size, self.options.encoding)
@@ -156,15 +152,15 @@ class LineReader(Reader):
         Each member has a layout of its own, but all must have times of one form.
         """
         line, left, first = 0, split.rows, True
-        with closing(cast(Any, sources(split.path, max(split.start - 1, 0), self.options.encoding))) as found:
+        with closing(cast(Any, open_sources(split.path, max(split.start - 1, 0), self.options.encoding))) as found:
             for source in found:
-                own = layout if first else self._lay_out(source)
-                stream = self._parsed(source, split, own, left)
+                own_layout = layout if first else self._layout_of(source)
+                stream = self._parsed(source, split, own_layout, left)
                 first = False
                 for parsed in stream:
-                    if own is not layout and len(parsed.line):
-                        _check_form(own, layout, source)
-                    yield parsed._replace(line=parsed.line + line, rejects=_moved(parsed, line))
+                    if own_layout is not layout and len(parsed.line):
+                        _check_same_format(own_layout, layout, source)
+                    yield parsed._replace(line=parsed.line + line, rejects=_shift_rejects(parsed, line))
                     line += parsed.lines
                     if left is not None:
                         left -= parsed.rows
@@ -174,23 +170,23 @@ class LineReader(Reader):
     def _parsed(self, source: Source, split: Split, layout: Layout, left: int | None) -> Iterator[Parsed]:
         """Parse a source block by block, at most `left` rows of it; lines are those of the block."""
         begun = split.start > 0
-        held: bytes = b""
-        for block in _blocks(source, split.start, split.end, self.options.encoding, BLOCK_BYTES):
-            data = held + block.buffer.to_pybytes() if held else None
-            whole = block._replace(**_arrays(data)) if data is not None else block
+        leftover: bytes = b""
+        for block in _line_blocks(source, split.start, split.end, self.options.encoding, BLOCK_BYTES):
+            data = leftover + block.buffer.to_pybytes() if leftover else None
+            whole = block._replace(**_as_arrays(data)) if data is not None else block
             parsed = self.parse(whole._replace(at_start=not begun), layout, left)
             begun = begun or parsed.lines > 0
-            held = whole.buffer.to_pybytes()[parsed.consumed :] if parsed.consumed < len(whole.data) else b""
+            leftover = whole.buffer.to_pybytes()[parsed.consumed :] if parsed.consumed < len(whole.data) else b""
             left = None if left is None else left - parsed.rows
             yield parsed
-        if held:
+        if leftover:
             # The file ended with the block before: what that one cut off is whole.
-            whole = Block(**_arrays(held), at_start=not begun, final=True)
+            whole = Block(**_as_arrays(leftover), at_start=not begun, final=True)
             yield self.parse(whole, layout, left)
 
 
-def _check_form(own: Layout, first: Layout, source: Source) -> None:
-    names = [form.name if form else "" for form in (first.time_format, own.time_format)]
+def _check_same_format(own_layout: Layout, first: Layout, source: Source) -> None:
+    names = [form.name if form else "" for form in (first.time_format, own_layout.time_format)]
     if names[0] != names[1]:
         raise DataError(
             f"{source.path}: times of its files differ: {names[0]} in the first, {names[1]} in {source.member}",
@@ -198,23 +194,25 @@ def _check_form(own: Layout, first: Layout, source: Source) -> None:
         )
 
 
-def _moved(parsed: Parsed, line: int) -> list[Any]:
+def _shift_rejects(parsed: Parsed, line: int) -> list[Any]:
     return [reject._replace(line=reject.line + line) for reject in parsed.rejects]
 
 
-def _arrays(data: bytes) -> dict[str, Any]:
+def _as_arrays(data: bytes) -> dict[str, Any]:
     return {"data": np.frombuffer(data, np.uint8), "buffer": pa.py_buffer(data)}
 
 
 def _head(source: Source, size: int, encoding: str) -> Block:
-    """Look at the whole lines among the next `size` bytes of a source, or at more if there is none."""
+    """Return the whole lines among the next `size` bytes of a source, or among more if there is none."""
     while True:
         data = source.peek(size)
         final = len(data) < size
         cut = len(data) if final else data.rfind(b"\n") + 1
         if cut or final:
             _check_text(data, source.label)
-            return Block(**_arrays(_text(data[:cut], encoding, doubled=source.doubled)), at_start=True, final=final)
+            return Block(
+                **_as_arrays(_to_utf8(data[:cut], encoding, doubled=source.doubled)), at_start=True, final=final
+            )
         if len(data) > MAX_LINE:
             raise _too_long(source)
         size *= 4
@@ -224,8 +222,8 @@ def _too_long(source: Source) -> DataError:
     return DataError(f"{source.label}: a line is longer than {MAX_LINE >> 20} MiB", "is it a file of lines?")
 
 
-def _blocks(source: Source, start: int, end: int | None, encoding: str, size: int) -> Generator[Block]:
-    """Give the lines that start in [start, end) of a file, in blocks of about `size` bytes; at least one block from 0.
+def _line_blocks(source: Source, start: int, end: int | None, encoding: str, size: int) -> Generator[Block]:
+    """Yield the lines that start in [start, end) of a file, in blocks of about `size` bytes; at least one block from 0.
 
     The source begins at the byte before `start`, if that is not 0.
     """
@@ -233,7 +231,7 @@ def _blocks(source: Source, start: int, end: int | None, encoding: str, size: in
     rest = b""
     if start:
         # A line belongs to the split in which it starts: skip the one that runs into this split.
-        rest, at, ended = _after_feed(source, start - 1)
+        rest, at, ended = _skip_line(source, start - 1)
         if ended or (end is not None and at >= end):
             return
     first = start == 0
@@ -250,7 +248,9 @@ def _blocks(source: Source, start: int, end: int | None, encoding: str, size: in
             if feed >= 0:
                 cut, done = feed + 1, True
         if cut or (final and first):
-            yield Block(**_arrays(_text(data[:cut], encoding, doubled=source.doubled)), at_start=first, final=done)
+            yield Block(
+                **_as_arrays(_to_utf8(data[:cut], encoding, doubled=source.doubled)), at_start=first, final=done
+            )
             first = False
         elif len(data) > MAX_LINE:
             raise _too_long(source)
@@ -259,7 +259,7 @@ def _blocks(source: Source, start: int, end: int | None, encoding: str, size: in
         rest, at = data[cut:], at + cut
 
 
-def _after_feed(source: Source, at: int) -> tuple[bytes, int, bool]:
+def _skip_line(source: Source, at: int) -> tuple[bytes, int, bool]:
     while True:
         data = source.read(1 << 20)
         if not data:

@@ -1,4 +1,4 @@
-"""Records of several lines: runs of lines between blank ones, cut where a block of bytes cuts them off."""
+"""Records of several lines, separated by blank lines, within blocks of bytes."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.fields import Lines
 from streamgroup.ingest.parsing.lines import Block
 
-__all__ = ["TOO_LONG", "Records", "find_records", "nest", "starts_with"]
+__all__ = ["TOO_LONG", "Records", "find_records", "nest"]
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -38,11 +38,11 @@ class Records(NamedTuple):
         return self.lines.number[self.first]
 
     def owners(self) -> I64:
-        """Tell for each line between the first and the last record which record it belongs to."""
+        """Return the record of each line from the first record to the last."""
         return np.searchsorted(self.first, np.arange(len(self.lines.start)), "right") - 1
 
     def text(self, data: NDArray[np.uint8], record: int) -> bytes:
-        """Give a record as it was written, without the end of its last line."""
+        """Return a record as it was written, without the end of its last line."""
         start, end = self.lines.start[self.first[record]], self.lines.end[self.last[record] - 1]
         return bytes(data[int(start) : int(end)].tobytes())
 
@@ -55,11 +55,11 @@ def find_records(block: Block, rows: int | None, begins: bytes | None = None) ->
     """
     data = block.data
     lines = fields.find_lines(data)
-    blank = _blank(data, lines)
+    blank = fields.blank_lines(data, lines)
     filled = np.flatnonzero(~blank)
-    lines, physical, consumed = Lines(*(bounds[filled] for bounds in lines)), len(blank), len(data)
+    lines, physical, consumed = lines.take(filled), len(blank), len(data)
     after_blank = np.diff(filled, prepend=-2) > 1
-    starts = after_blank if begins is None else after_blank | starts_with(data, lines, begins)
+    starts = after_blank if begins is None else after_blank | fields.starts_with(data, lines, begins)
     first = np.flatnonzero(starts)
     last = np.append(first[1:], len(filled))[: len(first)]
     too_long = np.zeros(len(first), bool)
@@ -74,27 +74,7 @@ def find_records(block: Block, rows: int | None, begins: bytes | None = None) ->
     if rows is not None:
         first, last, too_long = first[:rows], last[:rows], too_long[:rows]
     kept = int(last[-1]) if len(last) else 0
-    return Records(Lines(*(bounds[:kept] for bounds in lines)), first, last, too_long, physical, consumed)
-
-
-def _blank(data: NDArray[np.uint8], lines: Lines) -> Mask:
-    blank: Mask = lines.start == lines.end
-    if len(data):
-        maybe = np.flatnonzero(~blank & np.isin(data[np.minimum(lines.start, len(data) - 1)], (32, 9)))
-        for line in maybe.tolist():
-            blank[line] = not data[int(lines.start[line]) : int(lines.end[line])].tobytes().strip(b" \t")
-    return blank
-
-
-def starts_with(data: NDArray[np.uint8], lines: Lines, prefix: bytes) -> Mask:
-    """Tell which lines start with a text."""
-    found = lines.end - lines.start >= len(prefix)
-    candidates = np.flatnonzero(found)
-    for offset, byte in enumerate(prefix):
-        same = data[lines.start[candidates] + offset] == byte
-        found[candidates[~same]] = False
-        candidates = candidates[same]
-    return found
+    return Records(lines.take(slice(kept)), first, last, too_long, physical, consumed)
 
 
 def nest(outer: I64, lists: pa.Array) -> pa.Array:

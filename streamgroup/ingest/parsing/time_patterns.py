@@ -1,7 +1,7 @@
-"""Written times: ISO 8601, and patterns in the manner of strptime or of Java, read shape by shape.
+"""Parser of written times: ISO 8601, and patterns of strptime or Java.
 
-Texts that differ only in their digits have one shape. A pattern is matched once per shape, and the fields of
-all rows of that shape are then cut out at the same places: no work per row outside numpy.
+Texts that differ only in their digits have one shape. A pattern is matched once per shape; the fields of all rows of
+that shape are at the same places, so that no work is done per row outside numpy.
 """
 
 import re
@@ -18,7 +18,7 @@ __all__ = ["COMPACT", "ISO", "ZONE", "LocalTimes", "compile_pattern", "read_loca
 
 I64 = NDArray[np.int64]
 
-# Status of a time whose zone has a name that does not tell its offset.
+# Status of a time whose zone has a name that has no single offset.
 ZONE = 5
 
 _OFFSET = r"[+-]\d{2}(?::?\d{2})?"
@@ -150,7 +150,7 @@ def compile_pattern(pattern: str) -> str:
 class LocalTimes(NamedTuple):
     """Times as written: us since 1970 by their own clock, the offset in us that came with them, and status.
 
-    `zoned` tells which rows carry an offset of their own.
+    `zoned` marks rows that carry an offset of their own.
     """
 
     local: I64
@@ -160,7 +160,7 @@ class LocalTimes(NamedTuple):
 
 
 def _digits_wide(regex: str) -> int:
-    """Give how many digits a time has that is nothing but digits, or 0 for any other."""
+    """Return how many digits a time has that is nothing but digits, or 0 for any other."""
     plain = regex.replace(r"\s?", "")
     if not _DIGITS_ONLY.fullmatch(plain):
         return 0

@@ -1,4 +1,4 @@
-"""Times of every form to int64 microseconds since 1970, UTC; what cannot be one gets a reason."""
+"""Parser of times: numbers, texts and Arrow timestamps to int64 microseconds since 1970 (UTC), with a status a row."""
 
 import datetime as dt
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.parsing import numbers, time_patterns
-from streamgroup.traces.instants import to_micros
+from streamgroup.traces.timestamps import to_micros
 
 __all__ = [
     "FAR_FROM_1970",
@@ -58,8 +58,8 @@ REASONS = {
     7: "time is 2^63-1 (none)",
     8: "time is -2^63 (none)",
 }
-_NONE, _GAP, _FAR, _MOST, _LEAST = 3, 4, 6, 7, 8
-_INT64_MOST = 2**63 - 1
+_MINUS_ONE, _GAP, _FAR, _MAXIMUM, _MINIMUM = 3, 4, 6, 7, 8
+_INT64_MAX = 2**63 - 1
 _DATE = r"^\s*(\d{4}[-/]|\d{8}[Tt])"
 _HOUR = 3_600_000_000
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -83,7 +83,7 @@ class TimeFormat(NamedTuple):
     bounded: bool = False
 
 
-# Of times that come as times, not as texts.
+# Times of columns with a timestamp type.
 KNOWN = TimeFormat("timestamps", None)
 _ISO = TimeFormat("iso8601", None, time_patterns.ISO[0], time_patterns.ISO[1:])
 
@@ -124,10 +124,10 @@ def guess_format(first: pa.Array, *, numeric: bool = False) -> TimeFormat:
     dates = pc.sum(pc.match_substring_regex(present, _DATE)).as_py() or 0
     if not numeric and len(present) and (not found or found < dates):
         return _ISO
-    counted = (status == numbers.OK) & (values != -1) & (np.abs(values) < _INT64_MOST) & (values != ~_INT64_MOST)
+    counted = (status == numbers.OK) & (values != -1) & (np.abs(values) < _INT64_MAX) & (values != ~_INT64_MAX)
     values = values[counted]
     if not len(values):
-        return _numbers("s")
+        return _number_format("s")
     for pattern, regex in _COMPACT:
         # 0 is no date, whatever the others are.
         if 2 * (pc.sum(pc.match_substring_regex(present, regex)).as_py() or 0) > np.count_nonzero(values):
@@ -136,12 +136,12 @@ def guess_format(first: pa.Array, *, numeric: bool = False) -> TimeFormat:
     unit = next((unit for bound, unit in _AUTO if median < bound), "ns")
     if unit == "ns" and _FILETIME[0] <= median < _FILETIME[1]:
         unit = "filetime"
-    form = _numbers(unit)
+    form = _number_format(unit)
     typical = float(np.median(values)) * 10.0 ** NUMERIC[unit] + form.origin
     return form._replace(bounded=FAR_FROM_1970[0] <= typical < FAR_FROM_1970[1])
 
 
-def _numbers(unit: str) -> TimeFormat:
+def _number_format(unit: str) -> TimeFormat:
     form = resolve_format(unit)
     assert form is not None
     return form
@@ -168,17 +168,17 @@ def parse_times(column: pa.Array, form: TimeFormat, zone: ZoneInfo) -> tuple[I64
 
 def _from_numbers(column: pa.Array, exponent: int, form: TimeFormat) -> tuple[I64, NDArray[np.uint8]]:
     values, status = numbers.to_fixed(column, exponent)
-    # -1 stands for "no time" in many data sets; nobody means the last second of 1969.
+    # In many data sets -1 means "no time", not the last second of 1969.
     minus = status == numbers.OK
     minus &= values == (-(10**exponent) if exponent >= 0 else -1)
     if minus.any():
         rows = np.flatnonzero(minus)
         texts = column.take(pa.array(rows)).to_pylist()
-        status[rows[[float(text) == -1 for text in texts]]] = _NONE
+        status[rows[[float(text) == -1 for text in texts]]] = _MINUS_ONE
     if exponent <= 0:
-        _mark_ends(values, status, _INT64_MOST // 10**-exponent)
+        _mark_sentinels(values, status, _INT64_MAX // 10**-exponent)
     if form.origin:
-        status[(status == numbers.OK) & (values < -_INT64_MOST - form.origin)] = numbers.RANGE
+        status[(status == numbers.OK) & (values < -_INT64_MAX - form.origin)] = numbers.RANGE
         values = np.where(status == numbers.OK, values, -form.origin) + form.origin
     if form.bounded:
         low, high = FAR_FROM_1970
@@ -186,10 +186,10 @@ def _from_numbers(column: pa.Array, exponent: int, form: TimeFormat) -> tuple[I6
     return values, status
 
 
-def _mark_ends(values: I64, status: NDArray[np.uint8], most: int) -> None:
-    """Mark the largest and the least 64-bit number, which stand for "never" and "not a time"."""
-    status[(status == numbers.OK) & (values == most)] = _MOST
-    status[(status == numbers.OK) & (values == ~most)] = _LEAST
+def _mark_sentinels(values: I64, status: NDArray[np.uint8], most: int) -> None:
+    """Mark the largest and the smallest 64-bit number, which mean "never" and "not a time"."""
+    status[(status == numbers.OK) & (values == most)] = _MAXIMUM
+    status[(status == numbers.OK) & (values == ~most)] = _MINIMUM
 
 
 def _from_arrow(column: pa.Array, zone: ZoneInfo) -> tuple[I64, NDArray[np.uint8]]:
@@ -199,7 +199,7 @@ def _from_arrow(column: pa.Array, zone: ZoneInfo) -> tuple[I64, NDArray[np.uint8
     values, misfit = to_micros(pc.fill_null(column.cast(pa.int64()), 0).to_numpy(), column.type.unit)
     status[misfit] = numbers.RANGE
     if column.type.unit in ("us", "ns"):
-        _mark_ends(values, status, _INT64_MOST // (1 if column.type.unit == "us" else 1000))
+        _mark_sentinels(values, status, _INT64_MAX // (1 if column.type.unit == "us" else 1000))
     if column.type.tz is None:
         good = np.flatnonzero(status == numbers.OK)
         values = values.copy()
@@ -208,7 +208,7 @@ def _from_arrow(column: pa.Array, zone: ZoneInfo) -> tuple[I64, NDArray[np.uint8
 
 
 def _to_utc(local: I64, zone: ZoneInfo) -> tuple[I64, NDArray[np.uint8]]:
-    """Move local times to UTC. Offsets are looked up per hour; only hours with a change go row by row."""
+    """Convert local times to UTC. Offsets are looked up per hour, per row in hours with a change."""
     status = np.zeros(len(local), np.uint8)
     if zone.key in ("UTC", "Etc/UTC", "GMT") or not len(local):
         return local, status

@@ -1,4 +1,4 @@
-"""Tweets: what they are in the forms that the platform has given them, and the keys that they hold."""
+"""Tweets in the formats of the platform's interfaces, and the keys in them."""
 
 import re
 from typing import Any
@@ -6,21 +6,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from streamgroup.ingest.parsing.json_text import Fault, decode, get, scalar
 from streamgroup.ingest.parsing.words import words
+from streamgroup.ingest.readers.protocol import ReaderOptions
 
 __all__ = [
     "Control",
     "Tweet",
     "TweetOptions",
     "body",
-    "finished",
+    "iso_times",
+    "key_lists",
     "keys_of_texts",
-    "listed",
-    "lists_of",
-    "plain_times",
+    "listed_entities",
+    "normalize_keys",
     "unwrap",
     "user_of",
 ]
@@ -43,7 +44,7 @@ _PATTERNS = {
     "cashtags": re.compile(r"(?<![\w$])\$([A-Za-z]{1,6}(?:[._][A-Za-z]{1,2})?)(?!\w)"),
     "mentions": re.compile(r"(?<![\w@])[@＠](\w{1,15})(?!\w)", re.ASCII),
 }
-_SIGNS = {"hashtags": "[#＃]", "cashtags": r"\$", "mentions": "[@＠]"}
+_MARKERS = {"hashtags": "[#＃]", "cashtags": r"\$", "mentions": "[@＠]"}
 # The only three characters that the platform writes as entities of HTML, the ampersand last.
 _ESCAPES = ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&amp;", b"&"))
 # `Tue Sep 09 18:44:28 +0000 2014`, and `Tue, 09 Sep 2014 18:44:28 +0000` of the first search interface.
@@ -54,10 +55,8 @@ _TIMES = (
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-class TweetOptions(BaseModel):
+class TweetOptions(ReaderOptions):
     """Options of readers that make keys of tweets."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     fold_case: bool = Field(default=False, description="keys in lower case: #Vote and #vote are one")
     once: bool = Field(default=False, description="a key counts once a tweet, however often it stands there")
@@ -72,7 +71,7 @@ class Control(str):
 def unwrap(line: bytes) -> Tweet | Control | Fault:
     """Find the tweet in a line: the object itself (v1.1, or v2 flattened) or its `data` (v2).
 
-    Nothing in it is looked at yet, but for telling control messages from tweets.
+    Its fields are not checked yet.
     """
     message = decode(line)
     if isinstance(message, Fault):
@@ -94,7 +93,7 @@ def unwrap(line: bytes) -> Tweet | Control | Fault:
 
 
 def body(tweet: Tweet) -> tuple[str, dict[str, Any]]:
-    """Give the whole text of a tweet and the entities that belong to it; those of a retweeted one are not its own.
+    """Return the whole text of a tweet and the entities that belong to it; those of a retweeted one are not its own.
 
     A long tweet has its text cut off at the usual place and whole in another. TypeError where a field has a wrong type.
     """
@@ -118,8 +117,8 @@ def _object(value: Any) -> dict[str, Any]:
     return value
 
 
-def listed(text: str, entities: dict[str, Any], kind: str) -> list[str]:
-    """Give the hashtags, cashtags or mentions that a tweet lists; where it has no such list, those in its text."""
+def listed_entities(text: str, entities: dict[str, Any], kind: str) -> list[str]:
+    """Return the hashtags, cashtags or mentions in a tweet's entities, or in its text if there are none of the kind."""
     for name, field in _ENTITIES[kind]:
         members = entities.get(name)
         if isinstance(members, list) and all(isinstance(member, dict) and field in member for member in members):
@@ -127,49 +126,49 @@ def listed(text: str, entities: dict[str, Any], kind: str) -> list[str]:
             if not all(isinstance(key, str) for key in found):
                 raise TypeError
             return found
-    return _found_in(_plain(text), kind)
+    return _extract(_unescape(text), kind)
 
 
-def _plain(text: str) -> str:
+def _unescape(text: str) -> str:
     for escape, character in _ESCAPES:
         text = text.replace(escape.decode(), character.decode())
     return text
 
 
-def _found_in(text: str, kind: str) -> list[str]:
+def _extract(text: str, kind: str) -> list[str]:
     found: list[str] = _PATTERNS[kind].findall(text)
     return found
 
 
 def user_of(tweet: Tweet) -> bytes | None:
-    """Give the id of a tweet's author, whatever name the field has; None when it is not there."""
+    """Return the id of a tweet's author, whatever name the field has; None when it is not there."""
     names = ("user.id_str", "user.id", "author_id", "author.id", "from_user_id_str", "from_user_id")
     return next((scalar(user) for name in names if (user := get(tweet, name)) is not None), None)
 
 
 def keys_of_texts(texts: pa.Array, kind: str) -> pa.Array:
-    """Give the keys of texts (binary, null is empty) as a list for each: their words, hashtags, cashtags, mentions."""
+    """Return the words, hashtags, cashtags or mentions of texts (binary, null is empty), a list for each text."""
     texts = pc.fill_null(texts, b"")
     for escape, character in _ESCAPES:
         texts = pc.replace_substring(texts, escape.decode(), character.decode())
     if kind == "words":
         return words(texts)
-    some = np.flatnonzero(pc.match_substring_regex(texts, _SIGNS[kind]).to_numpy(zero_copy_only=False))
+    some = np.flatnonzero(pc.match_substring_regex(texts, _MARKERS[kind]).to_numpy(zero_copy_only=False))
     found: list[list[bytes]] = [[] for _ in range(len(texts))]
     for row, text in zip(some.tolist(), texts.take(pa.array(some)).to_pylist(), strict=True):
-        keys = _found_in(text.decode("utf-8", "surrogateescape"), kind)
+        keys = _extract(text.decode("utf-8", "surrogateescape"), kind)
         found[row] = [key.encode("utf-8", "surrogateescape") for key in keys]
     return pa.array(found, pa.list_(pa.binary()))
 
 
-def lists_of(keys: list[list[str]]) -> pa.Array:
+def key_lists(keys: list[list[str]]) -> pa.Array:
     """Make an arrow array of lists of keys."""
     encoded = [[key.encode("utf-8", "surrogatepass") for key in each] for each in keys]
     return pa.array(encoded, pa.list_(pa.binary()))
 
 
-def finished(keys: pa.Array, *, fold_case: bool, once: bool) -> pa.Array:
-    """Fold the case of keys (a binary array, or lists) and drop those that a tweet has already, as asked."""
+def normalize_keys(keys: pa.Array, *, fold_case: bool, once: bool) -> pa.Array:
+    """Fold the case of keys (a binary array, or lists), and with `once` drop repetitions within a tweet."""
     nested = pa.types.is_list(keys.type)
     flat = keys.flatten() if nested else keys
     if fold_case:
@@ -190,8 +189,8 @@ def finished(keys: pa.Array, *, fold_case: bool, once: bool) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), flat)
 
 
-def plain_times(times: pa.Array) -> pa.Array:
-    """Write times such as `Tue Sep 09 18:44:28 +0000 2014` as ISO; others stay as they are."""
+def iso_times(times: pa.Array) -> pa.Array:
+    """Convert times such as `Tue Sep 09 18:44:28 +0000 2014` to ISO 8601; others stay as they are."""
     for form, iso in _TIMES:
         matches = pc.fill_null(pc.match_substring_regex(times, form), False)
         if pc.any(matches).as_py():

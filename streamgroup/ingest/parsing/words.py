@@ -1,4 +1,4 @@
-"""Words of running text, a column at a time."""
+"""Splits columns of text into words."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def words(texts: pa.Array) -> pa.Array:
 
 
 def _valid(texts: pa.Array) -> Any:
-    """Give texts as strings, with replacement characters where they are not UTF-8."""
+    """Return texts as strings, with replacement characters where they are not UTF-8."""
     try:
         return texts.cast(pa.string())
     except pa.ArrowInvalid:

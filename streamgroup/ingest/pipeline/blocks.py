@@ -1,6 +1,6 @@
 """Blocks: the rows that steps of the pipeline exchange, with columns of numbers in one binary cell as Arrow IPC.
 
-Spark moves, keeps and shuffles a few thousand such rows where it would otherwise move every tuple.
+Spark stores and shuffles a few thousand such rows instead of every tuple.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-__all__ = ["BLOCKS", "Step", "block", "ddl", "pack", "rows_of", "unpack"]
+__all__ = ["BLOCKS", "Row", "Step", "block", "ddl", "pack", "part_slices", "rows_of", "unpack"]
 
 # What Spark's mapInArrow runs: record batches of a partition to record batches.
 Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-# One schema for all steps: `kind` says what a row is, `to` where the next exchange sends it, `segment` and `place`
-# where it lies among others of its kind, `stats` what the driver wants to know of it (JSON), `data` its columns.
+# One schema for all steps: `kind` is the type of a row, `to` the target of the next exchange, `segment` and `place`
+# where it lies among others of its kind, `stats` its summary for the driver (JSON), `data` its columns.
 BLOCKS = pa.schema(
     [
         pa.field("kind", pa.string()),
@@ -49,6 +49,21 @@ def unpack(data: pa.Buffer) -> pa.RecordBatch:
     return ipc.open_stream(data).read_next_batch()
 
 
+def _cell(data: pa.Buffer | None) -> pa.Array:
+    """Make an array of one binary value straight from a buffer: it may have tens of megabytes."""
+    if data is None:
+        return pa.nulls(1, pa.binary())
+    ends = pa.py_buffer(b"\0\0\0\0" + data.size.to_bytes(4, "little"))
+    return pa.Array.from_buffers(pa.binary(), 1, [None, ends, data])
+
+
+def _one_row(kind: str, to: int, segment: int, place: int, stats: str | None, data: pa.Buffer | None) -> pa.RecordBatch:
+    columns = [
+        pa.array([value], field.type) for field, value in zip(BLOCKS, (kind, to, segment, place, stats), strict=False)
+    ]
+    return pa.RecordBatch.from_arrays([*columns, _cell(data)], schema=BLOCKS)
+
+
 def block(
     kind: str,
     data: Mapping[str, Any] | None = None,
@@ -59,20 +74,7 @@ def block(
     stats: str | None = None,
 ) -> pa.RecordBatch:
     """Make a batch of one row; `data` None leaves the cell null."""
-    cell = pa.nulls(1, pa.binary())
-    if data is not None:
-        packed = pack(data)
-        ends = pa.py_buffer(b"\0\0\0\0" + packed.size.to_bytes(4, "little"))
-        # Straight from the buffer: a cell may have tens of megabytes.
-        cell = pa.Array.from_buffers(pa.binary(), 1, [None, ends, packed])
-    columns = [
-        pa.array([kind], pa.string()),
-        pa.array([to], pa.int32()),
-        *(pa.array([number], pa.int64()) for number in (segment, place)),
-        pa.array([stats], pa.string()),
-        cell,
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=BLOCKS)
+    return _one_row(kind, to, segment, place, stats, None if data is None else pack(data))
 
 
 class Row:
@@ -92,26 +94,25 @@ class Row:
         return unpack(self._cell.as_buffer())
 
     def moved(self, to: int) -> pa.RecordBatch:
-        """Make a batch of this row alone that goes elsewhere; its data are not unpacked."""
-        columns = [
-            pa.array([self.kind]),
-            pa.array([to], pa.int32()),
-            *(pa.array([number], pa.int64()) for number in (self.segment, self.place)),
-            pa.array([self.stats], pa.string()),
-            pa.Array.from_buffers(pa.binary(), 1, _buffers(self._cell))
-            if self._cell.is_valid
-            else pa.nulls(1, pa.binary()),
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=BLOCKS)
+        """Make a batch of this row with another target; its data are not unpacked."""
+        return _one_row(self.kind, to, self.segment, self.place, self.stats, self._cell.as_buffer())
 
 
-def _buffers(cell: Any) -> list[pa.Buffer | None]:
-    data = cell.as_buffer()
-    return [None, pa.py_buffer(b"\0\0\0\0" + data.size.to_bytes(4, "little")), data]
+def part_slices(first: int, size: int, part_rows: int) -> Iterator[tuple[int, int, int]]:
+    """Cut `size` rows, of which `first` is the place of the first one, at the borders of parts of `part_rows` rows.
+
+    Yields the part, and start and stop among these rows.
+    """
+    start = 0
+    while start < size:
+        part, before = divmod(first + start, part_rows)
+        stop = min(size, start + part_rows - before)
+        yield part, start, stop
+        start = stop
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    """Give the rows of batches one after the other."""
+    """Yield the rows of batches one after the other."""
     for batch in batches:
         for index in range(batch.num_rows):
             yield Row(batch, index)

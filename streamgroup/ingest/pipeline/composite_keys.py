@@ -7,6 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from streamgroup.traces.keys import not_utf8
+
 __all__ = ["NOT_UTF8", "Composite", "composite"]
 
 Mask = NDArray[np.bool_]
@@ -79,19 +81,7 @@ def _json(part: pa.Array, nulls: pa.Array | None) -> tuple[pa.Array, Mask]:
 def _utf8(data: pa.Array) -> tuple[pa.Array, Mask]:
     """Replace values that are not UTF-8 by null, and mark them."""
     wrong = np.zeros(len(data), bool)
-    try:
-        data.cast(pa.string())
-    except pa.ArrowInvalid:
-        for row, value in enumerate(data.to_pylist()):
-            if value is not None and not _is_utf8(value):
-                wrong[row] = True
+    if odd := not_utf8(data.cast(pa.large_binary())):
+        wrong[odd] = True
         data = pc.if_else(pa.array(wrong), pa.scalar(None, pa.binary()), data)
     return data, wrong
-
-
-def _is_utf8(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -1,6 +1,4 @@
-"""From parsed columns to tuples that keep the contract of the trace format; every row lost on the way is
-counted.
-"""
+"""Checks and filters parsed rows: the tuples keep the contract of the trace format, and every row lost is counted."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -16,7 +14,7 @@ from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_share
 from streamgroup.ingest.parsing import numbers, times
 from streamgroup.ingest.parsing.columns import NO_TIME
 from streamgroup.ingest.pipeline.composite_keys import NOT_UTF8, composite
-from streamgroup.ingest.pipeline.expansion import Tuples, between, written_out
+from streamgroup.ingest.pipeline.expansion import Tuples, between, expand
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, Reject
 from streamgroup.kernels.hashing import sampled
 from streamgroup.traces.keys import hash_keys
@@ -27,55 +25,55 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 NULL_KEY = "null key"
-# A count above this is taken for a mistake: no disk holds so many tuples.
+# A larger count is a mistake: no disk holds so many tuples.
 MAX_REPEAT = 1 << 40
-# Tuples looked at together to find the rows with one between --since and --until.
-_LOOKED_AT = 1 << 18
+# Tuples examined at a time to find the rows with one between --since and --until.
+_BATCH_TUPLES = 1 << 18
 # Costs are stored in us.
 _COST_UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
 
-class _Flat(NamedTuple):
+class _KeyRows(NamedTuple):
     """Keys one after the other, the row of each (ascending), and its place among the keys as they were parsed."""
 
     key: Any
     row: I64
     place: I64
 
-    def only(self, keep: Mask) -> "_Flat":
+    def only(self, keep: Mask) -> "_KeyRows":
         """Keep some of the keys."""
-        return self if keep.all() else _Flat(self.key.filter(pa.array(keep)), self.row[keep], self.place[keep])
+        return self if keep.all() else _KeyRows(self.key.filter(pa.array(keep)), self.row[keep], self.place[keep])
 
 
-class _Part(NamedTuple):
-    """The tuples of each row that are left: `number` of them, from place `first` on."""
+class _Slice(NamedTuple):
+    """The tuples of each row within the bounds: `number` of them, from place `first` on."""
 
     first: I64
     number: I64
 
     def each(self, whole: Callable[[I64, I64], Each] | None) -> Callable[[I64, I64], Each]:
-        """Say what these have of their own, counted from the first of them."""
+        """Shift the function `each` of a row to start at the first tuple left."""
         assert whole is not None
         return lambda entry, place: whole(entry, place + self.first[entry])
 
 
 class Contract:
-    """What an ingest promises about each tuple, made from its options once per process."""
+    """The checks and filters of an ingest, made from its options once per process."""
 
     def __init__(self, options: CommonOptions) -> None:
         """Look up zone, stopwords and bounds; UsageError when one of them is wrong."""
         self._options = options
         self._zone = times.find_zone(options.timezone or "UTC")
         self._nulls = pa.array([value.encode() for value in options.null_values], pa.binary())
-        self._stopwords = pa.array(sorted(options.words_to_skip()), pa.binary())
+        self._stopwords = pa.array(sorted(options.read_stopwords()), pa.binary())
         self._share = parse_share(options.sample_keys) if options.sample_keys else None
         self._timeless = isinstance(options, IngestOptions) and options.time == NO_TIME
         if self._timeless and (options.since or options.until):
             raise UsageError("--since and --until: there are no times with --time none", "use --limit or --head")
-        self._since = self._moment(options.since, "--since")
-        self._until = self._moment(options.until, "--until")
+        self._since = self._parse_bound(options.since, "--since")
+        self._until = self._parse_bound(options.until, "--until")
 
-    def _moment(self, text: str | None, option: str) -> int | None:
+    def _parse_bound(self, text: str | None, option: str) -> int | None:
         """Read a bound: a number in the unit of --time-format, by its size under auto; else as --time-format or ISO."""
         if text is None:
             return None
@@ -88,24 +86,24 @@ class Contract:
         raise UsageError(f"{option}: {text!r} is not a time", "write 2024-03-01T12:00:00Z or a number since the epoch")
 
     def apply(self, parsed: Parsed, layout: Layout) -> Tuples:
-        """Check and filter a stretch of parsed rows; a null key is a reject under `--null-keys fail`.
+        """Check and filter a batch of parsed rows; a null key is a reject under `--null-keys fail`.
 
-        Whatever makes a row unusable counts before whatever filters it. A row of several keys is filtered when none
+        Rejects count before filters. A row of several keys is filtered when none
         of them is left, for the reason that took the last one.
         """
         filtered = Counter(parsed.filtered)
-        checked = _Checked(parsed)
+        checked = _RowChecks(parsed)
         zone = self._zone
         if layout.zone is not None and self._options.timezone is None:
             zone = times.find_zone(layout.zone)
         owner, flat = _flatten(self._key(parsed.key, checked))
-        found = _Flat(flat, owner, np.arange(len(owner)))
+        found = _KeyRows(flat, owner, np.arange(len(owner)))
         if len(self._nulls):
             key = pc.if_else(pc.is_in(flat, value_set=self._nulls), pa.scalar(None, flat.type), flat)
             found = found._replace(key=key)
         null = found.key.is_null().to_numpy(zero_copy_only=False) if found.key.null_count else None
-        if null is not None and self._options.null_keys == "drop" and not _lists(parsed.key):
-            # A record of another kind among those meant, in which time and key are missing, is no broken one.
+        if null is not None and self._options.null_keys == "drop" and not _is_list(parsed.key):
+            # A record without time and key is one of another kind, not a broken one.
             absent = null & parsed.time.is_null().to_numpy(zero_copy_only=False)
             self._filter(checked.good, ~absent, NULL_KEY, filtered)
         if self._timeless:
@@ -114,31 +112,31 @@ class Contract:
             stamps, status = times.parse_times(parsed.time, layout.time_format or times.KNOWN, zone)
             for code, reason in times.REASONS.items():
                 checked.reject(status == code, reason)
-        cost = self._cost(parsed.cost, owner, checked)
-        value = self._finite(parsed.value, "value", checked)
-        weight = self._finite(parsed.weight, "weight", checked)
-        repeat = self._repeat(parsed.repeat, checked)
+        cost = self._read_cost(parsed.cost, owner, checked)
+        value = self._read_finite(parsed.value, "value", checked)
+        weight = self._read_finite(parsed.weight, "weight", checked)
+        repeat = self._check_repeat(parsed.repeat, checked)
         if null is not None and self._options.null_keys == "fail":
-            checked.reject(_at(owner[null], len(stamps)), NULL_KEY)
+            checked.reject(_mask_of(owner[null], len(stamps)), NULL_KEY)
         good = checked.good
-        if _lists(parsed.key):
-            self._filter(good, _at(owner, len(stamps)), "no keys", filtered)
+        if _is_list(parsed.key):
+            self._filter(good, _mask_of(owner, len(stamps)), "no keys", filtered)
         if null is not None and self._options.null_keys == "drop":
             found = found.only(~null)
-            self._filter(good, _at(found.row, len(stamps)), NULL_KEY, filtered)
+            self._filter(good, _mask_of(found.row, len(stamps)), NULL_KEY, filtered)
         if repeat is not None:
             self._filter(good, repeat > 0, "count is 0", filtered)
-        since, until, part = self._timely(parsed, stamps, good)
+        since, until, part = self._within_bounds(parsed, stamps, good)
         self._filter(good, since, "before --since", filtered)
         self._filter(good, until, "after --until", filtered)
         each, within = parsed.each, (self._since, self._until)
         if part is not None:
             repeat, each, within = part.number, part.each(each), (None, None)
-        found = self._sample(self._words(found.only(good[found.row]), filtered), filtered)
+        found = self._sample(self._split_words(found.only(good[found.row]), filtered), filtered)
         rows = found.row
         new = np.ones(len(rows), bool)
         new[1:] = rows[1:] != rows[:-1]
-        costs = None if cost is None else cost[found.place if _lists(parsed.cost) else rows].astype(np.float32)
+        costs = None if cost is None else cost[found.place if _is_list(parsed.cost) else rows].astype(np.float32)
         return Tuples(
             stamps[rows],
             found.key,
@@ -150,11 +148,11 @@ class Contract:
             filtered,
             weight[rows] if weight is not None else None,
             repeat[rows] if repeat is not None else None,
-            each=_of_rows(each, rows),
+            each=_for_rows(each, rows),
             within=within,
         )
 
-    def _key(self, key: Any, checked: "_Checked") -> Any:
+    def _key(self, key: Any, checked: "_RowChecks") -> Any:
         """Make composite keys of their parts; a row with a part that is not UTF-8 is rejected."""
         if not pa.types.is_struct(key.type):
             return key
@@ -162,36 +160,36 @@ class Contract:
         checked.reject(made.misfit, NOT_UTF8)
         return made.key
 
-    def _timely(self, parsed: Parsed, stamps: I64, good: Mask) -> tuple[Mask, Mask, "_Part | None"]:
-        """Tell which rows have a tuple from --since on, and which of them have one of those before --until.
+    def _within_bounds(self, parsed: Parsed, stamps: I64, good: Mask) -> tuple[Mask, Mask, "_Slice | None"]:
+        """Mark the rows with a tuple from --since on, and those of them with such a tuple before --until.
 
-        Where the tuples between them lie on end in each row, tells their places, too.
+        Where these tuples are contiguous in each row, returns their places, too.
         """
         if parsed.each is None or (self._since is None and self._until is None):
             return between(stamps, (self._since, None)), between(stamps, (None, self._until)), None
         assert parsed.repeat is not None
-        told = None if parsed.span is None else self._alike(*parsed.span)
-        if told is not None:
-            return np.full_like(good, told[0]), np.full_like(good, told[1]), None
+        verdict = None if parsed.span is None else self._span_verdict(*parsed.span)
+        if verdict is not None:
+            return np.full_like(good, verdict[0]), np.full_like(good, verdict[1]), None
         rows = np.flatnonzero(good)
         if parsed.ascending:
             first, last = np.zeros(len(good), np.int64), np.where(good, parsed.repeat, 0)
             count = last
             if self._since is not None:
-                first = _place_of(parsed.each, rows, first, count, self._since)
+                first = _first_from(parsed.each, rows, first, count, self._since)
             if self._until is not None:
-                last = _place_of(parsed.each, rows, first, count, self._until)
-            return first < count, first < last, _Part(first, last - first)
+                last = _first_from(parsed.each, rows, first, count, self._until)
+            return first < count, first < last, _Slice(first, last - first)
         since, until = np.zeros_like(good), np.zeros_like(good)
-        for took, place in written_out(parsed.repeat[rows], _LOOKED_AT):
-            row = rows[took]
+        for entries, place in expand(parsed.repeat[rows], _BATCH_TUPLES):
+            row = rows[entries]
             stamps = parsed.each(row, place).time
             since[row[between(stamps, (self._since, None))]] = True
             until[row[between(stamps, (self._since, self._until))]] = True
         return since, until, None
 
-    def _alike(self, first: int, last: int) -> tuple[bool, bool] | None:
-        """Tell whether times in [first, last) are all from --since on, and all before --until; None: some are."""
+    def _span_verdict(self, first: int, last: int) -> tuple[bool, bool] | None:
+        """Check whether all times in [first, last) are from --since on, and before --until; None if only some are."""
         if self._since is not None and last <= self._since:
             return False, False
         if self._since is not None and first < self._since:
@@ -207,11 +205,11 @@ class Contract:
             filtered[reason] += int(lost.sum())
             good &= condition
 
-    def _cost(self, column: Any, owner: I64, checked: "_Checked") -> NDArray[np.float64] | None:
+    def _read_cost(self, column: Any, owner: I64, checked: "_RowChecks") -> NDArray[np.float64] | None:
         """Read costs, one a row or, of lists, one a key: a row with a wrong one is rejected."""
         if column is None:
             return None
-        rows, each = len(checked.good), _lists(column)
+        rows, each = len(checked.good), _is_list(column)
         if each:
             of, column = _flatten(column)
             uneven = np.bincount(of, minlength=rows) != np.bincount(owner, minlength=rows)
@@ -223,12 +221,12 @@ class Contract:
         with np.errstate(over="ignore", invalid="ignore"):
             found = found * _COST_UNITS[self._options.cost_unit]
             fine = np.isfinite(found.astype(np.float32)) & (found >= 0)
-        checked.reject(_at(owner[~fine], rows) if each else ~fine, "cost is negative or not a number")
+        checked.reject(_mask_of(owner[~fine], rows) if each else ~fine, "cost is negative or not a number")
         # No negative zero.
         return np.where(fine & (found != 0), found, 0.0)
 
     @staticmethod
-    def _finite(column: Any, name: str, checked: "_Checked") -> NDArray[np.float64] | None:
+    def _read_finite(column: Any, name: str, checked: "_RowChecks") -> NDArray[np.float64] | None:
         if column is None:
             return None
         found = numbers.to_float(column)
@@ -237,14 +235,14 @@ class Contract:
         return np.where(fine, found, 0.0)
 
     @staticmethod
-    def _repeat(repeat: I64 | None, checked: "_Checked") -> I64 | None:
+    def _check_repeat(repeat: I64 | None, checked: "_RowChecks") -> I64 | None:
         if repeat is None:
             return None
         checked.reject(repeat < 0, "count is negative")
         checked.reject(repeat > MAX_REPEAT, "count is too large")
         return repeat
 
-    def _words(self, found: _Flat, filtered: Counter[str]) -> _Flat:
+    def _split_words(self, found: _KeyRows, filtered: Counter[str]) -> _KeyRows:
         if self._options.split_words:
             key = found.key
             text = pa.Array.from_buffers(pa.string(), len(key), key.buffers(), offset=key.offset)
@@ -258,34 +256,34 @@ class Contract:
                 order = np.argsort(np.concatenate([of, nulls]), kind="stable")
                 flat = pa.concat_arrays([flat, pa.nulls(len(nulls), pa.binary())]).take(pa.array(order))
                 of = np.concatenate([of, nulls])[order]
-            split = _Flat(flat, found.row[of], found.place[of])
-            self._lost(found, split, "no words", filtered)
+            split = _KeyRows(flat, found.row[of], found.place[of])
+            self._count_lost(found, split, "no words", filtered)
             found = split
         if len(self._stopwords):
             keep = pc.invert(pc.is_in(found.key, value_set=self._stopwords)).to_numpy(zero_copy_only=False)
             left = found.only(keep)
-            self._lost(found, left, "stopwords only", filtered)
+            self._count_lost(found, left, "stopwords only", filtered)
             found = left
         return found
 
-    def _sample(self, found: _Flat, filtered: Counter[str]) -> _Flat:
+    def _sample(self, found: _KeyRows, filtered: Counter[str]) -> _KeyRows:
         if self._share is None or not len(found.row):
             return found
         encoded = found.key.dictionary_encode(null_encoding="encode")
         _, high = hash_keys(encoded.dictionary)
         left = found.only(sampled(high, self._share)[encoded.indices.to_numpy()])
-        self._lost(found, left, "key not in --sample-keys", filtered)
+        self._count_lost(found, left, "key not in --sample-keys", filtered)
         return left
 
     @staticmethod
-    def _lost(before: _Flat, after: _Flat, reason: str, filtered: Counter[str]) -> None:
-        lost = _distinct(before.row) - _distinct(after.row)
+    def _count_lost(before: _KeyRows, after: _KeyRows, reason: str, filtered: Counter[str]) -> None:
+        lost = _count_distinct(before.row) - _count_distinct(after.row)
         if lost:
             filtered[reason] += lost
 
 
-class _Checked:
-    """Which rows are good so far, and the rejects: a row is rejected once, for the first reason."""
+class _RowChecks:
+    """The rows that passed all checks so far, and the rejects: a row is rejected once, for the first reason."""
 
     def __init__(self, parsed: Parsed) -> None:
         self._parsed = parsed
@@ -298,13 +296,13 @@ class _Checked:
         self.good &= ~wrong
 
 
-def _lists(column: Any) -> bool:
+def _is_list(column: Any) -> bool:
     return column is not None and bool(pa.types.is_list(column.type) or pa.types.is_large_list(column.type))
 
 
 def _flatten(column: Any) -> tuple[I64, Any]:
-    """Give the row of each entry of all lists, and the entries; a list that is null counts as one null entry."""
-    if not _lists(column):
+    """Return the row of each entry of all lists, and the entries; a list that is null counts as one null entry."""
+    if not _is_list(column):
         return np.arange(len(column)), column
     count = pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
     flat = column.flatten()
@@ -316,17 +314,17 @@ def _flatten(column: Any) -> tuple[I64, Any]:
     return row, flat.take(pa.array(source, mask=null[row]))
 
 
-def _at(rows: I64, size: int) -> Mask:
+def _mask_of(rows: I64, size: int) -> Mask:
     mask = np.zeros(size, bool)
     mask[rows] = True
     return mask
 
 
-def _distinct(ascending: I64) -> int:
+def _count_distinct(ascending: I64) -> int:
     return len(ascending) and 1 + int(np.count_nonzero(np.diff(ascending)))
 
 
-def _place_of(each: Callable[[I64, I64], Each], rows: I64, low: I64, high: I64, time: int) -> I64:
+def _first_from(each: Callable[[I64, I64], Each], rows: I64, low: I64, high: I64, time: int) -> I64:
     """Find the first place in [low, high) of some rows whose tuple comes at a time or later, else `high`."""
     low, high = low.copy(), high.copy()
     while len(rows := rows[low[rows] < high[rows]]):
@@ -337,5 +335,5 @@ def _place_of(each: Callable[[I64, I64], Each], rows: I64, low: I64, high: I64, 
     return low
 
 
-def _of_rows(each: Callable[[I64, I64], Each] | None, rows: I64) -> Callable[[I64, I64], Each] | None:
+def _for_rows(each: Callable[[I64, I64], Each] | None, rows: I64) -> Callable[[I64, I64], Each] | None:
     return None if each is None else lambda entry, place: each(rows[entry], place)

@@ -1,7 +1,7 @@
-"""The key dictionary: counts over all segments, ids by frequency, and each segment's way to the ids.
+"""Builds the key dictionary: counts over all segments, ids by frequency, and the ids for the keys of each segment.
 
-Keys are shared between tasks by ranges of their bytes. A range adds up its keys and puts them in the order of the
-dictionary; how many keys of each count the others hold then gives the id of each.
+Keys are shared between tasks by ranges of their bytes. A range adds up its keys and sorts them in the order of the
+dictionary; the numbers of keys of each count in all ranges then give the ids.
 """
 
 import itertools
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
 from streamgroup.ingest.pipeline.frames import Frame
-from streamgroup.ingest.pipeline.segments import Segment, check_same
+from streamgroup.ingest.pipeline.segments import Segment, check_unchanged_segment
 from streamgroup.traces.keys import hash_keys, not_utf8
 
-__all__ = ["Dictionary", "Ids", "count_keys", "cut_keys", "give_ids", "key_ranges", "number_keys"]
+__all__ = ["Dictionary", "Ids", "assign_ids", "choose_key_ranges", "count_keys", "send_ids", "send_keys_to_ranges"]
 
 I64 = NDArray[np.int64]
 
-# Keys (summed over segments) that one task adds up, about, and what they may take in memory.
+# Keys (summed over segments) that one task adds up, about, and their maximum size in memory.
 RANGE_KEYS = 1 << 20
 RANGE_BYTES = 256 << 20
 # Keys of a block of a range.
@@ -46,7 +46,7 @@ class Ids(NamedTuple):
     before: int
 
     def of(self, rank: Any) -> NDArray[np.uint32]:
-        """Give the id of the keys at some places of the range."""
+        """Return the id of the keys at some places of the range."""
         rank = np.asarray(rank, np.int64)
         index = np.searchsorted(self.upto, rank, "right")
         begin = np.concatenate([[0], self.upto[:-1]])
@@ -59,7 +59,7 @@ class Dictionary(NamedTuple):
 
     keys: int
     top: int
-    odd: bool
+    not_text: bool
     ids: list[Ids]
 
 
@@ -76,7 +76,7 @@ class _Keys(Sequence[bytes]):
         return self._keys[index].as_py()
 
 
-def key_ranges(segments: list[Segment], tasks: int) -> list[bytes]:
+def choose_key_ranges(segments: list[Segment], tasks: int) -> list[bytes]:
     """Choose borders between ranges that have about the same number of the sampled keys."""
     samples = sorted({sample for segment in segments for sample in segment.samples})
     keys, taken = (sum(getattr(segment, name) for segment in segments) for name in ("keys", "key_bytes"))
@@ -85,15 +85,17 @@ def key_ranges(segments: list[Segment], tasks: int) -> list[bytes]:
     return samples[step::step][: wanted - 1]
 
 
-def cut_keys(frame: Frame, segments: list[Segment], borders: list[bytes]) -> Frame:
+def send_keys_to_ranges(frame: Frame, segments: list[Segment], borders: list[bytes]) -> Frame:
     """Send the keys of each segment's dictionary to their ranges."""
     digests = {segment.number: segment.digest for segment in segments}
-    return frame.of("dictionary").map(partial(_cut, digests, borders)).exchange(len(borders) + 1)
+    return frame.of("dictionary").map(partial(_send_keys, digests, borders)).exchange(len(borders) + 1)
 
 
-def _cut(digests: dict[int, int], borders: list[bytes], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _send_keys(
+    digests: dict[int, int], borders: list[bytes], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     for row in rows_of(batches):
-        check_same(row, digests)
+        check_unchanged_segment(row, digests)
         columns = row.columns()
         # The null key is first, so that it is in the first range.
         nulls = columns.column("key").null_count
@@ -142,9 +144,9 @@ def _count_range(by_bytes: bool, number: int, rows: list[Row]) -> Iterator[pa.Re
         yield block("ranks", own, to=number, segment=row.segment)
         at += table.num_rows
     ordered, counts = keys.take(pa.array(order)), counts[order]
-    odd = bool(not_utf8(ordered.cast(pa.large_binary())))
+    not_text = bool(not_utf8(ordered.cast(pa.large_binary())))
     value, size = np.unique(-counts, return_counts=True)
-    stats = json.dumps([len(counts), odd])
+    stats = json.dumps([len(counts), not_text])
     yield block("counts", {"count": -value, "keys": size}, to=number, stats=stats)
     for start in range(0, len(ordered), BLOCK_KEYS):
         part = ordered.slice(start, BLOCK_KEYS)
@@ -159,7 +161,7 @@ def _inverse(order: Any) -> NDArray[np.uint32]:
     return place
 
 
-def number_keys(frame: Frame) -> Dictionary:
+def assign_ids(frame: Frame) -> Dictionary:
     """Find the ids of all ranges from their counts: by count descending, then by range; dense from 0."""
     rows = sorted(frame.stats("counts"), key=lambda row: row.to)
     stats = [json.loads(row.stats or "") for row in rows]
@@ -181,18 +183,18 @@ def number_keys(frame: Frame) -> Dictionary:
         before += int(size.sum())
     none = Ids(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
     whole = [ids.get(number, none) for number in range(max(ids) + 1)]
-    return Dictionary(keys, int(-counts[0]), any(odd for _, odd in stats), whole)
+    return Dictionary(keys, int(-counts[0]), any(not_text for _, not_text in stats), whole)
 
 
-def give_ids(frame: Frame, ids: list[Ids], group_of: dict[int, int]) -> Frame:
+def send_ids(frame: Frame, ids: list[Ids], group_of: dict[int, int]) -> Frame:
     """Turn the ranks of segments into blocks of kind `ids`, for the group of each segment.
 
     Where there is a place in the order of bytes, `by_bytes` is that among all keys.
     """
-    return frame.of("ranks").map(partial(_give, ids, group_of))
+    return frame.of("ranks").map(partial(_send_ids, ids, group_of))
 
 
-def _give(ids: list[Ids], group_of: dict[int, int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _send_ids(ids: list[Ids], group_of: dict[int, int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for row in rows_of(batches):
         columns, own = row.columns(), ids[row.to]
         given: dict[str, Any] = {"id": own.of(columns.column("rank").to_numpy())}

@@ -1,4 +1,4 @@
-"""Where the steps run: on DataFrames of Spark, or in this process on frames with the same few methods."""
+"""Frames of blocks and their runners: DataFrames of Spark, or partitions in this process with the same methods."""
 
 import os
 import threading
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from streamgroup.base.progress import Progress
 from streamgroup.ingest.pipeline.blocks import BLOCKS, Row, Step, ddl, rows_of
-from streamgroup.ingest.pipeline.interrupt import Stopped, check_stopped, listen
+from streamgroup.ingest.pipeline.interrupt import Stopped, check_stopped, stop_on
 from streamgroup.spark.background import complete
 from streamgroup.spark.errors import errors_as_text
 from streamgroup.spark.session import Session
@@ -22,7 +22,7 @@ __all__ = ["Frame", "LocalRunner", "Runner", "SparkRunner"]
 T = TypeVar("T")
 _Partition = Callable[[], Iterable[pa.RecordBatch]]
 
-# Settings of Spark SQL that the steps count on: a row of blocks is megabytes, so each is a batch of its own, and as
+# Settings of Spark SQL that the steps need: a row of blocks is megabytes, so each is a batch of its own, and as
 # many partitions as a step asks for are what it gets.
 _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
@@ -30,7 +30,7 @@ _SETTINGS = {
     # Blocks are compressed already.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
-# Seconds that Spark is given to let go of what it keeps.
+# Seconds that Spark has to drop persisted data.
 _CLOSE = 2
 # Rows in a batch where the rows are those of a table.
 _TABLE_ROWS = 1 << 16
@@ -71,7 +71,7 @@ class Runner(Protocol):
 
     @property
     def parallelism(self) -> int:
-        """Give the number of tasks that run at a time."""
+        """Return the number of tasks that run at a time."""
         ...
 
     def tasks(self, number: int, step: Callable[[int], Iterator[pa.RecordBatch]]) -> Frame:
@@ -83,11 +83,11 @@ class Runner(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what frames keep."""
+        """Drop what frames keep."""
         ...
 
 
-def _numbered(step: Callable[[int], Iterator[pa.RecordBatch]], batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
+def _run_numbers(step: Callable[[int], Iterator[pa.RecordBatch]], batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
     for batch in batches:
         for number in batch.column(0).to_pylist():
             yield from step(number)
@@ -136,14 +136,14 @@ def _with_errors(step: Step, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 
 
 class SparkRunner:
-    """Runs frames as DataFrames of a session, whose settings are put back by `close`."""
+    """Runs frames as DataFrames of a session; `close` restores its settings."""
 
     def __init__(self, session: Session, progress: Progress) -> None:
         """Take an open session and where to report progress."""
         self._session = session
         self._progress = progress
         self._kept: list[Any] = []
-        # An interrupt leaves the thread that runs queries behind: after `close` it must change nothing any more.
+        # After an interrupt the thread that runs queries goes on: after `close` it must change nothing.
         self._lock = threading.Lock()
         self._closed = False
         own = session.spark.conf.getAll
@@ -153,13 +153,13 @@ class SparkRunner:
 
     @property
     def parallelism(self) -> int:
-        """Give the number of tasks that run at a time."""
+        """Return the number of tasks that run at a time."""
         return self._session.parallelism
 
     def tasks(self, number: int, step: Callable[[int], Iterator[pa.RecordBatch]]) -> SparkFrame:
         """Make a frame of `number` partitions."""
         numbers = self._session.spark.range(0, number, 1, number)
-        made = numbers.mapInArrow(partial(_with_errors, partial(_numbered, step)), ddl(BLOCKS))
+        made = numbers.mapInArrow(partial(_with_errors, partial(_run_numbers, step)), ddl(BLOCKS))
         return SparkFrame(self, made, of_small=True)
 
     def source(self, frame: Any, step: Step) -> SparkFrame:
@@ -172,7 +172,7 @@ class SparkRunner:
 
     @contextmanager
     def batches_of(self, rows: int) -> Iterator[None]:
-        """Let Spark hand over so many rows at a time; it looks at the setting when a query begins."""
+        """Set how many rows Spark hands over at a time; it reads the setting when a query begins."""
         self._set(rows)
         try:
             yield
@@ -201,7 +201,7 @@ class SparkRunner:
         return self._session.run(function, self._progress, tasks, text)
 
     def close(self) -> None:
-        """Let Spark remove what it keeps, and put its settings back; without effect where Spark is gone."""
+        """Drop persisted data, and restore the settings of Spark; no effect where Spark has stopped."""
         self._closed = True
         complete(self._close, _CLOSE)
 
@@ -231,7 +231,7 @@ class LocalFrame:
 
     def map(self, step: Step) -> "LocalFrame":
         """Run a step on each partition."""
-        return LocalFrame(self._runner, lambda: [partial(_mapped, step, each) for each in self._partitions])
+        return LocalFrame(self._runner, lambda: [partial(_run_step, step, each) for each in self._partitions])
 
     def exchange(self, partitions: int) -> "LocalFrame":
         """Send each row to the partition that its `to` numbers."""
@@ -267,7 +267,7 @@ class LocalFrame:
         return [row for batches in self._runner.compute(self.of(*kinds)._partitions) for row in rows_of(batches)]
 
 
-def _mapped(step: Step, partition: _Partition) -> Iterator[pa.RecordBatch]:
+def _run_step(step: Step, partition: _Partition) -> Iterator[pa.RecordBatch]:
     return step(iter(partition()))
 
 
@@ -286,7 +286,7 @@ class LocalRunner:
 
     @property
     def parallelism(self) -> int:
-        """Give the number of processors that this process may use, at most 8."""
+        """Return the number of processors that this process may use, at most 8."""
         own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return min(own, _MOST_THREADS)
 
@@ -296,7 +296,7 @@ class LocalRunner:
 
     def compute(self, partitions: list[_Partition]) -> list[list[pa.RecordBatch]]:
         """Compute partitions side by side; the first failure, or an interrupt, ends them all."""
-        with ThreadPoolExecutor(self.parallelism, "ingest", listen, (self._stop,)) as pool:
+        with ThreadPoolExecutor(self.parallelism, "ingest", stop_on, (self._stop,)) as pool:
             work = [pool.submit(self._whole, partition) for partition in partitions]
             try:
                 wait(work, return_when=FIRST_EXCEPTION)
@@ -321,4 +321,4 @@ class LocalRunner:
         return function()
 
     def close(self) -> None:
-        """Do nothing: memory is let go of with the frames."""
+        """Do nothing: memory is freed with the frames."""

@@ -1,4 +1,4 @@
-"""The first tuples of a stream: segments cut, before their keys are counted."""
+"""Cuts segments to the first tuples of the stream (`--head`), before keys are counted."""
 
 import json
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
 from streamgroup.ingest.pipeline.frames import Frame
-from streamgroup.ingest.pipeline.order import count_once, whole_numbers
-from streamgroup.ingest.pipeline.segments import CARRIED, Marked, Segment, described, row_numbers, segment_of
+from streamgroup.ingest.pipeline.order import count_once, sortable_numbers
+from streamgroup.ingest.pipeline.segments import CARRIED, MarkedRows, Segment, read_segment, row_numbers, segment_blocks
 
 __all__ = ["cut_head"]
 
@@ -50,14 +50,14 @@ def cut_head(frame: Frame, segments: list[Segment], head: int, *, ordered: bool)
         found = ties.map(partial(_first_ties, head - earlier)).stats("kept")
         quotas = {row.segment: row.columns().column("at").to_numpy() for row in found}
     cut = frame.of("tuples", "dictionary", "places", "segment").map(partial(_cut, low, quotas)).keep()
-    return cut, _left(segments, cut.stats("segment", "marked"))
+    return cut, _segments_left(segments, cut.stats("segment", "marked"))
 
 
-def _left(segments: list[Segment], rows: list[Row]) -> list[Segment]:
-    """Give the segments that are left; a row that goes on over borders counts in the first one that has it."""
-    cut = {row.segment: segment_of(row) for row in rows if row.kind == "segment"}
-    marked = {row.segment: Marked(*json.loads(row.stats or "")) for row in rows if row.kind == "marked"}
-    nothing = Marked(0, first=False, last=False)
+def _segments_left(segments: list[Segment], rows: list[Row]) -> list[Segment]:
+    """Return the segments that are left; a row that spans segments counts in the first one."""
+    cut = {row.segment: read_segment(row) for row in rows if row.kind == "segment"}
+    marked = {row.segment: MarkedRows(*json.loads(row.stats or "")) for row in rows if row.kind == "marked"}
+    nothing = MarkedRows(0, first=False, last=False)
     own = count_once(segments, [marked.get(segment.number, nothing) for segment in segments])
     kept = dict(zip((segment.number for segment in segments), own, strict=True))
     return [cut[number]._replace(rows=kept[number]) for number in sorted(cut)]
@@ -90,7 +90,7 @@ def _count_at(moment: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 
 
 def _by_segment(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Segment, list[Row], pa.RecordBatch, NDArray[Any]]]:
-    """Give the segments of a partition with their tuples, dictionary and places: blocks lie as they were made."""
+    """Yield the segments of a partition with their tuples, dictionary and places: blocks lie as they were made."""
     tuples: list[Row] = []
     others: dict[str, Row] = {}
     for row in rows_of(batches):
@@ -100,12 +100,12 @@ def _by_segment(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Segment, li
         others[row.kind] = row
         if row.kind == "segment":
             places = others["places"].columns().column("place").to_numpy()
-            yield segment_of(row), tuples, others["dictionary"].columns(), places
+            yield read_segment(row), tuples, others["dictionary"].columns(), places
             tuples = []
 
 
 def _ties(moment: int, quota: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Give the tuples of each segment at a moment that may be among the first `quota` of all."""
+    """Yield the tuples of each segment at a moment that may be among the first `quota` of all."""
     for segment, rows, dictionary, places in _by_segment(batches):
         at, found = 0, []
         for row in rows:
@@ -117,7 +117,7 @@ def _ties(moment: int, quota: int, batches: Iterator[pa.RecordBatch]) -> Iterato
             found.append(pa.table(given | {name: own.column(name).take(pa.array(here)) for name in names}))
             at += len(here)
         if at:
-            first = _first(pa.concat_tables(found), quota)
+            first = _first_tuples(pa.concat_tables(found), quota)
             yield block(
                 "ties",
                 dict(zip(first.column_names, first.combine_chunks().columns, strict=True)),
@@ -125,12 +125,12 @@ def _ties(moment: int, quota: int, batches: Iterator[pa.RecordBatch]) -> Iterato
             )
 
 
-def _first(ties: pa.Table, quota: int) -> pa.Table:
+def _first_tuples(ties: pa.Table, quota: int) -> pa.Table:
     """Keep the first tuples by key bytes (null first), cost, value and weight, in the order in which they came."""
     key = ties.column("key")
     # The null key before all others: false is before true.
     columns = {"named": key.is_valid(), "key": key}
-    columns |= {name: whole_numbers(ties.column(name).to_numpy()) for name in CARRIED if name in ties.column_names}
+    columns |= {name: sortable_numbers(ties.column(name).to_numpy()) for name in CARRIED if name in ties.column_names}
     columns["number"] = np.arange(len(ties))
     order = pa.table(columns).sort_by([(name, "ascending") for name in columns])
     return ties.take(pa.array(np.sort(order.column("number").to_numpy()[:quota])))
@@ -143,7 +143,7 @@ def _first_ties(quota: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
         return
     numbers = [np.full(len(table), row.segment) for row, table in zip(rows, tables, strict=True)]
     whole = pa.concat_tables(tables).append_column("segment", pa.array(np.concatenate(numbers)))
-    kept = _first(whole, quota)
+    kept = _first_tuples(whole, quota)
     segments, places = (kept.column(name).to_numpy() for name in ("segment", "at"))
     for segment in np.unique(segments).tolist():
         yield block("kept", {"at": places[segments == segment]}, segment=segment)
@@ -175,11 +175,11 @@ def _cut(moment: int, quotas: dict[int, Any], batches: Iterator[pa.RecordBatch])
         if not counts.any():
             continue
         left = np.flatnonzero(counts)
-        # Keys that no tuple has any more: whatever their place, nothing asks for it.
+        # Keys without a tuple left keep any place: nothing reads it.
         index = np.zeros(len(counts), np.int64)
         index[left] = np.arange(len(left))
         keys = dictionary.column("key").take(pa.array(left))
         cut = segment._replace(tuples=int(counts.sum()), keys=len(left), key_bytes=keys.nbytes)
-        yield from described(cut, keys, counts[left], index[places])
-        marked = Marked(int(has.sum()), bool(has[0]), bool(has[-1]))
+        yield from segment_blocks(cut, keys, counts[left], index[places])
+        marked = MarkedRows(int(has.sum()), bool(has[0]), bool(has[-1]))
         yield block("marked", segment=segment.number, stats=json.dumps(marked))

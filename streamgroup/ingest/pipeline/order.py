@@ -1,4 +1,4 @@
-"""Stream order: how far the input is from it, and where the parts of the trace begin in it.
+"""Stream order: counts late rows, sorts tuples, and finds the borders of the parts.
 
 Readers keep the order of the input among tuples of one time. A table has no order: its tuples of one time are ordered
 by the bytes of the key, then by cost, value and weight.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
 from streamgroup.ingest.pipeline.frames import Frame
-from streamgroup.ingest.pipeline.segments import CARRIED, LateRows, Marked, Segment, row_numbers
+from streamgroup.ingest.pipeline.segments import CARRIED, LateRows, MarkedRows, Segment, row_numbers
 from streamgroup.traces import schema
 
 __all__ = [
@@ -32,8 +32,8 @@ __all__ = [
     "latest_before",
     "plan_parts",
     "samples_of",
-    "sorting",
-    "whole_numbers",
+    "sort_order",
+    "sortable_numbers",
 ]
 
 I64 = NDArray[np.int64]
@@ -57,14 +57,14 @@ class Part(NamedTuple):
 
 
 def in_order(segments: list[Segment]) -> bool:
-    """Tell whether the tuples of all segments, one after the other, are in time order."""
+    """Report whether the tuples of all segments, one after the other, are in time order."""
     return all(segment.in_order for segment in segments) and all(
         before.highest <= after.lowest for before, after in itertools.pairwise(segments)
     )
 
 
 def latest_before(segments: list[Segment]) -> dict[int, int]:
-    """Give the latest time before each segment in which it makes rows late that the segment does not know of."""
+    """Return, for each segment with rows that earlier segments make late, the latest time before it."""
     before: dict[int, int] = {}
     latest = -(2**63)
     for segment in segments:
@@ -77,21 +77,21 @@ def latest_before(segments: list[Segment]) -> dict[int, int]:
 def count_late(segments: list[Segment], rows: list[Row]) -> int:
     """Count the rows of the whole input of which a tuple has a time before the latest one seen until then.
 
-    `rows` of kind `late` are of the segments of `latest_before`; what the others counted by themselves is right.
+    `rows` of kind `late` are of the segments of `latest_before`; the others have counted their own.
     """
     found = {segment.number: segment.late for segment in segments}
-    found |= {row.segment: Marked(*json.loads(row.stats or "")) for row in rows if row.kind == "late"}
+    found |= {row.segment: MarkedRows(*json.loads(row.stats or "")) for row in rows if row.kind == "late"}
     return sum(count_once(segments, [found[segment.number] for segment in segments]))
 
 
 def late_rows(frame: Frame, segments: list[Segment]) -> list[Row]:
-    """Find the late rows of segments by themselves, where no step goes over all tuples anyway."""
+    """Find the late rows of segments in a pass of its own, where no other step reads all tuples."""
     before = latest_before(segments)
     return frame.of("tuples").map(partial(_count_late, before)).stats("late") if before else []
 
 
 def late_block(segment: int, late: LateRows, to: int = 0) -> pa.RecordBatch:
-    """Make the block that tells the late rows of a segment."""
+    """Make the block with the late rows of a segment."""
     return block("late", to=to, segment=segment, stats=json.dumps(late.found))
 
 
@@ -106,7 +106,7 @@ def _count_late(before: dict[int, int], batches: Iterator[pa.RecordBatch]) -> It
             yield late_block(segment, late)
 
 
-def count_once(segments: list[Segment], found: list[Marked]) -> list[int]:
+def count_once(segments: list[Segment], found: list[MarkedRows]) -> list[int]:
     """Count the marked rows of each segment, a row that goes on over borders in the first one that marks it."""
     counts = []
     before = False
@@ -119,17 +119,17 @@ def count_once(segments: list[Segment], found: list[Marked]) -> list[int]:
 
 
 def _sort_key(columns: Mapping[str, Any]) -> list[I64]:
-    """Give what the order of tuples goes by, as whole numbers, first things first.
+    """Return the sort key of tuples as columns of whole numbers, the most significant first.
 
-    Among tuples that it does not tell apart the segment decides, and in a segment the place.
+    Ties are broken by the segment, and in a segment by the place.
     """
     names = ["timestamp"]
     if "by_bytes" in columns:
         names += ["by_bytes", *(name for name in CARRIED if name in columns)]
-    return [whole_numbers(columns[name]) for name in names]
+    return [sortable_numbers(columns[name]) for name in names]
 
 
-def whole_numbers(column: Any) -> I64:
+def sortable_numbers(column: Any) -> I64:
     """Map numbers to whole numbers in the same order; of equal floats, -0.0 comes before 0.0."""
     if column.dtype.kind != "f":
         whole: I64 = column.astype(np.int64)
@@ -139,8 +139,8 @@ def whole_numbers(column: Any) -> I64:
     return ordered
 
 
-def sorting(columns: Mapping[str, Any]) -> I64:
-    """Give the permutation that puts tuples in the order of the trace; equal ones stay as they are."""
+def sort_order(columns: Mapping[str, Any]) -> I64:
+    """Return the permutation that puts tuples in the order of the trace; equal ones stay as they are."""
     key = _sort_key(columns)
     if len(key) == 1:
         by_time: I64 = np.argsort(key[0], kind="stable")
@@ -149,7 +149,7 @@ def sorting(columns: Mapping[str, Any]) -> I64:
 
 
 def samples_of(segment: int, columns: Mapping[str, Any]) -> list[tuple[int, Border]]:
-    """Give places of a sorted segment, evenly spread, each with the number of tuples that it stands for."""
+    """Return places of a sorted segment, evenly spread, each with the number of tuples that it stands for."""
     key = _sort_key(columns)
     size = len(key[0])
     step = max(1, size // SAMPLES)
@@ -164,12 +164,12 @@ def choose_borders(rows: list[Row]) -> list[Border]:
     samples = (row for row in rows if row.kind == "samples")
     found = sorted((tuple(border), int(weight)) for row in samples for weight, border in json.loads(row.stats or ""))
     borders: list[Border] = []
-    held = 0
+    in_range = 0
     for border, weight in found:
-        if held >= RANGE_TUPLES:
+        if in_range >= RANGE_TUPLES:
             borders.append(border)
-            held = 0
-        held += weight
+            in_range = 0
+        in_range += weight
     return borders
 
 
@@ -184,7 +184,7 @@ def _count_below(borders: list[Border], batches: Iterator[pa.RecordBatch]) -> It
     total = np.zeros(len(borders) + 1, np.int64)
     for row in rows_of(batches):
         columns = row.columns()
-        total[:-1] += _places(row, _arrays(columns), borders)
+        total[:-1] += _count_before(row, _arrays(columns), borders)
         total[-1] += columns.num_rows
     yield block("below", {"tuples": total})
 
@@ -193,7 +193,7 @@ def _arrays(columns: pa.RecordBatch) -> dict[str, Any]:
     return {name: columns.column(name).to_numpy() for name in columns.schema.names}
 
 
-def _places(row: Row, columns: Mapping[str, Any], borders: list[Border]) -> I64:
+def _count_before(row: Row, columns: Mapping[str, Any], borders: list[Border]) -> I64:
     """Find how many of the sorted tuples of a block come before each border."""
     key = _sort_key(columns)
     times = np.array([border[0] for border in borders], np.int64)
@@ -216,7 +216,7 @@ def _places(row: Row, columns: Mapping[str, Any], borders: list[Border]) -> I64:
 
 
 def plan_parts(borders: list[Border], below: I64, total: int) -> list[Part]:
-    """Say for each part between which borders it lies, and how many tuples there come before it."""
+    """Find for each part the borders it lies between, and how many tuples there come before it."""
     starts = np.concatenate([[0], below])
     ends: list[Border | None] = [*borders, None]
     parts = []
@@ -246,7 +246,7 @@ def _cut(parts: list[Part], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     for row in rows_of(batches):
         columns = _arrays(row.columns())
         size = len(columns["timestamp"])
-        starts, ends = (iter(_places(row, columns, borders).tolist()) for borders in (lows, highs))
+        starts, ends = (iter(_count_before(row, columns, borders).tolist()) for borders in (lows, highs))
         for number, part in enumerate(parts):
             start = 0 if part.low is None else next(starts)
             stop = size if part.high is None else next(ends)

@@ -1,4 +1,4 @@
-"""Segments: what a read task makes of its tuples, bounded in size, with a dictionary of its own."""
+"""Segments: runs of tuples of bounded size, each with a dictionary of its own, as read tasks write them."""
 
 import json
 import zlib
@@ -19,22 +19,22 @@ __all__ = [
     "CHANGED",
     "SPLIT_BITS",
     "LateRows",
-    "Marked",
+    "MarkedRows",
     "Segment",
     "SegmentWriter",
-    "check_same",
-    "described",
+    "check_unchanged_segment",
+    "read_segment",
     "row_numbers",
-    "segment_of",
+    "segment_blocks",
 ]
 
-# What to do when the input gives other rows when it is read again.
+# Hint when the input has other rows when it is read again.
 CHANGED = "keep the input as it is until the end; of a query without an order, store the rows first"
 
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
 
-# What tuples may carry beside time and key.
+# Columns that tuples may have besides time and key.
 CARRIED = ("cost", "value", "weight")
 
 # A segment's number is that of its split, and behind it in so many bits the number within the split.
@@ -51,7 +51,7 @@ SAMPLES = 32
 SAMPLE_BYTES = 256
 
 
-class Marked(NamedTuple):
+class MarkedRows(NamedTuple):
     """How many rows of a segment are of some kind, and whether its first (row 0, even if continued) and last are."""
 
     rows: int
@@ -76,7 +76,7 @@ class Segment(NamedTuple):
     last: int
     lowest: int
     highest: int
-    late: Marked
+    late: MarkedRows
     samples: tuple[bytes, ...] = ()
     continued: bool = False
     key_bytes: int = 0
@@ -84,7 +84,7 @@ class Segment(NamedTuple):
 
     @property
     def in_order(self) -> bool:
-        """Tell whether the segment's tuples are in time order."""
+        """Report whether the segment's tuples are in time order."""
         return not self.late.rows
 
     def as_json(self) -> str:
@@ -93,11 +93,11 @@ class Segment(NamedTuple):
         return json.dumps(self._replace(samples=samples))  # type: ignore[arg-type]
 
 
-def segment_of(row: Row) -> Segment:
+def read_segment(row: Row) -> Segment:
     """Read the segment of a row of kind `segment`."""
     segment = Segment(*json.loads(row.stats or ""))
     samples = tuple(str(sample).encode("latin-1") for sample in segment.samples)
-    return segment._replace(late=Marked(*segment.late), samples=samples)
+    return segment._replace(late=MarkedRows(*segment.late), samples=samples)
 
 
 class LateRows:
@@ -109,7 +109,7 @@ class LateRows:
     def __init__(self, latest: int = -(2**63)) -> None:
         """Start after tuples of which `latest` is the latest time."""
         self.latest = latest
-        self.found = Marked(0, first=False, last=False)
+        self.found = MarkedRows(0, first=False, last=False)
         self._row = -1
 
     def add(self, stamps: I64, row: I64) -> None:
@@ -123,7 +123,7 @@ class LateRows:
             rows = self.found.rows + int(of_row.sum()) - bool(counted and of_row[0])
             first = self.found.first or bool(of_row[0] and row[0] == 0)
             last = bool(of_row[-1]) or (counted and len(of_row) == 1)
-            self.found = Marked(rows, first, last)
+            self.found = MarkedRows(rows, first, last)
         else:
             self.found = self.found._replace(last=counted and int(row[-1]) == self._row)
         self.latest, self._row = int(latest[-1]), int(row[-1])
@@ -133,7 +133,7 @@ class SegmentWriter:
     """Makes the blocks of the segments of one split: keys become local numbers.
 
     Each block numbers its keys by itself, after those of the blocks before, so that a key may have several numbers: to
-    look up every key among all that came before takes longer than to put the few blocks together at the end.
+    look up every key among all before it takes longer than to merge the few blocks at the end.
     """
 
     def __init__(self, split: int) -> None:
@@ -151,7 +151,7 @@ class SegmentWriter:
         self._bounds: tuple[int, int, int, int] | None = None
 
     def add(self, tuples: Tuples) -> Iterator[pa.RecordBatch]:
-        """Give the blocks of a batch of tuples, in input order."""
+        """Yield the blocks of a batch of tuples, in input order."""
         for piece in pieces(tuples, BLOCK_TUPLES):
             yield self._block(piece)
             if self._tuples >= MAX_TUPLES or self._numbers >= MAX_KEYS or self._key_bytes >= MAX_KEY_BYTES:
@@ -191,14 +191,14 @@ class SegmentWriter:
         return local
 
     def close(self) -> Iterator[pa.RecordBatch]:
-        """Give the dictionary of the segment under way, the place in it of each local number, and its statistics."""
+        """Yield the dictionary of the segment under way, the place in it of each local number, and its statistics."""
         if self._bounds is None:
             return
         encoded = pa.concat_arrays(self._keys).dictionary_encode(null_encoding="encode")
         keys, code = encoded.dictionary, encoded.indices.to_numpy()
         counts = np.zeros(len(keys), np.int64)
         np.add.at(counts, code, np.concatenate(self._counts))
-        yield from described(
+        yield from segment_blocks(
             Segment(
                 self._next,
                 self._tuples,
@@ -217,8 +217,8 @@ class SegmentWriter:
         self._reset()
 
 
-def described(segment: Segment, keys: pa.Array, counts: I64, code: Any) -> Iterator[pa.RecordBatch]:
-    """Give what a segment has beside its tuples: dictionary (key bytes ascending, null first), places, statistics.
+def segment_blocks(segment: Segment, keys: pa.Array, counts: I64, code: Any) -> Iterator[pa.RecordBatch]:
+    """Yield what a segment has beside its tuples: dictionary (key bytes ascending, null first), places, statistics.
 
     `keys` are distinct, with their counts; `code[i]` is the index among them of the key with local number i.
     """
@@ -245,14 +245,14 @@ def _digest(keys: pa.Array, counts: I64) -> int:
     return digest
 
 
-def check_same(row: Row, digests: Mapping[int, int]) -> None:
+def check_unchanged_segment(row: Row, digests: Mapping[int, int]) -> None:
     """Raise RunError if a segment, by a row with its digest, is not what it was when its statistics were collected."""
     if digests.get(row.segment) != int(row.stats or 0):
         raise RunError("the input gave other rows when a part of it was read again", CHANGED)
 
 
 def row_numbers(row: Row, columns: pa.RecordBatch) -> I64:
-    """Give the row in the segment of each tuple of a block of kind `tuples`."""
+    """Return the row in the segment of each tuple of a block of kind `tuples`."""
     if "row" in columns.schema.names:
         numbers: I64 = columns.column("row").to_numpy().astype(np.int64)
         return numbers

@@ -1,1 +1,1 @@
-"""The readers, one file each: what a raw format's lines, fields, times and keys are."""
+"""The readers, one file for each raw format, named as on the command line."""

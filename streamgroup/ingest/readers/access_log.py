@@ -7,14 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.columns import joined_keys
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, Reject, find_columns
 
 __all__ = ["Reader"]
 
@@ -25,19 +24,19 @@ _TIME = "%d/%b/%Y:%H:%M:%S %z"
 
 _VHOST = r"(?P<vhost>\S+) "
 # A host may be a list of addresses that proxies passed on, a user may hold blanks.
-_FRONT = r"(?P<host>[^ ,]+(?:, ?[^ ,]+)*) (?P<ident>\S+) (?P<user>[^ ]+(?: [^\[ ][^ ]*)*) \[(?P<time>[^\]]*)\] "
-_SENT = r"(?P<status>\d{3}|-) (?P<bytes>\d+|-)"
+_PREFIX = r"(?P<host>[^ ,]+(?:, ?[^ ,]+)*) (?P<ident>\S+) (?P<user>[^ ]+(?: [^\[ ][^ ]*)*) \[(?P<time>[^\]]*)\] "
+_STATUS_BYTES = r"(?P<status>\d{3}|-) (?P<bytes>\d+|-)"
 _INSIDE = r'(?:[^"\\]|\\.)*'
-_BARE = r'[^" ][^ ]*'
-_MORE = rf'(?: (?:"{_INSIDE}"|{_BARE})?)*'
-# The quotes stay with the referer and the agent: that tells an empty one from one that is not there. What may follow
-# is told by the next byte alone, which makes the matching faster.
+_UNQUOTED = r'[^" ][^ ]*'
+_EXTRA_FIELDS = rf'(?: (?:"{_INSIDE}"|{_UNQUOTED})?)*'
+# The quotes stay with the referer and the agent, so that an empty one differs from a missing one. Each alternative is
+# chosen by the next byte alone, which makes the matching faster.
 _STRICT = (
-    rf'{_FRONT}"(?P<request>{_INSIDE})" {_SENT}(?: (?:(?P<referer>"{_INSIDE}")'
-    rf'(?: (?:(?P<agent>"{_INSIDE}"){_MORE}|{_BARE}{_MORE})?)?|{_BARE}{_MORE})?)?'
+    rf'{_PREFIX}"(?P<request>{_INSIDE})" {_STATUS_BYTES}(?: (?:(?P<referer>"{_INSIDE}")'
+    rf'(?: (?:(?P<agent>"{_INSIDE}"){_EXTRA_FIELDS}|{_UNQUOTED}{_EXTRA_FIELDS})?)?|{_UNQUOTED}{_EXTRA_FIELDS})?)?'
 )
 # For the lines of servers that do not escape quotes, tried on those that the strict one refuses.
-_LOOSE = rf'{_FRONT}"(?P<request>.*?)" {_SENT}(?: (?P<referer>"[^"]*") (?P<agent>".*"))?'
+_LOOSE = rf'{_PREFIX}"(?P<request>.*?)" {_STATUS_BYTES}(?: (?P<referer>"[^"]*") (?P<agent>".*"))?'
 _METHOD, _VERSION = r"^(?P<method>[A-Za-z][A-Za-z-]*) ", r"(?: HTTP/\d(?:\.\d)?)?$"
 # By whether a path keeps its query: for the common requests, and for those with blanks in the path, which are slower.
 _REQUESTS = {
@@ -53,10 +52,8 @@ _ESCAPED = re.compile(rb"\\.")
 _STAMP = re.compile(rb"\[[^\]]*\]")
 
 
-class Options(BaseModel):
+class Options(ReaderOptions):
     """Options of the access-log reader."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     query: bool = Field(default=False, description="a path keeps what follows its question mark")
     vhost: Literal["auto", "yes", "no"] = Field(default="auto", description="lines begin with a virtual host")
@@ -65,27 +62,27 @@ class Options(BaseModel):
 class Reader(LineReader):
     """Access logs: a `-` for user, referer or agent is a null key, as is the path of what is no HTTP request."""
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     joins: ClassVar[tuple[str, ...]] = ("key",)
     about = "access logs of web servers (Common and Combined Log Format)"
     defaults: ClassVar = Defaults(time=("time",), key=("path",))
 
     def __init__(self, options: IngestOptions) -> None:
-        """Take the time format of these logs where none is told."""
+        """Take the time format of these logs where none is given."""
         if options.time_format == "auto":
             options = options.model_copy(update={"time_format": _TIME})
         super().__init__(options)
 
     def look(self, head: Block, path: str) -> Layout:
-        """Look whether a virtual host comes first in most of the first 1,000 lines."""
+        """Detect a virtual host in front of most of the first 1,000 lines."""
         lines = fields.find_lines(head.data)
         if not (lines.end > lines.start).any():
             raise DataError(f"{path}: no rows in it", "give a file that has some")
         texts = fields.column(head.buffer, lines.start[:HEAD_ROWS], lines.end[:HEAD_ROWS])
-        told = getattr(self.own, "vhost", "auto")
-        vhost = told == "yes"
+        given = getattr(self.own, "vhost", "auto")
+        vhost = given == "yes"
         inferred: tuple[str, ...] = ()
-        if told == "auto":
+        if given == "auto":
             vhost = 2 * (pc.sum(pc.match_substring_regex(texts, _FOUR_IN_FRONT)).as_py() or 0) > len(texts)
             inferred = ("a virtual host comes first",) if vhost else ()
         return Layout(
@@ -103,10 +100,10 @@ class Reader(LineReader):
         front = _VHOST if layout.extra else ""
         found, keep, odd = _match(texts, np.arange(len(start)), f"^{front}{_STRICT}$")
         if len(odd):
-            mended, more, odd = _match(texts, odd, f"^{front}{_LOOSE}$")
+            loose, more, odd = _match(texts, odd, f"^{front}{_LOOSE}$")
             keep = np.concatenate([keep, more])
             order = np.argsort(keep)
-            found, keep = pa.concat_arrays([found, mended]).take(pa.array(order)), keep[order]
+            found, keep = pa.concat_arrays([found, loose]).take(pa.array(order)), keep[order]
         rejects: list[Reject] = []
         blank = 0
         for row in odd.tolist():
@@ -121,22 +118,15 @@ class Reader(LineReader):
             consumed=len(block.data),
             line=number[keep],
             time=self._column(found, _NAMES[layout.time]),
-            key=self._key(found, layout),
-            cost=self._number(found, layout.cost),
-            value=self._number(found, layout.value),
-            weight=self._number(found, layout.weight),
+            key=layout.key_of(lambda number: self._column(found, _NAMES[number])),
+            **layout.optional_of(lambda number: self._number(found, _NAMES[number])),
             text=lambda entry: texts[int(keep[entry])].as_py(),
             rejects=rejects,
             filtered={"blank": blank} if blank else {},
         )
 
-    def _key(self, found: pa.StructArray, layout: Layout) -> Any:
-        if layout.key_parts:
-            return joined_keys([self._column(found, _NAMES[number]) for number in layout.key_parts])
-        return self._column(found, _NAMES[layout.key])
-
     def _column(self, found: pa.StructArray, name: str) -> Any:
-        """Give a column as it is written; what a server writes as `-` for want of anything better is null."""
+        """Return a column as it is written; `-` is null."""
         if name in ("method", "path"):
             return _part(pc.struct_field(found, "request"), name, query=bool(getattr(self.own, "query", False)))
         if name == "vhost" and found.type.get_field_index(name) < 0:
@@ -148,12 +138,10 @@ class Reader(LineReader):
             column = pc.if_else(pc.equal(column, b""), pa.scalar(None, pa.binary()), inner)
         return pc.if_else(pc.equal(column, b"-"), pa.scalar(None, pa.binary()), column)
 
-    def _number(self, found: pa.StructArray, number: int) -> Any:
-        """Give a column for cost, value or weight: no bytes sent are 0 of them."""
-        if number < 0:
-            return None
-        column = self._column(found, _NAMES[number])
-        return pc.fill_null(column, b"0") if _NAMES[number] == "bytes" else column
+    def _number(self, found: pa.StructArray, name: str) -> Any:
+        """Return a column for cost, value or weight: no bytes sent are 0 of them."""
+        column = self._column(found, name)
+        return pc.fill_null(column, b"0") if name == "bytes" else column
 
 
 def _match(texts: Any, rows: I64, pattern: str) -> tuple[Any, I64, I64]:
@@ -165,7 +153,7 @@ def _match(texts: Any, rows: I64, pattern: str) -> tuple[Any, I64, I64]:
 
 
 def _part(request: Any, name: str, *, query: bool) -> Any:
-    """Give the method or path of requests, null for what is none."""
+    """Return the method or path of requests, null for what is none."""
     common, rare = _REQUESTS[query]
     part = pc.struct_field(pc.extract_regex(request, common), name)
     if part.null_count:

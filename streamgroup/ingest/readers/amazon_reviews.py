@@ -6,15 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import Block, LineReader
-from streamgroup.ingest.parsing.records import TOO_LONG, Records, find_records, starts_with
+from streamgroup.ingest.parsing.records import TOO_LONG, Records, find_records
 from streamgroup.ingest.parsing.words import words
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_column
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, Reject, find_column
 
 __all__ = ["Reader"]
 
@@ -36,10 +36,8 @@ _MARKUP = "</?[A-Za-z][^<>]{0,100}>|&(?:[A-Za-z]{2,8}|#[0-9]{1,6});"
 _NAMES = tuple(name.partition("/")[2] for name in _FIELDS)
 
 
-class Options(BaseModel):
+class Options(ReaderOptions):
     """Options of the amazon-reviews reader."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     words: Literal["text", "summary"] | None = Field(
         default=None, description="the words of this field are the keys, a tuple for each: text or summary"
@@ -49,7 +47,7 @@ class Options(BaseModel):
 class Reader(LineReader):
     """Reviews: a block of lines is a record; a line without a field's name goes on with the field before it."""
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     about = "Amazon reviews of SNAP: blocks of `product/productId: ...`, `review/userId: ...` lines"
     defaults: ClassVar = Defaults(time=("time",), key=("productId",))
 
@@ -69,7 +67,7 @@ class Reader(LineReader):
     def look(self, head: Block, path: str) -> Layout:
         """Find the columns by their names, with or without what stands before the slash; every file has the same."""
         lines = fields.find_lines(head.data)
-        if not any(starts_with(head.data, lines, f"{name}:".encode()).any() for name in _FIELDS):
+        if not any(fields.starts_with(head.data, lines, f"{name}:".encode()).any() for name in _FIELDS):
             raise DataError(
                 f"{path}: no line of it begins with one of {', '.join(_FIELDS)}",
                 "this reader takes the .txt files of SNAP; reviews in JSON are for the reader jsonl, in CSV for csv",
@@ -109,12 +107,10 @@ class Reader(LineReader):
             line=found.number[keep],
             time=column(layout.time),
             key=_words(key) if self._words else key,
-            cost=column(layout.cost) if layout.cost >= 0 else None,
-            value=column(layout.value) if layout.value >= 0 else None,
+            **layout.optional_of(column),
             text=lambda entry: found.text(block.data, int(keep[entry])),
             rejects=sorted(rejects, key=lambda reject: reject.line),
             filtered={},
-            weight=column(layout.weight) if layout.weight >= 0 else None,
         )
 
 
@@ -124,7 +120,7 @@ def _words(texts: pa.Array) -> pa.Array:
 
 
 def _column(block: Block, start: I64, end: I64) -> pa.Array:
-    """Make a column of stretches of a block; where there is none (start -1) it is null."""
+    """Make a column of slices of a block, null where there is none (start -1)."""
     there = start >= 0
     values = fields.column(block.buffer, start[there], end[there])
     if there.all():
@@ -140,7 +136,7 @@ def _find_fields(block: Block, found: Records) -> tuple[I64, I64, dict[int, str]
     data, lines = block.data, found.lines
     kind = np.full(len(lines.start), -1)
     for number, name in enumerate(_FIELDS):
-        kind[starts_with(data, lines, f"{name}:".encode())] = number
+        kind[fields.starts_with(data, lines, f"{name}:".encode())] = number
     owner = found.owners()
     begins = np.flatnonzero(kind >= 0)
     lengths = np.array([len(name) + 1 for name in _FIELDS])

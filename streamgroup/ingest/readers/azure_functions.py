@@ -7,15 +7,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.columns import joined_keys
-from streamgroup.ingest.parsing.counted import MAX_COUNT, evenly
+from streamgroup.ingest.parsing.event_counts import MAX_COUNT, even_offsets
 from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.parsing.numbers import OK, to_fixed
-from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed, Reject, find_columns
+from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed, ReaderOptions, Reject, find_columns
 
 __all__ = ["Reader"]
 
@@ -29,10 +28,8 @@ _DAY = _MINUTES * _MINUTE
 _NUMBERED = re.compile(r"\.d(\d{2})(?!\d)")
 
 
-class Options(BaseModel):
+class Options(ReaderOptions):
     """Options of the azure-functions reader."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     day: int | None = Field(default=None, ge=1, le=366, description="number of the day, if no file name tells it")
     spread: Literal["minute", "none"] = Field(
@@ -43,7 +40,7 @@ class Options(BaseModel):
 class Reader(LineReader):
     """Invocations by minute: invocation j = 0, 1, ... of c in a minute comes at floor((j + 1/2) / c x 60 s) of it."""
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     joins: ClassVar[tuple[str, ...]] = ("key",)
     unused: ClassVar[tuple[str, ...]] = (
         "time_format", "timezone", "delimiter", "header", "multiline", "cost", "cost_unit", "value", "weight",
@@ -55,14 +52,14 @@ class Reader(LineReader):
     def look(self, head: Block, path: str) -> Layout:
         """Check the header, and find the day in the name of the file (`...anon.d01.csv`)."""
         lines = fields.find_lines(head.data)
-        first = head.data[int(lines.start[0]) : int(lines.end[0])].tobytes() if len(lines.start) else b""
+        first = lines.text(head.data, 0) if len(lines.start) else b""
         if first != _HEADER:
             raise DataError(
                 f"{path}: line 1 is not HashOwner,HashApp,HashFunction,Trigger,1,...,1440", "is it of 2019?"
             )
         day = getattr(self.own, "day", None)
-        told = _NUMBERED.search(Path(path).name)
-        if day is None and told is None:
+        numbered = _NUMBERED.search(Path(path).name)
+        if day is None and numbered is None:
             raise UsageError(f"{path}: no day such as .d01 in the name", "give the number of the day with --day")
         names = (*_NAMES, "minute")
         found = find_columns(self.options, self.defaults, names, path, time=("minute",), key=_NAMES)
@@ -71,13 +68,13 @@ class Reader(LineReader):
             **found | {"time": len(_NAMES)},
             width=len(_NAMES) + _MINUTES,
             header=1,
-            extra=(str(day if day is not None else int(told[1] if told else 0)),),
+            extra=(str(day if day is not None else int(numbered[1] if numbered else 0)),),
         )
 
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
         """Cut rows into fields and expand their counts; a row without an invocation is filtered."""
         every = fields.find_lines(block.data)
-        lines = fields.Lines(*(bounds[:rows] for bounds in every))
+        lines = every.take(slice(rows))
         blank = lines.start == lines.end
         header = (lines.number == layout.header) & block.at_start
         cut = fields.split_fields(block.data, lines, b",", quoting=False, blank_after=False)
@@ -89,7 +86,7 @@ class Reader(LineReader):
         counts = values.reshape(len(keep), _MINUTES)
         wrong = ((status != OK) | (values < 0) | (values > MAX_COUNT)).reshape(len(keep), _MINUTES).any(1)
         rejects = [
-            Reject(int(lines.number[row]), reason, self._text(block, lines, row))
+            Reject(int(lines.number[row]), reason, lines.text(block.data, row))
             for found, reason in (
                 (np.flatnonzero(~fits & ~blank & ~header), "wrong number of fields"),
                 (keep[wrong], "count is not a whole number"),
@@ -103,7 +100,6 @@ class Reader(LineReader):
             return fields.column(block.buffer, cut.start[cut.first[keep] + number], cut.end[cut.first[keep] + number])
 
         start = (int(layout.extra[0]) - 1) * _DAY
-        keys = [column(number) for number in layout.key_parts or (layout.key,)]
         filtered = {"blank": int(blank.sum()), "header": int(header.sum()), "count is 0": int(idle.sum())}
         return Parsed(
             rows=len(lines.start),
@@ -111,10 +107,10 @@ class Reader(LineReader):
             consumed=len(block.data),
             line=lines.number[keep],
             time=pa.array(np.full(len(keep), start), pa.timestamp("us", "UTC")),
-            key=joined_keys(keys) if layout.key_parts else keys[0],
+            key=layout.key_of(column),
             cost=None,
             value=None,
-            text=lambda entry: self._text(block, lines, int(keep[entry])),
+            text=lambda entry: lines.text(block.data, int(keep[entry])),
             rejects=sorted(rejects, key=lambda reject: reject.line),
             filtered={name: count for name, count in filtered.items() if count},
             repeat=counts.sum(1),
@@ -124,7 +120,7 @@ class Reader(LineReader):
         )
 
     def _each(self, counts: I64, start: int) -> Any:
-        """Say when invocation `place` of row `entry` comes: the minute is found in the sums of all counts so far."""
+        """Return the function from row `entry` and invocation `place` to its time; cumulated counts give the minute."""
         ends = np.cumsum(counts)
         before = np.concatenate([[0], ends[_MINUTES - 1 :: _MINUTES]])[:-1] if len(counts) else np.zeros(0, np.int64)
         even = getattr(self.own, "spread", "minute") == "minute"
@@ -135,11 +131,7 @@ class Reader(LineReader):
             moment = start + cell % _MINUTES * _MINUTE
             if even:
                 count = counts.ravel()[cell]
-                moment = moment + evenly(at - ends[cell] + count, count, _MINUTE)
+                moment = moment + even_offsets(at - ends[cell] + count, count, _MINUTE)
             return Each(moment)
 
         return each
-
-    @staticmethod
-    def _text(block: Block, lines: fields.Lines, row: int) -> bytes:
-        return bytes(block.data[int(lines.start[row]) : int(lines.end[row])].tobytes())

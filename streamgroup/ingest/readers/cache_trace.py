@@ -7,15 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.columns import joined_keys, joined_times
 from streamgroup.ingest.parsing.delimited import header_names
 from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.parsing.numbers import to_float
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, Reject, find_columns
 
 __all__ = ["Reader"]
 
@@ -37,7 +36,7 @@ class _Table(NamedTuple):
     twitter: bool
 
     def column(self, number: int, rows: I64) -> Any:
-        """Give a column of some of the lines; the size of a request to Twitter's caches is that of key and value."""
+        """Return a column of some of the lines; the size of a request to Twitter's caches is that of key and value."""
         if self.twitter and number == len(_TWITTER) - 1:
             sizes = [to_float(self.column(_TWITTER.index(name), rows)) for name in ("key_size", "value_size")]
             return pa.array(sizes[0] + sizes[1])
@@ -50,10 +49,8 @@ class _Table(NamedTuple):
         return fields.column(self.buffer, self.cut.start[begin], self.cut.end[end])
 
 
-class Options(BaseModel):
+class Options(ReaderOptions):
     """Options of the cache-trace reader."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     operation: str | None = Field(
         default=None, min_length=1, description="keep these operations only, with commas between: get,gets"
@@ -61,9 +58,9 @@ class Options(BaseModel):
 
 
 class Reader(LineReader):
-    """Cache traces: which of the three layouts a file has is told by its first line."""
+    """Cache traces in three layouts; the first line decides which."""
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     joins: ClassVar[tuple[str, ...]] = ("time", "key")
     unused = ("multiline",)
     about = "cache and block traces: Twitter (no header), libCacheSim CSV, CloudPhysics"
@@ -78,7 +75,7 @@ class Reader(LineReader):
         if not len(filled):
             raise DataError(f"{path}: no rows in it", "give a file that has some")
         row = int(filled[0])
-        line = head.data[int(lines.start[row]) : int(lines.end[row])].tobytes()
+        line = lines.text(head.data, row)
         delimiter = (self.options.delimiter or ",").encode()
         pieces = line.split(delimiter)
         twitter = self.options.header is not True and _is_twitter(pieces)
@@ -116,16 +113,15 @@ class Reader(LineReader):
 
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
         """Cut the lines of a block into fields; those with too few or too many are rejected."""
-        lines = fields.find_lines(block.data)
-        physical = len(lines.start)
-        lines = fields.Lines(*(bounds[:rows] for bounds in lines))
+        every = fields.find_lines(block.data)
+        lines = every.take(slice(rows))
         blank = lines.start == lines.end
         header = (lines.number == layout.header) & block.at_start
         cut = fields.split_fields(block.data, lines, layout.delimiter, quoting=False, blank_after=layout.blank_after)
         fits = (cut.count == layout.width) if layout.width else (cut.count >= len(_TWITTER) - 1)
         rejects = []
         for row in np.flatnonzero(~blank & ~header & ~fits).tolist():
-            text = self._text(block, lines, row)
+            text = lines.text(block.data, row)
             if text.strip(b" \t"):
                 rejects.append(Reject(int(lines.number[row]), "wrong number of fields", text))
             else:
@@ -141,34 +137,20 @@ class Reader(LineReader):
             keep = keep[mask]
 
         def column(number: int) -> Any:
-            return table.column(number, keep) if number >= 0 else None
+            return table.column(number, keep)
 
         return Parsed(
             rows=len(lines.start),
-            lines=physical,
+            lines=len(every.start),
             consumed=len(block.data),
             line=lines.number[keep],
-            time=self._time(table, layout, keep),
-            key=joined_keys([column(number) for number in layout.key_parts])
-            if layout.key_parts
-            else column(layout.key),
-            cost=column(layout.cost),
-            value=column(layout.value),
-            weight=column(layout.weight),
-            text=lambda entry: self._text(block, lines, int(keep[entry])),
+            time=layout.time_of(column, len(keep)),
+            key=layout.key_of(column),
+            **layout.optional_of(column),
+            text=lambda entry: lines.text(block.data, int(keep[entry])),
             rejects=rejects,
             filtered={name: count for name, count in filtered.items() if count},
         )
-
-    @staticmethod
-    def _time(table: _Table, layout: Layout, keep: I64) -> Any:
-        if layout.time_parts:
-            return joined_times([table.column(number, keep) for number in layout.time_parts])
-        return table.column(layout.time, keep) if layout.time >= 0 else pa.nulls(len(keep), pa.binary())
-
-    @staticmethod
-    def _text(block: Block, lines: fields.Lines, row: int) -> bytes:
-        return bytes(block.data[int(lines.start[row]) : int(lines.end[row])].tobytes())
 
 
 def _operation(names: tuple[str, ...]) -> int:

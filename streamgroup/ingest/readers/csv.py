@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from streamgroup.ingest.parsing.delimited import DelimitedOptions, DelimitedReader
-from streamgroup.ingest.readers.protocol import Defaults
+from streamgroup.ingest.readers.protocol import Defaults, ReaderOptions
 
 __all__ = ["Reader"]
 
@@ -22,7 +22,7 @@ class Options(DelimitedOptions):
 class Reader(DelimitedReader):
     """CSV: a quote opens a field only at its start; a header may begin with `#`."""
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     about = "comma-separated values with a header (quotes as in RFC 4180)"
     defaults: ClassVar = Defaults(time=("timestamp", "time", "ts"), key=("key",))
     delimiter = b","

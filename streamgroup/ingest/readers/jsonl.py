@@ -1,13 +1,13 @@
 """JSON Lines: one object a line; columns are fields, or paths such as `user.name` into nested objects."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.columns import NO_TIME, column_names, joined_keys, joined_times
+from streamgroup.ingest.parsing.columns import NO_TIME, column_names
 from streamgroup.ingest.parsing.json_text import Fault, Fraction, decode_all, get, scalar
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
@@ -32,8 +32,8 @@ class Reader(LineReader):
         lines = fields.find_lines(head.data)
         names: dict[str, None] = {}
         wanted = self._wanted()
-        for start, end in zip(lines.start[:HEAD_ROWS].tolist(), lines.end[:HEAD_ROWS].tolist(), strict=True):
-            for record in decode_all(head.data[start:end].tobytes()):
+        for row in range(min(len(lines.start), HEAD_ROWS)):
+            for record in decode_all(lines.text(head.data, row)):
                 if isinstance(record, dict):
                     names.update(dict.fromkeys(record))
                     names.update(dict.fromkeys(name for name in wanted if get(record, name) is not None))
@@ -51,7 +51,7 @@ class Reader(LineReader):
         )
 
     def _wanted(self) -> list[str]:
-        """Give the names asked for; a number may be the place of a field."""
+        """Return the names asked for; a number may be the place of a field."""
         opts = self.options
         asked = (opts.time if opts.time != NO_TIME else None, opts.key, opts.cost, opts.value, opts.weight)
         parts = [part for text in asked if text for part in column_names(text)]
@@ -98,18 +98,10 @@ class Reader(LineReader):
             lines=len(lines.start),
             consumed=len(block.data),
             line=np.array(kept, np.int64) + 1,
-            time=self._time(arrays, layout, len(kept)),
-            key=joined_keys([arrays[number] for number in keys]) if layout.key_parts else arrays[layout.key],
-            cost=arrays.get(layout.cost),
-            value=arrays.get(layout.value),
+            time=layout.time_of(arrays.__getitem__, len(kept)),
+            key=layout.key_of(arrays.__getitem__),
+            **layout.optional_of(arrays.__getitem__),
             text=lambda entry: raw[slice(*bounds[kept[entry]])],
             rejects=rejects,
             filtered={"blank": blank} if blank else {},
-            weight=arrays.get(layout.weight),
         )
-
-    @staticmethod
-    def _time(arrays: dict[int, Any], layout: Layout, rows: int) -> Any:
-        if layout.time_parts:
-            return joined_times([arrays[number] for number in layout.time_parts])
-        return arrays.get(layout.time, pa.nulls(rows, pa.binary()))

@@ -4,15 +4,15 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
-from streamgroup.ingest.parsing.records import TOO_LONG, find_records, nest, starts_with
+from streamgroup.ingest.parsing.records import TOO_LONG, find_records, nest
 from streamgroup.ingest.parsing.words import words
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, Reject
 
 __all__ = ["Reader"]
 
@@ -20,10 +20,8 @@ _LINES = (b"P\t", b"T\t", b"Q\t", b"L\t")
 _PAGE, _TIME, _PHRASE, _LINK = range(4)
 
 
-class Options(BaseModel):
+class Options(ReaderOptions):
     """Options of the memetracker reader."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     keys: Literal["words", "phrases", "links", "pages"] = Field(
         default="words", description="what the keys are: words (of the phrases), phrases, links or pages"
@@ -36,7 +34,7 @@ class Reader(LineReader):
     A page without phrases has no words; what is filtered then is the page.
     """
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     about = "MemeTracker: P (page), T (time), Q (phrase) and L (link) lines; words of the phrases as keys"
     defaults: ClassVar = Defaults(time=("time",), key=("words",))
     unused = ("time", "key", "cost", "cost_unit", "value", "weight", "delimiter", "header", "multiline")
@@ -54,10 +52,10 @@ class Reader(LineReader):
         return False
 
     def look(self, head: Block, path: str) -> Layout:
-        """Check that there are P lines; DataError tells the file of phrase clusters from other files."""
+        """Check that there are P lines; DataError names the file of phrase clusters if it is that one."""
         lines = fields.find_lines(head.data)
-        if not starts_with(head.data, lines, _LINES[_PAGE]).any():
-            clusters = any(_is_mention(head.data[start:end].tobytes()) for start, end in _bounds(lines))
+        if not fields.starts_with(head.data, lines, _LINES[_PAGE]).any():
+            clusters = any(_is_mention(lines.text(head.data, line)) for line in range(min(len(lines.start), HEAD_ROWS)))
             if clusters:
                 raise DataError(
                     f"{path}: this is the file of phrase clusters (clust-*.txt), whose lines are nested by tabs",
@@ -74,7 +72,7 @@ class Reader(LineReader):
         lines, owner = found.lines, found.owners()
         kind = np.full(len(lines.start), -1)
         for number, prefix in enumerate(_LINES):
-            kind[starts_with(data, lines, prefix)] = number
+            kind[fields.starts_with(data, lines, prefix)] = number
         counts = np.zeros((len(found.first), len(_LINES) + 1), np.int64)
         np.add.at(counts, (owner, kind), 1)
         faults = dict.fromkeys(np.flatnonzero(counts[:, _TIME] != 1).tolist(), "record has no time, or two")
@@ -115,11 +113,7 @@ class Reader(LineReader):
         )
 
 
-def _bounds(lines: fields.Lines) -> list[tuple[int, int]]:
-    return list(zip(lines.start[:HEAD_ROWS].tolist(), lines.end[:HEAD_ROWS].tolist(), strict=True))
-
-
 def _is_mention(line: bytes) -> bool:
-    """Tell a line of the deepest level of a file of clusters: two tabs, time, number, B or M, address."""
+    """Report whether a line is of the deepest level of a cluster file: two tabs, time, number, B or M, address."""
     pieces = line.split(b"\t")
     return len(pieces) >= 5 and pieces[:2] == [b"", b""] and pieces[4] in (b"B", b"M")

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.places import locate
-from streamgroup.ingest.files.unpack import Source, compression_of, sources
+from streamgroup.ingest.files.streams import Source, compression_of, open_sources
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.parsing.columns import joined_keys
 from streamgroup.ingest.parsing.times import resolve_format
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, Split, find_columns
 from streamgroup.ingest.readers.protocol import Reader as Base
@@ -42,8 +41,8 @@ class Reader(Base):
         return [(start, min(start + step, size)) for start in range(0, size, step)]
 
     def layout(self, path: str) -> Layout:
-        """Check that a file is no text, and find the columns asked for; times are seconds unless told otherwise."""
-        with closing(cast(Any, sources(path))) as found:
+        """Check that a file is no text, and find the columns asked for; times are seconds by default."""
+        with closing(cast(Any, open_sources(path))) as found:
             head = next(found).peek(_RECORD.itemsize * 100)
         if head and 0 not in head:
             raise DataError(f"{path}: no zero bytes at its beginning: not oracleGeneral", "cache-trace reads CSV")
@@ -53,7 +52,7 @@ class Reader(Base):
     def batches(self, split: Split, layout: Layout) -> Iterator[Parsed]:
         """Read the records of a split, at most so many at a time; one that is cut off at the end is rejected."""
         left, done = split.rows, 0
-        with closing(cast(Any, sources(split.path, split.start))) as found:
+        with closing(cast(Any, open_sources(split.path, split.start))) as found:
             for source in found:
                 size = None if split.end is None else (split.end - split.start)
                 for data in _chunks(source, size):
@@ -73,23 +72,20 @@ class Reader(Base):
         rows = len(records) + cut
 
         def numbers(number: int) -> Any:
-            return pa.array(records[_NAMES[number]].astype(np.float64)) if number >= 0 else None
+            return pa.array(records[_NAMES[number]].astype(np.float64))
 
         def text(number: int) -> Any:
             column: NDArray[Any] = np.ascontiguousarray(records[_NAMES[number]])
             return pa.array(column).cast(pa.string()).cast(pa.binary())
 
-        keys = [text(number) for number in layout.key_parts or (layout.key,)]
         return Parsed(
             rows=rows,
             lines=rows,
             consumed=len(data),
             line=np.arange(done + 1, done + len(records) + 1),
             time=text(layout.time),
-            key=joined_keys(keys) if layout.key_parts else keys[0],
-            cost=numbers(layout.cost),
-            value=numbers(layout.value),
-            weight=numbers(layout.weight),
+            key=layout.key_of(text),
+            **layout.optional_of(numbers),
             text=lambda row: ",".join(map(str, records[row].tolist())).encode(),
             rejects=[Reject(done + rows, "record is cut off", rest.hex().encode())] if cut else [],
             filtered={},
@@ -97,7 +93,7 @@ class Reader(Base):
 
 
 def _chunks(source: Source, size: int | None) -> Iterator[bytes]:
-    """Give the next `size` bytes (None: all) of a source in stretches of whole records, but for the last."""
+    """Yield the next `size` bytes (None: all) of a source in chunks of whole records, except the last."""
     most = _BLOCK * _RECORD.itemsize
     while size is None or size > 0:
         asked = most if size is None else min(size, most)

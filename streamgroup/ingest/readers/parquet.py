@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.places import locate
-from streamgroup.ingest.parsing.columns import joined_keys, joined_times
+from streamgroup.ingest.parsing.columns import as_texts
 from streamgroup.ingest.parsing.numbers import to_float
 from streamgroup.ingest.parsing.times import KNOWN, TimeFormat, guess_format, resolve_format
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Split, find_columns
@@ -33,12 +33,12 @@ def _open(path: str) -> pq.ParquetFile:
         raise DataError(f"{path}: not a whole Parquet file ({str(error).splitlines()[0]})", "get it again") from None
 
 
-def _plain(column: Any) -> Any:
-    """Give a column as one array of a plain type: no dictionary, no view, no extension; an UUID as its 36 letters."""
+def _to_plain(column: Any) -> Any:
+    """Return a column as one array of a plain type: no dictionary, no view, no extension; an UUID as its 36 letters."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array.type, pa.BaseExtensionType):
         uuid = getattr(array.type, "extension_name", "") == "arrow.uuid"
-        return _uuids(array.storage) if uuid else _plain(array.storage)
+        return _uuids(array.storage) if uuid else _to_plain(array.storage)
     array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
     if pa.types.is_null(array.type):
         return array.cast(pa.binary())
@@ -46,7 +46,7 @@ def _plain(column: Any) -> Any:
 
 
 def _value_type(column: Any) -> pa.DataType:
-    """Give the type of a column's (or field's) values as `_plain` makes them."""
+    """Return the type of a column's (or field's) values as `_to_plain` makes them."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
@@ -57,16 +57,15 @@ def _value_type(column: Any) -> pa.DataType:
     return pa.binary() if pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind) else kind
 
 
-_HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint8).reshape(256, 2)
 # Where the digits of a UUID stand among its 36 letters.
 _DIGITS = np.array([place for place in range(36) if place not in (8, 13, 18, 23)])
 
 
 def _uuids(array: Any) -> Any:
     filled = pc.fill_null(array.cast(pa.binary()), bytes(16))
-    raw = np.frombuffer(b"".join(filled.to_pylist()), np.uint8).reshape(len(array), 16)
+    digits = np.frombuffer(b"".join(filled.to_pylist()).hex().encode(), np.uint8)
     letters = np.full((len(array), 36), ord("-"), np.uint8)
-    letters[:, _DIGITS] = _HEX[raw].reshape(len(array), 32)
+    letters[:, _DIGITS] = digits.reshape(len(array), 32)
     bounds = np.arange(len(array) + 1, dtype=np.int32) * 36
     texts = pa.Array.from_buffers(
         pa.binary(), len(array), [None, pa.py_buffer(bounds), pa.py_buffer(letters.tobytes())]
@@ -74,20 +73,8 @@ def _uuids(array: Any) -> Any:
     return pc.if_else(array.is_valid(), texts, pa.scalar(None, pa.binary())) if array.null_count else texts
 
 
-def _texts(array: Any) -> Any:
-    """Turn a column of numbers or texts into texts; timestamps and dates stay."""
-    kind = array.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return array
-    if pa.types.is_float16(kind) or pa.types.is_float32(kind):
-        array = array.cast(pa.float64())
-    if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_string(kind)):
-        array = array.cast(pa.string())
-    return array.cast(pa.binary())
-
-
-def _cost(array: Any) -> Any:
-    """Give numbers as float64; a duration has a unit of its own and becomes microseconds."""
+def _number(array: Any) -> Any:
+    """Return numbers as float64; a duration has a unit of its own and becomes microseconds."""
     if pa.types.is_duration(array.type):
         per_micro = {"s": 1e-6, "ms": 1e-3, "us": 1.0, "ns": 1e3}[array.type.unit]
         return pa.array(to_float(array.cast(pa.int64())) / per_micro)
@@ -102,13 +89,17 @@ def _part_type(kind: pa.DataType) -> str:
     return "bytes" if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else "string"
 
 
-def _time(parts: list[Any]) -> Any:
-    return joined_times(parts) if len(parts) > 1 else _texts(parts[0])
+def _time(batch: pa.RecordBatch, layout: Layout) -> Any:
+    def column(number: int) -> Any:
+        plain = _to_plain(batch.column(layout.names[number]))
+        return plain if layout.time_parts else as_texts(plain)
+
+    return layout.time_of(column, batch.num_rows)
 
 
 @contextlib.contextmanager
-def _legible(path: str) -> Iterator[None]:
-    """Tell damage of a file as an error of the data."""
+def _read_errors(path: str) -> Iterator[None]:
+    """Raise errors of a damaged file as a DataError."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
@@ -125,7 +116,7 @@ class Reader(Base):
     defaults: ClassVar = Defaults(time=("timestamp", "time", "ts"), key=("key",))
 
     def plan(self, path: str) -> list[tuple[int, int | None]]:
-        """Give each row group as a split of its own."""
+        """Return each row group as a split of its own."""
         with _open(path) as file:
             return [(group, group + 1) for group in range(file.metadata.num_row_groups)]
 
@@ -133,38 +124,32 @@ class Reader(Base):
         """Check the types of the columns asked for, and guess the form of times that are numbers or texts."""
         opts = self.options
         with _open(path) as file:
-            shape = file.schema_arrow
-            names = tuple(shape.names)
-            layout = Layout(
-                names=names,
-                **find_columns(opts, self.defaults, names, path),
-            )
-            self._check(shape, layout, path)
-            timed = layout.cost >= 0 and pa.types.is_duration(shape.field(layout.cost).type)
+            schema = file.schema_arrow
+            names = tuple(schema.names)
+            layout = Layout(names=names, **find_columns(opts, self.defaults, names, path))
+            self._check(schema, layout, path)
+            timed = layout.cost >= 0 and pa.types.is_duration(schema.field(layout.cost).type)
             if timed and opts.cost_unit != "us":
                 raise UsageError(f"{path}: a duration has a unit of its own", "leave --cost-unit out")
             form = resolve_format(opts.time_format)
             if form is None and layout.time >= 0:
                 form = self._guess(file, layout, path)
-        types = tuple(_part_type(_value_type(shape.field(number))) for number in layout.key_parts)
+        types = tuple(_part_type(_value_type(schema.field(number))) for number in layout.key_parts)
         return layout._replace(time_format=form or KNOWN, key_types=types)
 
     @staticmethod
     def _guess(file: pq.ParquetFile, layout: Layout, path: str) -> TimeFormat:
         columns = layout.time_parts or (layout.time,)
-        with _legible(path):
+        with _read_errors(path):
             head = next(file.iter_batches(_HEAD_ROWS, columns=[layout.names[number] for number in columns]), None)
-        if head is None:
-            column = pa.array([], pa.binary())
-        else:
-            column = _time([_plain(head.column(layout.names[number])) for number in columns])
+        column = pa.array([], pa.binary()) if head is None else _time(head, layout)
         kind = _value_type(file.schema_arrow.field(layout.time))
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         numeric = numeric and len(columns) == 1
         return guess_format(column, numeric=numeric) if pa.types.is_binary(column.type) else KNOWN
 
     @staticmethod
-    def _check(shape: pa.Schema, layout: Layout, path: str) -> None:
+    def _check(schema: pa.Schema, layout: Layout, path: str) -> None:
         types = pa.types
         number = (types.is_integer, types.is_floating, types.is_decimal)
         text = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
@@ -178,10 +163,10 @@ class Reader(Base):
         }
         for what, (places, checks) in allowed.items():
             for place in places:
-                field = shape.field(place) if place >= 0 else None
+                field = schema.field(place) if place >= 0 else None
                 if field is not None and not any(check(_value_type(field)) for check in checks):
-                    told = f"{path}: column {field.name!r} is {field.type}: no {what} can be made of it"
-                    raise UsageError(told, "cast it")
+                    what_is_wrong = f"{path}: column {field.name!r} is {field.type}: no {what} can be made of it"
+                    raise UsageError(what_is_wrong, "cast it")
 
     def batches(self, split: Split, layout: Layout) -> Iterator[Parsed]:
         """Read one row group in batches."""
@@ -191,7 +176,7 @@ class Reader(Base):
         at, left = 0, split.rows
         with _open(split.path) as file:
             groups = [split.start]
-            with _legible(split.path):
+            with _read_errors(split.path):
                 for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=names, use_threads=False):
                     if left is not None:
                         batch = batch.slice(0, left)
@@ -203,25 +188,19 @@ class Reader(Base):
     @staticmethod
     def _parsed(batch: pa.RecordBatch, layout: Layout, at: int) -> Parsed:
         def get(number: int) -> Any:
-            return _plain(batch.column(layout.names[number]))
+            return _to_plain(batch.column(layout.names[number]))
 
-        keys = [get(number) for number in layout.key_parts or (layout.key,)]
-        if layout.key_parts:
-            key = joined_keys(keys)
-        else:
-            key = _texts(pc.if_else(keys[0], "true", "false") if pa.types.is_boolean(keys[0].type) else keys[0])
-        times = [get(number) for number in layout.time_parts or (layout.time,) if number >= 0]
+        optional = layout.optional_of(get).items()
+        numbers: dict[str, Any] = {name: None if column is None else _number(column) for name, column in optional}
         return Parsed(
             rows=batch.num_rows,
             lines=batch.num_rows,
             consumed=batch.nbytes,
             line=np.arange(at + 1, at + batch.num_rows + 1),
-            time=_time(times) if times else pa.nulls(batch.num_rows, pa.binary()),
-            key=key,
-            cost=_cost(get(layout.cost)) if layout.cost >= 0 else None,
-            value=pa.array(to_float(get(layout.value))) if layout.value >= 0 else None,
+            time=_time(batch, layout),
+            key=layout.key_of(get if layout.key_parts else lambda number: as_texts(get(number))),
+            **numbers,
             text=lambda row: ",".join(str(batch.column(name)[row].as_py()) for name in batch.schema.names).encode(),
             rejects=[],
             filtered={},
-            weight=pa.array(to_float(get(layout.weight))) if layout.weight >= 0 else None,
         )

@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.units import parse_duration_ns
@@ -13,16 +13,14 @@ from streamgroup.ingest.parsing import tweets
 from streamgroup.ingest.parsing.delimited import DelimitedReader
 from streamgroup.ingest.parsing.json_text import get
 from streamgroup.ingest.parsing.lines import Block, LineReader
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, refuse
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, refuse
 from streamgroup.ingest.readers.twitter import TweetLines
 
 __all__ = ["Reader"]
 
 
-class Options(BaseModel):
+class Options(ReaderOptions):
     """Options of the posg-tweets reader."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     classes: str | None = Field(default=None, description="file of `entity TAB class` lines")
     class_costs: str = Field(
@@ -60,7 +58,7 @@ class _Costs:
 
     def _read(self, path: str, options: IngestOptions, costs: dict[str, float]) -> None:
         try:
-            content = options.content(path)
+            content = options.file_content(path)
         except OSError as error:
             raise UsageError(f"--classes {path}: {error.strerror}", "give a file of `entity TAB class` lines") from None
         for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
@@ -77,13 +75,13 @@ class _Costs:
                 raise UsageError(f"--classes {path}: line {number}: {shown!r} has another class above", "name it once")
 
     def folded(self, entity: bytes) -> bytes:
-        """Give an entity as it is looked up."""
+        """Return an entity as it is looked up."""
         if not self._fold:
             return entity
         return entity.decode("utf-8", "surrogateescape").lower().encode("utf-8", "surrogateescape")
 
     def of(self, entities: pa.Array) -> pa.Array:
-        """Give the cost in us of each entity (binary, null: the default), once looked up for each distinct one."""
+        """Return the cost in us of each entity (binary, null: the default), once looked up for each distinct one."""
         distinct = entities.dictionary_encode()
         found = [self._known.get(entity, self._default) for entity in distinct.dictionary.to_pylist()]
         found.append(self._default)
@@ -102,18 +100,18 @@ class _Mentions(TweetLines):
         self._asked, self._costs = own, costs
 
     def take(self, tweet: tweets.Tweet) -> list[str]:
-        """Give the entities of the field, a text or a list of them; without it the users mentioned."""
+        """Return the entities of the field, a text or a list of them; without it the users mentioned."""
         field = get(tweet, self._asked.entities)
         if field is None:
-            return tweets.listed(*tweets.body(tweet), "mentions")
+            return tweets.listed_entities(*tweets.body(tweet), "mentions")
         found = [field] if isinstance(field, str) else field
         if not isinstance(found, list) or not all(isinstance(entity, str) for entity in found):
             raise TypeError
         return found
 
     def keys(self, taken: list[Any]) -> tuple[pa.Array, pa.Array | None]:
-        """Give all entities of each tweet and their costs, or the first of the costliest."""
-        keys = tweets.finished(tweets.lists_of(taken), fold_case=self._asked.fold_case, once=False)
+        """Return all entities of each tweet and their costs, or the first of the costliest."""
+        keys = tweets.normalize_keys(tweets.key_lists(taken), fold_case=self._asked.fold_case, once=False)
         cost = pa.ListArray.from_arrays(keys.offsets, self._costs.of(keys.values))
         if self._asked.per == "mention":
             return keys, cost
@@ -149,7 +147,7 @@ class Reader(LineReader):
     The paper gives media 25 ms, politicians 5 ms and others 1 ms of service time.
     """
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     about = "mentions in tweets (JSON lines, or `time entity` lines) with a cost by class of entity"
     defaults: ClassVar = Defaults(time=("created_at", "time"), key=("mention", "entity"), cost=("class",))
     files: ClassVar = ("classes",)
@@ -164,7 +162,7 @@ class Reader(LineReader):
         self._lines = _Lines(options.model_copy(update={"reader_options": {}}))
 
     def look(self, head: Block, path: str) -> Layout:
-        """Tell JSON from lines of two fields, by the first character."""
+        """Detect JSON or lines of two fields by the first character."""
         text = head.data[:4096].tobytes().lstrip()
         inner: LineReader = self._mentions if text.startswith(b"{") else self._lines
         if inner is self._mentions:
@@ -182,5 +180,5 @@ class Reader(LineReader):
             return self._mentions.parse(block, layout, rows)
         parsed = self._lines.parse(block, layout, rows)
         own: Any = self.own
-        key = tweets.finished(parsed.key, fold_case=own.fold_case, once=False)
+        key = tweets.normalize_keys(parsed.key, fold_case=own.fold_case, once=False)
         return parsed._replace(key=key, cost=self._costs.of(key))

@@ -1,7 +1,7 @@
 """What a reader is: it plans the splits of an input, lays out its columns, and parses it.
 
-A reader is one file in this folder with a class `Reader`. Most derive from `LineReader` (`ingest/lines.py`)
-or `DelimitedReader` (`ingest/delimited.py`) and only declare; the contract (times, nulls, filters) is not
+A reader is one file in this folder with a class `Reader`. Most derive from `LineReader` (`parsing/lines.py`)
+or `DelimitedReader` (`parsing/delimited.py`) and only declare; the contract (times, nulls, filters) is not
 their work.
 """
 
@@ -17,16 +17,16 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from streamgroup.base.errors import UsageError
 from streamgroup.base.validation import first_problem
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.parsing.columns import NO_TIME, column_names
+from streamgroup.ingest.parsing.columns import NO_TIME, column_names, joined_keys, joined_times
 from streamgroup.ingest.parsing.times import TimeFormat
 
 __all__ = [
     "Defaults",
     "Each",
     "Layout",
-    "NoOptions",
     "Parsed",
     "Reader",
+    "ReaderOptions",
     "Reject",
     "Split",
     "find_column",
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class Split(NamedTuple):
-    """A stretch of one input that one task reads: bytes [start, end) (or row groups), at most `rows` rows."""
+    """A slice of one input that one task reads: bytes [start, end) (or row groups), at most `rows` rows."""
 
     number: int
     file: int
@@ -52,9 +52,9 @@ class Layout(NamedTuple):
     `time`, `key`, `cost`, `value`, `weight` are 0-based column numbers (-1: none). `time_parts`, `key_parts` are those
     of a time or key of several columns, of which `time`, `key` is the first; `key_types` are the types of the parts
     where they are no strings. `width` is the number of fields of a row (0: any). `header` is the physical line of the
-    header (0: none), and lines up to `skip` are no rows. `inferred` tells people what was not asked for. `extra` is
+    header (0: none), and lines up to `skip` are no rows. `inferred` lists for people what was detected. `extra` is
     what the reader found in the path or the head and wants to see again. `zone` is that of times without an offset,
-    where the format has one and `--timezone` does not tell.
+    where the format has one and `--timezone` is not given.
     """
 
     names: tuple[str, ...]
@@ -76,6 +76,21 @@ class Layout(NamedTuple):
     key_types: tuple[str, ...] = ()
     skip: int = 0
 
+    def time_of(self, column: Callable[[int], Any], rows: int) -> Any:
+        """Return the times of rows, all null where there are none; `column` returns a column by its number."""
+        if self.time_parts:
+            return joined_times([column(number) for number in self.time_parts])
+        return column(self.time) if self.time >= 0 else pa.nulls(rows, pa.binary())
+
+    def key_of(self, column: Callable[[int], Any]) -> Any:
+        """Return the keys of rows, or the parts of composite keys side by side."""
+        return joined_keys([column(number) for number in self.key_parts]) if self.key_parts else column(self.key)
+
+    def optional_of(self, column: Callable[[int], Any]) -> dict[str, Any]:
+        """Return `cost`, `value` and `weight` of rows, None for those that the layout lacks."""
+        numbers = {"cost": self.cost, "value": self.value, "weight": self.weight}
+        return {name: column(number) if number >= 0 else None for name, number in numbers.items()}
+
 
 class Reject(NamedTuple):
     """A row that cannot be used: its physical line (1-based), why, and its bytes."""
@@ -93,15 +108,15 @@ class Each(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """The columns of a stretch of input, one entry per record that could be taken apart.
+    """The columns of a batch of input, one entry per record that could be parsed.
 
-    `rows` counts all records of the stretch (rejected and filtered ones too), `lines` its physical lines,
+    `rows` counts all records of the batch (rejected and filtered ones too), `lines` its physical lines,
     `consumed` its bytes. `line` holds the physical line of each entry, counted from 1 at the start of the
-    stretch. `time` is binary texts or an arrow timestamp; `key` binary with nulls, or lists of them: a tuple for each,
+    batch. `time` is binary texts or an arrow timestamp; `key` binary with nulls, or lists of them: a tuple for each,
     or structs of the parts of a composite key; the others texts or numbers, `cost` lists of them where each key of a
     list has its own. `repeat` int64[entries] says how many tuples each row makes, one if None; `each(i, j)` what tuple
     j (from 0) of row i has of its own, the same whenever it is asked. `ascending` says that times of a row never fall
-    from one j to the next, `span` that all times of `each` lie in [first, last); where they can, readers tell, as
+    from one j to the next, `span` that all times of `each` lie in [first, last); readers set them where they can, as
     --since and --until then need not look at every tuple. `text(i)` gives entry i as it was written.
     """
 
@@ -133,8 +148,8 @@ class Defaults(NamedTuple):
     weight: tuple[str, ...] = ()
 
 
-class NoOptions(BaseModel):
-    """Options of a reader that has none of its own."""
+class ReaderOptions(BaseModel):
+    """Options of a reader, none: subclasses add those of their own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -142,14 +157,14 @@ class NoOptions(BaseModel):
 class Reader(ABC):
     """A raw format. Made from the options once per process; holds no state of a run.
 
-    `joins` tells which of time and key can be several columns, and whether the time can be none. `files` names those of
+    `joins` names which of time and key can be several columns, and whether the time can be none. `files` names those of
     its own options that are paths of files. `unused` names the options of all readers (fields
     of IngestOptions) that mean nothing to this one: they are refused when given, with the advice `instead`.
     """
 
     about: ClassVar[str]
     defaults: ClassVar[Defaults]
-    Options: ClassVar[type[BaseModel]] = NoOptions
+    Options: ClassVar[type[ReaderOptions]] = ReaderOptions
     joins: ClassVar[tuple[str, ...]] = ()
     files: ClassVar[tuple[str, ...]] = ()
     # Options of all readers that mean nothing to this one: its help leaves them out.
@@ -177,7 +192,7 @@ class Reader(ABC):
 
     @abstractmethod
     def plan(self, path: str) -> list[tuple[int, int | None]]:
-        """Give the stretches (start, end) of a file that can be read on their own, in order."""
+        """Cut a file into slices (start, end) that can be read on their own, in order."""
 
     @abstractmethod
     def layout(self, path: str) -> Layout:
@@ -185,7 +200,7 @@ class Reader(ABC):
 
     @abstractmethod
     def batches(self, split: Split, layout: Layout) -> Iterator[Parsed]:
-        """Read a split in stretches of bounded size. DataError when the file is damaged."""
+        """Read a split in batches of bounded size. DataError when the file is damaged."""
 
 
 def find_column(wanted: str | None, defaults: tuple[str, ...], names: tuple[str, ...], what: str, path: str) -> int:
@@ -236,7 +251,7 @@ def _shown(name: str) -> str:
 def find_columns(
     options: IngestOptions, defaults: Defaults, names: tuple[str, ...], path: str, **among: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Find all columns that a layout tells, by their names there: time, key, cost, value, weight, and parts of keys.
+    """Find all columns of a layout by their names: time, key, cost, value, weight, and parts of keys.
 
     `among` names the columns that can serve as one of these, where they are others than `names`.
     """

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.places import locate
@@ -14,7 +14,7 @@ from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.delimited import DelimitedOptions, DelimitedReader, header_names
 from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.parsing.numbers import OK, to_fixed, to_float
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_columns
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, find_columns
 
 __all__ = ["Reader"]
 
@@ -44,7 +44,7 @@ class Options(DelimitedOptions):
 class Reader(DelimitedReader):
     """Trades: the symbol is the key, the price the value, the size the weight. Lines that are alike are trades, too."""
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     joins: ClassVar[tuple[str, ...]] = ()
     about = "trades: CSV with a header, `time,price,amount`, or zips of Lean; price as value, size as weight"
     defaults: ClassVar = Defaults(
@@ -76,7 +76,7 @@ class Reader(DelimitedReader):
         else:
             names = _PLAIN if len(pieces) == len(_PLAIN) else tuple(map(str, range(1, len(pieces) + 1)))
         width = 0 if self._ragged else len(names)
-        names = self._beyond(names)
+        names = self._with_numbers_beyond(names)
         given = getattr(self.own, "symbol", None)
         symbol, keys, inferred = "", names, []
         at = _default(self.defaults.key, names)
@@ -91,8 +91,8 @@ class Reader(DelimitedReader):
             columns["key"] = at
         inferred += [
             f"{what} is {names[columns[what]]}"
-            for what, told in (("value", opts.value), ("weight", opts.weight))
-            if columns[what] >= 0 and told is None
+            for what, given_column in (("value", opts.value), ("weight", opts.weight))
+            if columns[what] >= 0 and given_column is None
         ]
         if day is not None:
             if opts.time_format != "auto":
@@ -113,7 +113,7 @@ class Reader(DelimitedReader):
         )
 
     def _defaults(self, names: tuple[str, ...]) -> Defaults:
-        """Give the default columns as the file writes them, in any case; there is none for the key."""
+        """Return the default columns as the file writes them, in any case; there is none for the key."""
         found = {what: (_default(wanted, names), wanted) for what, wanted in self.defaults._asdict().items()}
         written = {what: wanted if at < 0 else (names[at],) for what, (at, wanted) in found.items()}
         return Defaults(**written | {"key": ()})
@@ -140,7 +140,7 @@ def _default(defaults: tuple[str, ...], names: tuple[str, ...]) -> int:
 
 
 def _lean_day(pieces: list[bytes], path: str) -> dt.date | None:
-    """Tell the day of a file of Lean: six fields, and eight digits in the name; None for other files."""
+    """Return the day of a file of Lean, by six fields and eight digits in the name; None for other files."""
     numbers = [pieces[0], *pieces[1:3], pieces[-1]]
     found = _DATE.search(locate(path).name)
     if found is None or len(pieces) != len(_LEAN) or not all(map(_WHOLE.fullmatch, numbers)):

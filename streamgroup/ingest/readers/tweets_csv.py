@@ -2,14 +2,14 @@
 
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing import tweets
 from streamgroup.ingest.parsing.delimited import DelimitedOptions, DelimitedReader
 from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.parsing.tweets import TweetOptions
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_column
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, find_column
 
 __all__ = ["Reader"]
 
@@ -26,7 +26,7 @@ class Options(DelimitedOptions, TweetOptions):
 class Reader(DelimitedReader):
     """Tweets in CSV: quoted fields hold line breaks, so a file is read by one task."""
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     joins: ClassVar[tuple[str, ...]] = ("time",)
     about = "tweets in CSV with a header: words, hashtags, cashtags or mentions of the text as keys"
     defaults: ClassVar = Defaults(
@@ -54,5 +54,5 @@ class Reader(DelimitedReader):
         own: Any = self.own
         parsed = super().parse(block, layout, rows)
         keys = tweets.keys_of_texts(parsed.key, own.keys)
-        time = tweets.plain_times(parsed.time) if self.options.time_format == "auto" else parsed.time
-        return parsed._replace(time=time, key=tweets.finished(keys, fold_case=own.fold_case, once=own.once))
+        time = tweets.iso_times(parsed.time) if self.options.time_format == "auto" else parsed.time
+        return parsed._replace(time=time, key=tweets.normalize_keys(keys, fold_case=own.fold_case, once=own.once))

@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.options import IngestOptions
@@ -12,7 +12,7 @@ from streamgroup.ingest.parsing import fields, tweets
 from streamgroup.ingest.parsing.json_text import Fault, get, scalar
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.parsing.tweets import TweetOptions
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, Reject
 
 __all__ = ["Reader", "TweetLines"]
 
@@ -50,7 +50,7 @@ class TweetLines(LineReader):
         self._time = options.time or "created_at"
 
     def take(self, tweet: tweets.Tweet) -> Any:
-        """Give what the keys of a tweet are made of; TypeError when a field cannot serve."""
+        """Return what the keys of a tweet are made of; TypeError when a field cannot serve."""
         raise NotImplementedError
 
     def keys(self, taken: list[Any]) -> tuple[pa.Array, pa.Array | None]:
@@ -60,8 +60,8 @@ class TweetLines(LineReader):
     def look(self, head: Block, path: str) -> Layout:
         """Check that there are JSON objects; every tweet has the same columns."""
         lines = fields.find_lines(head.data)
-        for start, end in zip(lines.start[:HEAD_ROWS].tolist(), lines.end[:HEAD_ROWS].tolist(), strict=True):
-            found = tweets.unwrap(head.data[start:end].tobytes())
+        for row in range(min(len(lines.start), HEAD_ROWS)):
+            found = tweets.unwrap(lines.text(head.data, row))
             if not isinstance(found, Fault):
                 return Layout(names=(self._time, self.label), time=0, key=1)
         raise DataError(f"{path}: no tweets in it", "give a file with one JSON object a line")
@@ -102,7 +102,7 @@ class TweetLines(LineReader):
             lines=len(lines.start),
             consumed=len(block.data),
             line=np.array(kept, np.int64) + 1,
-            time=tweets.plain_times(time_texts) if self.options.time_format == "auto" else time_texts,
+            time=tweets.iso_times(time_texts) if self.options.time_format == "auto" else time_texts,
             key=key,
             cost=cost,
             value=None,
@@ -118,7 +118,7 @@ class Reader(TweetLines):
     The time and the tags of a retweeted or quoted tweet, or of the author, are never taken for the tweet's.
     """
 
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     about = "tweets, one JSON object a line (v1.1, v2): words, hashtags, cashtags, mentions or authors as keys"
 
     def __init__(self, options: IngestOptions) -> None:
@@ -129,11 +129,11 @@ class Reader(TweetLines):
         self._fold, self._once = own.fold_case and own.keys != "user", own.once
 
     def take(self, tweet: tweets.Tweet) -> Any:
-        """Give the author's id, the text for words, or the tags."""
+        """Return the author's id, the text for words, or the tags."""
         if self.label == "user":
             return tweets.user_of(tweet)
         text, entities = tweets.body(tweet)
-        return text if self.label == "words" else tweets.listed(text, entities, self.label)
+        return text if self.label == "words" else tweets.listed_entities(text, entities, self.label)
 
     def keys(self, taken: list[Any]) -> tuple[pa.Array, pa.Array | None]:
         """Make the keys: one of each tweet for users, else a list."""
@@ -143,5 +143,5 @@ class Reader(TweetLines):
             texts = pa.array([text.encode("utf-8", "surrogatepass") for text in taken], pa.binary())
             found = tweets.keys_of_texts(texts, "words")
         else:
-            found = tweets.lists_of(taken)
-        return tweets.finished(found, fold_case=self._fold, once=self._once), None
+            found = tweets.key_lists(taken)
+        return tweets.normalize_keys(found, fold_case=self._fold, once=self._once), None

@@ -2,13 +2,13 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest.parsing.counted import Rows, period_of
-from streamgroup.ingest.parsing.counted_reader import Columns, CountedOptions, CountedReader
+from streamgroup.ingest.parsing.event_count_reader import Columns, CountedOptions, CountedReader
+from streamgroup.ingest.parsing.event_counts import Rows, find_period
 from streamgroup.ingest.parsing.lines import Block
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions
 
 __all__ = ["Reader"]
 
@@ -41,12 +41,12 @@ class Reader(CountedReader):
 
     about = "Wikipedia clickstream of a month: `prev curr type n`, or the columns of 2015"
     defaults: ClassVar = Defaults(time=("month",), key=("curr",))
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     aliases: ClassVar = {"prev_title": "prev", "curr_title": "curr"}
 
     def look(self, head: Block, path: str) -> Layout:
         """Find the layout by the first line's fields; the month is in the file's name."""
-        period = period_of(path, ("month",), {"month": getattr(self.own, "month", None)})
+        period = find_period(path, ("month",), {"month": getattr(self.own, "month", None)})
         found = Rows(head, b"\t")
         found.blank()
         width = int(found.width[0]) if len(found.at) else 0
@@ -56,10 +56,10 @@ class Reader(CountedReader):
                 "is it a clickstream?",
             )
         pieces = found.text(0).split(b"\t")
-        layout = self.lay_out(path, _LAYOUTS[width], period)
-        told = f"columns are {', '.join(_LAYOUTS[width].fields)}"
+        layout = self.make_layout(path, _LAYOUTS[width], period)
+        inferred = f"columns are {', '.join(_LAYOUTS[width].fields)}"
         header = int(found.lines.number[found.at[0]]) if set(pieces) <= _HEADER else 0
-        return layout._replace(header=header, inferred=(told,))
+        return layout._replace(header=header, inferred=(inferred,))
 
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
         """Cut lines at tabs; quotes are characters."""

@@ -4,12 +4,12 @@ from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from streamgroup.ingest.parsing.counted import Rows, decode_once, period_of
-from streamgroup.ingest.parsing.counted_reader import Columns, CountedReader, DomainOptions
+from streamgroup.ingest.parsing.event_count_reader import Columns, CountedReader, DomainOptions
+from streamgroup.ingest.parsing.event_counts import Rows, decode_once, find_period
 from streamgroup.ingest.parsing.lines import Block
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions
 
 __all__ = ["Reader"]
 
@@ -33,14 +33,14 @@ class Reader(CountedReader):
 
     about = "hourly page views of Wikimedia: `domain title count bytes`; the hour is in the file's name"
     defaults: ClassVar = Defaults(time=("hour",), key=("page",))
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
     even = "hour"
 
     def look(self, head: Block, path: str) -> Layout:
         """Take the hour from the file's name."""
         del head
-        period = period_of(path, ("hour",), {"hour": getattr(self.own, "hour", None)})
-        return self.lay_out(path, _COLUMNS, period)
+        period = find_period(path, ("hour",), {"hour": getattr(self.own, "hour", None)})
+        return self.make_layout(path, _COLUMNS, period)
 
     def parse(self, block: Block, layout: Layout, rows: int | None) -> Parsed:
         """Cut lines at single blanks; rows that are not four fields, or of no domain, are rejected."""

@@ -5,16 +5,16 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.counted import HOUR, MAX_COUNT, Rows, drawn, evenly, period_of
-from streamgroup.ingest.parsing.counted_reader import Columns, CountedReader, DomainOptions
+from streamgroup.ingest.parsing.event_count_reader import Columns, CountedReader, DomainOptions
+from streamgroup.ingest.parsing.event_counts import HOUR, MAX_COUNT, Rows, even_offsets, find_period, random_offsets
 from streamgroup.ingest.parsing.hourly_letters import Slots, read_letters
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block
 from streamgroup.ingest.parsing.records import TOO_LONG
-from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed
+from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed, ReaderOptions
 
 __all__ = ["Reader"]
 
@@ -27,7 +27,7 @@ _HOURLY = Columns(("domain", "title", "count", "bytes"), _MADE, "hour", _KEYS, 2
 _WITH_ID = Columns(("domain", "title", "page_id", "device", "total", "hours"), _MADE, "hour", (*_KEYS, "device"), 4)
 _WITHOUT_ID = Columns(("domain", "title", "device", "total", "hours"), _MADE, "hour", (*_KEYS, "device"), 3)
 _LAYOUTS = {4: _HOURLY, 5: _WITHOUT_ID, 6: _WITH_ID}
-_TOLD = {4: "rows are counts of an hour", 5: "rows lack a page id", 6: "rows have a page id"}
+_INFERRED = {4: "rows are counts of an hour", 5: "rows lack a page id", 6: "rows have a page id"}
 _DEVICES = (b"desktop", b"mobile-web", b"mobile-app")
 _SLOTS = {"day": 24, "month": 31}
 
@@ -58,7 +58,7 @@ class Reader(CountedReader):
 
     about = "page views by project or language: projectviews, and pageview complete by hour (`A1B2..X1`) or day"
     defaults: ClassVar = Defaults(time=("hour",), key=("domain",))
-    Options: ClassVar[type[BaseModel]] = Options
+    Options: ClassVar[type[ReaderOptions]] = Options
 
     @property
     def splittable(self) -> bool:
@@ -78,12 +78,12 @@ class Reader(CountedReader):
         wrong = [kind for kind, text in given.items() if text is not None and kind not in kinds]
         if wrong:
             raise UsageError(f"{path}: its rows are of no {wrong[0]}", f"give --{' or --'.join(kinds)}")
-        period = period_of(path, kinds, {kind: given[kind] for kind in kinds})
-        told = [_TOLD[width]]
+        period = find_period(path, kinds, {kind: given[kind] for kind in kinds})
+        inferred = [_INFERRED[width]]
         if period.kind != "hour":
-            told.append("letters are hours" if period.kind == "day" else "letters are days")
-        layout = self.lay_out(path, _LAYOUTS[width], period)
-        return layout._replace(inferred=tuple(told))
+            inferred.append("letters are hours" if period.kind == "day" else "letters are days")
+        layout = self.make_layout(path, _LAYOUTS[width], period)
+        return layout._replace(inferred=tuple(inferred))
 
     @property
     def _own(self) -> Any:
@@ -107,7 +107,7 @@ class Reader(CountedReader):
         lacking = (found.width == len(_WITHOUT_ID.fields)) & (layout.width == len(_WITH_ID.fields))
         found.reject((found.width != layout.width) & ~lacking, "wrong number of fields")
         lacking = found.width != layout.width
-        found.reject(~found.are_domains(0) | (lacking & ~_dotted(found)), "not a domain")
+        found.reject(~found.is_domain(0) | (lacking & ~_dotted(found)), "not a domain")
         if not own.without_page_id:
             found.reject(found.width != layout.width, "page id is missing")
         if layout.width == len(_WITH_ID.fields):
@@ -135,7 +135,7 @@ class Reader(CountedReader):
         return self._spread(parsed, found, letters, layout)
 
     def _spread(self, parsed: Parsed, rows: Rows, letters: Slots, layout: Layout) -> Parsed:
-        """Give each row its tuples: one a view, or one a letter with the count as weight."""
+        """Expand each row into its tuples: one a view, or one a letter with the count as weight."""
         period, own = self.period(layout), self._own
         unit = HOUR if period.kind == "day" else 24 * HOUR
         ends = np.cumsum(letters.number)
@@ -144,7 +144,11 @@ class Reader(CountedReader):
         begins = period.start + letters.slot * unit
 
         def draw(entry: I64, place: I64) -> I64:
-            return 0 * place if hashes is None else drawn((hashes[0][entry], hashes[1][entry]), place, unit, own.seed)
+            return (
+                0 * place
+                if hashes is None
+                else random_offsets((hashes[0][entry], hashes[1][entry]), place, unit, own.seed)
+            )
 
         def views(entry: I64, place: I64) -> Each:
             number = before[entry] + place
@@ -152,7 +156,7 @@ class Reader(CountedReader):
             if own.spread != "even":
                 return Each(begins[letter] + draw(entry, place))
             count = letters.number[letter]
-            return Each(begins[letter] + evenly(number - (ends[letter] - count), count, unit))
+            return Each(begins[letter] + even_offsets(number - (ends[letter] - count), count, unit))
 
         def weights(entry: I64, place: I64) -> Each:
             letter = letters.first[entry] + place
@@ -166,7 +170,7 @@ class Reader(CountedReader):
 
 
 def _width(head: Block) -> int:
-    """Tell how many fields most of the first rows have that look like page views at all; 0: none does."""
+    """Return the most common number of fields among first rows that look like page views; 0 when there is none."""
     found = Rows(head, b" ", HEAD_ROWS)
     found.blank()
     found.at = found.at[(found.width >= min(_LAYOUTS)) & (found.width <= max(_LAYOUTS))]

@@ -1,1 +1,1 @@
-"""What an ingest reads: files through a reader, or whatever Spark loads."""
+"""Sources of an ingest: files through a reader, or tables that Spark loads."""

@@ -1,4 +1,4 @@
-"""What a source of an ingest is."""
+"""The interface of a source of an ingest."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -23,15 +23,15 @@ class Source(ABC):
     @property
     @abstractmethod
     def tasks(self) -> int:
-        """Give the number of tasks that read the source, as far as it is known."""
+        """Return the number of tasks that read the source, as far as it is known."""
 
     @abstractmethod
     def read(self, runner: Runner) -> Frame:
-        """Make a kept frame of the blocks that `pipeline.read.blocks_of` gives for each split."""
+        """Make a kept frame of the blocks of each split, see `pipeline.read.blocks_of`."""
 
     @abstractmethod
     def origin(self, split: int) -> tuple[int, str]:
-        """Say where the rows of a split come from: the number of the input, and its name for people.
+        """Return where the rows of a split come from: the number of the input, and its name for people.
 
         The rows of splits that follow each other and have one origin are counted through.
         """
@@ -45,9 +45,9 @@ class Source(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Give the fields of the manifest on how the source was read: reader, reader_options, key_parts, times."""
+        """Return the fields of the manifest on how the source was read: reader, reader_options, key_parts, times."""
 
     def advise(self, rejected: Counter[str], examples: Mapping[str, str], otherwise: str) -> str:
-        """Say what to do about rows that were rejected, counted by reason, each with the text of a row as example."""
+        """Suggest what to do about rejected rows, counted by reason, each with the text of a row as example."""
         del rejected, examples
         return otherwise

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from streamgroup.base.schema import SCHEMA_VERSION
+from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.replay.simulation.events import Events
 from streamgroup.traces.arrays import arrow
 

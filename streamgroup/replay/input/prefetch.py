@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.cluster.distribution import Distribution, factors
+from streamgroup.cluster.service_distribution import Distribution, factors
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import Arrivals

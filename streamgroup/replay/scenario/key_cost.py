@@ -14,10 +14,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.cluster.service import MAX_SERVICE_NS
+from streamgroup.base.limits import MOST_WORKERS
+from streamgroup.cluster.service_time import MAX_SERVICE_NS
 from streamgroup.traces.keys import as_binary, key_text
 from streamgroup.traces.trace import Trace
 

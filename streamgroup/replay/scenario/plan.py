@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.units import index_of, parse_duration_ns, parse_extent, parse_number
-from streamgroup.cluster.distribution import Distribution, parse_distribution
 from streamgroup.cluster.membership import Event, parse_membership
-from streamgroup.cluster.service import MAX_SERVICE_NS, capacity
+from streamgroup.cluster.service_distribution import Distribution, parse_distribution
+from streamgroup.cluster.service_time import MAX_SERVICE_NS, capacity
 from streamgroup.cluster.speeds import Speeds, make_speeds
 from streamgroup.engines.keys.values import check_kind
 from streamgroup.replay.accounting.windows import WindowRule

@@ -6,8 +6,8 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import ceil
 
-from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.errors import StreamgroupError, UsageError
+from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan, offered_load
 from streamgroup.study.estimate import describe_plan

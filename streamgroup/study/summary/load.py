@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.schema import SCHEMA_VERSION
+from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.metrics.names import METRICS
 from streamgroup.study.columns import DEFAULTS, KINDS, OPTION_COLUMNS
 from streamgroup.study.summary.partners import with_partner

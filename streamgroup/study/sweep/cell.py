@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import streamgroup
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.base.schema import SCHEMA_VERSION
+from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions

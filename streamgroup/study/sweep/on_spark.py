@@ -15,8 +15,8 @@ import pyarrow as pa
 import streamgroup
 from streamgroup.base.errors import EnvironmentFault
 from streamgroup.base.storage.places import locate
+from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.options import SparkOptions
-from streamgroup.spark.package import ensure_package
 from streamgroup.spark.session import check_environment, open_session
 from streamgroup.spark.task_pool import run_each
 from streamgroup.study.sweep.cell import Cell, CellOutcome, failed, make_cell, run_cell

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 import streamgroup
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
-from streamgroup.base.schema import SCHEMA_VERSION
-from streamgroup.base.storage.local import write_files
+from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.storage.atomic_files import write_files
 from streamgroup.base.storage.staging import reclaim, staged_directory
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.scenario.seeds import seeds_used

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-from streamgroup.base.budget import MOST_WORKERS
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
+from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.storage.filesystems import split_url
 from streamgroup.base.storage.places import locate
 from streamgroup.base.toml import read_toml

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamgroup.base.schema import SCHEMA_VERSION
+from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.metrics.names import METRICS
 from streamgroup.study.columns import KINDS, OPTION_COLUMNS
 from streamgroup.traces.arrays import column

@@ -57,7 +57,7 @@ def generate(params: Params) -> Stream:
 
 
 def _lane(params: Params, lane: int, turns: int) -> I64:
-    """Give where the keys of a lane begin; lane l has the turns l * turns, ..., (l + 1) * turns - 1 of all."""
+    """Return where the keys of a lane begin; lane l has the turns l * turns, ..., (l + 1) * turns - 1 of all."""
     # A lane has no more keys than turns, so their draws do not meet those of the next lane.
     found = [np.zeros(1, np.int64)]
     drawn = 0

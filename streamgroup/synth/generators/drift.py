@@ -1,7 +1,7 @@
-"""Drift: a Zipf stream whose hot set moves on at a constant rate.
+"""Drift: a Zipf stream whose hot set changes at a constant rate.
 
-Every `every` tuples the ranks move on by `step` keys: what was coldest becomes the hottest, and each hot key falls by
-`step` ranks, again and again, until it is the coldest.
+Every `every` tuples the ranks shift by `step` keys: the coldest keys become the hottest, and every other key falls by
+`step` ranks.
 """
 
 import numpy as np

@@ -72,7 +72,7 @@ def generate(params: Params) -> Stream:
 
 
 def _ends(params: Params) -> list[int]:
-    """Give the place after each stretch; some are empty in blocks of few tuples."""
+    """Return the place after each stretch; some are empty in blocks of few tuples."""
     blocks = params.blocks or (10 if params.reading == "E" else 1)
     share = Fraction(params.change)
     ends = []
@@ -83,7 +83,7 @@ def _ends(params: Params) -> list[int]:
 
 
 def _order(params: Params) -> Callable[[int, I64], I64]:
-    """Give the function from a stretch and ranks to labels."""
+    """Return the function from a stretch and ranks to labels."""
     keys, reading = params.keys, params.reading
 
     @lru_cache(maxsize=2)

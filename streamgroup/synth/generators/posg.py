@@ -133,7 +133,7 @@ def generate(params: Params) -> Stream:
 
 
 def _costs(params: Params) -> NDArray[np.float32]:
-    """Give the cost of each item in us: value j goes to as many items as its share says, picked at random."""
+    """Return the cost of each item in us: value j goes to as many items as its share says, picked at random."""
     values = _values(params)
     share = _shares(params, len(values))
     whole = sum(share)
@@ -146,7 +146,7 @@ def _costs(params: Params) -> NDArray[np.float32]:
 
 
 def _values(params: Params) -> list[float]:
-    """Give the execution times in us."""
+    """Return the execution times in us."""
     if params.values is not None:
         return [float(each * 1000) for each in params.values]
     low, high = (Fraction(each) * 1000 for each in (params.w_min, params.w_max))
@@ -158,7 +158,7 @@ def _values(params: Params) -> list[float]:
 
 
 def _shares(params: Params, values: int) -> Sequence[Fraction]:
-    """Give the share of the items that each value has, up to a common factor."""
+    """Return the share of the items that each value has, up to a common factor."""
     if params.shares is not None:
         return [Fraction(each) for each in params.shares]
     p = Fraction(params.probability)
@@ -170,7 +170,7 @@ def _shares(params: Params, values: int) -> Sequence[Fraction]:
 
 
 def _interval(params: Params, cost: NDArray[np.float32]) -> Fraction:
-    """Give the time between two tuples in us: of the rate, or that which keeps the instances busy, in whole ns.
+    """Return the time between two tuples in us: of the rate, or that which keeps the instances busy, in whole ns.
 
     The mean execution time is the expected one, the items weighted by their frequencies.
     """

@@ -1,4 +1,4 @@
-"""What a generator gives: a stream that can be made from any place on, so twice, in pieces, on many cores.
+"""The interface of generators: streams that can be made from any place on, so twice, in pieces, on many cores.
 
 A generator is a module with `Params` (pydantic, frozen) and `generate(params) -> Stream`.
 """
@@ -14,7 +14,7 @@ __all__ = ["Chunk", "Generator", "Stream"]
 
 
 class Chunk(NamedTuple):
-    """A stretch of a stream, arrays of one length: timestamps in us, the labels of the keys (0 to labels - 1).
+    """A segment of a stream, arrays of one length: timestamps in us, the labels of the keys (0 to labels - 1).
 
     What else the tuples carry is there in all chunks of a stream or in none: cost in us, value, weight.
     """

@@ -18,7 +18,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.synth.arrivals import Rated, arrival_times, check_times, plain
 from streamgroup.synth.generators.protocol import Chunk, Stream
 from streamgroup.synth.permutations import shuffled
-from streamgroup.synth.zipf_ranks import cumulated, fitted_exponent, zipf_ranks
+from streamgroup.synth.zipf_ranks import cumulative_distribution, fitted_exponent, zipf_ranks
 
 __all__ = ["DATASETS", "Dataset", "Params", "generate", "law"]
 
@@ -65,7 +65,7 @@ class Params(Rated):
     )
     order: Literal["auto", "mixed", "drifting", "grouped"] = Field(
         default="auto",
-        description="mixed; drifting: the hot set moves on; grouped: all tuples of a key on end; auto: the data set's",
+        description="mixed; drifting: the hot set changes; grouped: all tuples of a key together; auto: the data set's",
     )
     moves: int = Field(default=9, ge=0, le=10**6, description="moves of the hot set by one key, where it drifts")
 
@@ -89,7 +89,7 @@ class Law(NamedTuple):
 
 
 def law(params: Params) -> Law:
-    """Give the size and the exponent; UsageError when no exponent from 0 to 3 meets the share."""
+    """Return the size and the exponent; UsageError when no exponent from 0 to 3 meets the share."""
     about = DATASETS[params.dataset]
     scale = Fraction(params.scale)
     tuples, keys = (max(int(size * scale + Fraction(1, 2)), 1) for size in (about.tuples, about.keys))
@@ -128,12 +128,12 @@ def generate(params: Params) -> Stream:
     return Stream(tuples, keys, chunk, lambda number: b"k%d" % number)
 
 
-def _drawn(seed: int, made: Law, stretches: int) -> Callable[[I64], I64]:
+def _drawn(seed: int, made: Law, segments: int) -> Callable[[I64], I64]:
     """Draw each tuple's key, after s moves of the hot set from ranks s lower."""
     tuples, keys, exponent, order = made
     rank = zipf_ranks(keys, exponent)
     # Stretch s begins at the first tuple that is not before s / stretches of the stream.
-    begins = np.array([-(-s * tuples // stretches) for s in range(1, stretches)], dtype=np.int64)
+    begins = np.array([-(-s * tuples // segments) for s in range(1, segments)], dtype=np.int64)
 
     def label(place: I64) -> I64:
         drawn = rank(seed, "stand-in", place)
@@ -145,10 +145,10 @@ def _drawn(seed: int, made: Law, stretches: int) -> Callable[[I64], I64]:
 
 
 def _grouped(seed: int, made: Law) -> Callable[[I64], I64]:
-    """Give each key its expected number of tuples, all on end, keys in an order drawn at random."""
+    """Make the function from place to key: each key has its expected number of tuples, contiguous, keys shuffled."""
     tuples, keys, exponent, _ = made
     # P(rank <= i) x tuples, rounded: what lies between two of these is the count of a rank.
-    ends = np.rint(cumulated(keys, exponent) * tuples).astype(np.int64)
+    ends = np.rint(cumulative_distribution(keys, exponent) * tuples).astype(np.int64)
     counts = np.diff(ends, prepend=0)
     order = shuffled(seed, "stand-in order", keys)
     stops = np.cumsum(counts[order])

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from streamgroup.base.budget import fits
 from streamgroup.base.compiling.plain import call
+from streamgroup.base.limits import fits
 from streamgroup.groupings._times import Delay, delay_ns
 from streamgroup.groupings.detectors.synopsis import bit_vectors, bloom, messages
 from streamgroup.groupings.detectors.synopsis.bit_vectors import Synopsis, deliver, report, room_left, toss

@@ -1,0 +1,68 @@
+"""The random factor of a tuple's cost: deterministic, exponential or lognormal, with mean 1 (SIMULATION: worker)."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.base.discover import suggest
+from streamgroup.base.errors import UsageError
+from streamgroup.base.units import parse_number
+from streamgroup.kernels import draws, elementary
+
+__all__ = ["Distribution", "factors", "log_variance", "parse_cv", "parse_distribution"]
+
+_KINDS = ("deterministic", "exponential", "lognormal")
+_MOST_CV = 100
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How cost factors are drawn; `variance` is that of the logarithm (lognormal only): ln(1 + CV^2)."""
+
+    kind: Literal["exponential", "lognormal"]
+    variance: float
+
+
+def parse_distribution(text: str | None) -> Distribution | None:
+    """Read `deterministic` (or nothing: no factor, None), `exponential` or `lognormal:CV`, CV up to 100."""
+    what = "--service-distribution"
+    if text is None:
+        return None
+    name, colon, value = (piece.strip() for piece in text.partition(":"))
+    if name not in _KINDS:
+        raise UsageError(f"{what}: there is no kind {name!r}", suggest(name, _KINDS))
+    if name == "lognormal":
+        if not value:
+            raise UsageError(f"{what} lognormal needs a coefficient of variation", "write lognormal:0.5")
+        return Distribution("lognormal", log_variance(parse_cv(value, what)))
+    if colon:
+        raise UsageError(f"{what} {name} takes no value", "deterministic, exponential or lognormal:CV")
+    return Distribution("exponential", 0.0) if name == "exponential" else None
+
+
+def parse_cv(text: str, what: str) -> Fraction:
+    """Read a coefficient of variation: standard deviation over mean, 0 to 100."""
+    value = parse_number(text, what)
+    if not 0 <= value <= _MOST_CV:
+        raise UsageError(f"{what}: the coefficient of variation {text} is not between 0 and {_MOST_CV}")
+    return value
+
+
+def log_variance(cv: Fraction) -> float:
+    """Return the variance of a lognormal variable's logarithm: ln(1 + CV^2)."""
+    return elementary.log_one_plus(float(cv * cv))
+
+
+def factors(distribution: Distribution, seed: int, index: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Draw the factor of each tuple by its place in the stream, the same for every grouping: float64, mean 1.
+
+    Lognormal: exp(sigma N - sigma^2 / 2) with N standard normal.
+    """
+    if distribution.kind == "exponential":
+        return draws.exponential(seed, "service", index)
+    normal = draws.normal(seed, "service", index)
+    return elementary.exp(sqrt(distribution.variance) * normal - distribution.variance / 2.0)

@@ -1,0 +1,101 @@
+"""Runs all steps from segments to the parts of a trace."""
+
+from functools import partial
+from typing import NamedTuple
+
+from streamgroup.base.errors import RunError
+from streamgroup.base.storage.outputs import remove_old
+from streamgroup.base.storage.places import Place
+from streamgroup.ingest.pipeline import apply_key_ids, dictionary, head, order, output_parts
+from streamgroup.ingest.pipeline.blocks import Row
+from streamgroup.ingest.pipeline.frames import Frame, Runner
+from streamgroup.ingest.pipeline.segments import CHANGED, Segment
+from streamgroup.traces import schema
+from streamgroup.traces.writer import PartStats, join_stats
+
+__all__ = ["Made", "Rejects", "Wanted", "make_parts"]
+
+
+class Made(NamedTuple):
+    """What the parts of a trace hold: statistics of the tuples, how many keys there are and the count of the first,
+    the rows of the input that are in it; whether these came in order, and how many came late (None: a table has none).
+    """
+
+    stats: PartStats
+    keys: int
+    top: int
+    rows: int
+    in_order: bool | None
+    late: int | None
+
+
+class Rejects(NamedTuple):
+    """The rejects of all splits that have some, and how many there are."""
+
+    of_split: dict[int, output_parts.RejectsOf]
+    number: int
+
+
+class Wanted(NamedTuple):
+    """The trace to make: of an input that is `ordered` (which decides among tuples of one time) or has no order;
+    with its times or, if it is not `timed`, with places in the stream for times; of its `first` tuples, or all (None).
+    """
+
+    ordered: bool = True
+    timed: bool = True
+    first: int | None = None
+
+
+def make_parts(
+    runner: Runner, frame: Frame, segments: list[Segment], folder: Place, rejects: Rejects, wanted: Wanted
+) -> Made:
+    """Write the parts of a trace from a kept frame of segments."""
+    ordered, first, read, given = wanted.ordered, wanted.first, frame, segments
+    in_order = order.in_order(segments) if ordered else None
+    cuts = first is not None and first < sum(segment.tuples for segment in segments)
+    late: list[Row] = []
+    if cuts:
+        assert first is not None
+        if in_order is False:
+            late = runner.run(partial(order.late_rows, frame, segments), 1, "checking the order")
+        cutting = partial(head.cut_head, read, segments, first, ordered=ordered)
+        frame, segments = runner.run(cutting, 1, "cutting to the head")
+    borders = dictionary.choose_key_ranges(segments, runner.parallelism)
+    ranks = dictionary.count_keys(dictionary.send_keys_to_ranges(frame, segments, borders), by_bytes=not ordered).keep()
+    found = runner.run(lambda: dictionary.assign_ids(ranks), len(borders) + 1, "ranking keys")
+    counts_late = in_order is False and not cuts
+    groups = apply_key_ids.group_segments(
+        segments, runner.parallelism, order.latest_before(segments) if counts_late else {}
+    )
+    total = sum(segment.tuples for segment in segments)
+    whole = [(0, min(schema.PART_ROWS, total - start)) for start in range(0, total, schema.PART_ROWS)]
+    if in_order or len(whole) == 1:
+        cut = apply_key_ids.in_input_order(frame, ranks, found.ids, groups)
+    else:
+        in_segments = apply_key_ids.sorted_segments(frame, ranks, found.ids, groups).keep()
+        tasks = max(group.task for group in groups.values()) + 1
+        of_segments = runner.run(lambda: in_segments.stats("samples", "late"), tasks, "sorting")
+        late += of_segments
+        borders_of_time = order.choose_borders(of_segments)
+        below = runner.run(lambda: order.count_below(in_segments, borders_of_time), tasks, "counting")
+        spans = order.plan_parts(borders_of_time, below[:-1], total)
+        whole = [(span.skip, span.tuples) for span in spans]
+        cut = order.cut_parts(in_segments, spans)
+    keys = -(-found.keys // schema.KEY_PART_ROWS)
+    output = output_parts.Output(folder, whole, keys, found.not_text, wanted.timed)
+    every = cut.union(output_parts.key_parts(ranks, found.ids, len(whole)))
+    number = len(whole) + keys
+    if rejects.number:
+        every = every.union(output_parts.reject_parts(read, rejects.of_split, number))
+        number += -(-rejects.number // output_parts.REJECT_ROWS)
+    remove_old(folder, marker=schema.MANIFEST)
+    rows = runner.run(lambda: output_parts.write_parts(every, output, number), number, "writing")
+    output_parts.check_visible(folder, tuples=len(whole), keys=keys, rejects=number - len(whole) - keys)
+    late += rows
+    written = sorted((row for row in rows if row.kind == "written"), key=lambda row: row.place)
+    stats = join_stats(output_parts.read_part_stats(row) for row in written if row.stats)
+    if len(written) != number or stats.rows != total:
+        what = f"{stats.rows} tuples in {len(written)} parts were written, not {total} in {number}"
+        raise RunError(what, CHANGED)
+    kept = sum(segment.rows for segment in segments)
+    return Made(stats, found.keys, found.top, kept, in_order, order.count_late(given, late) if ordered else None)
