@@ -53,19 +53,9 @@ class Look:
     groupings: tuple[str, ...] = ()
 
     @property
-    def ink(self) -> str:
-        """Return the colour of text and of marks that stand for no grouping."""
-        return _INKS[self.theme]["ink"]
-
-    @property
     def muted(self) -> str:
         """Return the colour of what should not stand out."""
         return _INKS[self.theme]["muted"]
-
-    @property
-    def paper(self) -> str:
-        """Return the colour behind a chart."""
-        return _INKS[self.theme]["paper"]
 
     @property
     def accent(self) -> str:
@@ -81,11 +71,6 @@ class Look:
     def balance(self) -> list[str]:
         """Return colours from too little over the mean to too much."""
         return list(_BALANCE[self.theme])
-
-    @property
-    def lines(self) -> list[str]:
-        """Return colours for a few things that are no groupings."""
-        return list(_LINES[self.theme])
 
     @cached_property
     def _slots(self) -> dict[str, tuple[int, int]]:
