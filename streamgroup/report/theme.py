@@ -17,7 +17,7 @@ THEMES: tuple[Theme, Theme] = ("light", "dark")
 # Of a chart that stands alone; in a page it is as wide as there is room.
 WIDTH, HEIGHT = 640, 320
 
-# Chosen so that people who see no red or no green tell any two apart, with a contrast of 3 to the paper.
+# Distinguishable also without red or green, with a contrast of at least 3 to the background.
 _LINES: Mapping[Theme, tuple[str, ...]] = {
     "light": ("#1e47ea", "#ff5d14", "#5e7772", "#9528a2", "#3d86ff", "#79302f", "#7b9d74", "#798eba"),
     "dark": ("#6579f5", "#ffa100", "#59d5a2", "#db4c92", "#a0f2ff", "#c77700", "#f2f77d", "#a2b7ff"),

@@ -128,7 +128,9 @@ def _skew(advice: Advice) -> str:
     text += f"{_busy(kg)}: the key {_key(top.key)} has {_percent(top.share)} of the tuples, {_fair(top.fair_shares)}"
     if top.fair_shares > 1:
         return f"{text}, and no hash can split it."
-    return f"{text}." if kg.peak_to_mean < _EVEN else f"{text}; it is which keys meet on a worker that matters."
+    return (
+        f"{text}." if kg.peak_to_mean < _EVEN else f"{text}; hash collisions of keys on a worker cause the imbalance."
+    )
 
 
 def _merits(advice: Advice, row: Row) -> str:
