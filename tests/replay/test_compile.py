@@ -134,7 +134,7 @@ root = Path(compile.__file__).parents[1]
 
 def directories():
     compile._sources.cache_clear()
-    kg = compile.Code("kg", ("streamgroup.cluster.service", "streamgroup.groupings.kg"))
+    kg = compile.Code("kg", ("streamgroup.cluster.service_time", "streamgroup.groupings.kg"))
     return {"account": compile.cache_directory(account), "choose_block": compile.cache_directory(choose_block, kg)}
 
 found, before = {}, directories()
