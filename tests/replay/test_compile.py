@@ -121,7 +121,7 @@ EDITS = {
     "kernels/latencies.py": ["account"],
     "replay/simulation/serve.py": ["account"],
     "replay/simulation/optional.py": HALVES,
-    "cluster/service.py": HALVES,
+    "cluster/service_time.py": HALVES,
     "replay/compile.py": HALVES,
 }
 DIRECTORIES = """
