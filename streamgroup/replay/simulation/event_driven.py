@@ -68,7 +68,7 @@ class EventDriven:
         self._sink = sink
         model = states.Model(
             queues.capacity, queues.drops, queues.max_pending, round_robin, self._warmup,
-            firm=not members.crashes, light=not (members.crashes or queues.max_pending or grouping.hears),
+            firm=not members.crashes, light=not (members.crashes or queues.max_pending or grouping.has_feedback),
         )  # fmt: skip
         self._state = states.make_state(model, edge.sources, members.most, members.events)
         self._workers = Workers(edge.service, edge.delay, edge.free, recorder.waits, None)
@@ -193,7 +193,7 @@ class EventDriven:
         sources = Sources(
             len(edge.free), self._members.alive, edge.cost if costs else None, edge.slowdown,
             grouping.choices, grouping.entries, grouping.detector, grouping.room, self._recorder.largest_state,
-            True if grouping.hears else None,
+            True if grouping.has_feedback else None,
         )  # fmt: skip
         until = self._until()
         begun = time.perf_counter()
