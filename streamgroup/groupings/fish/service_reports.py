@@ -34,8 +34,8 @@ class Reports(NamedTuple):
     the second is the next timer, every `interval` ns; the third is 1 when the workers have changed since the last time;
     the fourth counts the workers that may report for the first time, having been sent enough. `quiet` int64[N] is how
     many more tuples a worker is to be sent until then, -1 once it has reported. `next_read` int64[1] is when
-    feedback is read next: at the next timer, or at any time while a first report is awaited. `messages` and `octets` int64[1] are
-    running totals.
+    feedback is read next: at the next timer, or at any time while a first report is awaited. `messages` and `octets`
+    int64[1] are running totals.
     """
 
     tally: NDArray[np.int64]
