@@ -122,7 +122,7 @@ class Posg(NamedTuple):
     Instances (workers) and schedulers (sources) are state machines.
 
     A worker adds what each tuple took to its sketch: `cells` int64[worker, row x column, 2], F and W
-    (see `kernels.count_min`). Every `batch`
+    (see `count_min`). Every `batch`
     executed tuples it is START, and keeps a `snapshot` (W/F) and is STABILIZING; or STABILIZING, and compares: if the
     means moved by at most `mu`, it sends F and W to all sources, empties them and is START, else keeps a new snapshot.
 

@@ -76,7 +76,7 @@ class DistributionAware(NamedTuple):
     """Keys are planned once: heavy ones one by one, the others by bucket, each to the worker with the least so far.
 
     For the first `learning_length` tuples of the stream a learner counts, and tuples go to F_1. Then the plan is made
-    (`kernels.plans`), and from the next tuple on it routes. One learner and one plan serve all sources.
+    (`plans`), and from the next tuple on it routes. One learner and one plan serve all sources.
 
     `base` uint16[keys] is F_1; `hashed` uint32[keys] the part of the hash that gives a key's bucket; `theta` int64[2]
     numerator and denominator. `learner` and `other`: when the number of workers has changed while one is at work, the
