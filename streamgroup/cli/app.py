@@ -15,7 +15,17 @@ import typer
 
 from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
-from streamgroup.cli.command import ENVIRONMENT, DiscoveredGroup, Format, LazyCommand, as_command
+from streamgroup.cli.command import (
+    ENVIRONMENT,
+    Debug,
+    DiscoveredGroup,
+    Format,
+    Json,
+    LazyCommand,
+    Quiet,
+    Verbose,
+    as_command,
+)
 from streamgroup.cli.error_output import report_error
 
 __all__ = ["PACKAGE", "app", "main"]
@@ -42,7 +52,7 @@ class Program(DiscoveredGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command line and exit; with `standalone_mode` off, give the exit code."""
+        """Run a command line and exit; with `standalone_mode` off, return the exit code."""
         del prog_name
         for stream in (sys.stdout, sys.stderr):
             # An encoding that lacks a character must not end a run.
@@ -94,11 +104,11 @@ def _version(wanted: bool) -> None:
 def _program(
     context: typer.Context,
     config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="TOML file with options.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Results and errors only.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Print timings too.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback on errors.")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    debug: Debug = False,
     form: Annotated[Format | None, typer.Option("--format", help="How to print the result.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    json: Json = False,
     version: Annotated[  # noqa: ARG001 (the callback has done all)
         bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_version)
     ] = False,

@@ -31,11 +31,15 @@ from streamgroup.cli.error_output import report_error
 __all__ = [
     "ENVIRONMENT",
     "Common",
+    "Debug",
     "DiscoveredGroup",
     "Format",
     "Formatted",
+    "Json",
     "LazyCommand",
     "Parameter",
+    "Quiet",
+    "Verbose",
     "as_command",
     "utf8_path",
     "variable",
@@ -51,6 +55,12 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?")
 # Where a value came from, strongest first.
 _SOURCES = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP", "DEFAULT")
 
+
+# Flags before and after the command.
+Quiet = Annotated[bool, typer.Option("--quiet", help="Results and errors only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Print timings too.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback on errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 
 # How a table is printed.
 Format = Literal["table", "json", "jsonl", "csv", "markdown"]
@@ -89,9 +99,9 @@ class Common:
         Path | None,
         typer.Option("--config", metavar="FILE", help="TOML file with options.", is_eager=True, callback=_use_file),
     ] = None
-    quiet: Annotated[bool, typer.Option("--quiet", help="Results and errors only.")] = False
-    verbose: Annotated[bool, typer.Option("--verbose", help="Print timings too.")] = False
-    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback on errors.")] = False
+    quiet: Quiet = False
+    verbose: Verbose = False
+    debug: Debug = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +109,7 @@ class Formatted:
     """Flags of every command that prints a table."""
 
     form: Annotated[Format, typer.Option("--format", help="How to print the result.")] = "table"
-    json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False
+    json: Json = False
 
 
 def variable(flag: str) -> str:

@@ -45,7 +45,7 @@ def _members(command: Any) -> dict[str, Any]:
 
 
 def read_defaults(path: Path, context: typer.Context) -> dict[str, Any]:
-    """Read a file whole, check every key in it, and give what it says for the command at hand.
+    """Read a file whole, check every key in it, and return its values for the command at hand.
 
     UsageError for a file that cannot be read, an unknown key or a value of a wrong kind, each with its place.
     """
@@ -63,7 +63,7 @@ def _path(context: typer.Context) -> list[str]:
 
 
 def _collect(table: dict[str, Any], command: Any, path: list[str] | None, where: str) -> dict[str, Any]:
-    """Check a table against a command; give the values for the command at `path` below it (None: not this way)."""
+    """Check a table against a command; return the values for the command at `path` below it (None: not this way)."""
     options, members = options_of(command), _members(command)
     chosen: dict[str, Any] = {}
     deeper: dict[str, Any] = {}

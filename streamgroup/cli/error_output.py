@@ -18,7 +18,7 @@ _ENVIRONMENT = {errno.ENOSPC, errno.EACCES, errno.EPERM, errno.EROFS, errno.EDQU
 
 
 def report_error(error: BaseException, *, debug: bool) -> int:
-    """Write an error to stderr (one line, and one that says how to mend it) and give the exit code."""
+    """Write an error to stderr (one line, and one that says how to mend it) and return the exit code."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if debug and not isinstance(error, typer.TyperException):

@@ -52,7 +52,7 @@ What a grouping reports, as fields of its state that the loop or the metrics rea
 - `state_entry_bytes`: int, the nominal size of an entry;
 - `detector_entries`: int64[1].
 
-A grouping that reads its feedback only at certain instants may say in a field `heeds`, int64[1], when the next one
+A grouping that reads its feedback only at certain instants may say in a field `next_read`, int64[1], when the next one
 is. `executed` then comes by that instant, before the `tick` that is due at it, in the order of the finishes within each
 worker but not across workers; to put them in order across workers is most of what feedback costs.
 

@@ -58,7 +58,7 @@ def _left(powers: Any, q: Any, k: Any) -> Any:
 
 @njit(forceinline=True)
 def has_room(x: Any, load: Any, n: Any, eps: Any, plain: Any) -> Any:
-    """Tell whether the share x of n workers is sent no more than its share of the tuples and eps (001, equation 3)."""
+    """Return whether the share x of n workers gets at most its share of the tuples and eps (001, equation 3)."""
     return load <= ((x * n) * (1.0 / n) + eps if plain else (x * n) * (1.0 / n + eps))
 
 
@@ -75,7 +75,7 @@ class Variant(NamedTuple):
 
 @njit
 def choices_needed(estimates: Any, hot: Any, total: Any, eps: Any, powers: Any, variant: Any) -> Any:
-    """Give the least d for which the expected imbalance stays under eps; n, for which `powers` are, means all workers.
+    """Return the least d for which the expected imbalance stays under eps; n, the workers of `powers`, means all.
 
     `estimates` int64, of which the first `hot` >= 1 are the estimated counts of the hot keys, largest first, of
     `total` tuples. For each prefix of h hot keys (see `Variant`) the tuples that go to the

@@ -18,7 +18,7 @@ __all__ = ["leaves", "make_tournament", "play", "set_leaf", "set_ordered_leaf"]
 
 
 def leaves(count: int) -> int:
-    """Give P for `count` values: the least power of two that is not less, and at least 2."""
+    """Return P for `count` values: the least power of two that is not less, and at least 2."""
     return max(2, 1 << (count - 1).bit_length())
 
 

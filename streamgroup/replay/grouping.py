@@ -20,7 +20,7 @@ __all__ = ["RunningGrouping"]
 I64 = NDArray[np.int64]
 
 # Fields of a state that the loop or the metrics read.
-_STATISTICS = ("choices", "control_messages", "control_bytes", "detector_entries", "heeds", "room", "state_entries")
+_STATISTICS = ("choices", "control_messages", "control_bytes", "detector_entries", "next_read", "room", "state_entries")
 
 
 class RunningGrouping:
@@ -59,7 +59,7 @@ class RunningGrouping:
         self.detector: I64 | None = getattr(state, "detector_entries", None)
         self.room: I64 | None = self._statistic("room", None)
         # When the state next reads completion feedback.
-        self.heeds: I64 | None = self._statistic("heeds", None) if self.hears else None
+        self.next_read: I64 | None = self._statistic("next_read", None) if self.has_feedback else None
 
     def _check_statistics(self) -> None:
         """Refuse what compiled code would read past its end, or as something else than it is."""
@@ -86,7 +86,7 @@ class RunningGrouping:
         return code_of(self.selection.code_name, self.state, self.selection.outside_digest)
 
     @property
-    def hears(self) -> bool:
+    def has_feedback(self) -> bool:
         """Return whether it receives completion feedback."""
         return callable(getattr(type(self.state), "executed", None))
 

@@ -234,7 +234,7 @@ class _Replay:
         send: Callable[[Ready], None],
         progress: Callable[[int], None] | None,
     ) -> Ready:
-        """Read the stream and send it chunk by chunk; give the last chunk."""
+        """Read the stream and send it chunk by chunk; return the last chunk."""
         worst = self.plan.speeds.longest_factor()
         if (base := self.plan.costs.by_worker) is not None:
             worst *= float(base.max(initial=0))

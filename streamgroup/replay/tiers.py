@@ -1,8 +1,8 @@
 """Interpreted first, compiled where that pays: small traces need no compiler.
 
 Code that is in memory or on disk is used. Where there is none, a run begins interpreted (see `base.plain`), with the
-same results. If it would take longer than compiling does, with the runs of the same code before it in this process, it
-goes on compiled.
+same results. If it would take longer than compiling, counting earlier runs of the same code in this process, it
+continues compiled.
 """
 
 import threading
@@ -35,8 +35,8 @@ _FIRST = 2048
 class Tiers:
     """How one run of `tuples` tuples calls the functions that can be compiled.
 
-    With `interpreted` it never compiles, and what cannot be rewritten, or is a file of somebody else's, runs as it is
-    written; with False it always compiles.
+    With `interpreted` it never compiles: what cannot be rewritten, and files of users, run as written. With False it
+    always compiles.
     """
 
     def __init__(self, tuples: int, *, interpreted: bool | None) -> None:
@@ -55,7 +55,7 @@ class Tiers:
             return self._as_written(function) if code.outside_digest else self._interpreted(function)
         dispatcher: Any = compiled(function, code)
         if code.outside_digest:
-            # Numbers that wrap in compiled code do not here, and it is not known whether somebody else's code has any.
+            # Numbers that wrap in compiled code do not here, and a user's code may have any.
             self._always = True
             return dispatcher  # type: ignore[no-any-return]
         self._code = self._code if code is COMMON else code.name
@@ -105,7 +105,7 @@ class Tiers:
     def pieces(self, ready: Ready, done: int) -> Generator[Ready]:
         """Cut a chunk, before which `done` tuples were sent, into pieces that are sent one after the other.
 
-        After each it is seen whether to go on interpreted.
+        After each piece the run decides whether to stay interpreted.
         """
         size = len(ready.key)
         begin = 0

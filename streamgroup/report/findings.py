@@ -43,45 +43,35 @@ def verdicts(data: ReportData) -> list[str]:
     for part in data.focus.partition_by("condition", maintain_order=True):
         found = part.group_by("grouping").agg(
             pl.col("latency_p99_ms").mean().alias("p99"),
-            pl.col("latency_max_ms").max().alias("longest"),
-            pl.col("replication_factor").mean().alias("copies"),
-            pl.col("replication_factor").max().alias("copies_max"),
+            pl.col("latency_max_ms").max().alias("maximum"),
+            pl.col("replication_factor").mean().alias("replication"),
+            pl.col("replication_factor").max().alias("replication_max"),
             pl.col("peak_to_mean").mean().alias("peak"),
             pl.col("peak_to_mean").max().alias("peak_max"),
         )
         place = f"{part['condition'][0]}, {_count(part['workers'][0], 'worker')}"
         sentences = [
-            *_best_and_worst(found, "p99", "p99 latency", _latency),
-            *_best_and_worst(found, "peak", "load of the most loaded worker", _peak),
+            *_best_and_worst(found, "p99", "p99 latency", "{p99} ms (maximum {maximum} ms)"),
+            *_best_and_worst(
+                found, "peak", "load of the most loaded worker", "{peak} times the mean (at most {peak_max})"
+            ),
+            *_best_and_worst(
+                found, "replication", "replication", "{replication} workers a key (at most {replication_max})"
+            ),
         ]
-        sentences += _best_and_worst(found, "copies", "replication", _copies)
         if sentences:
             lines.append(f"{place}: {'; '.join(sentences)}.")
     return lines
 
 
-def _best_and_worst(found: pl.DataFrame, column: str, what: str, form: "_Form") -> Iterator[str]:
+def _best_and_worst(found: pl.DataFrame, column: str, what: str, template: str) -> Iterator[str]:
     rows = found.filter(pl.col(column).is_not_null()).sort(column, "grouping").to_dicts()
+    names = [row.pop("grouping") for row in rows]
+    figures = [template.format(**{name: number(value) for name, value in row.items()}) for row in rows]
     if len(rows) == 1:
-        yield f"{what} {form(rows[0])}"
+        yield f"{what} {figures[0]}"
     elif rows:
-        best, worst = rows[0], rows[-1]
-        yield f"{what} lowest with {best['grouping']}: {form(best)}, highest with {worst['grouping']}: {form(worst)}"
-
-
-class _Form:
-    """How the rows of one metric are written."""
-
-    def __init__(self, text: str, *names: str) -> None:
-        self._text, self._names = text, names
-
-    def __call__(self, row: dict[str, float | None]) -> str:
-        return self._text.format(*(number(row[name]) for name in self._names))
-
-
-_latency = _Form("{} ms (longest {} ms)", "p99", "longest")
-_peak = _Form("{} times the mean (at most {})", "peak", "peak_max")
-_copies = _Form("{} workers a key (at most {})", "copies", "copies_max")
+        yield f"{what} lowest with {names[0]}: {figures[0]}, highest with {names[-1]}: {figures[-1]}"
 
 
 def caveats(data: ReportData) -> list[str]:

@@ -18,11 +18,11 @@ class PageData:
         self._names: dict[str, str] = {}
 
     def add(self, frame: pl.DataFrame) -> str:
-        """PageData a frame and give its name in the page."""
+        """Store a frame and return its name in the page."""
         return self._add({name: frame[name].to_list() for name in frame.columns}, frame.height)
 
     def add_rows(self, rows: Sequence[Mapping[str, Any]]) -> str:
-        """PageData rows as a specification holds them and give their name in the page."""
+        """Store rows as a specification holds them and return their name in the page."""
         names = list(dict.fromkeys(name for row in rows for name in row))
         return self._add({name: [row.get(name) for row in rows] for name in names}, len(rows))
 

@@ -17,7 +17,7 @@ THEMES: tuple[Theme, Theme] = ("light", "dark")
 # Of a chart that stands alone; in a page it is as wide as there is room.
 WIDTH, HEIGHT = 640, 320
 
-# Chosen so that people who see no red or no green tell any two apart, with a contrast of 3 to the paper.
+# Distinguishable also without red or green, with a contrast of at least 3 to the background.
 _LINES: Mapping[Theme, tuple[str, ...]] = {
     "light": ("#1e47ea", "#ff5d14", "#5e7772", "#9528a2", "#3d86ff", "#79302f", "#7b9d74", "#798eba"),
     "dark": ("#6579f5", "#ffa100", "#59d5a2", "#db4c92", "#a0f2ff", "#c77700", "#f2f77d", "#a2b7ff"),
@@ -53,19 +53,9 @@ class Look:
     groupings: tuple[str, ...] = ()
 
     @property
-    def ink(self) -> str:
-        """Return the colour of text and of marks that stand for no grouping."""
-        return _INKS[self.theme]["ink"]
-
-    @property
     def muted(self) -> str:
         """Return the colour of what should not stand out."""
         return _INKS[self.theme]["muted"]
-
-    @property
-    def paper(self) -> str:
-        """Return the colour behind a chart."""
-        return _INKS[self.theme]["paper"]
 
     @property
     def accent(self) -> str:
@@ -81,11 +71,6 @@ class Look:
     def balance(self) -> list[str]:
         """Return colours from too little over the mean to too much."""
         return list(_BALANCE[self.theme])
-
-    @property
-    def lines(self) -> list[str]:
-        """Return colours for a few things that are no groupings."""
-        return list(_LINES[self.theme])
 
     @cached_property
     def _slots(self) -> dict[str, tuple[int, int]]:

@@ -52,7 +52,7 @@ def _of_delivery(outcome: Outcome) -> list[str]:
     if finished == 0:
         found.append("no tuple finished, so there is no latency and no throughput")
     elif finished < _ENOUGH:
-        found.append(f"p99 of {finished} tuples is no more than the longest latency; percentiles of so few say little")
+        found.append(f"p99 of {finished} tuples is no more than the maximum latency; percentiles of so few say little")
     return found
 
 

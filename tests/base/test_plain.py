@@ -22,8 +22,8 @@ _TABLE = np.array([5, 7, 11])
 @given(WORDS, st.integers(1, 1 << 32))
 def test_words_wrap(word: int, n: int) -> None:
     array = np.array([word], dtype=np.uint64)
-    assert plain(least_loaded.mixed)(word) == int(hashing.mix64(array)[0])
-    assert plain(least_loaded.place)(word, n) == int(hashing.place(hashing.mix64(array), n)[0])
+    assert plain(least_loaded.mixed, np.uint64(word))(word) == int(hashing.mix64(array)[0])
+    assert plain(least_loaded.place, np.uint64(word))(word, n) == int(hashing.place(hashing.mix64(array), n)[0])
 
 
 def spread(words: Any, step: Any, found: Any) -> None:

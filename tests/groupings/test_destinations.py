@@ -58,9 +58,9 @@ def watched(trace: Trace, text: str, workers: int, monkeypatch: pytest.MonkeyPat
         return start(params, context)
 
     @cache
-    def watched_class(kind: type) -> type:
+    def watched_class(of: type, kind: Any) -> type:
         """Note what the rewritten class chooses: a class written here would have its kernels compiled."""
-        made: Any = rewritten(kind)
+        made: Any = rewritten(of, kind)
 
         def choose(self: Any, source: int, key: int, now: int) -> int:
             worker: int = made.choose(self, source, key, now)
@@ -68,7 +68,7 @@ def watched(trace: Trace, text: str, workers: int, monkeypatch: pytest.MonkeyPat
             seen.append((int(key), int(worker), hot is not None and hot[0] != 0))
             return worker
 
-        return type(kind.__name__, (made,), {"__slots__": (), "choose": choose}) if hasattr(kind, "choose") else made
+        return type(of.__name__, (made,), {"__slots__": (), "choose": choose}) if hasattr(of, "choose") else made
 
     monkeypatch.setattr(module, "start", start_watched)
     monkeypatch.setattr(plain, "_plain_class", watched_class)

@@ -179,10 +179,20 @@ def test_the_same_choices_as_the_twin(text: str, kind: str, sources: int, tmp_pa
     agree(stream(kind, 1500), options(text, sources=sources), tmp_path)
 
 
-@pytest.mark.parametrize("text", CASES)
-def test_the_same_while_workers_come_and_go(text: str, tmp_path: Path) -> None:
+def come_and_go() -> Iterator[Any]:
+    """Every case interpreted; compiled, which takes seconds each, one that chooses alone and one that gets feedback."""
+    for text in CASES:
+        yield pytest.param(text, True)
+        yield pytest.param(
+            text, False, marks=() if text in ("pkg", "posg:" + VARIANTS["posg"][0]) else pytest.mark.slow
+        )
+
+
+@pytest.mark.parametrize(("text", "interpreted"), [*come_and_go()])
+def test_the_same_while_workers_come_and_go(text: str, interpreted: bool, tmp_path: Path) -> None:
     changes = {"join": ("300", "900"), "leave": ("500:2", "1200"), "crash": ("700:0",)}
-    agree(stream("evolving", 1500), options(text, control_delay="3ms", network_delay="1ms", **changes), tmp_path)
+    given = options(text, control_delay="3ms", network_delay="1ms", **changes)
+    agree(stream("evolving", 1500), given, tmp_path, interpreted)
 
 
 FIRST = [f"{name}:{texts[0]}" if texts[0] else name for name, texts in VARIANTS.items()]

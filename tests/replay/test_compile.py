@@ -71,13 +71,10 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def kept_code(trace: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A copy of the package, and a cache that has what kg is compiled into."""
-    folder = tmp_path_factory.mktemp("kept")
-    package, cache = folder / "copy" / "streamgroup", folder / "cache"
-    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    assert result(begin(trace, "kg", cache, package))["compiled"] == HALVES
-    return package, cache
+def kafka_code(trace: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int]]:
+    """A cache that has what kafka is compiled into, and the loads of its run."""
+    cache = tmp_path_factory.mktemp("kafka")
+    return cache, result(begin(trace, "kafka", cache))["loads"]
 
 
 def begin(trace: Path, grouping: str, cache: Path, package: Path = PACKAGE) -> "subprocess.Popen[str]":
@@ -87,7 +84,7 @@ def begin(trace: Path, grouping: str, cache: Path, package: Path = PACKAGE) -> "
 
 
 def result(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    out, _ = process.communicate(timeout=120)
+    out, _ = process.communicate(timeout=300)
     assert process.returncode == 0
     found: dict[str, Any] = json.loads(out)
     return found
@@ -117,30 +114,46 @@ def test_an_edited_grouping_or_kernel_runs_as_edited(trace: Path, tmp_path: Path
     assert edited_run["compiled"] == ["choose_block"]
 
 
-@pytest.mark.parametrize(
-    ("edited", "compiled"),
-    [
-        ("groupings/pkg.py", []),
-        ("groupings/kg.py", ["choose_block"]),
-        ("kernels/ring.py", ["choose_block"]),
-        ("kernels/latencies.py", ["account"]),
-        ("replay/simulation/serve.py", ["account"]),
-        ("replay/simulation/optional.py", HALVES),
-        ("cluster/service.py", HALVES),
-        ("replay/compile.py", HALVES),
-    ],
-)
-def test_an_edit_compiles_what_is_made_from_it(
-    trace: Path, kept_code: tuple[Path, Path], edited: str, compiled: list[str]
-) -> None:
-    package, cache = kept_code
-    file = package / edited
-    before = file.read_text()
-    file.write_text(before + "\n# Edited.\n")
-    try:
-        assert result(begin(trace, "kg", cache, package))["compiled"] == compiled
-    finally:
-        file.write_text(before)
+EDITS = {
+    "groupings/pkg.py": [],
+    "groupings/kg.py": ["choose_block"],
+    "kernels/ring.py": ["choose_block"],
+    "kernels/latencies.py": ["account"],
+    "replay/simulation/serve.py": ["account"],
+    "replay/simulation/optional.py": HALVES,
+    "cluster/service_time.py": HALVES,
+    "replay/compile.py": HALVES,
+}
+DIRECTORIES = """
+import json, sys
+from pathlib import Path
+from streamgroup.replay import compile
+from streamgroup.replay.accounting.account import account
+from streamgroup.replay.simulation.choose import choose_block
+root = Path(compile.__file__).parents[1]
+
+def directories():
+    compile._sources.cache_clear()
+    kg = compile.Code("kg", ("streamgroup.cluster.service_time", "streamgroup.groupings.kg"))
+    return {"account": compile.cache_directory(account), "choose_block": compile.cache_directory(choose_block, kg)}
+
+found, before = {}, directories()
+for edited in sys.argv[1:]:
+    text = (root / edited).read_text()
+    (root / edited).write_text(text + "\\n# Edited.\\n")
+    now = directories()
+    found[edited] = [name for name in before if now[name] != before[name]]
+    (root / edited).write_text(text)
+print(json.dumps(found))
+"""
+
+
+def test_an_edit_is_another_cache_of_what_is_made_from_it(tmp_path: Path) -> None:
+    package = tmp_path / "streamgroup"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    env = {**os.environ, "STREAMGROUP_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", DIRECTORIES, *EDITS]
+    assert result(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, cwd=tmp_path)) == EDITS
 
 
 def test_a_cold_start_side_by_side_mixes_nothing_up(trace: Path, tmp_path: Path) -> None:
@@ -153,8 +166,9 @@ def test_a_cold_start_side_by_side_mixes_nothing_up(trace: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
-def test_damaged_code_is_made_anew(trace: Path, tmp_path: Path, kind: str) -> None:
-    loads = result(begin(trace, "kafka", tmp_path))["loads"]
+def test_damaged_code_is_made_anew(trace: Path, kafka_code: tuple[Path, list[int]], tmp_path: Path, kind: str) -> None:
+    kept, loads = kafka_code
+    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
     files = list(tmp_path.rglob(f"*.{kind}"))
     # That of the simulation, and that of the rule in the other cache.
     assert {path.relative_to(tmp_path).parts[0] for path in files} == {"compiled", "engines"}
@@ -166,13 +180,14 @@ def test_damaged_code_is_made_anew(trace: Path, tmp_path: Path, kind: str) -> No
     assert (again["loads"], again["loaded"], again["compiled"]) == (loads, HALVES, [])
 
 
-def test_where_code_cannot_be_kept_it_is_made(trace: Path, tmp_path: Path) -> None:
-    first = result(begin(trace, "kafka", tmp_path))
+def test_where_code_cannot_be_kept_it_is_made(trace: Path, kafka_code: tuple[Path, list[int]], tmp_path: Path) -> None:
+    kept, loads = kafka_code
+    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
     for path in tmp_path.rglob("*.nbi"):
         path.unlink()
         path.mkdir()
     again = result(begin(trace, "kafka", tmp_path))
-    assert (again["loads"], again["compiled"]) == (first["loads"], HALVES)
+    assert (again["loads"], again["compiled"]) == (loads, HALVES)
 
 
 def test_a_grouping_outside_is_cached_until_it_changes(trace: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The same bytes, however a run is cut into pieces: of the stream, of rows that are kept, of windows; and compiled."""
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +53,12 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     return open_trace(write_trace(tmp_path_factory.mktemp("same") / "x.trace", rows, parts=2))
 
 
-@pytest.fixture(autouse=True)
-def _no_companions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not look for what the listener imports, in every run."""
-    monkeypatch.setattr(selection, "_with_companions", lambda path, digest: digest)
+@pytest.fixture(scope="module", autouse=True)
+def _of_the_package() -> Iterator[None]:
+    """Take the listener for a grouping of the package: those are rewritten to be interpreted, nothing is compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection, "_with_companions", lambda path, digest: "")
+        yield
 
 
 def cut(monkeypatch: pytest.MonkeyPatch, pieces: tuple[int, int, int, int]) -> None:

@@ -24,7 +24,7 @@ from streamgroup.study.run import TABLES, run_to_directory
 from streamgroup.study.summary.load import load_runs
 from streamgroup.study.sweep import schedule, threads
 from streamgroup.study.sweep.cell import Cell, CellOutcome, make_cell
-from streamgroup.study.sweep.run import look, run_sweep
+from streamgroup.study.sweep.run import find_cells, run_sweep
 from streamgroup.study.sweep.schedule import longest_first, makespan, open_traces, plan_tasks
 from streamgroup.study.sweep.threads import at_once, run_tasks
 from tests.study.traces import write_trace
@@ -239,7 +239,7 @@ def test_what_is_no_sweep_is_not_touched(trace: str, tmp_path: Path, kind: str) 
     with pytest.raises(UsageError, match="out exists"):
         sweep([cell(trace)], out)
     with pytest.raises(UsageError, match="out exists"):
-        look(out, [])
+        find_cells(out, [])
 
 
 def test_traces_of_one_name_are_told_apart(trace: str, tmp_path: Path) -> None:

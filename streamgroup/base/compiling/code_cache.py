@@ -29,13 +29,13 @@ _KEPT_SECONDS = 86_400
 
 @cache
 def sources_digest(rooms: tuple[str, ...], compiler: str) -> str:
-    """Give the digest of all sources in some rooms of the package, and of the compiler's version."""
+    """Return the digest of all sources in some rooms of the package, and of the compiler's version."""
     root = Path(streamgroup.__file__).parent
     return files_digest(root, sorted(path for room in rooms for path in (root / room).rglob("*.py")), compiler)
 
 
 def files_digest(root: Path, paths: list[Path], compiler: str) -> str:
-    """Give the digest of files below a root, and of the compiler's version."""
+    """Return the digest of files below a root, and of the compiler's version."""
     digest = hashlib.sha256(compiler.encode())
     for path in paths:
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
@@ -43,7 +43,7 @@ def files_digest(root: Path, paths: list[Path], compiler: str) -> str:
 
 
 def code_directory(name: str, family: str = "compiled") -> Path:
-    """Give (and make) the directory `name` in a family of caches; old ones of it beyond a handful are removed."""
+    """Return (and make) the directory `name` in a family of caches; old ones of it beyond a handful are removed."""
     try:
         directory = cache_root() / family / name
         directory.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ def guarded(dispatcher: Any, directory: Path, own: str) -> Any:
 
 
 def is_at_hand(dispatcher: Any, arguments: tuple[Any, ...]) -> bool:
-    """Tell whether there is code for a call of one of numba's dispatchers, in memory or on disk."""
+    """Return whether there is code for a call of one of numba's dispatchers, in memory or on disk."""
     file = dispatcher._cache._cache_file
     if not dispatcher.overloads and not Path(file._index_path).exists():
         return False

@@ -29,7 +29,7 @@ class Fields(NamedTuple):
     kinds: tuple["Kind", ...]
 
     def of(self, name: str) -> "Kind":
-        """Give the kind of a field."""
+        """Return the kind of a field."""
         return self.kinds[self.names.index(name)] if name in self.names else ANY
 
 
@@ -37,7 +37,7 @@ Kind = int | Array | Fields
 
 
 def join(one: Kind, two: Kind) -> Kind:
-    """Give the kind of what is one or the other."""
+    """Return the kind of what is one or the other."""
     if one == two:
         return one
     if isinstance(one, int) and isinstance(two, int):
@@ -49,7 +49,7 @@ def join(one: Kind, two: Kind) -> Kind:
 
 
 def part(kind: Kind, field: str | None = None) -> Kind:
-    """Give the kind of an element, of a tuple of a field (None: of any)."""
+    """Return the kind of an element, of a tuple of a field (None: of any)."""
     if isinstance(kind, Array):
         return kind.element if kind.axes == 1 else Array(kind.element, kind.axes - 1)
     if isinstance(kind, Fields):
@@ -62,7 +62,7 @@ def part(kind: Kind, field: str | None = None) -> Kind:
 
 
 def kind_of(value: Any) -> Kind:
-    """Tell which words a value of compiled code is, or holds."""
+    """Return which words a value of compiled code is, or holds."""
     if isinstance(value, tuple):
         names = getattr(value, "_fields", None) or tuple(map(str, range(len(value))))
         return Fields(names, tuple(map(kind_of, value)))

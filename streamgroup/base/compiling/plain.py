@@ -48,7 +48,7 @@ _DOUBLE, _LONG = struct.Struct("=d").pack, struct.Struct("=q").unpack
 
 
 def _bits(number: float) -> int:
-    """Give the bits of a float as a signed number."""
+    """Return the bits of a float as a signed number."""
     found: int = _LONG(_DOUBLE(number))[0]
     return found
 
@@ -62,7 +62,7 @@ def _fill(array: Any, value: Any) -> None:
 
 
 def _flat(rows: Any) -> Any:
-    """Give a two-dimensional array as one of one dimension."""
+    """Return a two-dimensional array as one of one dimension."""
     whole = rows[0].obj.base
     return memoryview(whole.reshape(-1))
 
@@ -92,7 +92,7 @@ class _Rows:
 
 
 def view(value: Any) -> Any:
-    """Give what rewritten code takes for a value of compiled code."""
+    """Return what rewritten code takes for a value of compiled code."""
     if isinstance(value, np.ndarray):
         if value.dtype.names:
             return _Records(value)
@@ -125,7 +125,7 @@ def _nothing(*_: Any) -> None:
 
 @cache
 def _plain_class(of: type, kind: Kind) -> type:
-    """Give a class of the same fields, which are of this kind, whose hooks are plain."""
+    """Return a class of the same fields, which are of this kind, whose hooks are plain."""
     hooks: dict[str, Any] = {"__slots__": ()}
     for name, is_optional in hook_names.items():
         method = getattr(of, name, None)
@@ -138,7 +138,7 @@ def _plain_class(of: type, kind: Kind) -> type:
 
 @cache
 def _tree(file: str) -> dict[tuple[str, int], ast.FunctionDef]:
-    """Give the functions of a file, by name and first line."""
+    """Return the functions of a file, by name and first line."""
     source = "".join(linecache.getlines(file))
     found = {}
     for node in ast.walk(ast.parse(source)):
@@ -221,7 +221,7 @@ _MAKERS = _Makers()
 
 
 def plain(function: Any, *arguments: Any) -> Callable[..., Any]:
-    """Give a function (or numba's dispatcher of one) as plain Python; NotPlainError for what is not rewritten.
+    """Return a function (or numba's dispatcher of one) as plain Python; NotPlainError for what is not rewritten.
 
     It takes views of arguments that are words, and hold words, where these `arguments` do.
     """

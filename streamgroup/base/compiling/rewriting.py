@@ -11,7 +11,8 @@ elements are Python's ints and floats:
 - `np.uint64(i)` as an index is `i`, since no index is negative; elsewhere conversions become masks;
 - a quotient is one of floats: Python divides ints exactly, compiled code rounds them first.
 
-Signed numbers do not wrap: what does not fit its array is an OverflowError or ValueError, never another result.
+Signed numbers do not wrap: what does not fit its array is an OverflowError or ValueError, never another result. Code
+must not compare a signed sum that overflows, or shift by 64 or more: that is not noticed.
 """
 
 import ast
@@ -61,7 +62,7 @@ class Rewriter:
         self.returns: Kind | None = None
 
     def function(self, tree: ast.FunctionDef, name: str, kinds: tuple[Kind, ...]) -> ast.FunctionDef:
-        """Give the function rewritten for arguments of these kinds (signed numbers where there are too few)."""
+        """Return the function rewritten for arguments of these kinds (signed numbers where there are too few)."""
         tree = FieldsFirst().visit(copy.deepcopy(tree))
         given = tree.args
         if given.vararg or given.kwarg or given.kwonlyargs or given.defaults:

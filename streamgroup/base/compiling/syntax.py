@@ -23,7 +23,7 @@ def masked(node: ast.expr, mask: int) -> ast.expr:
 
 
 def signed(node: ast.expr, kind: Kind) -> ast.expr:
-    """Give what a word is as a signed number."""
+    """Return what a word is as a signed number."""
     once = node if kind == WORD else masked(node, MASK)
     low = ast.Compare(ast.NamedExpr(ast.Name("_w", ast.Store()), once), [ast.Lt()], [ast.Constant(1 << 63)])
     high = ast.BinOp(ast.Name("_w", ast.Load()), ast.Sub(), ast.Constant(1 << 64))
@@ -31,7 +31,7 @@ def signed(node: ast.expr, kind: Kind) -> ast.expr:
 
 
 def is_simple(node: ast.expr) -> bool:
-    """Tell whether to look at a value twice costs less than a call."""
+    """Return whether to look at a value twice costs less than a call."""
     if isinstance(node, ast.Subscript):
         return isinstance(node.value, SIMPLE) and isinstance(node.slice, SIMPLE)
     return isinstance(node, SIMPLE)

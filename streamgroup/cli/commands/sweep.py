@@ -125,7 +125,7 @@ def run(console: Console, options: Options) -> None:
     A cell that fails is a row with its error; the others continue, and the exit code is 1. Run again, it resumes where
     it was stopped.
     """
-    from streamgroup.study.sweep.run import look, run_sweep
+    from streamgroup.study.sweep.run import find_cells, run_sweep
     from streamgroup.study.sweep.schedule import open_traces, plan_tasks, with_keys_checked
     from streamgroup.study.sweep.spec import cells_of, groupings_without_draws, make_spec
     from streamgroup.study.sweep.threads import default_jobs
@@ -138,7 +138,7 @@ def run(console: Console, options: Options) -> None:
         console.note(f"note: {again} of {len(cells) + again} combinations are the same as others, and count once")
     if fixed := groupings_without_draws(spec, cells):
         console.note(f"note: nothing is drawn for {', '.join(fixed)}: one run, not one for each seed")
-    found = look(options.output, [] if options.overwrite else cells)
+    found = find_cells(options.output, [] if options.overwrite else cells)
     tasks = plan_tasks([cell for cell in cells if cell.id not in found.rows], traces)
     if not found.rows:
         _check(tasks)

@@ -74,8 +74,8 @@ class ConsistentGrouping(NamedTuple):
     when workers come and go (a joiner has no bin until it signals that it is idle, or one leaves) are ours.
 
     `hashes` uint64[keys, 2] are start and step of a key's probes; `memory` int64[sources, 256, 3] where searches of hot
-    keys ended (it changes no choice). `heeds` is the instant of `signals.clock` at which there is something to do: what
-    workers finish is not looked at before. `longest` is the wait of a busy worker in ns, `factor` (1 + eps) / B.
+    keys ended (it changes no choice). `next_read` is the instant of `signals.clock` at which there is something to do:
+    what workers finish is not looked at before. `longest` is the wait of a busy worker in ns, `factor` (1 + eps) / B.
     """
 
     load: NDArray[np.int64]
@@ -93,7 +93,7 @@ class ConsistentGrouping(NamedTuple):
     delay: int
     state_entries: int
     state_entry_bytes: int
-    heeds: NDArray[np.int64]
+    next_read: NDArray[np.int64]
 
     def choose(self, source: int, key: int, now: int) -> int:
         """Find a bin, count the tuple, and take the bin's owner."""
@@ -124,7 +124,7 @@ class ConsistentGrouping(NamedTuple):
         for worker in sorted(change.left):
             leave(owners, worker, change.live)
         signals = hired(self.signals, change.live)
-        return self._replace(owners=owners, signals=signals, heeds=signals.clock[:1])
+        return self._replace(owners=owners, signals=signals, next_read=signals.clock[:1])
 
 
 def _in_order_of_probes(context: Context, virtual: int) -> NDArray[np.int64]:
@@ -170,5 +170,5 @@ def start(params: Params, context: Context) -> ConsistentGrouping:
         delay=delay,
         state_entries=2 * bins,
         state_entry_bytes=8,
-        heeds=signals.clock[:1],
+        next_read=signals.clock[:1],
     )

@@ -1,1 +1,1 @@
-"""Detectors of hot keys: what a source takes for hot, named by a grouping that treats hot keys apart."""
+"""Hot-key detectors, which groupings name by a parameter."""

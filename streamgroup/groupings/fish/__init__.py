@@ -133,8 +133,8 @@ class Fish(NamedTuple):
     Of them the tuple goes to the one with the least C_w P_w (Algorithm 3): C_w tuples that the source sent and that
     must be left, P_w ns for each. When more than T has passed, C_w loses its source's share of what the worker has
     served since. P_w is measured at the worker: it reports the mean time of its tuples after the first 50, then
-    every T; a report takes the control delay (section 4.2.1). While nobody has reported, C_w alone is compared. `heeds`
-    int64[1] is when it matters next what has finished (see `kernels.reports`).
+    every T; a report takes the control delay (section 4.2.1). Before the first report, C_w alone is compared.
+    `next_read` int64[1] is when it matters next what has finished (see `service_reports`).
 
     Departures from the paper: a tuple is counted once in C_w (Algorithm 3 adds it twice); the time that has passed is
     taken off, not the constant T, and by each source 1/sources of it, since a worker serves the others too
@@ -150,7 +150,7 @@ class Fish(NamedTuple):
     detector_entries: NDArray[np.int64]
     control_messages: NDArray[np.int64]
     control_bytes: NDArray[np.int64]
-    heeds: NDArray[np.int64]
+    next_read: NDArray[np.int64]
     theta: str
     vnodes: int
 
@@ -259,7 +259,7 @@ def _widths(params: Params, context: Context) -> Widths:
 
 
 def start(params: Params, context: Context) -> Fish | CountingFish | OracleFish:
-    """No key has been seen, nothing sent, nobody has reported; UsageError for tables or reports that are too large."""
+    """Start without keys, tuples or reports; UsageError for tables or reports that are too large."""
     interval = min(period_ns(params.interval), LONGEST_NS - 1)
     fits(
         cells_taken(context.sources, params.capacity),
@@ -301,5 +301,5 @@ def start(params: Params, context: Context) -> Fish | CountingFish | OracleFish:
         reports=reports,
         control_messages=reports.messages,
         control_bytes=reports.octets,
-        heeds=reports.heeds,
+        next_read=reports.next_read,
     )

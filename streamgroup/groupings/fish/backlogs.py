@@ -25,7 +25,7 @@ class Backlogs(NamedTuple):
     """`left` (C in 000) float64[rows, N], tuples that a worker seems to have left, and `since` int64[rows] (t_pri).
 
     A row for each source, or one for all: the row of a source is `source * apart`. `time_per_tuple` (P) float64[N] is
-    what a tuple takes a worker in ns, 1.0 as long as nobody knows (`known` int64[1] is 0), and `cost` float64[rows, N]
+    what a tuple takes a worker in ns, 1.0 as long as it is unknown (`known` int64[1] is 0), and `cost` float64[rows, N]
     is `left * time_per_tuple`. `floor` float64[rows]: no worker's cost is below it. `live` int64[n]. The backlog is
     mended when more than `interval` ns have passed, by the share 1/`share` of what a worker serves in that time.
 

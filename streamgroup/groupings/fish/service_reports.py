@@ -21,7 +21,7 @@ _BYTES_ON_THE_WAY = 18
 _COUNT, _SUM, _SPOKE = range(3)
 _HEAD, _WAITING = range(2)
 _NEXT, _TIMER, _ANEW, _AWAITED = range(4)
-# In `heeds`: at any time.
+# In `next_read`: at any time.
 _ALWAYS = -1
 
 
@@ -33,9 +33,9 @@ class Reports(NamedTuple):
     `reported` float64[N] is what arrived last, -1.0 before. `wake` int64[4]: before the first there is nothing to do;
     the second is the next timer, every `interval` ns; the third is 1 when the workers have changed since the last time;
     the fourth counts the workers that may report for the first time, having been sent enough. `quiet` int64[N] is how
-    many more tuples a worker is to be sent until then, -1 once it has reported. `heeds` int64[1] is the next feedback
-    read: at the next timer, or at any time while a first report is awaited. `messages` and `octets` int64[1] are
-    running totals.
+    many more tuples a worker is to be sent until then, -1 once it has reported. `next_read` int64[1] is when
+    feedback is read next: at the next timer, or at any time while a first report is awaited. `messages` and `octets`
+    int64[1] are running totals.
     """
 
     tally: NDArray[np.int64]
@@ -46,7 +46,7 @@ class Reports(NamedTuple):
     reported: NDArray[np.float64]
     wake: NDArray[np.int64]
     quiet: NDArray[np.int64]
-    heeds: NDArray[np.int64]
+    next_read: NDArray[np.int64]
     messages: NDArray[np.int64]
     octets: NDArray[np.int64]
     interval: int
@@ -73,7 +73,7 @@ def make_reports(workers: int, sources: int, interval: int, delay: int) -> Repor
         reported=np.full(workers, -1.0),
         wake=np.array([interval, interval, 0, 0], dtype=np.int64),
         quiet=np.full(workers, _FIRST, dtype=np.int64),
-        heeds=np.full(1, interval, dtype=np.int64),
+        next_read=np.full(1, interval, dtype=np.int64),
         messages=np.zeros(1, dtype=np.int64),
         octets=np.zeros(1, dtype=np.int64),
         interval=interval,
@@ -106,9 +106,9 @@ def with_workers(reports: Reports, workers: int) -> Reports:
 
 
 @njit(forceinline=True)
-def _heed(reports: Any) -> None:
+def _set_next_read(reports: Any) -> None:
     """Return when the next completion matters."""
-    reports.heeds[0] = reports.wake[_TIMER] if reports.wake[_AWAITED] == 0 else _ALWAYS
+    reports.next_read[0] = reports.wake[_TIMER] if reports.wake[_AWAITED] == 0 else _ALWAYS
 
 
 @njit(forceinline=True)
@@ -120,7 +120,7 @@ def sent(reports: Any, worker: Any) -> None:
         reports.quiet[row] = left
         if left == 0:
             reports.wake[_AWAITED] += 1
-            _heed(reports)
+            _set_next_read(reports)
 
 
 @njit
@@ -137,7 +137,7 @@ def _report(reports: Any, worker: Any, now: Any) -> None:
     if reports.quiet[worker] >= 0:
         reports.wake[_AWAITED] -= np.int64(reports.quiet[worker] == 0)
         reports.quiet[worker] = -1
-        _heed(reports)
+        _set_next_read(reports)
     reports.messages[0] += reports.sources
     reports.octets[0] += reports.sources * REPORT_BYTES
     reports.wake[_NEXT] = min(reports.wake[_NEXT], now + reports.delay)
@@ -181,7 +181,7 @@ def _wake_up(reports: Any, backlogs: Any, now: Any) -> None:
             if tally[worker, _SPOKE] != 0 and tally[worker, _COUNT] > 0:
                 _report(reports, worker, instant)
         any_live |= _deliver(reports, backlogs, now)
-        _heed(reports)
+        _set_next_read(reports)
     wake[_NEXT] = min(wake[_TIMER], reports.due[queue[_HEAD]]) if queue[_WAITING] > 0 else wake[_TIMER]
     if wake[_ANEW] != 0:
         wake[_ANEW] = 0

@@ -242,7 +242,7 @@ def _serve(serving: Any, events: Any, begin: Any, end: Any) -> Any:
 
 @register_jitable(forceinline=True)
 def _base(serving: Any, begin: Any) -> Any:
-    """Give the place of the tuple whose start and finish come first in their columns."""
+    """Return the place of the tuple whose start and finish come first in their columns."""
     if serving is not None:
         return begin * serving.by_block
     return 0

@@ -236,17 +236,17 @@ class Hotness:
         self.add(events.key.copy(), events.arrival.copy(), allowed, offset, skip, ends)
 
     def was_hot(self, key: int) -> bool:
-        """Tell whether a key was ever treated as hot, by a measured tuple."""
+        """Return whether a key was ever treated as hot, by a measured tuple."""
         return bool(self._marks.word[key] >> _MOST > 0)
 
     def choices(self, cold: int) -> I64:
-        """Give the largest number of workers that each key was given by a measured tuple, `cold` as a cold one."""
+        """Return the largest number of workers that each key was given by a measured tuple, `cold` as a cold one."""
         as_cold = np.where(self._marks.word & _COLD, np.int64(cold), np.int64(0))
         most: I64 = np.maximum(self._marks.word >> _MOST, as_cold)
         return most
 
     def found(self) -> HotKeys:
-        """Give what was found, after the last window ended."""
+        """Return what was found, after the last window ended."""
         rows = np.concatenate(self._rows)
         meta = self._marks.meta.tolist()
         return HotKeys(

@@ -69,7 +69,7 @@ class WorkerTable:
 
     @property
     def served(self) -> I64:
-        """Give the finished tuples of each worker: int64[N]."""
+        """Return the finished tuples of each worker: int64[N]."""
         return self.tuples if self.finished is None else self.finished
 
 

@@ -20,7 +20,7 @@ _DIRTY = 1 << 20
 
 @njit
 def place_of(pair: Any, mask: Any) -> Any:
-    """Give the first slot to look in: the upper bits of a multiplicative hash (Knuth, vol. 3, 6.4)."""
+    """Return the first slot to look in: the upper bits of a multiplicative hash (Knuth, vol. 3, 6.4)."""
     return np.int64((np.uint64(pair) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
 
 
@@ -34,7 +34,7 @@ class BitPairs(NamedTuple):
     workers: int
 
     def is_touched(self, key: int, worker: int) -> bool:
-        """Tell whether a pair was touched in the window at hand."""
+        """Return whether a pair was touched in the window at hand."""
         pair = key * self.workers + worker
         return self.window[np.uint64(pair >> 3)] & np.uint8(1 << (pair & 7)) != 0
 
@@ -89,7 +89,7 @@ class HashPairs(NamedTuple):
     workers: int
 
     def is_touched(self, key: int, worker: int) -> bool:
-        """Tell whether a pair was touched in the window at hand."""
+        """Return whether a pair was touched in the window at hand."""
         pair = key * self.workers + worker + 1
         mask = self.slot.shape[0] - 1
         place = place_of(pair, mask)
@@ -115,7 +115,7 @@ class HashPairs(NamedTuple):
         return 3
 
     def is_full(self, more: int) -> bool:
-        """Tell whether `more` pairs might fill half the slots."""
+        """Return whether `more` pairs might fill half the slots."""
         return 2 * (self.meta[0] + more) > self.slot.shape[0]
 
     def forget_window(self) -> None:

@@ -17,7 +17,7 @@ I64 = NDArray[np.int64]
 def count_partials(key: Any, worker: Any, ends: Any, pairs: Any, done: Any) -> Any:
     """Count the pairs that are new in their window; `done` int64[3] is the place, the windows ended and the count.
 
-    Worker -1 is none. It stops early, and tells so, when the pairs need room.
+    Worker -1 is none. It stops early, and says so, when the pairs need room.
     """
     i, ended, found = done[0], done[1], done[2]
     full = False

@@ -217,7 +217,7 @@ class Recorder:
             self._last_entries = int(events.entries[-1]) if len(events.entries) else self._last_entries
 
     def totals(self) -> Totals:
-        """Give the sums of the run, after its last window ended."""
+        """Return the sums of the run, after its last window ended."""
         last = int(self.meters.last_finish[0])
         return Totals(
             self.redelivered,
@@ -232,7 +232,7 @@ class Recorder:
         )
 
     def worker_table(self, members: Members, first: int, last_finish: int) -> WorkerTable:
-        """Give the totals per worker; alive times lie between the first measured arrival and the last finish."""
+        """Return the totals per worker; alive times lie between the first measured arrival and the last finish."""
         total = self.meters.sums
         sums = [(high << 62) + low for high, low in zip(total.high.tolist(), total.low.tolist(), strict=True)]
         alive = members.alive_times(first, last_finish, self._free)
@@ -255,7 +255,7 @@ class Recorder:
     def window_table(
         self, members: Members, tuples: int, shift_ns: int, width_ns: int | None, finished: dict[int, int] | None
     ) -> WindowTable:
-        """Give the windows of a trace of `tuples` tuples; `width_ns`, `finished` (by number) where windows are times.
+        """Return the windows of a trace of `tuples` tuples; `width_ns`, `finished` (by number) where windows are times.
 
         `shift_ns` is the first measured arrival, where window 0 begins.
         """
@@ -289,7 +289,7 @@ class Recorder:
         return [value for rows in self._rows for value in getattr(rows, name).tolist()]
 
     def _in_windows(self, name: str) -> I64:
-        """Give what happened in each window of what the rows count from the beginning of the run."""
+        """Return what happened in each window of what the rows count from the beginning of the run."""
         counted: I64 = np.concatenate([getattr(rows, name) for rows in self._rows])
         counted[1:] -= counted[:-1]
         return counted

@@ -45,12 +45,12 @@ class Results:
 
     @property
     def wants_tuples(self) -> bool:
-        """Tell whether it needs to know where each tuple went."""
+        """Return whether it needs to know where each tuple went."""
         return self._writer is not None or self._partials is not None or self.finished is not None
 
     @property
     def windows_ns(self) -> int | None:
-        """Give the length of the windows, where they are times."""
+        """Return the length of the windows, where they are times."""
         return self._width_ns
 
     @property

@@ -34,7 +34,7 @@ class WindowRule:
         self._tuples = tuples
 
     def begins(self, offset: int, arrival: I64) -> tuple[I64, I64]:
-        """Give the places in a chunk where the window changes, the chunk's first place included: (place, number)."""
+        """Return the places in a chunk where the window changes, the chunk's first place included: (place, number)."""
         size = len(arrival)
         if self.width_ns is not None:
             return self._by_time(arrival, self.width_ns)
@@ -48,7 +48,7 @@ class WindowRule:
         return np.arange(size, dtype=np.int64), numbers
 
     def most(self, span_ns: int) -> int:
-        """Tell how many windows there can be that are not empty, over a stream of `span_ns`."""
+        """Return how many windows there can be that are not empty, over a stream of `span_ns`."""
         if self.width_ns is not None:
             return min(self._tuples, span_ns // self.width_ns + 1)
         return min(self._tuples, self._number(self._tuples - 1) + 1)

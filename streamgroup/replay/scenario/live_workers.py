@@ -116,9 +116,9 @@ class Members:
         return alive, np.array([count for _, _, count in self._history], dtype=np.int64)[place]
 
     def alive_times(self, first: int, last: int, free: I64) -> tuple[I64, I64] | None:
-        """Return from when to when each worker was there between `first` and `last`; None if nothing changed.
+        """Return from when to when each worker was live between `first` and `last`; None if nothing changed.
 
-        One that left is there until it has served what it had (`free`).
+        A worker that left is live until it has served its queue (`free`).
         """
         if not self.changes:
             return None

@@ -69,7 +69,7 @@ def reject(state: Any, events: Any, worker: Any, taken: Any, reaches: Any) -> No
 
 @njit
 def take_back(state: Any, taken: Any, now: Any) -> None:
-    """Give a list of tuples, from the last in the stream on, back to their sources."""
+    """Return a list of tuples, from the last in the stream on, to their sources."""
     while taken >= 0:
         following = state.tuples[taken].following
         give_back(state.tuples, state.by_source, taken, now)
@@ -128,7 +128,7 @@ def crash(state: Any, worker: Any, now: Any) -> Any:
 
 @njit
 def lose(state: Any, events: Any, lost: Any) -> None:
-    """Give lost tuples up: note it in their events and free their places; in a closed loop their sources may emit."""
+    """Note lost tuples: mark them in their events and free their places; in a closed loop their sources may emit."""
     tuples, by_source = state.tuples, state.by_source
     for taken in lost:
         events.finish[place_of(events, tuples[taken].seq)] = LOST

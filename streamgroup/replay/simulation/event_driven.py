@@ -68,7 +68,7 @@ class EventDriven:
         self._sink = sink
         model = states.Model(
             queues.capacity, queues.drops, queues.max_pending, round_robin, self._warmup,
-            firm=not members.crashes, light=not (members.crashes or queues.max_pending or grouping.hears),
+            firm=not members.crashes, light=not (members.crashes or queues.max_pending or grouping.has_feedback),
         )  # fmt: skip
         self._state = states.make_state(model, edge.sources, members.most, members.events)
         self._workers = Workers(edge.service, edge.delay, edge.free, recorder.waits, None)
@@ -102,12 +102,12 @@ class EventDriven:
 
     @property
     def counts_queues(self) -> bool:
-        """Tell whether queues are counted: where they have a limit."""
+        """Return whether queues are counted: where they have a limit."""
         return self._queues.capacity > 0
 
     @property
     def queue_max(self) -> int | None:
-        """Give the longest queue, where queues were counted."""
+        """Return the longest queue, where queues were counted."""
         return int(self._state.scalars[0].queue_max) if self._queues.capacity else None
 
     def chunk(self, ready: Ready) -> None:
@@ -135,7 +135,7 @@ class EventDriven:
         return len(self._events.finish)
 
     def _unsent(self) -> int:
-        """Give the first tuple of the stream that may be needed still."""
+        """Return the first tuple of the stream that may be needed still."""
         if self._queues.max_pending:
             return self._clock.arrived
         tuples = self._state.by_source.next_tuple
@@ -193,7 +193,7 @@ class EventDriven:
         sources = Sources(
             len(edge.free), self._members.alive, edge.cost if costs else None, edge.slowdown,
             grouping.choices, grouping.entries, grouping.detector, grouping.room, self._recorder.largest_state,
-            True if grouping.hears else None,
+            True if grouping.has_feedback else None,
         )  # fmt: skip
         until = self._until()
         begun = time.perf_counter()
@@ -205,7 +205,7 @@ class EventDriven:
         return why
 
     def _until(self) -> Until:
-        """Tell the loop how far it may go: when workers change next, and what was read."""
+        """Return how far the loop may go: when workers change next, and what was read."""
         index, at = self._members.next_index(), self._members.next_time()
         tie_at, tie_before = 0, NEVER
         if 0 <= index < self._end:
@@ -301,7 +301,7 @@ class EventDriven:
         self._events = larger
 
     def _next_stop(self, arrived: int, room: int) -> int:
-        """Tell before which tuple the loop comes back: to account, for want of room, or where the warm-up ends."""
+        """Return before which tuple the loop comes back: to account, for want of room, or where the warm-up ends."""
         stop = min(arrived + max(self._capacity // 4, 1), room)
         return min(stop, self._warmup) if arrived < self._warmup else stop
 

@@ -77,39 +77,40 @@ class Until(NamedTuple):
 @njit(forceinline=True)
 def _start(tuples: Any, by_worker: Any, scalars: Any, worker: Any, now: Any, light: Any) -> None:
     """Take those tuples out of a worker's queue that have started by now."""
-    first = by_worker[worker].first_waiting
-    while first >= 0 and tuples[first].start <= now:
-        by_worker[worker].waiting -= 1
+    place = np.uint64(worker)
+    first = by_worker[place].first_waiting
+    while first >= 0 and tuples[np.uint64(first)].start <= now:
+        by_worker[place].waiting -= 1
         following = tuples[first].following
         if light:
             free(tuples, scalars, first)
         first = following
-    by_worker[worker].first_waiting = first
+    by_worker[place].first_waiting = first
 
 
 @register_jitable(forceinline=True)
 def _accept(state: Any, workers: Any, events: Any, worker: Any, taken: Any, now: Any) -> Any:
     """Send a tuple to a worker that has room for it; give its finish, which may be too late for the clock."""
     tuples, by_worker, model = state.tuples, state.by_worker, state.model
-    place = np.uint64(worker)
+    place, row = np.uint64(worker), np.uint64(taken)
     reached = now + workers.delay
-    start, finish = serve_one(workers, place, tuples[taken].key, state.cost[taken], tuples[taken].seq, reached)
+    start, finish = serve_one(workers, place, tuples[row].key, state.cost[row], tuples[row].seq, reached)
     if finish > MAX_TIME_NS:
         return finish
     workers.free[place] = finish
-    tuples[taken].reached = reached
-    tuples[taken].start = start
-    tuples[taken].finish = finish
-    tuples[taken].following = -1
+    tuples[row].reached = reached
+    tuples[row].start = start
+    tuples[row].finish = finish
+    tuples[row].following = -1
     note_sent(tuples, events, worker, taken)
     if model.firm:
         certain(tuples, events, workers.waits, worker, taken, model.measured_from)
     if not model.light:
-        if by_worker[worker].first < 0:
-            by_worker[worker].first = taken
+        if by_worker[place].first < 0:
+            by_worker[place].first = taken
         else:
-            tuples[by_worker[worker].last].following = taken
-        by_worker[worker].last = taken
+            tuples[by_worker[place].last].following = taken
+        by_worker[place].last = taken
     return finish
 
 
@@ -117,16 +118,17 @@ def _accept(state: Any, workers: Any, events: Any, worker: Any, taken: Any, now:
 def _queue(state: Any, worker: Any, taken: Any, judged: Any) -> None:
     """Count an accepted tuple as waiting unless it starts at once; fullness is judged at the instant `judged`."""
     tuples, by_worker, scalars, model = state.tuples, state.by_worker, state.scalars, state.model
-    if tuples[taken].start > judged:
-        by_worker[worker].waiting += 1
-        if by_worker[worker].first_waiting < 0:
-            by_worker[worker].first_waiting = taken
+    place, row = np.uint64(worker), np.uint64(taken)
+    if tuples[row].start > judged:
+        by_worker[place].waiting += 1
+        if by_worker[place].first_waiting < 0:
+            by_worker[place].first_waiting = taken
         elif model.light:
-            tuples[by_worker[worker].last].following = taken
+            tuples[by_worker[place].last].following = taken
         if model.light:
-            by_worker[worker].last = taken
-        if tuples[taken].seq >= model.measured_from:
-            scalars[0].queue_max = max(scalars[0].queue_max, by_worker[worker].waiting)
+            by_worker[place].last = taken
+        if tuples[row].seq >= model.measured_from:
+            scalars[0].queue_max = max(scalars[0].queue_max, by_worker[place].waiting)
     elif model.light:
         free(tuples, scalars, taken)
 
@@ -141,12 +143,13 @@ def _executed(feedback: Any, grouping: Any, tuples: Any, worker: Any, taken: Any
 
 @njit(forceinline=True)
 def _next_event(tuples: Any, by_worker: Any, worker: Any) -> Any:
-    """Give the time of a worker's next event: a tuple finishes, or one starts and a source waits for its place."""
+    """Return the time of a worker's next event: a tuple finishes, or one starts and a source waits for its place."""
+    place = np.uint64(worker)
     at = np.int64(NEVER)
-    if by_worker[worker].first >= 0:
-        at = tuples[by_worker[worker].first].finish
-    if by_worker[worker].first_waiter >= 0 and by_worker[worker].first_waiting >= 0:
-        at = min(at, tuples[by_worker[worker].first_waiting].start)
+    if by_worker[place].first >= 0:
+        at = tuples[by_worker[place].first].finish
+    if by_worker[place].first_waiter >= 0 and by_worker[place].first_waiting >= 0:
+        at = min(at, tuples[by_worker[place].first_waiting].start)
     return at
 
 
@@ -176,7 +179,7 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
             redelivery[scalars[0].redelivered, 0] if scalars[0].redelivered < until.redeliveries else np.int64(NEVER)
         )
         emits, source = turn_time[0, 1], state.turn_source[0, 1]
-        seq = state.turn_tuple[source]
+        seq = state.turn_tuple[np.uint64(source)]
         if closed == 0:
             if seq >= end and emits < NEVER and emits <= min(event, again):
                 why = MORE
@@ -274,10 +277,11 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
         if get(sources.room, 0, 1) < 1:
             why = FULL_STATE
             break
-        taken = by_source[source].first_unsent
+        emitter = np.uint64(source)
+        taken = by_source[emitter].first_unsent
         if taken >= 0:
             now = emits
-            by_source[source].first_unsent = tuples[taken].following
+            by_source[emitter].first_unsent = tuples[np.uint64(taken)].following
         else:
             taken = scalars[0].first_free
             if taken < 0:
@@ -287,30 +291,30 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
                 why = FULL_EVENTS
                 break
             now = emits
-            scalars[0].first_free = tuples[taken].following
+            scalars[0].first_free = tuples[np.uint64(taken)].following
             place = np.uint64(seq & mask)
-            tuples[taken].seq = seq
-            tuples[taken].arrival = now if closed == 1 else stream.arrival[place]
-            tuples[taken].key = np.int64(stream.key[place])
-            tuples[taken].source = source
+            tuples[np.uint64(taken)].seq = seq
+            tuples[np.uint64(taken)].arrival = now if closed == 1 else stream.arrival[place]
+            tuples[np.uint64(taken)].key = np.int64(stream.key[place])
+            tuples[np.uint64(taken)].source = source
             put(state.cost, taken, get(stream.cost, place, 0))
             if closed == 1:
                 arrived = seq + 1
-                by_source[source].pending += 1
-                if by_source[source].pending == most_pending:
+                by_source[emitter].pending += 1
+                if by_source[emitter].pending == most_pending:
                     close_source(by_source, scalars, source)
             else:
-                by_source[source].next_tuple = seq + count if model.round_robin else stream.following[place]
-        seq = tuples[taken].seq
-        key = tuples[taken].key
-        see(sources.cost, sources.slowdown, workers.service_model, key, state.cost[taken], seq, now)
+                by_source[emitter].next_tuple = seq + count if model.round_robin else stream.following[place]
+        seq = tuples[np.uint64(taken)].seq
+        key = tuples[np.uint64(taken)].key
+        see(sources.cost, sources.slowdown, workers.service_model, key, state.cost[np.uint64(taken)], seq, now)
         worker = choose_one(grouping, sources, source, key, now)
         if worker < 0:
             fault = seq
             why = NO_WORKER
             break
         report(sources, events, place_of(events, seq), source, seq >= model.measured_from)
-        by_source[source].ready_at = now
+        by_source[emitter].ready_at = now
         judged = now
         fits = True
         if limit > 0:
@@ -318,9 +322,9 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
             if model.drops:
                 judged += workers.delay
             _start(tuples, by_worker, scalars, worker, judged, light)
-            fits = by_worker[worker].waiting < limit
+            fits = by_worker[np.uint64(worker)].waiting < limit
         if fits:
-            idle = by_worker[worker].first < 0
+            idle = by_worker[np.uint64(worker)].first < 0
             finish = _accept(state, workers, events, worker, taken, now)
             if finish > MAX_TIME_NS:
                 fault = seq
@@ -338,11 +342,11 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
             at_next = _next_event(tuples, by_worker, worker)
             if at_next != event_time[0, worker + (event_time.shape[1] >> 1)]:
                 set_leaf(event_time, event_worker, 0, worker, at_next)
-        if closed == 0 or by_source[source].first_unsent >= 0 or turn_time[0, 1] <= now:
+        if closed == 0 or by_source[emitter].first_unsent >= 0 or turn_time[0, 1] <= now:
             set_turn(state, stream.arrival, source, end, last)
         if closed == 1:
             if not fits:
                 close_source(by_source, scalars, source)
-            elif by_source[source].pending < most_pending:
+            elif by_source[emitter].pending < most_pending:
                 open_source(by_source, scalars, source)
     return why, Clock(now, arrived, by_tie, fault)

@@ -15,12 +15,15 @@ __all__ = [
     "Choices",
     "Chunk",
     "Events",
+    "Records",
     "Served",
     "Span",
     "each_column",
+    "make_records",
 ]
 
 I64 = NDArray[np.int64]
+Records = np.recarray[Any, Any]
 
 MAX_TIME_NS = 1 << 62
 # Past every time, and with room for one more.
@@ -28,6 +31,11 @@ NEVER = (1 << 63) - 2
 
 # In place of a finish: not known yet, lost in a crash, dropped by a full queue.
 OPEN, LOST, DROPPED = -1, -2, -3
+
+
+def make_records(fields: tuple[str, ...], size: int) -> Records:
+    """Make records of int64, all of them -1."""
+    return np.full((size, len(fields)), -1).view([(name, np.int64) for name in fields])[:, 0].view(np.recarray)
 
 
 class Chunk(NamedTuple):
@@ -81,7 +89,7 @@ class Events(NamedTuple):
 
 
 def each_column(events: Events, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Events:
-    """Give events with every column changed; those that are missing stay so."""
+    """Return events with every column changed; those that are missing stay so."""
     changed: list[Any] = [None if column is None else change(column) for column in events]
     return Events(*changed)
 

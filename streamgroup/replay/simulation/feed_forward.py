@@ -96,8 +96,8 @@ class FeedForward:
         self._both = function(feedback_block, own=True)
         self._grouping, self._members = grouping, members
         self._warm: Recorder | None = None
-        self._in_flight = in_flight.make_in_flight(members.most) if grouping.hears else None
-        self._alternates = self._edge.sees or grouping.hears
+        self._in_flight = in_flight.make_in_flight(members.most) if grouping.has_feedback else None
+        self._alternates = self._edge.sees or grouping.has_feedback
         self._last_arrival = -1
         self._varies = members.most > members.ever or members.next_time() < NEVER or members.next_index() >= 0
         self._size = 0
@@ -203,7 +203,7 @@ class FeedForward:
             self._halves(ready, self._recorder, until)[0](Span(0, 0))
 
     def _next_change(self, ready: Ready, begin: int, end: int) -> int | None:
-        """Give the place before whose tuple the next change comes, if that is before `end`."""
+        """Return the place before whose tuple the next change comes, if that is before `end`."""
         if not self._varies:
             return None
         at = self._members.next_time()
@@ -249,7 +249,7 @@ class FeedForward:
     def _halves(
         self, ready: Ready, recorder: Recorder, until: int = -1
     ) -> tuple[Callable[[Span], tuple[int, int]], account.Serving | None]:
-        """Give what lets the sources choose for the tuples of a span, and returns why it stopped, before which place.
+        """Return what lets the sources choose for the tuples of a span, and returns why it stopped, before which place.
 
         And what serves these tuples when they are accounted; None if the former does.
         """
@@ -263,7 +263,7 @@ class FeedForward:
         chunk = Chunk(ready.offset, edge.sources, ready.arrival, ready.key, ready.cost, ready.source)
         hooks, choices, served = grouping.hooks, self._choices, self._served
         if self._alternates:
-            feedback = Feedback(self._in_flight, grouping.heeds, until)
+            feedback = Feedback(self._in_flight, grouping.next_read, until)
             both = account.Serving(workers, chunk, served, 0)
             return lambda span: self._both(hooks, sources, both, choices, feedback, span), None
         # Without what only one of the halves needs: then both are compiled once for more kinds of runs.

@@ -3,7 +3,7 @@
 A worker serves first come, first served, so within its queue finishes ascend, and a tournament over the heads of the
 queues gives them all in order. A queue is a chain of blocks: a deep backlog is written and read in one direction.
 
-A grouping with a field `heeds` says when it reads the feedback next: it gets it by then, worker by worker, without a
+A grouping that says when it reads the feedback next (`next_read`) gets it by then, worker by worker, without a
 tournament.
 """
 
@@ -15,35 +15,33 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from streamgroup.kernels.tournament import make_tournament, set_leaf
-from streamgroup.replay.simulation.events import NEVER
+from streamgroup.replay.simulation.events import NEVER, Records, make_records
 
 __all__ = ["InFlight", "deliver", "grown", "is_crowded", "is_full", "make_in_flight", "push"]
 
 I64 = NDArray[np.int64]
 
-# Columns of a slot.
-_KEY, _REACHED, _START, _FINISH = range(4)
-_WIDTH = 4
+_SLOT = ("key", "reached", "start", "finish")
 # Slots of a block: a power of two.
 _BLOCK = 16
-# Places in `meta`: first free block, how many blocks were ever used, and how many of them are.
-_FREE, _USED, _TAKEN = range(3)
+# Of the blocks: the first free one, how many were ever used, and how many are now.
+_BLOCKS = ("first_free", "used", "taken")
 
 
 class InFlight(NamedTuple):
-    """`slot` int64[4 x 16 x blocks]; `after` int64[blocks] chains blocks (-1: none); `first` and `last` int64[n] slots.
+    """Tuples by slot [16 x blocks]; `after` int64[blocks] chains blocks (-1: none); `first`, `last` int64[n] are slots.
 
     A worker whose `first` is -1 has none in flight; `last` is where its latest went. `tree` and `winner` int64[1, 2 P]
-    are the tournament over the first finish of each worker; `meta` int64[3].
+    are the tournament over the first finish of each worker. `slot` and `blocks` [1] are records of int64 (above).
     """
 
-    slot: I64
+    slot: Records
     after: I64
     first: I64
     last: I64
     tree: I64
     winner: I64
-    meta: I64
+    blocks: Records
 
 
 def make_in_flight(workers: int) -> InFlight:
@@ -51,45 +49,40 @@ def make_in_flight(workers: int) -> InFlight:
     blocks = 2 * workers + 64
     tree, winner = make_tournament(np.full((1, workers), NEVER, dtype=np.int64), np.arange(workers))
     none = np.full(workers, -1, dtype=np.int64)
-    return InFlight(
-        np.empty(blocks * _BLOCK * _WIDTH, dtype=np.int64),
-        np.full(blocks, -1, dtype=np.int64),
-        none,
-        none.copy(),
-        tree,
-        winner,
-        np.array([-1, 0, 0], dtype=np.int64),
-    )
+    used = make_records(_BLOCKS, 1)
+    used.used = used.taken = 0
+    slot = make_records(_SLOT, blocks * _BLOCK)
+    return InFlight(slot, np.full(blocks, -1, dtype=np.int64), none, none.copy(), tree, winner, used)
 
 
 def grown(queue: InFlight) -> InFlight:
     """Make room for twice as many blocks."""
-    slot = np.empty(2 * len(queue.slot), dtype=np.int64)
+    slot = make_records(_SLOT, 2 * len(queue.slot))
     slot[: len(queue.slot)] = queue.slot
     return queue._replace(slot=slot, after=np.concatenate([queue.after, np.full_like(queue.after, -1)]))
 
 
 @njit(forceinline=True)
 def is_full(queue: Any) -> Any:
-    """Tell whether there may be no room for another tuple."""
-    return queue.meta[_TAKEN] == queue.after.shape[0]
+    """Return whether there may be no room for another tuple."""
+    return queue.blocks[0].taken == queue.after.shape[0]
 
 
 @njit(forceinline=True)
 def is_crowded(queue: Any) -> Any:
-    """Tell whether more than half of the blocks are taken: to deliver soon again would free few."""
-    return 2 * queue.meta[_TAKEN] > queue.after.shape[0]
+    """Return whether more than half of the blocks are taken: to deliver soon again would free few."""
+    return 2 * queue.blocks[0].taken > queue.after.shape[0]
 
 
 @njit(forceinline=True)
-def _new_block(after: Any, meta: Any) -> Any:
-    block = meta[_FREE]
+def _new_block(after: Any, blocks: Any) -> Any:
+    block = blocks[0].first_free
     if block >= 0:
-        meta[_FREE] = after[block]
+        blocks[0].first_free = after[block]
     else:
-        block = meta[_USED]
-        meta[_USED] = block + 1
-    meta[_TAKEN] += 1
+        block = blocks[0].used
+        blocks[0].used = block + 1
+    blocks[0].taken += 1
     after[block] = -1
     return block
 
@@ -101,16 +94,13 @@ def push(queue: Any, next_read: Any, worker: Any, key: Any, reached: Any, start:
     last = queue.last[worker]
     place = last + 1
     if place % _BLOCK == 0:
-        block = _new_block(queue.after, queue.meta)
+        block = _new_block(queue.after, queue.blocks)
         if queue.first[worker] >= 0:
             queue.after[last // _BLOCK] = block
         place = block * _BLOCK
     queue.last[worker] = place
-    row = place * _WIDTH
-    slot[np.uint64(row + _KEY)] = key
-    slot[np.uint64(row + _REACHED)] = reached
-    slot[np.uint64(row + _START)] = start
-    slot[np.uint64(row + _FINISH)] = finish
+    row = np.uint64(place)
+    slot[row].key, slot[row].reached, slot[row].start, slot[row].finish = key, reached, start, finish
     if queue.first[worker] < 0:
         queue.first[worker] = place
         if next_read is None:
@@ -119,19 +109,18 @@ def push(queue: Any, next_read: Any, worker: Any, key: Any, reached: Any, start:
 
 @njit(forceinline=True)
 def _head(queue: Any, worker: Any) -> Any:
-    """Give when the first of a worker's queue finishes, NEVER if it is empty."""
+    """Return when the first of a worker's queue finishes, NEVER if it is empty."""
     place = queue.first[worker]
-    return queue.slot[np.uint64(place * _WIDTH + _FINISH)] if place >= 0 else np.int64(NEVER)
+    return queue.slot[np.uint64(place)].finish if place >= 0 else np.int64(NEVER)
 
 
 @njit(forceinline=True)
 def _pop(queue: Any, worker: Any) -> Any:
     """Take the first of a worker's queue: (key, reached, start)."""
-    slot, after, meta = queue.slot, queue.after, queue.meta
+    slot, after, blocks = queue.slot, queue.after, queue.blocks
     place = queue.first[worker]
-    row = place * _WIDTH
-    key, reached = slot[np.uint64(row + _KEY)], slot[np.uint64(row + _REACHED)]
-    start = slot[np.uint64(row + _START)]
+    row = np.uint64(place)
+    key, reached, start = slot[row].key, slot[row].reached, slot[row].start
     following = np.int64(-1)
     if place != queue.last[worker]:
         following = place + 1
@@ -140,9 +129,9 @@ def _pop(queue: Any, worker: Any) -> Any:
         if following >= 0:
             following = after[block] * _BLOCK
         # An empty queue goes on in a new block (`last` stands at the end of one).
-        after[block] = meta[_FREE]
-        meta[_FREE] = block
-        meta[_TAKEN] -= 1
+        after[block] = blocks[0].first_free
+        blocks[0].first_free = block
+        blocks[0].taken -= 1
     queue.first[worker] = following
     return key, reached, start
 

@@ -31,7 +31,7 @@ class Workers(NamedTuple):
 
 @register_jitable(forceinline=True)
 def serve_one(workers: Any, worker: Any, key: Any, cost: Any, seq: Any, reached: Any) -> Any:
-    """Give when tuple `seq`, which reaches a worker at `reached`, starts and finishes there; nothing is changed."""
+    """Return when tuple `seq`, which reaches a worker at `reached`, starts and finishes there; nothing is changed."""
     start = max(workers.free[worker], reached)
     return start, start + workers.service_model.service(worker, key, cost, seq, start)
 

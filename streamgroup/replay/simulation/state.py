@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels.tournament import leaves, make_tournament
-from streamgroup.replay.simulation.events import NEVER
+from streamgroup.replay.simulation.events import NEVER, Records, make_records
 
 __all__ = [
     "Model",
@@ -30,7 +30,6 @@ __all__ = [
 ]
 
 I64 = NDArray[np.int64]
-Records = np.recarray[Any, Any]
 
 
 class Model(NamedTuple):
@@ -97,19 +96,14 @@ class State(NamedTuple):
     scalars: Records
 
 
-def _records(fields: tuple[str, ...], size: int) -> Records:
-    """Make records of int64, all of them -1."""
-    return np.full((size, len(fields)), -1).view([(name, np.int64) for name in fields])[:, 0].view(np.recarray)
-
-
 def _no_events(count: int) -> tuple[I64, I64]:
     return make_tournament(np.full((1, count), NEVER, dtype=np.int64), np.arange(count))
 
 
 def make_state(model: Model, sources: int, workers: int, crashes: int, capacity: int = 4096) -> State:
     """Make an empty state with room for `capacity` unfinished tuples."""
-    tuples, by_source = _records(_TUPLE, capacity), _records(_SOURCE, sources)
-    by_worker, scalars = _records(_WORKER, workers), _records(_SCALARS, 1)
+    tuples, by_source = make_records(_TUPLE, capacity), make_records(_SOURCE, sources)
+    by_worker, scalars = make_records(_WORKER, workers), make_records(_SCALARS, 1)
     tuples.following[:-1] = np.arange(1, capacity)
     if model.round_robin:
         by_source.next_tuple = np.arange(sources)
@@ -127,7 +121,7 @@ def make_state(model: Model, sources: int, workers: int, crashes: int, capacity:
 def grown_tuples(state: State) -> State:
     """Make room for twice as many tuples, when there is no room left."""
     old = len(state.cost)
-    tuples = _records(_TUPLE, 2 * old)
+    tuples = make_records(_TUPLE, 2 * old)
     tuples[:old] = state.tuples
     tuples.following[old:-1] = np.arange(old + 1, 2 * old)
     state.scalars.first_free = old
@@ -210,25 +204,27 @@ def give_back(tuples: Any, by_source: Any, taken: Any, now: Any) -> None:
 @njit(forceinline=True)
 def certain(tuples: Any, events: Any, waits: Any, worker: Any, taken: Any, first: Any) -> None:
     """Note that a tuple will finish, and of tuples from `first` on how long it waits: `waits` int64[workers]."""
-    seq = tuples[taken].seq
-    events.finish[place_of(events, seq)] = tuples[taken].finish
+    row = np.uint64(taken)
+    seq = tuples[row].seq
+    events.finish[place_of(events, seq)] = tuples[row].finish
     if seq >= first:
         place = np.uint64(worker)
-        waits[place] = max(waits[place], tuples[taken].start - tuples[taken].reached)
+        waits[place] = max(waits[place], tuples[row].start - tuples[row].reached)
 
 
 @njit(forceinline=True)
 def place_of(events: Any, seq: Any) -> Any:
-    """Give the place of tuple `seq` in the columns of events, whose length is a power of two."""
+    """Return the place of tuple `seq` in the columns of events, whose length is a power of two."""
     return np.uint64(seq & (events.finish.shape[0] - 1))
 
 
 @njit(forceinline=True)
 def note_sent(tuples: Any, events: Any, worker: Any, taken: Any) -> None:
     """Note to whom a tuple was sent, and when it starts."""
-    place = place_of(events, tuples[taken].seq)
-    events.source[place] = tuples[taken].source
-    events.key[place] = tuples[taken].key
+    row = np.uint64(taken)
+    place = place_of(events, tuples[row].seq)
+    events.source[place] = tuples[row].source
+    events.key[place] = tuples[row].key
     events.worker[place] = worker
-    events.arrival[place] = tuples[taken].arrival
-    events.start[place] = tuples[taken].start
+    events.arrival[place] = tuples[row].arrival
+    events.start[place] = tuples[row].start

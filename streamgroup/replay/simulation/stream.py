@@ -1,4 +1,4 @@
-"""The stream as the ordered loop reads it: tuples that no source has sent yet, and whose turn comes next."""
+"""The stream as the event-driven simulation reads it: tuples that no source has sent yet, and whose turn comes next."""
 
 from typing import Any, NamedTuple
 
@@ -61,18 +61,18 @@ def set_turn(state: Any, arrival: Any, source: Any, end: Any, last: Any) -> None
     Of a tuple that was not read it is known only that it is not earlier than the last one read; after the `last`
     chunk there is none. In a closed loop only tuples that were sent before have a turn of their own.
     """
-    by_source = state.by_source
+    by_source, row = state.by_source, np.uint64(source)
     when, seq = np.int64(NEVER), np.int64(NEVER)
-    if by_source[source].blocked < 0:
-        ready_at, mask = by_source[source].ready_at, arrival.shape[0] - 1
-        if by_source[source].first_unsent >= 0:
-            when, seq = ready_at, state.tuples[by_source[source].first_unsent].seq
+    if by_source[row].blocked < 0:
+        ready_at, mask = by_source[row].ready_at, arrival.shape[0] - 1
+        if by_source[row].first_unsent >= 0:
+            when, seq = ready_at, state.tuples[np.uint64(by_source[row].first_unsent)].seq
         elif state.model.max_pending == 0:
-            following = by_source[source].next_tuple
+            following = by_source[row].next_tuple
             if 0 <= following < end:
-                when, seq = max(arrival[following & mask], ready_at), following
+                when, seq = max(arrival[np.uint64(following & mask)], ready_at), following
             elif last == 0:
-                when = max(arrival[(end - 1) & mask], ready_at) if end > 0 else np.int64(0)
+                when = max(arrival[np.uint64((end - 1) & mask)], ready_at) if end > 0 else np.int64(0)
                 seq = max(following, end)
     set_ordered_leaf(state.turn_time, state.turn_source, state.turn_tuple, source, when, seq)
 

@@ -23,7 +23,7 @@ _ROOM = (0.28, 0.09)
 
 
 def frame(data: ReportData) -> pl.DataFrame:
-    """Return `replication_factor` and `latency_p99_ms`, means over seeds, with the longest p99 of any seed.
+    """Return `replication_factor` and `latency_p99_ms`, means over seeds, with the largest p99 of any seed.
 
     One row for each `condition`, `grouping` and `workers` (of too many only the workers that most groupings have).
     `frontier` says that no other grouping of the panel is as good in both and better in one.
@@ -124,7 +124,7 @@ def caption(frame: pl.DataFrame) -> str:
     for part in frame.partition_by("panel", maintain_order=True)[:3]:
         best = part.filter("frontier").sort("replication_factor", "grouping").to_dicts()
         steps = ", ".join(
-            f"{row['grouping']} ({number(row['replication_factor'])} copies, {number(row['latency_p99_ms'])} ms)"
+            f"{row['grouping']} ({number(row['replication_factor'])} replicas, {number(row['latency_p99_ms'])} ms)"
             for row in best
         )
         sentences.append(f"{best[0]['panel'] or 'On it'}: {steps}." if best[0]["panel"] else f"On it: {steps}.")

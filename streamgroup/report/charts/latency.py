@@ -31,4 +31,4 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 def caption(frame: pl.DataFrame) -> str:
     """Name the least and the most of p99."""
     words = describe_spread(frame.filter(pl.col("what") == "p99"), "p99 latency", " ms")
-    return f"From arrival to finish, over all tuples of a run: the median, the 99th percentile and the longest. {words}"
+    return f"From arrival to finish, over all tuples of a run: the median, the 99th percentile and the maximum. {words}"

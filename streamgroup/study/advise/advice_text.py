@@ -128,13 +128,15 @@ def _skew(advice: Advice) -> str:
     text += f"{_busy(kg)}: the key {_key(top.key)} has {_percent(top.share)} of the tuples, {_fair(top.fair_shares)}"
     if top.fair_shares > 1:
         return f"{text}, and no hash can split it."
-    return f"{text}." if kg.peak_to_mean < _EVEN else f"{text}; it is which keys meet on a worker that matters."
+    return (
+        f"{text}." if kg.peak_to_mean < _EVEN else f"{text}; hash collisions of keys on a worker cause the imbalance."
+    )
 
 
 def _merits(advice: Advice, row: Row) -> str:
     kg = advice.kg
     latency = f"p99 {_short(row.latency_p99_ms)} ms{_range(row, 'latency_p99', '_ms')}"
-    latency += f", longest {_short(row.latency_max_ms)} ms"
+    latency += f", maximum {_short(row.latency_max_ms)} ms"
     if row.grouping == kg.grouping:
         text = latency if row.keeps_up else "its queues only grow, so latencies say nothing"
         return f"{kg.grouping}: {text}."
@@ -160,7 +162,7 @@ def _no_need(advice: Advice) -> str:
         return f"It keeps {kg.replicas:,} state entries, one a key, and nothing has to be merged. {_rule(advice)}"
     return (
         f"It keeps {kg.replicas:,} state entries, one a key; {best.grouping}, with the least p99 "
-        f"({_short(best.latency_p99_ms)} ms, longest {_short(best.latency_max_ms)} ms), {best.replicas:,}. "
+        f"({_short(best.latency_p99_ms)} ms, maximum {_short(best.latency_max_ms)} ms), {best.replicas:,}. "
         f"{_rule(advice)}"
     )
 
@@ -216,7 +218,7 @@ def remarks(advice: Advice) -> Iterator[str]:
     """Yield the other remarks, a line each: hot keys, numbers of workers, the load, and what all is based on."""
     what = "meet the target" if advice.question.targets.any else "keep up"
     yield f"Hot keys: {_hot(advice)}"
-    yield f"LeastWorkers workers that {what}: {'; '.join(map(_enough, advice.least))}."
+    yield f"Least workers that {what}: {'; '.join(map(_enough, advice.least))}."
     yield f"Load: {_load(advice)}"
     yield f"Based on {_based(advice)}"
     if advice.failed:
@@ -241,7 +243,7 @@ def _enough(one: LeastWorkers) -> str:
         return f"{one.grouping} none up to {one.most:,}" + ("" if one.reason is None else f", as {one.reason}")
     row = one.row
     text = f"{one.grouping} {one.workers} (p99 {_short(row.latency_p99_ms)} ms{_range(row, 'latency_p99', '_ms')}"
-    return f"{text}, longest {_short(row.latency_max_ms)} ms)"
+    return f"{text}, maximum {_short(row.latency_max_ms)} ms)"
 
 
 def _load(advice: Advice) -> str:
@@ -250,7 +252,7 @@ def _load(advice: Advice) -> str:
     if offered.load is None:
         if advice.trace.first_timestamp == advice.trace.last_timestamp and offered.options.arrivals == "trace":
             return f"all tuples come at one instant, at {plan['service']}: there is no rate."
-        return f"{plan['service']}, so nobody ever waits."
+        return f"{plan['service']}, so no tuple ever waits."
     rate = float(str(plan["arrival_rate_tps"]))
     text = f"{rate:,.6g} tuples/s, {_percent(offered.load)} of what {_count(workers)} can do at {plan['service']}"
     if offered.assumed:

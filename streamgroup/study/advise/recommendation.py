@@ -126,7 +126,7 @@ def _best(rows: Sequence[Row], targets: Targets) -> tuple[Row, Rule, bool | None
 
 
 def same(one: Row, other: Row) -> bool:
-    """Return whether all figures are equal: groupings that treat hot keys apart are the same where none is hot."""
+    """Return whether all figures are equal: groupings with a hot-key detector are the same where no key is hot."""
     return one == dataclasses.replace(other, grouping=one.grouping, order=one.order)
 
 

@@ -29,7 +29,7 @@ from streamgroup.study.sweep.cell import Cell, CellOutcome, simulation_of
 from streamgroup.study.sweep.summary_rows import as_table, row_of
 from streamgroup.traces.trace import Trace
 
-__all__ = ["CELLS", "SWEEP", "Found", "Runner", "SweepResult", "look", "run_sweep"]
+__all__ = ["CELLS", "SWEEP", "FoundCells", "Runner", "SweepResult", "find_cells", "run_sweep"]
 
 SWEEP = "sweep.json"
 SUMMARY = "summary.parquet"
@@ -51,7 +51,7 @@ class SweepResult:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundCells:
     """What a sweep's directory holds of the cells that are asked for: rows by id, and the ids of damaged ones."""
 
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -79,7 +79,7 @@ def run_sweep(
             for name in (SUMMARY, CELLS):
                 if (output / name).exists() or (output / name).is_symlink():
                     _remove(output / name)
-        found = look(output, cells)
+        found = find_cells(output, cells)
         for name in found.damaged:
             _remove(output / CELLS / name)
         missing = [cell for cell in cells if cell.id not in found.rows]
@@ -104,10 +104,10 @@ def run_sweep(
     return SweepResult(rows, len(missing), len(found.rows), lost, warnings)
 
 
-def look(output: Path, cells: Sequence[Cell]) -> Found:
+def find_cells(output: Path, cells: Sequence[Cell]) -> FoundCells:
     """Find the cells that a directory holds, whole or damaged; UsageError where it is there and no sweep."""
     if not output.exists() and not output.is_symlink():
-        return Found()
+        return FoundCells()
     if not output.is_dir():
         raise UsageError(f"{output} exists and is not a directory", "name another output")
     if not (output / SWEEP).is_file() and any(not entry.name.startswith(".") for entry in output.iterdir()):
@@ -116,7 +116,7 @@ def look(output: Path, cells: Sequence[Cell]) -> Found:
         raise UsageError(
             f"{output / CELLS} is not a directory, so there are no cells in it", "remove it, or name another output"
         )
-    found = Found()
+    found = FoundCells()
     for cell in cells:
         directory = output / CELLS / cell.id
         if not directory.exists() and not directory.is_symlink():
@@ -153,7 +153,7 @@ def _is_of(cell: Cell, row: Mapping[str, Any]) -> bool:
     return same_seed and found == tuple(map(readable, asked))
 
 
-def _resumed(found: Found, missing: int) -> str:
+def _resumed(found: FoundCells, missing: int) -> str:
     text = f"{len(found.rows)} reused, {missing} to run"
     if found.damaged:
         count = len(found.damaged)
@@ -164,7 +164,7 @@ def _resumed(found: Found, missing: int) -> str:
 @contextlib.contextmanager
 def _opened(output: Path) -> Iterator[None]:
     """Make the directory of a sweep if it is not there, and keep others out of it; what killed ones began goes."""
-    look(output, [])
+    find_cells(output, [])
     try:
         output.mkdir(parents=True, exist_ok=True)
         handle = os.open(output, os.O_RDONLY)
@@ -199,7 +199,7 @@ def _written(outcome: CellOutcome, directory: Path) -> CellOutcome:
 
 
 def _rows(
-    cells: Sequence[Cell], traces: Mapping[str, Trace], found: Found, ended: Mapping[str, CellOutcome]
+    cells: Sequence[Cell], traces: Mapping[str, Trace], found: FoundCells, ended: Mapping[str, CellOutcome]
 ) -> list[dict[str, Any]]:
     rows, replicas = [], dict[str, int]()
     names = _names(traces)

@@ -69,7 +69,7 @@ def at_once(tasks: Sequence[Task], jobs: int) -> int:
 def run_tasks(
     tasks: Sequence[Task], jobs: int, *, known: Mapping[str, int] | None = None, progress: Progress | None = None
 ) -> Generator[CellOutcome]:
-    """Run tasks in up to `jobs` threads, the longest first; give the outcome of each that is not hidden as it ends.
+    """Run tasks in up to `jobs` threads, the longest first; yield the outcome of each that is not hidden as it ends.
 
     What memory does not hold beside the others waits. `known` are replicas of simulations by name, see `plan_tasks`.
     `progress` receives the tuples of each chunk, one thread at a time. A caller that stops early closes the iterator:

@@ -13,7 +13,7 @@ __all__ = ["arrivals_of", "as_text", "groupings_of", "values_of", "whole_numbers
 
 _NUMBER = r"[+-]?\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"\s*({_NUMBER})\.\.({_NUMBER})(?:\.\.({_NUMBER}))?\s*")
-# Nobody means more, and a step of a millionth is easily written.
+# A typing error in the step would make millions.
 _MOST = 10_000
 
 

@@ -13,7 +13,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
 
-HEEDFUL = Path(__file__).with_name("heedful.py")
+READS_AT_INSTANTS = Path(__file__).with_name("reads_at_instants.py")
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +24,11 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     gaps[rng.integers(0, 9000, 40)] = 60_000
     keys = rng.zipf(1.3, 9000) % 40
     tuples = [(int(time), b"k%d" % key, None) for time, key in zip(np.cumsum(gaps), keys, strict=True)]
-    return open_trace(write_trace(tmp_path_factory.mktemp("heeds") / "t", tuples))
+    return open_trace(write_trace(tmp_path_factory.mktemp("next_read") / "t", tuples))
 
 
 def log_of(trace: Trace, folder: Path, heedful: str, *, interpreted: bool, **options: Any) -> list[dict[str, Any]]:
-    asked = ReplayOptions(grouping=f"{HEEDFUL}:heedful={heedful}", **options)
+    asked = ReplayOptions(grouping=f"{READS_AT_INSTANTS}:heedful={heedful}", **options)
     replay(trace, asked, log_directory=folder, interpreted=interpreted)
     return [row for part in sorted(folder.rglob("*.parquet")) for row in pq.read_table(part).to_pylist()]
 
@@ -56,12 +56,12 @@ def test_it_chooses_the_same_when_it_is_told_late(
     assert options["workers"] == 1 or len({row["worker"] for row in late}) > 2
 
 
-NEVER_HEEDFUL = """
+NEVER_READS_AT_INSTANTS = """
 from streamgroup.groupings.fish import Params, start as begin
 
 
 def start(params, context):
-    return begin(params, context)._replace(heeds=None)
+    return begin(params, context)._replace(next_read=None)
 """
 
 
@@ -78,7 +78,7 @@ def start(params, context):
 def test_fish_does_the_same_when_it_is_told_late(trace: Trace, tmp_path: Path, options: dict[str, Any]) -> None:
     """Also in its first reports, which are made at any time, and in what it has sent since the warm-up."""
     file = tmp_path / "never.py"
-    file.write_text(NEVER_HEEDFUL)
+    file.write_text(NEVER_READS_AT_INSTANTS)
     told: list[tuple[Any, int, int]] = []
     for name in ("fish", str(file)):
         log = tmp_path / f"log-{len(told)}"
@@ -92,6 +92,8 @@ def test_fish_does_the_same_when_it_is_told_late(trace: Trace, tmp_path: Path, o
 
 def test_heeds_must_be_one_number(trace: Trace, tmp_path: Path) -> None:
     file = tmp_path / "wrong.py"
-    file.write_text(HEEDFUL.read_text().replace("heeds=following if", "heeds=np.zeros(2, np.int64) if"))
-    with pytest.raises(UsageError, match=r"heeds of its state must be int64\[1\]"):
+    file.write_text(
+        READS_AT_INSTANTS.read_text().replace("next_read=following if", "next_read=np.zeros(2, np.int64) if")
+    )
+    with pytest.raises(UsageError, match=r"next_read of its state must be int64\[1\]"):
         replay(trace, ReplayOptions(grouping=str(file), workers=2))

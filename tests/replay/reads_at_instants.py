@@ -21,14 +21,14 @@ class Hearing(NamedTuple):
     """Sends by a number that each worker makes of all that it finished, in order, as it was at the last instant.
 
     `noted` int64[n, 2] are the workers' numbers and how often they were looked at, `known` int64[n] what the sources
-    know, `next` int64[1] the next instant; `heeds` the same, or None.
+    know, `next` int64[1] the next instant; `next_read` the same, or None.
     """
 
     noted: NDArray[np.int64]
     known: NDArray[np.int64]
     next: NDArray[np.int64]
     live: NDArray[np.int64]
-    heeds: NDArray[np.int64] | None
+    next_read: NDArray[np.int64] | None
 
     def choose(self, source: int, key: int, now: int) -> int:
         best = self.live[0]
@@ -65,5 +65,5 @@ def start(params: Params, context: Context) -> Hearing:
         known=np.zeros(context.workers, np.int64),
         next=following,
         live=context.live.copy(),
-        heeds=following if params.heedful else None,
+        next_read=following if params.heedful else None,
     )
