@@ -38,7 +38,7 @@ def test_joins_come_before_leaves_before_crashes_each_in_the_order_given() -> No
         ([], [], ["50%:1:2"], "'1:2' is no worker"),
         (["1"], [], ["50%:3"], "there is never a worker 3"),
         ([], ["1e30s:1"], [], "146 years"),
-        (["1"] * 65535, [], [], "over 65536 workers"),
+        (["1"] * 65535, [], [], "more than 65536 workers"),
     ],
 )
 def test_what_is_wrong_is_told_with_the_text(join: list[str], leave: list[str], crash: list[str], words: str) -> None:
