@@ -40,10 +40,10 @@ def begun(workers: int, period: int = 10, delay: int = 0, longest: float = 12.0,
     return State(signals, make_owners(live, 2), sources, zero.copy(), zero.copy(), period, delay, longest, idle)
 
 
-def told(state: State) -> list[int]:
-    """List what was told last."""
+def last_signals(state: State) -> list[int]:
+    """List the latest signals."""
     first, rounds = state.signals.clock[2:].tolist()
-    found: list[int] = state.signals.told[(first + rounds - 1) % len(state.signals.due)].tolist()
+    found: list[int] = state.signals.signalled[(first + rounds - 1) % len(state.signals.due)].tolist()
     return found
 
 
@@ -68,10 +68,10 @@ def test_against_workers_that_remember_every_tuple(steps: list[tuple[int, int, i
             rounds, instant = number, 10 * number
             felt = [twin.feels(instant - 10, instant, 1.2, 0.4) for twin in twins]
             messages += 3 * sum(what is not None for what in felt)
-            assert told(state) == [{"busy": BUSY, "idle": IDLE, None: 0}[what] for what in felt]
+            assert last_signals(state) == [{"busy": BUSY, "idle": IDLE, None: 0}[what] for what in felt]
             assert (state.control_messages[0], state.control_bytes[0]) == (messages, 8 * messages)
         if comes:
-            state.signals.crew[worker, SENT] += 1
+            state.signals.counters[worker, SENT] += 1
             twins[worker].sent += 1
         else:
             finished(state.signals, worker, 10, arrival, start, at)
@@ -95,7 +95,7 @@ def test_rounds_on_their_way_arrive_in_their_order_and_who_left_is_not_asked() -
 
 def test_a_busy_one_hands_its_last_bin_to_an_idle_one() -> None:
     state = begun(2, longest=5.0, idle=0.9)
-    state.signals.crew[:, SENT] = 3
+    state.signals.counters[:, SENT] = 3
     finished(state.signals, 0, 10, 0, 6, 9)
     exchange(state, 10)
     # 0 waited for 6; 1, with something to do all the time, is neither.

@@ -51,13 +51,13 @@ def run_command(session: Session, *words: str) -> tuple[int, str, str]:
 def shared(session: Session) -> Any:
     """Let commands have the session that is open, when they ask for its master."""
 
-    def open_session(options: SparkOptions) -> Any:
+    def opened(options: SparkOptions, _: object = None) -> Any:
         assert options.master == session.master
         return contextlib.nullcontext(session)
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (on_spark, ingest_run):
-            patch.setattr(module, "open_session", open_session)
+        patch.setattr(on_spark, "open_session", opened)
+        patch.setattr(ingest_run, "start_session", opened)
         yield
 
 
