@@ -26,8 +26,10 @@ __all__ = ["MOST_CELLS", "NotPlainError", "call", "cells", "hook_names", "interp
 
 # Rows of an array of which a view is kept, 300 bytes each.
 _MOST_ROWS = 1 << 16
-# Cells of the arrays of a call that is interpreted: about a second's work if it looks at all of them.
+# Cells of the arrays of a state that is interpreted: about a second's work if a function looks at all of them.
 MOST_CELLS = 1 << 20
+# Cells of the arrays of one call that is interpreted: compiling it takes some tenths of a second.
+_MOST_CALLED = 1 << 16
 _LOCK = threading.RLock()
 _BUILTINS = {"abs", "bool", "float", "int", "len", "max", "min", "range", "round"}
 _MATHS = (math.ceil, math.floor, math.sqrt)
@@ -246,7 +248,7 @@ def call(function: Any, *arguments: Any) -> Any:
 
     Such a call is not worth a place in a cache on disk, and without one it would be compiled in every process.
     """
-    if cells(arguments) > MOST_CELLS:
+    if cells(arguments) > _MOST_CALLED:
         return function(*arguments)
     return interpreted(function, *arguments)
 
