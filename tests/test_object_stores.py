@@ -26,7 +26,7 @@ from streamgroup.cli.app import app
 from streamgroup.ingest.files.inputs import check_unchanged, resolve_inputs
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.run import IngestResult, ingest
-from streamgroup.traces.keys import hash_keys
+from streamgroup.traces.key_bytes import hash_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.schema import KEYS, MANIFEST, TUPLES
 from streamgroup.traces.trace import open_trace

@@ -1,4 +1,4 @@
-"""Globs of paths and of URLs: `*`, `[...]` and `**`, and `?` in paths (in a URL it begins the parameters)."""
+"""Glob patterns in paths and URLs: `*`, `**`, `[...]`, and `?` in paths only (in a URL it starts the parameters)."""
 
 import fnmatch
 import glob

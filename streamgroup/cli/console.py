@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from streamgroup.base.text_tables import Format, Row, render
+from streamgroup.base.row_formats import Format, Row, render
 
 __all__ = ["Bar", "Console"]
 

@@ -1,4 +1,4 @@
-"""The reference of the command line as a Markdown page, made from the commands themselves.
+"""Writes the command-line reference as a Markdown page, generated from the commands.
 
 `python -m streamgroup.cli.reference > docs/cli.md` writes it.
 """

@@ -1,4 +1,4 @@
-"""Where Hazelcast, and Jet on it, put an entry: the partition of the cluster, and the processor that has it.
+"""Where Hazelcast and Hazelcast Jet place an entry: its partition, and the processor that owns the partition.
 
 `partition = |h| % partition_count` (0 for h = -2^31), where h is MurmurHash3 x86-32, seed 0x01000193, of the serialised
 key without its header of 8 bytes: a string is the length of its UTF-8 in 4 bytes, highest first, and the UTF-8; an int

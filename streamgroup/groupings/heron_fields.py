@@ -9,7 +9,7 @@ from pydantic import Field
 
 from streamgroup.engines.heron import Serializer, fields_tasks_all
 from streamgroup.engines.keys.typed import Keys
-from streamgroup.groupings._one_worker import EngineRule, start
+from streamgroup.groupings._engine_rule import EngineRule, start
 
 __all__ = ["Params", "start"]
 

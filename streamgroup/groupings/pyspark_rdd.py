@@ -7,7 +7,7 @@ from pydantic import Field
 from streamgroup.engines.hashes.siphash import MOST_SEED
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.pyspark_rdd import Python, pyspark_rdd_partition_all
-from streamgroup.groupings._one_worker import EngineRule, start
+from streamgroup.groupings._engine_rule import EngineRule, start
 
 __all__ = ["Params", "start"]
 

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.spark_sql import spark_sql_partition_all
-from streamgroup.groupings._one_worker import EngineRule, start
+from streamgroup.groupings._engine_rule import EngineRule, start
 
 __all__ = ["Params", "start"]
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.storm import trident_tasks_all
-from streamgroup.groupings._one_worker import EngineRule, start
+from streamgroup.groupings._engine_rule import EngineRule, start
 
 __all__ = ["Params", "start"]
 

@@ -1,4 +1,4 @@
-"""Latency, finish - arrival: exact mean and extremes, percentiles by nearest rank from pooled histograms."""
+"""Latency (finish minus arrival): exact mean and extremes, percentiles by nearest rank from pooled histograms."""
 
 import functools
 from fractions import Fraction

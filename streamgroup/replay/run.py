@@ -29,9 +29,9 @@ from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.scenario.open_loop import deaths, make_arrivals, tuples_before
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan, offered_load
-from streamgroup.replay.scenario.seeds import is_stream_drawn
+from streamgroup.replay.scenario.seeds_used import is_stream_drawn
+from streamgroup.replay.simulation.chunk_arrays import Events, each_column
 from streamgroup.replay.simulation.event_driven import EventDriven
-from streamgroup.replay.simulation.events import Events, each_column
 from streamgroup.replay.simulation.feed_forward import Edge, FeedForward, Setup
 from streamgroup.replay.tiers import Tiers
 from streamgroup.traces.trace import Trace

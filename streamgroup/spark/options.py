@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.validation import first_problem
+from streamgroup.base.pydantic_errors import first_problem
 
 __all__ = ["SparkOptions", "checked", "server_name"]
 

@@ -20,9 +20,9 @@ import streamgroup
 from streamgroup.base.discover import GENERATORS, load, suggest
 from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.progress import Progress, Silent
+from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.storage.outputs import staged_output
 from streamgroup.base.storage.places import Place, locate
-from streamgroup.base.validation import first_problem
 from streamgroup.ingest.pipeline.blocks import block, rows_of
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
@@ -34,7 +34,7 @@ from streamgroup.spark.session import Session, start_session, terminable
 from streamgroup.synth.generators.protocol import Chunk, Generator, Stream
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import add_counts, arrow, numbers
-from streamgroup.traces.keys import hash_keys
+from streamgroup.traces.key_bytes import hash_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, join_stats, write_keys, write_part
 

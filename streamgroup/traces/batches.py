@@ -1,4 +1,4 @@
-"""The tuples of a trace as batches: decoded ahead by a few threads, in order, with bounded memory."""
+"""Reads the tuples of a trace in batches, decoded ahead by a few threads, in order, with bounded memory."""
 
 import os
 from collections import deque

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
 from streamgroup.traces.arrays import numbers
-from streamgroup.traces.keys import as_binary, hash_keys
+from streamgroup.traces.key_bytes import as_binary, hash_keys
 from streamgroup.traces.parts import Part, read_part
 
 __all__ = [

@@ -8,9 +8,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 
 from streamgroup.base.errors import DataError
+from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.storage.outputs import is_unfinished
 from streamgroup.base.storage.places import Place, locate
-from streamgroup.base.validation import first_problem
 from streamgroup.traces.schema import FORMAT_VERSION, MANIFEST
 from streamgroup.traces.writer import PartStats
 

@@ -21,7 +21,7 @@ from streamgroup.traces.dictionary import (
     packed,
     repeated_keys,
 )
-from streamgroup.traces.keys import key_text
+from streamgroup.traces.key_bytes import key_text
 from streamgroup.traces.manifest import Manifest, read_manifest
 from streamgroup.traces.parts import (
     TUPLE_COLUMNS,

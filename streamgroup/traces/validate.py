@@ -20,7 +20,7 @@ from streamgroup.traces.dictionary import (
     load_table,
     repeated_keys,
 )
-from streamgroup.traces.keys import key_text, not_utf8
+from streamgroup.traces.key_bytes import key_text, not_utf8
 from streamgroup.traces.manifest import Manifest, read_manifest
 from streamgroup.traces.parts import (
     Part,

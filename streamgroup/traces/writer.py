@@ -19,7 +19,7 @@ from streamgroup.base.errors import DataError
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces import schema
 from streamgroup.traces.arrays import arrow
-from streamgroup.traces.keys import as_binary, split_texts
+from streamgroup.traces.key_bytes import as_binary, split_texts
 
 __all__ = [
     "Columns",

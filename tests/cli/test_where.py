@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from streamgroup.base.text_tables import render
+from streamgroup.base.row_formats import render
 from streamgroup.engines.flink import keyby_subtask, sql_subtask
 from streamgroup.engines.kafka import kafka_partition
 from streamgroup.engines.keys.values import Int, Long
 from streamgroup.engines.spark_sql import spark_sql_partition
 from streamgroup.engines.storm import fields_task, pkg_tasks
-from streamgroup.traces.keys import hash_key
+from streamgroup.traces.key_bytes import hash_key
 from streamgroup.traces.trace import open_trace
 
 ODD = ["a", "b", 'quo"te', "com,ma", "line\tfeed", "\u00e9\u4e2d", "", "a"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.groupings.detectors.synopsis import bit_vectors, messages
+from streamgroup.groupings.detectors.synopsis import bit_vectors, message_queue
 from streamgroup.kernels import draws
 from streamgroup.replay.scenario.selection import select
 from tests.groupings.crew import KEYS, changed, context, started
@@ -135,16 +135,16 @@ def test_drawn_decline_shifts_just_the_share() -> None:
 
 
 def test_messages_come_by_time_then_source_then_creation() -> None:
-    queue, sent = messages.make_messages(64), []
+    queue, sent = message_queue.make_messages(64), []
     for number in range(60):
         due, source = int(RNG.integers(0, 8)), int(RNG.integers(0, 4))
-        messages.push(queue, due, source, number, 2 * number)
+        message_queue.push(queue, due, source, number, 2 * number)
         sent.append((due, source, number))
-    queue = messages.doubled(queue)
+    queue = message_queue.doubled(queue)
     for due, _, number in sorted(sent):
-        assert messages.next_due(queue) == due
-        assert messages.pop(queue) == (number, 2 * number)
-    assert messages.next_due(queue) == messages.NEVER
+        assert message_queue.next_due(queue) == due
+        assert message_queue.pop(queue) == (number, 2 * number)
+    assert message_queue.next_due(queue) == message_queue.NEVER
 
 
 def test_cold_keys_go_to_their_first_candidate_and_hot_ones_to_all_in_turn() -> None:
@@ -179,7 +179,7 @@ def test_counters_are_zero_when_all_have_left() -> None:
     detector = state.detector
     # With p = 1 a report shifts every vector, and a long silence but for one key lets the others leave.
     for number in range(70):
-        messages.push(detector.reports, 4000 + number, 0, 0, 0)
+        message_queue.push(detector.reports, 4000 + number, 0, 0, 0)
         detector.due[0] = 0
         state.tick(4000 + number)
     assert detector.table.size[0] == 0
@@ -220,9 +220,9 @@ def test_room_is_enough_for_as_many_tuples_as_it_says() -> None:
         big = grown(grown(grown(big)))
         detector = small.detector
         tiny = detector._replace(
-            reports=messages.make_messages(1),
+            reports=message_queue.make_messages(1),
             table=bit_vectors.make_synopsis(1, int(detector.table.draw[0]), detector.table.announces_all),
-            broadcasts=messages.make_messages(8),
+            broadcasts=message_queue.make_messages(8),
         )  # fmt: skip
         small = small._replace(detector=tiny)
         small.detector.room[0] = 1
@@ -246,7 +246,7 @@ def reported(state: Any, key: int, bit: int, now: int) -> tuple[int, int]:
     """Let a report come; give how many broadcasts it made, and how many counters of the key there are then."""
     detector = state.detector
     before = int(detector.control_messages[0])
-    messages.push(detector.reports, now, 0, key, bit)
+    message_queue.push(detector.reports, now, 0, key, bit)
     detector.due[0] = now
     state.tick(now)
     sources = len(detector.held)

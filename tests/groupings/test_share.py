@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from streamgroup.groupings._share import Share, share_of
+from streamgroup.groupings._share_threshold import Share, share_of
 
 
 class Some(BaseModel):

@@ -9,7 +9,7 @@ import pytest
 
 from streamgroup.ingest.run import IngestResult
 from streamgroup.traces.export import export
-from streamgroup.traces.keys import hash_keys, not_utf8
+from streamgroup.traces.key_bytes import hash_keys, not_utf8
 from streamgroup.traces.trace import open_trace
 from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, write_keys
 from tests.traces_by_hand import write_tuples

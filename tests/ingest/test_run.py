@@ -29,7 +29,7 @@ from streamgroup.ingest.readers.protocol import Split
 from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.ingest.sources import file_source
 from streamgroup.spark.session import Session
-from streamgroup.traces.keys import hash_key
+from streamgroup.traces.key_bytes import hash_key
 from streamgroup.traces.manifest import read_manifest
 from tests.ingest.twin import Twin, tuples_of
 from tests.spark.cluster import Cluster

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamgroup.kernels import hashing
-from streamgroup.traces.keys import hash_key, hash_keys
+from streamgroup.traces.key_bytes import hash_key, hash_keys
 
 VECTORS = json.loads((Path(__file__).parent.parent / "data" / "hash_vectors.json").read_text())
 

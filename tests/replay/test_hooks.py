@@ -13,7 +13,7 @@ from streamgroup.kernels.tournament import set_leaf
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import select
-from streamgroup.replay.simulation.events import NEVER
+from streamgroup.replay.simulation.chunk_arrays import NEVER
 from streamgroup.replay.simulation.in_flight import make_in_flight
 from streamgroup.traces.trace import open_trace
 from tests.naive.simulate import simulate

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.text_tables import render
+from streamgroup.base.row_formats import render
 from streamgroup.groupings import kg
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.accounting.outcome import Outcome

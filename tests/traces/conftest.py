@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgroup.traces.keys import hash_keys, not_utf8
+from streamgroup.traces.key_bytes import hash_keys, not_utf8
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, write_keys
 from tests.traces_by_hand import write_tuples

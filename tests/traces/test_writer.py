@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError
 from streamgroup.traces import schema
-from streamgroup.traces.keys import hash_keys
+from streamgroup.traces.key_bytes import hash_keys
 from streamgroup.traces.trace import open_trace
 from streamgroup.traces.writer import (
     Columns,

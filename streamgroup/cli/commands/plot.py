@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import typer
 
 from streamgroup.base.errors import UsageError
+from streamgroup.base.row_formats import render
 from streamgroup.base.storage.atomic_files import check_free, write_files
-from streamgroup.base.text_tables import render
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import Where

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from streamgroup.base.errors import GateError, UsageError
-from streamgroup.base.text_tables import for_people
+from streamgroup.base.row_formats import for_people
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import Where

@@ -1,4 +1,4 @@
-"""`sweep`: many runs."""
+"""The `sweep` command: replays all combinations of lists of options."""
 
 import contextlib
 import dataclasses

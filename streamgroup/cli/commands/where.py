@@ -55,7 +55,7 @@ def run(console: Console, options: Options) -> None:
     if options.keys.count(_STDIN) > 1:
         raise UsageError("stdin can be read once: - is there twice")
     from streamgroup.study.where import composed, find_place, hashed, keys_at_once
-    from streamgroup.traces.keys import key_text
+    from streamgroup.traces.key_bytes import key_text
 
     place = find_place(
         options.grouping[0], options.workers,

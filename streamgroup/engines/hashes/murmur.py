@@ -1,4 +1,4 @@
-"""The 32-bit Murmur hashes that engines use, of bytes: MurmurHash2 and MurmurHash3 x86-32 (A. Appleby).
+"""The 32-bit Murmur hashes of bytes that engines use: MurmurHash2 and MurmurHash3 x86-32 (A. Appleby).
 
 The functions of Python ints are the rule as it reads; those with `_at` are compiled and read a slice of many keys.
 All hashes are unsigned 32-bit numbers; what reads them as signed ones says so.

@@ -1,4 +1,4 @@
-"""What a detector of hot keys is: a part of a grouping's state that says of each tuple whether its key is hot.
+"""The interface of hot-key detectors: the part of a grouping's state that decides for each tuple whether its key is hot.
 
 A detector is a module, found by its file name and named by `detector=` of a grouping that has this parameter. It holds
 

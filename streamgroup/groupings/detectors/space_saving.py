@@ -1,4 +1,4 @@
-"""Hot keys by their count since the start: SpaceSaving in each source."""
+"""Detects hot keys by their count since the start, with a SpaceSaving table in each source."""
 
 from fractions import Fraction
 from math import ceil
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.base.limits import MOST_CELLS, fits
-from streamgroup.groupings._share import Share, share_of
+from streamgroup.groupings._share_threshold import Share, share_of
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels.space_saving import (
     SpaceSaving,

@@ -1,4 +1,4 @@
-"""The three spaces of Dynamic Key Grouping (003 section 4.1): where keys that come up often grow old.
+"""The spaces of Dynamic Key Grouping (003, section 4.1), Baby, Teenage and Old, through which frequent keys are promoted.
 
 A key that is new at a source is a Baby. From time to time the most frequent Babies are promoted to Teenage and the
 most frequent Teenagers to Old, two spaces of fixed size; the other Babies are forgotten.
@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.plain import call
-from streamgroup.kernels.ranking import in_order, keep_best
+from streamgroup.kernels.top_k import in_order, keep_best
 
 __all__ = [
     "BABIES",

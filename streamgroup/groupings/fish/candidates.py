@@ -1,4 +1,4 @@
-"""Which workers a key may go to, nearest first: by a ring or by the functions F_j, listed when they are first needed.
+"""A key's candidate workers, nearest first, by a ring or by the functions F_j; listed on first use and kept.
 
 Most keys need two. A list of d takes a walk over d log d points of a ring, so lists are kept, in a table of bounded
 size in which a newcomer replaces what is in its row.

@@ -11,7 +11,7 @@ from pydantic import Field
 from streamgroup.base.compiling.plain import call
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings._membership import carry_loads
-from streamgroup.groupings._share import Share, share_of
+from streamgroup.groupings._share_threshold import Share, share_of
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.groupings.rivetti_dkg.plans import (
     COLUMNS,

@@ -14,7 +14,6 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels.int_map import enlarged, get, make_int_map, put
-from streamgroup.kernels.ranking import in_order, keep_best, sink
 from streamgroup.kernels.space_saving import (
     SpaceSaving,
     entry_at,
@@ -24,6 +23,7 @@ from streamgroup.kernels.space_saving import (
     places,
     used,
 )
+from streamgroup.kernels.top_k import in_order, keep_best, sink
 
 __all__ = [
     "COLUMNS",

@@ -1,4 +1,4 @@
-"""Parquet files, as pandas, Spark or any other tool wrote them: one split a row group."""
+"""Parquet files, as pandas, Spark or any other tool wrote them: one split per row group."""
 
 import contextlib
 from collections.abc import Iterator

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.validation import first_problem
+from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing.columns import NO_TIME, column_names, joined_keys, joined_times
 from streamgroup.ingest.parsing.times import TimeFormat

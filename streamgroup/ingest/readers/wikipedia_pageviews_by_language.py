@@ -11,7 +11,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.event_count_reader import Columns, CountedReader, DomainOptions
 from streamgroup.ingest.parsing.event_counts import HOUR, MAX_COUNT, Rows, even_offsets, find_period, random_offsets
-from streamgroup.ingest.parsing.hourly_letters import Slots, read_letters
+from streamgroup.ingest.parsing.letter_counts import Slots, read_letters
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block
 from streamgroup.ingest.parsing.records import TOO_LONG
 from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed, ReaderOptions

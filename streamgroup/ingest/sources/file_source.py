@@ -1,4 +1,4 @@
-"""Files as a source: splits of each, read by a reader."""
+"""The source for files: divides each into splits, which a reader parses."""
 
 import json
 from collections import Counter

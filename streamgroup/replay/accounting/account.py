@@ -11,7 +11,7 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from streamgroup.kernels.latencies import BUCKETS, bucket_of, rank_value
-from streamgroup.replay.simulation.events import DROPPED, LOST, NEVER, Span
+from streamgroup.replay.simulation.chunk_arrays import DROPPED, LOST, NEVER, Span
 from streamgroup.replay.simulation.optional import get
 from streamgroup.replay.simulation.serve import serve_block
 

@@ -1,4 +1,4 @@
-"""Which keys a grouping treats as hot, next to which are, window by window (METRICS: hot keys).
+"""Compares the keys that a grouping treats as hot with those that are, window by window (METRICS: hot keys).
 
 A key is hot in truth in a window if it has at least the share theta of the window's tuples. It becomes hot in a window
 if it was not so in the one before (the first has none before), and is detected at its next treatment as hot, at once if
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
 from streamgroup.replay.accounting.outcome import HotKeys
-from streamgroup.replay.simulation.events import DROPPED, Events
+from streamgroup.replay.simulation.chunk_arrays import DROPPED, Events
 
 __all__ = ["Hotness", "follow"]
 

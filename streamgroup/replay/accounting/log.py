@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streamgroup.base.schema_version import SCHEMA_VERSION
-from streamgroup.replay.simulation.events import Events
+from streamgroup.replay.simulation.chunk_arrays import Events
 from streamgroup.traces.arrays import arrow
 
 __all__ = ["SCHEMA", "LogWriter"]

@@ -20,7 +20,7 @@ from streamgroup.replay.accounting.account import (
 from streamgroup.replay.accounting.hotness import Hotness
 from streamgroup.replay.accounting.outcome import WindowTable, WorkerTable
 from streamgroup.replay.scenario.live_workers import Members
-from streamgroup.replay.simulation.events import Events, each_column
+from streamgroup.replay.simulation.chunk_arrays import Events, each_column
 
 __all__ = ["NEVER_AGAIN", "Accounting", "Recorder", "Totals"]
 

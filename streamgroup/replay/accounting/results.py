@@ -9,7 +9,7 @@ from streamgroup.replay.accounting.log import LogWriter
 from streamgroup.replay.accounting.partials import Partials
 from streamgroup.replay.accounting.recorder import NEVER_AGAIN
 from streamgroup.replay.input.prefetch import Ready
-from streamgroup.replay.simulation.events import DROPPED, Events
+from streamgroup.replay.simulation.chunk_arrays import DROPPED, Events
 
 __all__ = ["Results"]
 

@@ -9,9 +9,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, StrictI
 
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
+from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.toml import read_toml
 from streamgroup.base.units import parse_duration_ns, parse_extent
-from streamgroup.base.validation import first_problem
 from streamgroup.cluster.service_distribution import parse_distribution
 from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_change
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -18,7 +18,7 @@ from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.cluster.service_time import MAX_SERVICE_NS
-from streamgroup.traces.keys import as_binary, key_text
+from streamgroup.traces.key_bytes import as_binary, key_text
 from streamgroup.traces.trace import Trace
 
 __all__ = ["KeyCost", "read_key_cost"]

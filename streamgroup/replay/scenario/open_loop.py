@@ -10,7 +10,7 @@ from streamgroup.cluster.membership import Event
 from streamgroup.replay.input.arrivals import Arrivals, ConstantArrivals, PoissonArrivals, TraceArrivals, find_ties
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.scenario.plan import Plan, trace_span
-from streamgroup.replay.simulation.events import NEVER
+from streamgroup.replay.simulation.chunk_arrays import NEVER
 from streamgroup.traces.trace import Trace
 
 __all__ = ["deaths", "make_arrivals", "tuples_before"]

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
-from streamgroup.base.validation import first_problem
+from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.groupings.detectors.protocol import with_detector
 from streamgroup.groupings.protocol import GroupingParams
 

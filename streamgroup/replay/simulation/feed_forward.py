@@ -15,7 +15,15 @@ from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation import in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, Sources, choose_block
-from streamgroup.replay.simulation.events import NEVER, Choices, Chunk, Events, Served, Span, each_column
+from streamgroup.replay.simulation.chunk_arrays import (
+    NEVER,
+    Choices,
+    Chunk,
+    Events,
+    Served,
+    Span,
+    each_column,
+)
 from streamgroup.replay.simulation.feedback import FULL_QUEUE, TOO_LATE, Feedback, feedback_block
 from streamgroup.replay.simulation.serve import Workers
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.simulation import in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, choose_one, report, see
-from streamgroup.replay.simulation.events import LOST, MAX_TIME_NS
+from streamgroup.replay.simulation.chunk_arrays import LOST, MAX_TIME_NS
 from streamgroup.replay.simulation.optional import get, put
 from streamgroup.replay.simulation.serve import occupy, serve_one
 

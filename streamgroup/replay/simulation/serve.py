@@ -7,7 +7,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from streamgroup.replay.simulation.events import LOST, MAX_TIME_NS, NEVER
+from streamgroup.replay.simulation.chunk_arrays import LOST, MAX_TIME_NS, NEVER
 from streamgroup.replay.simulation.optional import get, put
 
 __all__ = ["Workers", "occupy", "serve_block", "serve_one"]

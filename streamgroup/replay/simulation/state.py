@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels.tournament import leaves, make_tournament
-from streamgroup.replay.simulation.events import NEVER, Records, make_records
+from streamgroup.replay.simulation.chunk_arrays import NEVER, Records, make_records
 
 __all__ = [
     "Model",

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+from streamgroup.base.row_formats import for_people
 from streamgroup.base.schema_version import SCHEMA_VERSION
-from streamgroup.base.text_tables import for_people
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.offered_load import ASSUMED
 from streamgroup.study.advise.recommendation import NEAR, NEAR_LOAD, Row, Rule

@@ -1,4 +1,4 @@
-"""Searches the least number of workers that is enough, by doubling and bisection."""
+"""Finds the smallest sufficient number of workers, by doubling and bisection."""
 
 from collections.abc import Callable, Generator, Mapping
 from typing import Any

@@ -45,7 +45,7 @@ def _joined(
 def _by_unused_seeds(partners: pl.DataFrame) -> dict[tuple[str, ...], pl.DataFrame]:
     """Return the runs by the names of the seeds, one or both, that their results do not depend on."""
     # It imports the groupings, and with them numba: only where it is needed.
-    from streamgroup.replay.scenario.seeds import SEEDS, seeds_used
+    from streamgroup.replay.scenario.seeds_used import SEEDS, seeds_used
 
     places: dict[tuple[str, ...], list[int]] = {}
     for place, row in enumerate(partners.iter_rows(named=True)):

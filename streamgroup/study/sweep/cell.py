@@ -1,4 +1,4 @@
-"""One cell of a sweep: a run named by a digest of all that it depends on; its errors are results."""
+"""One cell of a sweep: a run named by a digest of all that it depends on; an error is recorded as its result."""
 
 import dataclasses
 import hashlib
@@ -17,7 +17,7 @@ from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.seeds import SEEDS, seeds_used
+from streamgroup.replay.scenario.seeds_used import SEEDS, seeds_used
 from streamgroup.replay.scenario.selection import select
 from streamgroup.study.run import checked, make_run, without_changes
 from streamgroup.traces.trace import Trace

@@ -21,7 +21,7 @@ from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.base.storage.atomic_files import write_files
 from streamgroup.base.storage.staging import reclaim, staged_directory
 from streamgroup.metrics.names import METRICS
-from streamgroup.replay.scenario.seeds import seeds_used
+from streamgroup.replay.scenario.seeds_used import seeds_used
 from streamgroup.replay.scenario.selection import select
 from streamgroup.study.columns import readable
 from streamgroup.study.run import MARKER, TABLES, file_digest, named_options, without_changes, write_run

@@ -12,14 +12,14 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
+from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.storage.filesystems import split_url
 from streamgroup.base.storage.places import locate
 from streamgroup.base.toml import read_toml
-from streamgroup.base.validation import first_problem
 from streamgroup.replay.input.arrivals import parse_arrivals
 from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.seeds import seeds_used
+from streamgroup.replay.scenario.seeds_used import seeds_used
 from streamgroup.replay.scenario.selection import select, split_text
 from streamgroup.study.run import check_top_keys
 from streamgroup.study.sweep.cell import Cell, make_cell

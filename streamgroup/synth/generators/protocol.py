@@ -1,4 +1,4 @@
-"""The interface of generators: streams that can be made from any place on, so twice, in pieces, on many cores.
+"""The interface of generators: streams that can be generated from any position, so again, in pieces, on many cores.
 
 A generator is a module with `Params` (pydantic, frozen) and `generate(params) -> Stream`.
 """

@@ -11,9 +11,9 @@ from pydantic import Field, model_validator
 from streamgroup.base.compiling.plain import call
 from streamgroup.base.limits import fits
 from streamgroup.groupings._times import Delay, delay_ns
-from streamgroup.groupings.detectors.synopsis import bit_vectors, bloom, messages
+from streamgroup.groupings.detectors.synopsis import bit_vectors, bloom, message_queue
 from streamgroup.groupings.detectors.synopsis.bit_vectors import Synopsis, deliver, report, room_left, toss
-from streamgroup.groupings.detectors.synopsis.messages import Messages
+from streamgroup.groupings.detectors.synopsis.message_queue import Messages
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 
 __all__ = ["Params", "Predictor", "start"]
@@ -132,8 +132,8 @@ class Predictor(NamedTuple):
 
     def grown(self) -> "Predictor":
         """Make room for twice as many messages and keys."""
-        reports, table = messages.doubled(self.reports), bit_vectors.doubled(self.table)
-        broadcasts = messages.doubled(self.broadcasts)
+        reports, table = message_queue.doubled(self.reports), bit_vectors.doubled(self.table)
+        broadcasts = message_queue.doubled(self.broadcasts)
         self.room[0] = call(room_left, reports, table, broadcasts)
         return self._replace(reports=reports, table=table, broadcasts=broadcasts)
 
@@ -151,7 +151,7 @@ def start(params: Params, context: Context) -> Predictor:
         columns = bloom.own_columns(context.keys)
     else:
         columns = bloom.shared_columns(context.hash_lo, params.hashes, params.counters)
-    reports, broadcasts = messages.make_messages(_ROOM), messages.make_messages(8 * _ROOM)
+    reports, broadcasts = message_queue.make_messages(_ROOM), message_queue.make_messages(8 * _ROOM)
     table = bit_vectors.make_synopsis(_ROOM, context.draw_stream("dstream:decline"), params.signals == "code")
     shortest = params.r if params.report == "from" else params.r + 1
     return Predictor(
@@ -161,7 +161,7 @@ def start(params: Params, context: Context) -> Predictor:
         reports=reports,
         table=table,
         broadcasts=broadcasts,
-        due=np.full(1, messages.NEVER, dtype=np.int64),
+        due=np.full(1, message_queue.NEVER, dtype=np.int64),
         room=np.full(1, call(room_left, reports, table, broadcasts), dtype=np.int64),
         entries=np.zeros(1, dtype=np.int64),
         held=np.full(context.sources, 0 if exact else params.counters, dtype=np.int64),

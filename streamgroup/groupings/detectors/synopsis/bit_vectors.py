@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.groupings.detectors.synopsis.bloom import add, has, remove
-from streamgroup.groupings.detectors.synopsis.messages import next_due, pop, push
+from streamgroup.groupings.detectors.synopsis.message_queue import next_due, pop, push
 from streamgroup.kernels import least_loaded
 
 __all__ = [

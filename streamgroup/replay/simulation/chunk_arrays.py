@@ -1,4 +1,4 @@
-"""The arrays that the halves of the simulation share: a chunk of the stream, and what happened to its tuples."""
+"""The arrays that choosing, serving and accounting share: a chunk of the stream, and the outcome of its tuples."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

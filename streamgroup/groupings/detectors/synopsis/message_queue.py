@@ -1,4 +1,4 @@
-"""Messages on their way, in order of the time at which they are due: a binary heap of rows.
+"""A binary heap of messages in flight, ordered by due time.
 
 Equal times go by source, then by creation, as everything in a replay does.
 """

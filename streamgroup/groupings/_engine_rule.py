@@ -1,4 +1,4 @@
-"""What the groupings share in which a real engine's rule gives each key one worker."""
+"""Shared by groupings that follow a real engine's rule and send each key to one worker."""
 
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple

@@ -1,4 +1,4 @@
-"""Thresholds as shares of the stream: a number, a fraction, or one that follows the number of workers (1/4n)."""
+"""Thresholds as shares of the stream: a number, a fraction, or one relative to the number of workers n (`1/4n`)."""
 
 import re
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Ranking by weight: the best of many in a heap of fixed size, and all of a few in order.
+"""Ranking by weight: keeps the best of many in a heap of fixed size, and sorts short lists.
 
 `rows` int64[room, 3] hold (weight, tie, what): the larger weight is better, among equals the smaller tie. The first
 `size` rows are a heap with the worst at its root; `in_order` turns it into a list, best first.
