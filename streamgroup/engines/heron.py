@@ -1,4 +1,4 @@
-"""Apache Heron: the task that a fields grouping picks, which the stream manager computes from the serialised values.
+"""Apache Heron: the task of a fields grouping, which the stream manager computes from the serialised values.
 
 It adds up `std::hash` of each field's bytes modulo 633910111, and takes the sum modulo n; the result is a place in the
 list of task ids, ascending. The bytes are those of the topology's serializer, so the serializer decides. Classes

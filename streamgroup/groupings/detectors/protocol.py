@@ -1,4 +1,4 @@
-"""The interface of hot-key detectors: the part of a grouping's state that decides for each tuple whether its key is hot.
+"""The interface of hot-key detectors: the part of a grouping's state that decides whether a tuple's key is hot.
 
 A detector is a module, found by its file name and named by `detector=` of a grouping that has this parameter. It holds
 

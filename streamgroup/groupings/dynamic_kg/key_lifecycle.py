@@ -1,4 +1,4 @@
-"""The spaces of Dynamic Key Grouping (003, section 4.1), Baby, Teenage and Old, through which frequent keys are promoted.
+"""The spaces of Dynamic Key Grouping (003, section 4.1), Baby, Teenage and Old: frequent keys are promoted.
 
 A key that is new at a source is a Baby. From time to time the most frequent Babies are promoted to Teenage and the
 most frequent Teenagers to Old, two spaces of fixed size; the other Babies are forgotten.

@@ -1,4 +1,4 @@
-"""Parses counts by hour or day that are coded with letters: `A5B1X2` is 5 in the first hour, 1 in the second, 2 in the last."""
+"""Parses counts by hour or day coded as letters: `A5B1X2` is 5 in the first hour, 1 in the second, 2 in the last."""
 
 from typing import NamedTuple
 
