@@ -100,7 +100,7 @@ def test_any_partitioning_gives_the_same_tuples(sql: Any, parquet: Path, parts: 
 def test_stopwords_go_to_tasks_with_the_options(sql: Any, parquet: Path, tmp_path: Path) -> None:
     words = tmp_path / "words"
     words.write_text("a\n")
-    options = options_of(parquet, stopwords=words)
+    options = options_of(parquet, stopwords=words).with_files()
     source = prepare(load(sql, options), options)
     words.unlink()
     assert read(source)["tuples"] == [pair for pair in WANTED if pair[1] != "a"]

@@ -67,6 +67,6 @@ class HearingGrowing(Growing):
 def start(params: Params, context: Context) -> Growing:
     """Nothing was sent yet."""
     ASKED.clear()
-    kind = HearingGrowing if params.has_feedback else Growing
+    kind = HearingGrowing if params.hears else Growing
     sent, finished = np.zeros(params.at_first, np.int64), np.zeros(params.at_first, np.int64)
     return kind(context.live.copy(), sent, finished, np.zeros(2, np.int64), np.array([params.at_first]), params.grows)

@@ -90,7 +90,7 @@ def arrays(context: Context) -> dict[str, NDArray[np.generic]]:
 def start(params: Params, context: Context) -> Spy:
     """Nothing has been given yet."""
     calls = np.zeros((ROOM, SEEN + 1 + 2 * 10), np.int64)
-    kind = HearingSpy if params.has_feedback else Spy
+    kind = HearingSpy if params.hears else Spy
     live, hash_lo = context.live.copy(), np.array(context.hash_lo)
     state = kind(hash_lo, live, calls, np.zeros(1, np.int64), np.zeros(1, np.int64), **arrays(context))
     LATEST[:] = [state]
