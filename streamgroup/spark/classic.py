@@ -133,10 +133,15 @@ class _Driver:
             self._archive.keep()
 
     def _stop_session(self) -> None:
-        with warnings.catch_warnings(), contextlib.suppress(Exception):
+        if self._spark is None:
+            return
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if self._spark is not None:
-                self._spark.stop()
+            # Where the JVM has ended, the first call fails before PySpark forgets the session.
+            for _ in range(2):
+                with contextlib.suppress(Exception):
+                    self._spark.stop()
+                    break
 
 
 def _start_failure(failure: BaseException, log: Path) -> EnvironmentFault:
