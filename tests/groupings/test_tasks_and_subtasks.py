@@ -192,20 +192,24 @@ def test_max_parallelism_that_is_too_small() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shared", "texts"),
+    ("shared", "module", "texts"),
     [
-        ("one_worker", ["storm_fields", "heron_fields:serializer=kryo5", "spark_sql", "hazelcast"]),
-        ("followed", ["flink_keyby", "flink_sql:max_parallelism=50", "kafka:partitions=11", "pulsar:mode=consistent"]),
+        ("one_worker", "_engine_rule", ["storm_fields", "heron_fields:serializer=kryo5", "spark_sql", "hazelcast"]),
+        (
+            "followed",
+            "_stateful",
+            ["flink_keyby", "flink_sql:max_parallelism=50", "kafka:partitions=11", "pulsar:mode=consistent"],
+        ),
     ],
 )
-def test_rules_of_one_shape_share_compiled_code(trace: Trace, shared: str, texts: list[str]) -> None:
+def test_rules_of_one_shape_share_compiled_code(trace: Trace, shared: str, module: str, texts: list[str]) -> None:
     """The second one compiles nothing."""
-    modules = ("streamgroup.cluster.service_time", f"streamgroup.groupings._{shared}")
+    modules = ("streamgroup.cluster.service_time", f"streamgroup.groupings.{module}")
     loop: Any = compiled(choose_block, Code(shared, modules))
     counts = []
     for text in texts:
         assert select(text).code_name == shared
-        replay(trace, ReplayOptions(text, 7, sources=2, arrivals="rate=1000"))
+        replay(trace, ReplayOptions(text, 7, sources=2, arrivals="rate=1000"), interpreted=False)
         counts.append(len(loop.signatures))
     assert counts == [counts[0]] * len(texts)
     assert counts[0] > 0
