@@ -36,7 +36,7 @@ def test_help_imports_nothing_heavy(args, heavy) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "limit"), [((), 0.5), (("replay",), 0.5), (("ingest", "csv"), 1), (("synth", "zipf"), 1)], ids=str
+    ("args", "limit"), [((), 0.8), (("replay",), 0.8), (("ingest", "csv"), 1.6), (("synth", "zipf"), 1.6)], ids=str
 )
 def test_help_is_fast(spawn, args, limit) -> None:
     def seconds() -> float:
