@@ -1,21 +1,19 @@
 """Readers, generators and groupings on the command line: found by file name, imported only when used."""
 
-import ast
-import importlib.util
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
 from streamgroup.base import discover
+from streamgroup.cli import sources
 from streamgroup.cli.command import DiscoveredGroup, LazyCommand, as_command
 
-__all__ = ["GROUPINGS", "Own", "complete_grouping", "family_group", "flags_of", "summary"]
+__all__ = ["GROUPINGS", "Own", "complete_grouping", "family_group", "flags_of"]
 
 GROUPINGS = "streamgroup.groupings"
 
@@ -27,15 +25,6 @@ Own = dict[str, tuple[Any, Any]]
 def complete_grouping(incomplete: str) -> list[str]:
     """Complete a grouping's name, as long as it has no parameters yet."""
     return [name for name in discover.names(GROUPINGS) if name.startswith(incomplete)]
-
-
-def summary(module: str) -> str:
-    """Return the first line of a module's docstring without importing the module, which may load Spark or numba."""
-    spec = importlib.util.find_spec(module)
-    assert spec is not None
-    assert spec.origin is not None
-    text = ast.get_docstring(ast.parse(Path(spec.origin).read_bytes())) or ""
-    return text.partition("\n")[0]
 
 
 def flags_of(model: Any) -> Own:
@@ -89,7 +78,7 @@ class _Family(DiscoveredGroup):
     def find(self, name: str) -> Any:
         if name in self.more:
             return self.more[name]()
-        text = summary(f"{self.package}.{name.replace('-', '_')}")
+        text = sources.summary(f"{self.package}.{name.replace('-', '_')}")
         return LazyCommand.of(name, text, partial(type(self).make, name))
 
 
@@ -105,12 +94,13 @@ def family_group(
 ) -> typer.Typer:
     """Make a command that takes a member of a family first: `run(member, console, options, own values)`.
 
-    For the name of a member `own` returns the flags that it has besides, and `unused` which of `options` are not shown,
+    `own` and `unused` tell, for a member's module, the flags that it has besides, and which of `options` are not shown
     as they mean nothing to it. `more` makes further commands of the group, by name.
     """
 
     def make(member: str) -> Callable[..., None]:
-        return as_command(partial(run, member), options, own(member), unused(member))
+        module = f"{package}.{member.replace('-', '_')}"
+        return as_command(partial(run, member), options, own(module), unused(module))
 
     def begin(context: typer.Context) -> None:
         if context.invoked_subcommand is None:

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from streamgroup.base import discover
+from streamgroup.cli import sources
+
 
 def _row(found) -> dict[str, object]:
     assert found.exit_code == 0, found.stderr
@@ -70,6 +73,12 @@ def test_flags_that_mean_nothing_to_a_reader_are_nowhere_but_refused(invoke, tmp
     assert invoke(*command, "--config", file, STREAMGROUP_DELIMITER=";").exit_code == 0
     file.write_text("[ingest.jsonl]\ndelimiter = ';'")
     assert "unknown key 'delimiter'" in invoke(*command, "--config", file).stderr
+
+
+@pytest.mark.parametrize("name", discover.names(discover.READERS))
+def test_the_source_of_a_reader_tells_what_it_has_no_use_for(name: str) -> None:
+    reader = discover.load(discover.READERS, name, "reader").Reader
+    assert sources.reader_unused(f"{discover.READERS}.{name}") == reader.unused
 
 
 def test_of_json_and_format_the_stronger_source_wins(invoke, tmp_path) -> None:

@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from streamgroup.base import discover
 from streamgroup.base.discover import READERS
 from streamgroup.base.errors import UsageError
-from streamgroup.cli import ingest_spark
+from streamgroup.cli import ingest_spark, sources
 from streamgroup.cli.command import LazyCommand
 from streamgroup.cli.console import Console
 from streamgroup.cli.ingest_flags import IngestFlags, default_of, values_of
@@ -71,20 +70,11 @@ class Options(IngestFlags):
 def group(name: str) -> typer.Typer:
     """Make the command, with a command below it for each reader, and `spark` for what has none."""
     more = {"spark": partial(LazyCommand.of, "spark", ingest_spark.run, ingest_spark.make)}
-    return family_group(name, READERS, "reader", run, Options, _own, _unused, more)
+    return family_group(name, READERS, "reader", run, Options, _own, sources.reader_unused, more)
 
 
-def _reader(name: str) -> Any:
-    return discover.load(READERS, name, "reader").Reader
-
-
-def _own(reader: str) -> Own:
-    return flags_of(_reader(reader).Options)
-
-
-def _unused(reader: str) -> tuple[str, ...]:
-    unused: tuple[str, ...] = _reader(reader).unused
-    return unused
+def _own(module: str) -> Own:
+    return flags_of(sources.reader_model(module))
 
 
 def run(reader: str, console: Console, options: Options, own: dict[str, Any]) -> None:

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from streamgroup.base import discover
 from streamgroup.base.discover import GENERATORS
+from streamgroup.cli import sources
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import Own, family_group, flags_of
@@ -47,8 +47,8 @@ def group(name: str) -> typer.Typer:
     return family_group(name, GENERATORS, "generator", run, Options, _own)
 
 
-def _own(generator: str) -> Own:
-    return flags_of(discover.load(GENERATORS, generator, "generator").Params)
+def _own(module: str) -> Own:
+    return flags_of(sources.model_of(module, "Params"))
 
 
 def run(generator: str, console: Console, options: Options, own: dict[str, Any]) -> None:

@@ -167,7 +167,8 @@ class Reader(ABC):
     Options: ClassVar[type[ReaderOptions]] = ReaderOptions
     joins: ClassVar[tuple[str, ...]] = ()
     files: ClassVar[tuple[str, ...]] = ()
-    # Options of all readers that mean nothing to this one: its help leaves them out.
+    # Options of all readers that mean nothing to this one, as literal tuples: help reads them from the source, and
+    # leaves these options out.
     unused: ClassVar[tuple[str, ...]] = ()
     instead: ClassVar[str] = "leave it out"
 
