@@ -18,5 +18,12 @@ class Problem(NamedTuple):
 def first_problem(error: ValidationError) -> Problem:
     """Return the first error. Alternatives of a union, which pydantic adds to the place, are left out."""
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"] if not isinstance(part, str) or "[" not in part)
-    return Problem(place, first["msg"].removeprefix("Value error, "), first["type"] == "extra_forbidden")
+    is_unknown = first["type"] == "extra_forbidden"
+    # The last part of an unknown place is the user's text.
+    last = len(first["loc"]) - 1
+    parts = [
+        str(part)
+        for number, part in enumerate(first["loc"])
+        if (is_unknown and number == last) or not isinstance(part, str) or "[" not in part
+    ]
+    return Problem(".".join(parts), first["msg"].removeprefix("Value error, "), is_unknown)

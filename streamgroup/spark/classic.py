@@ -58,7 +58,7 @@ def classic_session(options: SparkOptions, scratch: Path, log: Path) -> Iterator
             if not starting.done.is_set():
                 driver.process.kill()
                 complete(starting.done.wait)
-            if succeeded and driver.has_more_to_write:
+            if succeeded:
                 complete(driver.stop, _END + _ARCHIVE_END)
             else:
                 complete(driver.stop_quickly, _QUICK_END + _END)
@@ -107,9 +107,12 @@ class _Driver:
 
     @property
     def has_more_to_write(self) -> bool:
-        """Report whether a JVM whose work is done must end in order, which takes over a second."""
+        """Report whether a JVM whose work is done must end in order, which takes over a second; not if it has ended."""
         assert self._spark is not None
-        conf = self._spark.conf.getAll
+        try:
+            conf = self._spark.conf.getAll
+        except Exception:  # noqa: BLE001 (of many classes)
+            return False
         listens = conf.get("spark.eventLog.enabled") == "true" or any(name in conf for name in _LISTENERS)
         return self._writes_archive or listens or not self._local
 
@@ -126,7 +129,10 @@ class _Driver:
         self._stop_session()
 
     def stop(self) -> None:
-        """Stop the session and end the JVM in order."""
+        """End the JVM: in order where it has more to write, else at once."""
+        if not self.has_more_to_write:
+            self.stop_quickly()
+            return
         self._stop_session()
         self.process.stop(_ARCHIVE_END if self._writes_archive else _END)
         if self._archive is not None and self.process.returncode == 0:

@@ -77,7 +77,7 @@ def check_tables(outcome: Outcome, run: Run, scenario: Scenario, heads: Heads | 
     assert_rows_agree(made["keys"].sort("key", nulls_last=False), as_text)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenarios())
 def test_interpreted_replays_agree_with_the_twin(scenario: Scenario) -> None:
     agree(scenario, interpreted=True)
@@ -105,7 +105,7 @@ def hot_keys_agree(scenario: Scenario, parts: int, *, cold: bool, interpreted: b
     check_tables(outcome, run, scenario, heads)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenarios(), st.sampled_from([0, 1, 2, 3, 5, 40]), st.booleans(), st.integers(1, 50), st.sampled_from([4, 64]))
 def test_hot_keys_agree_with_the_twin(scenario: Scenario, parts: int, cold: bool, rows: int, kept: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -131,7 +131,7 @@ def one_variant(scenario: Scenario) -> Scenario:
     return Scenario([(at, key, None) for at, key, _ in scenario.tuples], options)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenarios(["pkg"]))
 def test_compiled_replays_agree_with_the_twin(scenario: Scenario) -> None:
     agree(one_variant(scenario), interpreted=False)

@@ -30,13 +30,13 @@ def test_mean_wait_is_that_of_pollaczek_and_khinchine(
     tmp_path: Path, distribution: str, squared_cv: float, rho: float
 ) -> None:
     """M/D/1, M/M/1 and M/G/1: rho (1 + CV^2) / (2 (1 - rho)) services."""
-    # The busier the worker, the longer waits depend on each other: this many, and the mean is known within 0.6 %.
-    tuples = 4_000_000 if rho == 0.8 else 1_000_000
+    # The busier the worker, the longer waits depend on each other: this many, and the mean is known within 0.3 %.
+    tuples = 16_000_000 if rho == 0.8 else 2_000_000
     found = one_worker(
         tmp_path, tuples, arrivals=f"poisson-utilization={rho}", service_distribution=distribution, seed=1
     )
     wait = (sum(found.worker.latency_sum_ns) - int(found.worker.busy_ns.sum())) / tuples / SERVICE
-    assert wait == pytest.approx(rho * (1 + squared_cv) / (2 * (1 - rho)), rel=0.02)
+    assert wait == pytest.approx(rho * (1 + squared_cv) / (2 * (1 - rho)), rel=0.01)
     assert int(found.worker.busy_ns.sum()) / tuples / SERVICE == pytest.approx(1, rel=0.002)
     assert summary(found)["utilization_mean"] == pytest.approx(rho, rel=0.005)
 
@@ -125,12 +125,11 @@ def test_a_billion_uneven_arrivals_are_floors_of_fractions(spacing: Fraction) ->
             assert chunk[place] == (offset + place) * spacing.numerator // spacing.denominator
 
 
-def test_a_hundred_million_services_of_ten_milliseconds_end_at_a_million_seconds(tmp_path: Path) -> None:
+def test_a_billion_services_of_a_millisecond_end_at_a_million_seconds(tmp_path: Path) -> None:
     """Each starts when the one before it ends, and no tuple waits: all of them went through the loop."""
-    count, service_ns = 10**8, 10 * SERVICE
-    found = one_worker(tmp_path, count, arrivals="utilization=1", service="10ms")
+    found = one_worker(tmp_path, 10**9, arrivals="utilization=1", service="1ms")
     assert found.last_finish_ns == 10**15
-    assert found.worker.latency_sum_ns == [count * service_ns]
-    assert found.last_arrival_ns == (count - 1) * service_ns
+    assert found.worker.latency_sum_ns == [10**9 * SERVICE]
+    assert found.last_arrival_ns == (10**9 - 1) * SERVICE
     row = summary(found)
-    assert (row["makespan_s"], row["throughput_tps"], row["utilization_mean"]) == (10**6, 100, 1)
+    assert (row["makespan_s"], row["throughput_tps"], row["utilization_mean"]) == (10**6, 1000, 1)
