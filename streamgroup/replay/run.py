@@ -92,6 +92,7 @@ class _Replay:
             self._function, trace.keys, self.free, self.edge.service_ns, self._hotness(),
             entries=self.grouping.detector is not None,
         )  # fmt: skip
+        self.setup = Setup(self._function, self.grouping, self.edge, self.members, self.recorder)
         self.windows = WindowRule(options.window, trace.tuples - warmup)
 
     def _function(self, function: Callable[..., Any], *, own: bool = False) -> Callable[..., Any]:
@@ -186,14 +187,11 @@ class _Replay:
         key = (*times, capacity, *costs, assignment, sources, seed)
         return self.chunk_reader().shared_chunks(chunk_cache, key)
 
-    def _setup(self) -> Setup:
-        return Setup(self._function, self.grouping, self.edge, self.members, self.recorder)
-
     def feed_forward(
         self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None
     ) -> FeedForward:
         """Send the stream through the feed-forward simulation."""
-        simulation = FeedForward(self._setup())
+        simulation = FeedForward(self.setup)
 
         def send(ready: Ready) -> None:
             results.add(ready.offset, simulation.chunk(ready, keep=results.wants_tuples))
@@ -223,7 +221,7 @@ class _Replay:
     def event_simulation(self, sink: Callable[[int, Events, I64], None]) -> EventDriven:
         """Make the event-driven simulation, with what takes its tuples."""
         return EventDriven(
-            self._setup(), self.plan.queues, self.windows, (self.warmup, self.trace.tuples), sink,
+            self.setup, self.plan.queues, self.windows, (self.warmup, self.trace.tuples), sink,
             round_robin=self.plan.options.source_assignment == "shuffle",
         )  # fmt: skip
 

@@ -69,6 +69,20 @@ def test_whether_a_driver_has_to_end_in_order(
     assert driver.has_more_to_write is expected
 
 
+def test_a_driver_that_is_gone_is_ended_all_the_same(tmp_path: Path) -> None:
+    class Gone(Ending):
+        @property
+        def conf(self) -> Any:
+            raise ConnectionRefusedError
+
+    with restored_environment(tmp_path):
+        driver = classic._Driver(SparkOptions(master="local[2]"), tmp_path, tmp_path / "log", None)
+    gone: Any = Gone()
+    driver._spark = driver.process = gone
+    driver.stop()
+    assert gone.asked == ["kill", "stop"]
+
+
 @pytest.mark.spark
 def test_an_event_log_is_complete(tmp_path: Path) -> None:
     program = (

@@ -57,6 +57,7 @@ def test_a_whole_file(trace: str, tmp_path: Path) -> None:
     ("text", "what"),
     [
         ("wokers = [1]", "unknown key 'wokers'"),
+        ('"a[b" = [1]', r"unknown key 'a\[b'"),
         ("[options]\nwindow = '1%'", "unknown key 'options'"),
         ("workers = [true]", "workers"),
         ("spread_ties = 'perhaps'", "spread_ties"),

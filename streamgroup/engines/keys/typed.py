@@ -107,7 +107,7 @@ def make_keys(
 ) -> Keys:
     """Check and parse packed keys: `data` uint8[...], `start` int64[K + 1] from 0, `null` the id of the null key or -1.
 
-    UsageError for a kind that there is not; DataError, naming the key, where a string is not UTF-8, or a number is not
+    UsageError for an unknown kind; DataError, naming the key, where a string is not UTF-8, or a number is not
     decimal (a sign and digits) or does not fit its width; composite keys are looked at later, by `Keys.value`.
     """
     check_kind(kind)

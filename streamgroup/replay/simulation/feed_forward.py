@@ -77,7 +77,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def no_worker(grouping: RunningGrouping, members: Members, seq: int) -> RunError:
-    """Say that a grouping chose a worker that there is not."""
+    """Report that a grouping chose a worker that does not exist."""
     live = members.live
     span = f"0..{live[-1]}" if len(live) == live[-1] + 1 else "one of the ids in context.live"
     return RunError(
@@ -257,9 +257,8 @@ class FeedForward:
     def _halves(
         self, ready: Ready, recorder: Recorder, until: int = -1
     ) -> tuple[Callable[[Span], tuple[int, int]], account.Serving | None]:
-        """Return what lets the sources choose for the tuples of a span, and returns why it stopped, before which place.
-
-        And what serves these tuples when they are accounted; None if the former does.
+        """Return two things: a function that chooses for the tuples of a span (its result: why it stopped, before which
+        place), and what serves these tuples when they are accounted, None if the function does.
         """
         edge, grouping = self._edge, self._grouping
         sources = Sources(

@@ -1,7 +1,7 @@
 """What the event-driven simulation keeps between two events: unfinished tuples, blocked sources, and what comes next.
 
 All of it is plain arrays, an element for each tuple, source or worker, and free functions over them, which compile into
-the loop. Lists are linked by place; -1 ends a list, or says that there is none.
+the loop. Lists are linked by place; -1 ends a list, or stands for none.
 """
 
 from typing import Any, NamedTuple
