@@ -41,10 +41,14 @@ def hint_of(
     own = reader.Options.model_fields
     reason = rejected.most_common(1)[0][0] if rejected else ""
     text = examples.get(reason, "")
-    if reason == FIELDS and "ragged" in own:
-        return "--ragged accepts rows with more or fewer fields, as of a delimiter at the end of each row"
     if reason in (TEXT_AFTER_QUOTE, NEVER_CLOSED) and '\\"' in text and "escape" in own:
         return "--escape '\\' reads quotes written as \\\""
+    # Of a field with a line break, the first line is a quote that is never closed, and each other one has few fields.
+    broken = reason in (FIELDS, NEVER_CLOSED) and NEVER_CLOSED in rejected
+    if broken and "multiline" not in reader.unused and not reader.options.multiline:
+        return "--multiline reads line breaks in quoted fields"
+    if reason == FIELDS and "ragged" in own:
+        return "--ragged accepts rows with more or fewer fields, as of a delimiter at the end of each row"
     if reason == REASONS[BAD] or (reason in _TIMES and rejected[reason] == rejected.total()):
         what = f"a time reads {shown!r}: say" if shown else "say"
         pattern = reader.options.time_format

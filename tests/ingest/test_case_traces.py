@@ -77,6 +77,7 @@ def test_what_is_not_likely_is_warned_of(make: Make) -> None:
         ("time,key\n31.12.2024,a\n", {}, "a time reads '31.12.2024': say how times are written with --time-format"),
         ("time,key\n1,a,\n2,b,\n", {}, "--ragged accepts rows with more or fewer fields"),
         ('time,key\n1,"a\\"b"\n', {}, "--escape"),
+        ('time,key\n1,"a\nb\nc"\n2,d\n', {}, "--multiline reads line breaks in quoted fields"),
         ('{"time":1}\n', {"key": "user"}, "is --key the right column?"),
     ],
 )
