@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 
 from streamgroup.base import discover
-from streamgroup.cli import sources
+from streamgroup.base.discover import GROUPINGS
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
-from streamgroup.cli.plugins import GROUPINGS, complete_grouping
+from streamgroup.cli.plugins import complete_grouping
 
 __all__ = ["Options", "run"]
 
@@ -29,7 +29,7 @@ def run(console: Console, options: Options) -> None:
     """List the groupings; with a name, print its parameters, their defaults and ranges, and where it comes from."""
     if options.name is None:
         names = discover.names(GROUPINGS)
-        console.rows([{"grouping": name, "about": sources.summary(f"{GROUPINGS}.{name}")} for name in names])
+        console.rows([{"grouping": name, "about": discover.summary(GROUPINGS, name)} for name in names])
         return
     # Not before they are needed: `--help` imports nothing heavy.
     from streamgroup.replay.scenario.selection import parameters as parameters_of

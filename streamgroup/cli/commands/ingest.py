@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from streamgroup.base.discover import READERS
+from streamgroup.base.discover import READERS, load
 from streamgroup.base.errors import UsageError
-from streamgroup.cli import ingest_spark, sources
+from streamgroup.cli import ingest_spark
 from streamgroup.cli.command import LazyCommand
 from streamgroup.cli.console import Console
 from streamgroup.cli.ingest_flags import IngestFlags, default_of, values_of
@@ -70,11 +70,22 @@ class Options(IngestFlags):
 def group(name: str) -> typer.Typer:
     """Make the command, with a command below it for each reader, and `spark` for what has none."""
     more = {"spark": partial(LazyCommand.of, "spark", ingest_spark.run, ingest_spark.make)}
-    return family_group(name, READERS, "reader", run, Options, _own, sources.reader_unused, more)
+    return family_group(name, READERS, "reader", run, Options, _own, _unused, more)
 
 
-def _own(module: str) -> Own:
-    return flags_of(sources.reader_model(module))
+def _model(reader: str) -> Any:
+    """Return the model of a reader's options; a reader is imported only where it has a model of its own."""
+    from streamgroup.ingest.readers.options import OPTIONS
+
+    return OPTIONS.get(reader) or load(READERS, reader, "reader").Reader.Options
+
+
+def _own(reader: str) -> Own:
+    return flags_of(_model(reader))
+
+
+def _unused(reader: str) -> tuple[str, ...]:
+    return tuple(_model(reader).unused)
 
 
 def run(reader: str, console: Console, options: Options, own: dict[str, Any]) -> None:

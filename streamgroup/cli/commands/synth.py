@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from streamgroup.base.discover import GENERATORS
-from streamgroup.cli import sources
+from streamgroup.base.discover import GENERATORS, load
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import Own, family_group, flags_of
@@ -47,8 +46,10 @@ def group(name: str) -> typer.Typer:
     return family_group(name, GENERATORS, "generator", run, Options, _own)
 
 
-def _own(module: str) -> Own:
-    return flags_of(sources.model_of(module, "Params"))
+def _own(generator: str) -> Own:
+    from streamgroup.synth.params import PARAMS
+
+    return flags_of(PARAMS.get(generator) or load(GENERATORS, generator, "generator").Params)
 
 
 def run(generator: str, console: Console, options: Options, own: dict[str, Any]) -> None:

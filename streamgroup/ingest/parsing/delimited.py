@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.columns import column_names
 from streamgroup.ingest.parsing.fields import Fields, Lines
 from streamgroup.ingest.parsing.lines import Block, LineReader
-from streamgroup.ingest.readers.protocol import Layout, Parsed, ReaderOptions, Reject, find_columns
+from streamgroup.ingest.readers.options import DelimitedOptions, ReaderOptions
+from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, find_columns
 
-__all__ = ["DelimitedOptions", "DelimitedReader", "header_names"]
+__all__ = ["DelimitedReader", "header_names"]
 
 # The delimiter that stands for runs of blanks and tabs.
 BLANKS = b""
@@ -33,13 +33,6 @@ def header_names(pieces: Sequence[bytes]) -> tuple[str, ...]:
     return (names[0].lstrip("# "), *names[1:])
 
 
-class DelimitedOptions(ReaderOptions):
-    """Options of readers of delimited lines."""
-
-    comment: str | None = Field(default=None, min_length=1, description="lines that begin with this are comments")
-    ragged: bool = Field(default=False, description="accept rows with more or fewer fields than the first line")
-
-
 class DelimitedReader(LineReader):
     """Rows of fields between delimiters; a subclass says which delimiter, whether there is a header,
     quotes.
@@ -47,7 +40,6 @@ class DelimitedReader(LineReader):
 
     Options: ClassVar[type[ReaderOptions]] = DelimitedOptions
     # Readers with `quoting` use it.
-    unused: ClassVar[tuple[str, ...]] = ("multiline",)
     joins: ClassVar[tuple[str, ...]] = ("time", "key")
     delimiter: ClassVar[bytes | None] = b","
     quoting: ClassVar[bool] = False

@@ -14,6 +14,7 @@ from streamgroup.base.storage.places import locate
 from streamgroup.ingest.parsing.columns import as_texts
 from streamgroup.ingest.parsing.numbers import to_float
 from streamgroup.ingest.parsing.times import KNOWN, TimeFormat, guess_format, resolve_format
+from streamgroup.ingest.readers.options import Parquet
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Split, find_columns
 from streamgroup.ingest.readers.protocol import Reader as Base
 
@@ -110,7 +111,7 @@ def _read_errors(path: str) -> Iterator[None]:
 class Reader(Base):
     """Parquet: `line` is the row, from 1. Timestamps of any unit are read, ns too (floored to us)."""
 
-    unused = ("delimiter", "header", "encoding", "multiline")
+    Options: ClassVar = Parquet
     joins: ClassVar[tuple[str, ...]] = ("time", "key")
     about = "Parquet files; integer, boolean, string and binary keys"
     defaults: ClassVar = Defaults(time=("timestamp", "time", "ts"), key=("key",))

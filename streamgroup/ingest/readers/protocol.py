@@ -12,13 +12,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing.columns import NO_TIME, column_names, joined_keys, joined_times
 from streamgroup.ingest.parsing.times import TimeFormat
+from streamgroup.ingest.readers.options import ReaderOptions
 
 __all__ = [
     "Defaults",
@@ -26,7 +27,6 @@ __all__ = [
     "Layout",
     "Parsed",
     "Reader",
-    "ReaderOptions",
     "Reject",
     "Split",
     "find_column",
@@ -148,18 +148,11 @@ class Defaults(NamedTuple):
     weight: tuple[str, ...] = ()
 
 
-class ReaderOptions(BaseModel):
-    """Options of a reader, none: subclasses add those of their own."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 class Reader(ABC):
     """A raw format. Made from the options once per process; holds no state of a run.
 
     `joins` names which of time and key can be several columns, and whether the time can be none. `files` names those of
-    its own options that are paths of files. `unused` names the options of all readers (fields
-    of IngestOptions) that mean nothing to this one: they are refused when given, with the advice `instead`.
+    its own options that are paths of files. `instead` is the advice where one of `Options.unused` is given.
     """
 
     about: ClassVar[str]
@@ -167,9 +160,6 @@ class Reader(ABC):
     Options: ClassVar[type[ReaderOptions]] = ReaderOptions
     joins: ClassVar[tuple[str, ...]] = ()
     files: ClassVar[tuple[str, ...]] = ()
-    # Options of all readers that mean nothing to this one, as literal tuples: help reads them from the source, and
-    # leaves these options out.
-    unused: ClassVar[tuple[str, ...]] = ()
     instead: ClassVar[str] = "leave it out"
 
     def __init__(self, options: IngestOptions) -> None:
@@ -182,7 +172,7 @@ class Reader(ABC):
             known = ", ".join(self.Options.model_fields) or "none"
             name = place.partition(".")[0] or "options"
             raise UsageError(f"reader {options.reader}: {name}: {reason}", f"its options: {known}") from None
-        refuse(options, *self.unused, hint=self.instead)
+        refuse(options, *self.Options.unused, hint=self.instead)
         for what in ("time", "key"):
             text = getattr(options, what)
             several = text is not None and len(column_names(text)) > 1
