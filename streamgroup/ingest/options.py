@@ -137,7 +137,8 @@ class IngestOptions(CommonOptions):
 
     `time`, `key`, `cost` (in `cost_unit`), `value` and `weight` name a column, or number it from 1; None takes the
     reader's default. A time or key may be of several columns with commas between, a column with a comma in its name is
-    in quotes, and the time may be `none`.
+    in quotes, and the time may be `none`. With `each`, `output` is the folder of the traces, one an input. `if_missing`
+    keeps a trace that is there already, if it was made of the same inputs with the same options.
     """
 
     reader: str
@@ -153,6 +154,8 @@ class IngestOptions(CommonOptions):
     multiline: bool = False
     checksum: bool = True
     engine: Literal["spark", "local"] = "spark"
+    each: bool = False
+    if_missing: bool = False
     reader_options: dict[str, JsonValue] = Field(default_factory=dict)
 
     @field_validator("delimiter")

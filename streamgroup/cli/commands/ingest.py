@@ -13,7 +13,7 @@ from streamgroup.cli import ingest_spark
 from streamgroup.cli.command import LazyCommand
 from streamgroup.cli.console import Console
 from streamgroup.cli.ingest_flags import IngestFlags, default_of, values_of
-from streamgroup.cli.ingest_output import print_preview, report_trace
+from streamgroup.cli.ingest_output import print_preview, report_trace, report_traces
 from streamgroup.cli.plugins import Own, family_group, flags_of
 
 __all__ = ["Options", "group", "run"]
@@ -62,6 +62,15 @@ class Options(IngestFlags):
             "inputs. The same bytes.",
         ),
     ] = default_of("engine", "IngestOptions")
+    each: Annotated[
+        bool, typer.Option("--each", help="Make a trace of each input, in the folder --output, by the file's name.")
+    ] = False
+    if_missing: Annotated[
+        bool,
+        typer.Option(
+            "--if-missing", help="Keep a trace that is there if it was made of these inputs with these options."
+        ),
+    ] = False
     checksum: Annotated[bool, typer.Option("--checksum/--no-checksum", help="Record the sha256 of each input.")] = (
         default_of("checksum", "IngestOptions")
     )
@@ -107,9 +116,15 @@ def run(reader: str, console: Console, options: Options, own: dict[str, Any]) ->
     if options.dry_run:
         _preview(console, asked)
         return
+    begun = time.perf_counter()
+    if asked.each:
+        from streamgroup.ingest.each import ingest_each
+
+        with console.bar("tasks") as bar:
+            report_traces(console, ingest_each(asked, bar))
+        return
     from streamgroup.ingest.run import ingest
 
-    begun = time.perf_counter()
     with console.bar("tasks") as bar:
         result = ingest(asked, bar)
     report_trace(console, result, begun)
