@@ -79,7 +79,7 @@ def test_the_first_failure_ends_it_and_if_missing_goes_on(inputs: list[str]) -> 
     Path("day1.csv").write_text("timestamp,key\nnever,a\n")
     with pytest.raises(DataError):
         each(*inputs)
-    assert os.listdir("out") == ["day0.trace"]
+    assert [path.name for path in Path("out").iterdir()] == ["day0.trace"]
     with pytest.raises(UsageError, match="exists already"):
         each(*inputs)
     Path("day1.csv").write_text("timestamp,key\n1,a\n")

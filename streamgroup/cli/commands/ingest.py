@@ -41,6 +41,12 @@ class Options(IngestFlags):
     cost: Annotated[str | None, typer.Option("--cost", metavar="COLUMN", help="Column of the cost.")] = None
     value: Annotated[str | None, typer.Option("--value", metavar="COLUMN", help="Column of the value.")] = None
     weight: Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="Column of the weight.")] = None
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where", metavar="CONDITIONS", help="Keep the rows that meet all of these, as in event=click,bytes>0."
+        ),
+    ] = None
     delimiter: Annotated[
         str | None,
         typer.Option(
