@@ -140,8 +140,8 @@ class IngestOptions(CommonOptions):
     reader's default. A time or key may be of several columns with commas between, a column with a comma in its name is
     in quotes, and the time may be `none`. `where` are conditions that rows must meet (`parsing.where`).
 
-    With `each`, `output` is the folder of the traces, one an input. `if_missing` keeps a trace that is there already, if
-    it was made of the same inputs with the same options.
+    With `each`, `output` is the folder of the traces, one an input. `if_missing` keeps a trace that is there, if it
+    was made of the same inputs with the same options.
     """
 
     reader: str
