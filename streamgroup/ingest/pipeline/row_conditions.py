@@ -35,21 +35,19 @@ def _texts(column: Any) -> Any:
     return texts if pa.types.is_binary(texts.type) else texts.cast(pa.string()).cast(pa.binary())
 
 
-def _meets(condition: RowCondition, texts: Any, nulls: Any) -> Mask:
+def _meets(condition: RowCondition, texts: Any, nulls: Any) -> Any:
     absent = texts.is_null().to_numpy(zero_copy_only=False) | _holds(pc.equal(pc.binary_length(texts), 0))
     if len(nulls):
         absent |= _holds(pc.is_in(texts, value_set=nulls))
     if condition.text is None:
         return absent if condition.sign == "=" else ~absent
-    number = None if condition.number is None else to_float(texts)
     if condition.sign in _COMPARE:
-        assert number is not None
+        assert condition.number is not None
         with np.errstate(invalid="ignore"):
-            result: Mask = _COMPARE[condition.sign](number, condition.number)
-        return result & ~absent
+            return _COMPARE[condition.sign](to_float(texts), condition.number) & ~absent
     equal = _holds(pc.equal(texts, condition.text))
-    if number is not None:
-        equal |= number == condition.number
+    if condition.number is not None:
+        equal |= to_float(texts) == condition.number
     return (equal if condition.sign == "=" else ~equal) & ~absent
 
 
