@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, JsonValue, PrivateAttr, field_valid
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.places import locate
 from streamgroup.ingest.parsing.stopwords import STOPWORDS
-from streamgroup.spark.options import SparkOptions, checked
+from streamgroup.spark.options import SparkOptions, check_no_spark, checked
 
 __all__ = [
     "DEFAULT_MAX_REJECTS",
@@ -154,6 +154,12 @@ class IngestOptions(CommonOptions):
     checksum: bool = True
     engine: Literal["spark", "local"] = "spark"
     reader_options: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_engine(self) -> Self:
+        if self.engine == "local":
+            check_no_spark({name: getattr(self, name) for name in self.model_fields_set})
+        return self
 
     @field_validator("delimiter")
     @classmethod
