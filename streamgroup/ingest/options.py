@@ -13,7 +13,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.places import locate
 from streamgroup.ingest.parsing.stopwords import STOPWORDS
 from streamgroup.ingest.parsing.where import parse_where
-from streamgroup.spark.options import SparkOptions, checked
+from streamgroup.spark.options import SparkOptions, check_no_spark, checked
 
 __all__ = [
     "DEFAULT_MAX_REJECTS",
@@ -140,7 +140,7 @@ class IngestOptions(CommonOptions):
     reader's default. A time or key may be of several columns with commas between, a column with a comma in its name is
     in quotes, and the time may be `none`. `where` are conditions that rows must meet (`parsing.where`).
 
-    With `each`, `output` is the folder of the traces, one an input. `if_missing` keeps a trace that is there, if it
+    `if_missing` keeps a trace that is there, if it
     was made of the same inputs with the same options.
     """
 
@@ -158,9 +158,14 @@ class IngestOptions(CommonOptions):
     checksum: bool = True
     engine: Literal["spark", "local"] = "spark"
     where: str | None = None
-    each: bool = False
     if_missing: bool = False
     reader_options: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_engine(self) -> Self:
+        if self.engine == "local":
+            check_no_spark({name: getattr(self, name) for name in self.model_fields_set})
+        return self
 
     @field_validator("delimiter")
     @classmethod

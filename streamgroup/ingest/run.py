@@ -7,11 +7,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import streamgroup
 from streamgroup.base.errors import DataError, RunError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage.outputs import staged_output
 from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.version import VERSION
 from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects
 from streamgroup.ingest.pipeline.contract import NULL_KEY
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
@@ -140,7 +140,7 @@ def _make(source: Source, options: CommonOptions, out: Place, runner: Runner) ->
     manifest = Manifest(
         format_version=schema.FORMAT_VERSION,
         name=trace.name.removesuffix(".trace"),
-        program_version=streamgroup.__version__,
+        program_version=VERSION,
         inputs=inputs,
         in_order=made.in_order,
         out_of_order=made.late,

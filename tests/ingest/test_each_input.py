@@ -25,7 +25,7 @@ def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def each(*inputs: str, **options: Any) -> list[IngestResult]:
-    asked = {"reader": "csv", "time_format": "s", "output": "out", "engine": "local", "each": True, **options}
+    asked = {"reader": "csv", "time_format": "s", "output": "out", "engine": "local", **options}
     return list(ingest_each(make_options(inputs=inputs, **asked)))
 
 
@@ -61,7 +61,7 @@ def test_each_input_is_as_if_ingested_alone(inputs: list[str]) -> None:
 
 @pytest.mark.spark
 def test_spark_starts_once(inputs: list[str], spark: Session) -> None:
-    options = make_options(reader="csv", inputs=tuple(inputs), output="out", time_format="s", each=True)
+    options = make_options(reader="csv", inputs=tuple(inputs), output="out", time_format="s")
     made = [result.manifest.fingerprint for result in ingest_each(options, session=spark)]
     assert made == [result.manifest.fingerprint for result in each(*inputs, output="local")]
 

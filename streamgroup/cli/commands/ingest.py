@@ -7,12 +7,14 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+import streamgroup as sg
+from streamgroup.api.keywords import IngestOptions
+from streamgroup.api.traces import ingest_options
 from streamgroup.base.discover import READERS, load
-from streamgroup.base.errors import UsageError
 from streamgroup.cli import ingest_spark
 from streamgroup.cli.command import LazyCommand
 from streamgroup.cli.console import Console
-from streamgroup.cli.ingest_flags import IngestFlags, default_of, values_of
+from streamgroup.cli.ingest_flags import IngestFlags, default_of
 from streamgroup.cli.ingest_output import print_preview, report_trace, report_traces
 from streamgroup.cli.plugins import Own, family_group, flags_of
 
@@ -108,31 +110,18 @@ def run(reader: str, console: Console, options: Options, own: dict[str, Any]) ->
 
     `ingest spark` takes whatever Spark loads.
     """
-    from streamgroup.ingest.options import make_options
-
-    for flag, value in (
-        ("--master", options.master),
-        ("--remote", options.remote),
-        ("--spark-conf", options.spark_conf),
-        ("--driver-memory", options.driver_memory),
-    ):
-        if value and options.engine == "local":
-            raise UsageError(f"{flag} is for Spark, and --engine is local", "leave one of the two out")
-    asked = make_options(reader=reader, reader_options=own, **values_of(options))
+    given = {name: getattr(options, name) for name in IngestOptions.__annotations__}
     if options.dry_run:
-        _preview(console, asked)
+        _preview(console, ingest_options(reader, options.inputs, options.output, own, {**given, "dry_run": True}))
         return
     begun = time.perf_counter()
-    if asked.each:
-        from streamgroup.ingest.each import ingest_each
-
+    if options.each:
         with console.bar("tasks") as bar:
-            report_traces(console, ingest_each(asked, bar))
+            made = sg.ingest_each(reader, options.inputs, options.output, reader_options=own, progress=bar, **given)
+            report_traces(console, made)
         return
-    from streamgroup.ingest.run import ingest
-
     with console.bar("tasks") as bar:
-        result = ingest(asked, bar)
+        result = sg.ingest(reader, options.inputs, options.output, reader_options=own, progress=bar, **given)
     report_trace(console, result, begun)
 
 

@@ -33,7 +33,7 @@ _SMALL = 1 << 20
 # Options that do not change the trace.
 _NOT_IN_TRACE = {
     "reader", "inputs", "output", "engine", "master", "remote", "spark_conf", "driver_memory", "overwrite", "dry_run",
-    "checksum", "max_rejects", "each", "if_missing",
+    "checksum", "max_rejects", "if_missing",
 }  # fmt: skip
 
 
