@@ -30,6 +30,8 @@ _SPENT: defaultdict[str, float] = defaultdict(float)
 SMALL = _TUPLES
 # Tuples of the first call of an interpreted loop; each further one has twice as many.
 _FIRST = 2048
+# Views of NamedTuples that are kept for each function.
+_KEPT = 32
 
 
 class Tiers:
@@ -134,11 +136,11 @@ def _kept_view(kept: dict[int, Any], value: Any) -> Any:
     """Return the view of an argument; that of a NamedTuple is kept, since a machine passes the same again and again."""
     if not hasattr(value, "_fields"):
         return view(value)
-    found = kept.get(id(value))
-    if found is None or found[0] is not value:
-        if len(kept) > 32:
-            kept.clear()
-        found = kept[id(value)] = value, view(value)
+    # As it is kept, no other value has its id. Those used least recently go first: spans are made anew for every call.
+    found = kept.pop(id(value), None) or (value, view(value))
+    if len(kept) >= _KEPT:
+        del kept[next(iter(kept))]
+    kept[id(value)] = found
     return found[1]
 
 
