@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from streamgroup.base.storage.cache_directory import cache_root
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import open_session
 
@@ -26,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Cluster:
-    """The process, as tests see it. Zone, hash seed and cache of compiled code are its own."""
+    """The process, as tests see it. Its files are in `folder`; zone, hash seed and cache of code are its own."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -47,11 +46,6 @@ def open_cluster(folder: Path) -> Iterator[Cluster]:
     temporary, errors = folder / "tmp", folder / "errors"
     temporary.mkdir()
     own = {"TZ": "Asia/Tokyo", "PYTHONHASHSEED": "2", "STREAMGROUP_CACHE_DIR": str(folder / "cache")}
-    # Writing another class-data archive takes longer than all else that a session does.
-    archives = cache_root() / "classes"
-    archives.mkdir(parents=True, exist_ok=True)
-    (folder / "cache").mkdir()
-    (folder / "cache" / "classes").symlink_to(archives)
     with errors.open("w") as sink:
         process = subprocess.Popen(
             [sys.executable, "-W", "error", "-m", "tests.spark.cluster"],
