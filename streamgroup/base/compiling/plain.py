@@ -100,7 +100,9 @@ def view(value: Any) -> Any:
             return _Records(value)
         if value.ndim < 2:
             return value.data
-        return _Rows(value) if len(value) > _MOST_ROWS else [view(row) for row in value]
+        if len(value) > _MOST_ROWS:
+            return _Rows(value)
+        return [row.data for row in value] if value.ndim == 2 else [view(row) for row in value]
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple) and hasattr(type(value), "_fields"):
