@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.many_groupings
+
 
 def test_people_get_a_short_answer_and_programs_one_object(invoke: Any, trace: Path) -> None:
     told = invoke("advise", trace, "-n", 8, "--budget", 1, "--jobs", 2)
