@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,10 @@ from typing import Any
 
 from streamgroup.base.row_formats import Format, Row, render
 
-__all__ = ["Bar", "Console"]
+__all__ = ["Bar", "Console", "listed", "wrapped"]
+
+# Columns of sentences.
+_WIDTH = 110
 
 
 @dataclass(frozen=True)
@@ -128,3 +132,14 @@ class Bar:
 def listed(record: Mapping[str, Any], names: Sequence[str]) -> list[dict[str, Any]]:
     """Turn some values of a record into rows of name and value; what is null is left out."""
     return [{"name": name, "value": record[name]} for name in names if record.get(name) is not None]
+
+
+def wrapped(text: str, form: Format) -> str:
+    """Break a sentence into lines, the second one and those after it indented; not in Markdown."""
+    if form == "markdown":
+        return text
+    # A number and its percent sign stay in one line.
+    lines = textwrap.fill(
+        text.replace(" %", "\0%"), _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return lines.replace("\0%", " %")

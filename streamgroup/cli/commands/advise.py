@@ -1,15 +1,13 @@
 """`advise`: recommends a grouping for a trace and a number of workers."""
 
 import dataclasses
-import textwrap
-import typing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streamgroup.cli.commands import replay
-from streamgroup.cli.console import Console
+from streamgroup.cli.commands.replay import as_replay
+from streamgroup.cli.console import Console, wrapped
 from streamgroup.cli.plugins import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, Conditions
 from streamgroup.cli.shared_flags import Trace, Workers
@@ -18,15 +16,6 @@ if TYPE_CHECKING:
     from streamgroup.study.advise.run import Advice, Question
 
 __all__ = ["Options", "run"]
-
-_OF_REPLAY = typing.get_type_hints(replay.Options, include_extras=True)
-# Columns of the sentences.
-_WIDTH = 110
-
-
-def _as_replay(name: str) -> Any:
-    """Return the flag and the help that `replay` has."""
-    return _OF_REPLAY[name].__metadata__[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +45,10 @@ class Options(Conditions):
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Threads (default: the cores there are).", show_default=False)
     ] = None
-    sources: Annotated[int, _as_replay("sources")] = DEFAULTS.sources
-    arrivals: Annotated[str, _as_replay("arrivals")] = DEFAULTS.arrivals
-    capacity: Annotated[str | None, _as_replay("capacity")] = None
-    seed: Annotated[int, _as_replay("seed")] = DEFAULTS.seed
+    sources: Annotated[int, as_replay("sources")] = DEFAULTS.sources
+    arrivals: Annotated[str, as_replay("arrivals")] = DEFAULTS.arrivals
+    capacity: Annotated[str | None, as_replay("capacity")] = None
+    seed: Annotated[int, as_replay("seed")] = DEFAULTS.seed
 
 
 def run(console: Console, options: Options) -> None:
@@ -100,21 +89,10 @@ def _print(console: Console, advice: "Advice") -> None:
     if console.form not in ("table", "markdown"):
         console.record(as_json(advice))
         return
-    width = None if console.form == "markdown" else _WIDTH
     for text in (headline(advice), *(f"- {line}" for line in why(advice))):
-        console.text(_wrapped(text, width))
+        console.text(wrapped(text, console.form))
     console.text("")
     console.rows(compared(advice))
     console.text("")
     for text in remarks(advice):
-        console.text(_wrapped(text, width))
-
-
-def _wrapped(text: str, width: int | None) -> str:
-    if width is None:
-        return text
-    # A number and its percent sign stay in one line.
-    lines = textwrap.fill(
-        text.replace(" %", "\0%"), width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
-    return lines.replace("\0%", " %")
+        console.text(wrapped(text, console.form))

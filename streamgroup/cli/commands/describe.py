@@ -1,7 +1,6 @@
 """`describe`: statistics of a trace."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
@@ -43,7 +42,7 @@ def _moment(us: int | None) -> str | None:
     """Write us since 1970 as people read it, where the calendar reaches."""
     if us is None:
         return None
-    try:
-        return f"{us} us ({(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)).isoformat(sep=' ')})"
-    except OverflowError:
-        return f"{us} us"
+    from streamgroup.traces.timestamps import iso_time
+
+    when = iso_time(us)
+    return f"{us} us" if when is None else f"{us} us ({when})"

@@ -1,6 +1,7 @@
 """`replay`: one run."""
 
 import dataclasses
+import typing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +18,7 @@ from streamgroup.cli.shared_flags import Trace, Workers
 if TYPE_CHECKING:
     from streamgroup.replay.scenario.options import ReplayOptions
 
-__all__ = ["Options", "run"]
+__all__ = ["Options", "as_replay", "run"]
 
 # What people see of a run; a mean never without its maximum.
 _SHOWN = (
@@ -77,6 +78,11 @@ class Options(Simulation):
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, print what would be simulated, and stop.")
     ] = False
+
+
+def as_replay(name: str) -> Any:
+    """Return the flag and the help of an option, for a command that has it, too."""
+    return typing.get_type_hints(Options, include_extras=True)[name].__metadata__[0]
 
 
 def run(console: Console, options: Options) -> None:
