@@ -31,8 +31,9 @@ _SHOWN = (
     "hot_keys_mean", "choices_mean", "choices_max", "control_messages",
     "dropped", "lost", "redelivered", "remapped_replicas",
 )  # fmt: skip
-# Zero goes without saying.
+# Zero goes without saying, but after a crash that was asked for.
 _SHOWN_IF_ANY = ("dropped", "lost", "redelivered")
+_OF_CRASH = ("lost", "redelivered")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +118,8 @@ def run(console: Console, options: Options) -> None:
     if result.output is not None:
         console.note(f"wrote {result.output}")
     if console.form in ("table", "markdown"):
-        shown = [name for name in _SHOWN if name not in _SHOWN_IF_ANY or result.row.get(name)]
+        crashed = _OF_CRASH if result.row["crash"] is not None else ()
+        shown = [name for name in _SHOWN if name not in _SHOWN_IF_ANY or name in crashed or result.row.get(name)]
         console.rows(listed(result.row, shown))
     else:
         console.rows([result.row])
