@@ -78,7 +78,8 @@ class _Peaks:
             return
         tuples = self.windows[-1][1]
         if self._pieces and not self._count.any():
-            ids, count = np.unique(np.concatenate(self._pieces), return_counts=True)
+            found, count = np.unique(np.concatenate(self._pieces), return_counts=True)
+            ids = found.astype(np.int64)
         else:
             self._flush()
             ids = np.flatnonzero(self._count)

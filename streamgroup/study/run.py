@@ -39,7 +39,7 @@ __all__ = [
 
 MARKER = "run.json"
 LOG = "assignments"
-TABLES = ("summary", "windows", "workers", "loads", "latency", "keys")
+TABLES = ("summary", "windows", "workers", "loads", "latency", "keys", "lag")
 
 _LIBRARIES = ("numpy", "numba", "pyarrow", "polars")
 _ARROW: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}
