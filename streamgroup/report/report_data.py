@@ -19,7 +19,7 @@ from streamgroup.study.summary.summarize import load_runs, run_directories
 from streamgroup.study.trace_profile import TraceProfile, profile_trace
 from streamgroup.traces.trace import open_trace
 
-__all__ = ["MOST_CONDITIONS", "MOST_GROUPINGS", "Failure", "ReportData", "gather"]
+__all__ = ["MOST_CONDITIONS", "MOST_GROUPINGS", "Failure", "ReportData", "gather", "named_profile"]
 
 # What charts have room for; tables have all.
 MOST_CONDITIONS = 8
@@ -215,14 +215,14 @@ def _traces(
             trace = open_trace(path)
             if trace.fingerprint() != fingerprint:
                 raise DataError(f"{path} is another trace by now")
-            found.append(_named(profile_trace(trace), shown(name)))
+            found.append(named_profile(profile_trace(trace), shown(name)))
         except (StreamgroupError, OSError, ValueError) as error:
             why = shown(str(getattr(error, "message", error)), 200)
             notes.append(f"The trace {shown(name)} is not shown: {why}.")
     return tuple(found), tuple(notes)
 
 
-def _named(found: TraceProfile, name: str) -> TraceProfile:
+def named_profile(found: TraceProfile, name: str) -> TraceProfile:
     """Return the profile with the name that the runs have for the trace, and its keys as they can be shown."""
     keys = tuple(dataclasses.replace(key, key=None if key.key is None else shown(key.key)) for key in found.top_keys)
     return dataclasses.replace(found, name=name, top_keys=keys)

@@ -13,7 +13,7 @@ from streamgroup.base.schema_version import SCHEMA_VERSION
 __all__ = ["AGAIN", "MARKER", "TABLES", "read_record", "read_tables"]
 
 MARKER = "run.json"
-TABLES = ("summary", "windows", "workers", "loads", "latency", "keys")
+TABLES = ("summary", "windows", "workers", "loads", "latency", "keys", "lag")
 AGAIN = "make the run again"
 
 

@@ -1,28 +1,20 @@
 """`advise`: recommends a grouping for a trace and a number of workers."""
 
-import typing
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import streamgroup as sg
 from streamgroup.api.keywords import AdviseOptions
 from streamgroup.base.errors import GateError
-from streamgroup.cli.commands import replay
+from streamgroup.cli.commands.replay import as_replay
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, Conditions
 from streamgroup.cli.shared_flags import Trace
 
 __all__ = ["Options", "run"]
-
-_OF_REPLAY = typing.get_type_hints(replay.Options, include_extras=True)
-
-
-def _as_replay(name: str) -> Any:
-    """Return the flag and the help that `replay` has."""
-    return _OF_REPLAY[name].__metadata__[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,10 +50,10 @@ class Options(Conditions):
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Threads (default: the cores there are).", show_default=False)
     ] = None
-    sources: Annotated[int, _as_replay("sources")] = DEFAULTS.sources
-    arrivals: Annotated[str, _as_replay("arrivals")] = DEFAULTS.arrivals
-    capacity: Annotated[str | None, _as_replay("capacity")] = None
-    seed: Annotated[int, _as_replay("seed")] = DEFAULTS.seed
+    sources: Annotated[int, as_replay("sources")] = DEFAULTS.sources
+    arrivals: Annotated[str, as_replay("arrivals")] = DEFAULTS.arrivals
+    capacity: Annotated[str | None, as_replay("capacity")] = None
+    seed: Annotated[int, as_replay("seed")] = DEFAULTS.seed
 
 
 def run(console: Console, options: Options) -> None:

@@ -1,11 +1,10 @@
 """Writes an advice as one object for programs, and in sentences for people."""
 
 import dataclasses
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from streamgroup.base.row_formats import Format, for_people, render
+from streamgroup.base.row_formats import Format, for_people, render, wrapped
 from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.ingest.parsing.times import iso
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -34,8 +33,6 @@ _SHOWN_KEYS = 3
 _IDLE = 0.01
 # A most loaded worker that has hardly more than the others.
 _EVEN = 1.05
-# Columns of the sentences.
-_WIDTH = 110
 # From here on a number is written without decimals.
 _LARGE = 1000
 
@@ -114,7 +111,7 @@ def as_text(advice: Advice, form: Format = "table", width: int | None = None, en
     """
 
     def lines(texts: Iterable[str]) -> str:
-        return "".join(f"{text if form == 'markdown' else _wrapped(text)}\n" for text in texts)
+        return "".join(f"{wrapped(text, form)}\n" for text in texts)
 
     first = lines([headline(advice), *(f"- {line}" for line in why(advice))])
     table = render(compared(advice), form, width=width, encoding=encoding)
@@ -136,14 +133,6 @@ def _by_workers(found: Sequence[LeastWorkers]) -> list[dict[str, Any]]:
         }
         for one in rows
     ]
-
-
-def _wrapped(text: str) -> str:
-    # A number and its percent sign stay in one line.
-    lines = textwrap.fill(
-        text.replace(" %", "\0%"), _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
-    return lines.replace("\0%", " %")
 
 
 def headline(advice: Advice) -> str:
