@@ -27,7 +27,14 @@ def test_advice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("page", "commands"),
-    [("cluster.md", 2), ("sweeps.md", 6), ("what-happens-when.md", 13), ("where.md", 8)],
+    [
+        ("cluster.md", 2),
+        ("compare.md", 7),
+        ("references.md", 1),
+        ("sweeps.md", 6),
+        ("what-happens-when.md", 13),
+        ("where.md", 8),
+    ],
 )
 def test_page(page: str, commands: int, tmp_path: Path) -> None:
     assert follow(DOCS / page, tmp_path) == commands
