@@ -21,7 +21,7 @@ for _name in ("ingest", "replay", "synth"):
 
 from streamgroup.api.runs import Run, Tables, open_run, replay  # noqa: E402
 from streamgroup.api.studies import Sweep, advise, check_gate, compare, load_runs, summarize, sweep  # noqa: E402
-from streamgroup.api.traces import describe, from_dataframe, ingest, synth  # noqa: E402
+from streamgroup.api.traces import describe, from_dataframe, ingest, ingest_each, synth  # noqa: E402
 from streamgroup.base.errors import (  # noqa: E402
     DataError,
     EnvironmentFault,
@@ -48,6 +48,7 @@ __all__ = [
     "describe",
     "from_dataframe",
     "ingest",
+    "ingest_each",
     "load_runs",
     "open_run",
     "replay",

@@ -102,6 +102,7 @@ class IngestOptions(SparkPlace, total=False):
     engine: Literal["spark", "local"]
     checksum: bool
     cost_unit: Literal["s", "ms", "us", "ns"]
+    where: str
     time_format: str
     timezone: str
     split_words: bool
@@ -114,4 +115,5 @@ class IngestOptions(SparkPlace, total=False):
     head: int
     sample_keys: float | str
     max_rejects: int | str
+    if_missing: bool
     overwrite: bool

@@ -1,6 +1,6 @@
 """Traces: `ingest`, `from_dataframe`, `synth` and `describe`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from streamgroup.ingest.run import IngestResult
     from streamgroup.traces.describe import Description
 
-__all__ = ["describe", "from_dataframe", "ingest", "ingest_options", "synth"]
+__all__ = ["describe", "from_dataframe", "ingest", "ingest_each", "ingest_options", "synth"]
 
 _SPARK = ("master", "remote", "spark_conf", "driver_memory")
 
@@ -41,6 +41,25 @@ def ingest(
     from streamgroup.ingest.run import ingest
 
     return ingest(ingest_options(reader, inputs, output, reader_options, options), progress)
+
+
+def ingest_each(
+    reader: str,
+    inputs: str | Path | Sequence[str | Path],
+    output: "str | Path | Place",
+    *,
+    reader_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[IngestOptions],
+) -> "Iterator[IngestResult]":
+    """Make a trace of each input in the folder `output`, by the file's name; yield each when it is finished.
+
+    Spark starts once. The first input that fails ends it; with `if_missing` the same call continues. Otherwise as
+    `ingest`; UsageError also for two inputs of one name.
+    """
+    from streamgroup.ingest.each import ingest_each
+
+    return ingest_each(ingest_options(reader, inputs, output, reader_options, options), progress)
 
 
 def ingest_options(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from streamgroup.base import discover
+from streamgroup.base.discover import GROUPINGS
 from streamgroup.base.version import VERSION
-from streamgroup.cli.plugins import GROUPINGS
 from streamgroup.groupings._papers import PAPERS
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,7 @@ import typer
 
 import streamgroup as sg
 from streamgroup.api.keywords import SparkPlace
-from streamgroup.base.discover import GENERATORS
-from streamgroup.cli import sources
+from streamgroup.base.discover import GENERATORS, load
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import Own, family_group, flags_of
@@ -49,8 +48,10 @@ def group(name: str) -> typer.Typer:
     return family_group(name, GENERATORS, "generator", run, Options, _own)
 
 
-def _own(module: str) -> Own:
-    return flags_of(sources.model_of(module, "Params"))
+def _own(generator: str) -> Own:
+    from streamgroup.synth.params import PARAMS
+
+    return flags_of(PARAMS.get(generator) or load(GENERATORS, generator, "generator").Params)
 
 
 def run(generator: str, console: Console, options: Options, own: dict[str, Any]) -> None:
