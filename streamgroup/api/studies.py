@@ -1,4 +1,4 @@
-"""Many runs: `sweep`, `summarize` and `advise`."""
+"""Many runs: `sweep`, `summarize`, `compare` and `advise`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
     from streamgroup.base.storage.places import Place
     from streamgroup.study.advise.run import Advice
+    from streamgroup.study.summary.compare import Comparison
     from streamgroup.study.sweep.start import PlannedSweep
 
-__all__ = ["Sweep", "advise", "check_gate", "load_runs", "planned_sweep", "summarize", "sweep"]
+__all__ = ["Sweep", "advise", "check_gate", "compare", "load_runs", "planned_sweep", "summarize", "sweep"]
 
 # Options of which a sweep takes several values, besides the grouping.
 _SEVERAL = ("workers", "sources", "arrivals", "capacity", "seed")
@@ -143,6 +144,24 @@ def summarize(
 
     frame = runs if isinstance(runs, pl.DataFrame) else load_runs(runs)
     return summarize(frame, by=_names(by), metrics=_names(metrics), where=where, relative_to=relative_to)
+
+
+def compare(
+    old: str | Path | Iterable[str | Path],
+    new: str | Path | Iterable[str | Path],
+    *,
+    metrics: Sequence[str] | str = (),
+) -> "Comparison":
+    """Compare runs before and after a change: run directories, sweeps, or directories that hold some.
+
+    Cells are matched by trace and options. `table` has `old`, `new` and `change` (a share of the old value) of each
+    metric, `only_old` and `only_new` name the cells without a partner, and `broken("latency_p99_ms>+5%")` returns a
+    sentence for each pair that breaks a gate. UsageError for paths without runs and unknown metrics.
+    """
+    from streamgroup.study.summary.compare import compare
+
+    before, after = ([side] if isinstance(side, str | Path) else side for side in (old, new))
+    return compare(before, after, _names(metrics))
 
 
 def check_gate(table: "pl.DataFrame", condition: str) -> list[str]:

@@ -29,8 +29,10 @@ def test_advice(tmp_path: Path) -> None:
     ("page", "commands"),
     [
         ("cluster.md", 2),
+        ("compare.md", 7),
         ("explain.md", 7),
         ("hot-keys.md", 5),
+        ("references.md", 1),
         ("sweeps.md", 6),
         ("what-happens-when.md", 13),
         ("where.md", 8),

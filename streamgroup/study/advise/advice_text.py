@@ -13,11 +13,12 @@ from streamgroup.study.advise.offered_load import ASSUMED, Peak
 from streamgroup.study.advise.recommendation import NEAR, NEAR_LOAD, Row, Rule
 from streamgroup.study.advise.run import Advice
 from streamgroup.study.advise.samples import SEGMENTS, WARMUP, Sample
+from streamgroup.study.advise.sentences import busy, costs, count, merits, percent, short, take, times, values_range
 from streamgroup.study.advise.worker_search import MORE_WORKERS, LeastWorkers
 from streamgroup.study.columns import readable
 from streamgroup.study.estimate import TUPLES_PER_S
 
-__all__ = ["as_json", "as_text", "headline", "why"]
+__all__ = ["as_json", "as_text", "compared", "headline", "remarks", "why"]
 
 # Options that runs have in common; the others mean nothing to an advice.
 _SHARED = [
@@ -33,8 +34,6 @@ _SHOWN_KEYS = 3
 _IDLE = 0.01
 # A most loaded worker that has hardly more than the others.
 _EVEN = 1.05
-# From here on a number is written without decimals.
-_LARGE = 1000
 
 
 def as_json(advice: Advice) -> dict[str, Any]:
@@ -143,19 +142,19 @@ def headline(advice: Advice) -> str:
         enough = advice.offered.sustainable
         load = advice.offered.load or 0
         if load > 1:
-            what = f"{_count(workers)} get {_percent(load)} of what they can do" + (
+            what = f"{count(workers)} get {percent(load)} of what they can do" + (
                 f"; {enough} are needed at least" if enough else ""
             )
         else:
-            what = f"each leaves a worker with more than it can do, at {_percent(load)} of what all can"
+            what = f"each leaves a worker with more than it can do, at {percent(load)} of what all can"
         return f"No grouping keeps up: {what}. The best of them is {name}."
     if choice.rule == "nearest":
-        return f"No grouping meets the target with {_count(workers)}. The nearest is {name}."
-    text = f"Take {name} for {_count(workers)}."
+        return f"No grouping meets the target with {count(workers)}. The nearest is {name}."
+    text = f"{take(name, workers)}."
     peak = advice.offered.peak
     if peak is not None and peak.load > 1:
         text += (
-            f" The peak of {peak.rate:,.6g} tuples/s is {_percent(peak.load)} of what they can do: "
+            f" The peak of {peak.rate:,.6g} tuples/s is {percent(peak.load)} of what they can do: "
             "no grouping keeps up then."
         )
     return text
@@ -165,15 +164,16 @@ def why(advice: Advice) -> list[str]:
     """Return the reasons in three lines: what key grouping does, what the recommended one does, and what it costs."""
     best, kg = advice.choice.recommended, advice.kg
     if best.grouping == kg.grouping:
-        return [_skew(advice), _merits(advice, best), _no_need(advice)]
-    return [_skew(advice), _merits(advice, best), _costs(advice, best)]
+        return [_skew(advice), merits(best, kg), _no_need(advice)]
+    return [_skew(advice), merits(best, kg), f"{costs(best, kg)} {_rule(advice)}"]
 
 
 def _skew(advice: Advice) -> str:
     kg, top = advice.kg, advice.hot_keys.keys[0]
-    text = f"{kg.grouping}: the most loaded worker gets {_times(kg.peak_to_mean)} the mean{_range(kg, 'peak_to_mean')}"
-    text += f"{_busy(kg)}: the key {_key(top.key)} has {_percent(top.share)} of the tuples, {_fair(top.fair_shares)}"
-    others = [f"{_key(key)} ({_percent(share)})" for key, share in advice.hot_keys.together if key != top.key]
+    text = f"{kg.grouping}: the most loaded worker gets {times(kg.peak_to_mean)} the mean"
+    text += f"{values_range(kg, 'peak_to_mean')}{busy(kg)}"
+    text += f": the key {_key(top.key)} has {percent(top.share)} of the tuples, {_fair(top.fair_shares)}"
+    others = [f"{_key(key)} ({percent(share)})" for key, share in advice.hot_keys.together if key != top.key]
     if others and len(others) < len(advice.hot_keys.together):
         text += f", and shares its worker with {' and '.join(others)}"
     elif others:
@@ -185,43 +185,20 @@ def _skew(advice: Advice) -> str:
     )
 
 
-def _merits(advice: Advice, row: Row) -> str:
-    kg = advice.kg
-    latency = f"p99 {_short(row.latency_p99_ms)} ms{_range(row, 'latency_p99', '_ms')}"
-    latency += f", maximum {_short(row.latency_max_ms)} ms"
-    if row.grouping == kg.grouping:
-        text = latency if row.keeps_up else "its queues only grow, so latencies say nothing"
-        return f"{kg.grouping}: {text}."
-    text = f"{row.grouping}: the most loaded worker gets {_times(row.peak_to_mean)} the mean{_busy(row)}"
-    if not row.keeps_up:
-        return f"{text}; queues only grow, so latencies say nothing."
-    growing = "" if kg.keeps_up else ", growing with the stream"
-    return f"{text}; {latency} (kg: {_short(kg.latency_p99_ms)} and {_short(kg.latency_max_ms)} ms{growing})."
-
-
-def _costs(advice: Advice, row: Row) -> str:
-    kg = advice.kg
-    return (
-        f"It keeps {row.replicas:,} state entries, {row.replication_factor:.4g} a key (kg: {kg.replicas:,}), at most "
-        f"{row.state_entries_max:,} on a worker (kg: {kg.state_entries_max:,}); what split keys give has to be merged. "
-        f"{_rule(advice)}"
-    )
-
-
 def _no_need(advice: Advice) -> str:
     kg, best = advice.kg, advice.best
     if best is None or best.grouping == kg.grouping:
         return f"It keeps {kg.replicas:,} state entries, one a key, and nothing has to be merged. {_rule(advice)}"
     return (
         f"It keeps {kg.replicas:,} state entries, one a key; {best.grouping}, with the least p99 "
-        f"({_short(best.latency_p99_ms)} ms, maximum {_short(best.latency_max_ms)} ms), {best.replicas:,}. "
+        f"({short(best.latency_p99_ms)} ms, maximum {short(best.latency_max_ms)} ms), {best.replicas:,}. "
         f"{_rule(advice)}"
     )
 
 
 def _rule(advice: Advice) -> str:
     best = advice.best
-    least = "" if best is None else f"{best.grouping}, {_short(best.latency_p99_high_ms)} ms in its worst segment"
+    least = "" if best is None else f"{best.grouping}, {short(best.latency_p99_high_ms)} ms in its worst segment"
     even = f"of the groupings that are nearly as even as the best (its maximum load times {NEAR_LOAD})"
     return {
         "compromise": f"Rule: {even} and nearly as fast (its p99 times {NEAR}), the one with the least state. "
@@ -255,14 +232,14 @@ def compared(advice: Advice) -> list[dict[str, Any]]:
 def _figures(row: Row, rule: Rule) -> dict[str, Any]:
     latencies = {
         "p99_ms": row.latency_p99_ms,
-        "by_stretch": f"{_short(row.latency_p99_low_ms)}..{_short(row.latency_p99_high_ms)}",
+        "by_stretch": f"{short(row.latency_p99_low_ms)}..{short(row.latency_p99_high_ms)}",
         "max_ms": row.latency_max_ms,
     }
     return {
         # Of queues that only grow they would be compared in vain.
         **({} if rule == "throughput" else latencies),
         "peak_to_mean": row.peak_to_mean,
-        "fullest_busy": None if row.worker_load_max is None else _percent(row.worker_load_max),
+        "fullest_busy": None if row.worker_load_max is None else percent(row.worker_load_max),
         "state_per_key": row.replication_factor,
         "replicas": row.replicas,
     }
@@ -288,12 +265,12 @@ def remarks(advice: Advice) -> Iterator[str]:
 def _hot(advice: Advice) -> str:
     hot = advice.hot_keys
     listed = ", ".join(
-        f"{_key(key.key)} {_percent(key.share)} (at most {_percent(key.share_high)} of a segment)"
+        f"{_key(key.key)} {percent(key.share)} (at most {percent(key.share_high)} of a segment)"
         for key in hot.keys[:_SHOWN_KEYS]
     )
     if hot.hot == 0:
         return f"none; the most frequent is {listed}, {_fair(hot.keys[0].fair_shares)}."
-    fair = _percent(1 / advice.offered.options.workers)
+    fair = percent(1 / advice.offered.options.workers)
     over = hot.over or "none"
     return f"{listed}; {over} with more than a worker's fair share of {fair}, {hot.hot} with a fifth of that."
 
@@ -302,8 +279,8 @@ def _enough(one: LeastWorkers) -> str:
     if one.row is None:
         return f"{one.grouping} none up to {one.most:,}" + ("" if one.reason is None else f", as {one.reason}")
     row = one.row
-    text = f"{one.grouping} {one.workers} (p99 {_short(row.latency_p99_ms)} ms{_range(row, 'latency_p99', '_ms')}"
-    return f"{text}, maximum {_short(row.latency_max_ms)} ms)"
+    text = f"{one.grouping} {one.workers} (p99 {short(row.latency_p99_ms)} ms{values_range(row, 'latency_p99', '_ms')}"
+    return f"{text}, maximum {short(row.latency_max_ms)} ms)"
 
 
 def _load(advice: Advice) -> str:
@@ -314,7 +291,7 @@ def _load(advice: Advice) -> str:
             return f"all tuples come at one instant, at {plan['service']}: there is no rate."
         return f"{plan['service']}, so no tuple ever waits."
     rate = float(str(plan["arrival_rate_tps"]))
-    text = f"{rate:,.6g} tuples/s, {_percent(offered.load)} of what {_count(workers)} can do at {plan['service']}"
+    text = f"{rate:,.6g} tuples/s, {percent(offered.load)} of what {count(workers)} can do at {plan['service']}"
     if offered.assumed:
         instant = advice.trace.first_timestamp == advice.trace.last_timestamp
         what = "all tuples come at one instant" if instant else "nothing says how long a tuple takes"
@@ -328,7 +305,7 @@ def _load(advice: Advice) -> str:
 
 def _peak_text(peak: Peak) -> str:
     times = f"{iso(peak.first)} to {iso(peak.last)}"
-    return f"at the peak, {times}, {peak.rate:,.6g} tuples/s, {_percent(peak.load)}"
+    return f"at the peak, {times}, {peak.rate:,.6g} tuples/s, {percent(peak.load)}"
 
 
 def _based(advice: Advice) -> str:
@@ -339,7 +316,7 @@ def _based(advice: Advice) -> str:
     else:
         text = (
             f"{SEGMENTS} segments of {sample.tuples // SEGMENTS:,} tuples from begin to end, "
-            f"{_percent(sample.tuples / tuples)} of the trace, each from empty queues with {WARMUP} of warm-up; "
+            f"{percent(sample.tuples / tuples)} of the trace, each from empty queues with {WARMUP} of warm-up; "
             f"{asked} groupings, {len(advice.rows)} of them closely. "
             "State is that of the segment with the most of it; a whole trace may have more"
         )
@@ -348,42 +325,8 @@ def _based(advice: Advice) -> str:
     return f"{text} (--budget {advice.question.budget:g} s, {TUPLES_PER_S['ordered']:,} tuples a second assumed)."
 
 
-def _range(row: Row, name: str, unit: str = "") -> str:
-    low, high = getattr(row, f"{name}_low{unit}"), getattr(row, f"{name}_high{unit}")
-    if low == high:
-        return ""
-    if low <= getattr(row, f"{name}{unit}") <= high:
-        return f" ({_short(low)} to {_short(high)} by segment)"
-    # Other workers are the most loaded in other segments.
-    return f" ({_short(low)} to {_short(high)} within a segment)"
-
-
-def _busy(row: Row) -> str:
-    if row.worker_load_max is None or row.worker_load_mean is None:
-        return ""
-    if row.keeps_up:
-        return f", {_percent(row.worker_load_max)} busy (mean {_percent(row.worker_load_mean)})"
-    return f", {_percent(row.worker_load_max)} of what it can do (mean {_percent(row.worker_load_mean)})"
-
-
 def _fair(times: float) -> str:
-    return f"{_short(times)} {'times' if times > 1 else 'of'} a worker's fair share"
-
-
-def _count(workers: int) -> str:
-    return "1 worker" if workers == 1 else f"{workers:,} workers"
-
-
-def _times(value: float) -> str:
-    return f"{value:.2f} times" if value < _LARGE else f"{value:,.0f} times"
-
-
-def _percent(share: float) -> str:
-    return f"{_short(100 * share)} %"
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= _LARGE else f"{value:.3g}"
+    return f"{short(times)} {'times' if times > 1 else 'of'} a worker's fair share"
 
 
 def _key(key: str | None) -> str:
