@@ -85,6 +85,7 @@ class SweepOptions(_Simulation, SparkPlace, total=False):
     seed: int | str | Sequence[int | str]
     seeds: int
     baseline: bool
+    synth: _Many
 
 
 class IngestOptions(SparkPlace, total=False):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Sweep", "advise", "check_gate", "compare", "load_runs", "planned_sweep", "summarize", "sweep"]
 
 # Options of which a sweep takes several values, besides the grouping.
-_SEVERAL = ("workers", "sources", "arrivals", "capacity", "seed")
+_SEVERAL = ("workers", "sources", "arrivals", "capacity", "seed", "synth")
 _SPARK = ("master", "remote", "spark_conf", "driver_memory")
 
 
@@ -52,7 +52,7 @@ class Sweep:
 
 
 def sweep(
-    inputs: "str | Path | Place | Sequence[str | Path | Place]",
+    inputs: "str | Path | Place | Sequence[str | Path | Place]" = (),
     grouping: str | Path | Sequence[str | Path] = (),
     workers: int | str | Sequence[int | str] = (),
     *,
@@ -64,7 +64,8 @@ def sweep(
 ) -> Sweep:
     """Replay every combination of traces, groupings and options.
 
-    `inputs` are traces, or a TOML file that says what to run. `grouping`, `workers`, `sources`, `arrivals`, `capacity`
+    `inputs` are traces, or a TOML file that says what to run; `synth` are traces to be made in `output`, as in
+    `"zipf:exponent=0.8..2.0..0.2"`. `grouping`, `workers`, `sources`, `arrivals`, `capacity`
     and `seed` take one value or several; `seeds=3` is three replicates. A cell that fails is a row with its `error`;
     the others continue. With `output` every cell is kept as a run in that directory, and a sweep that is there is
     resumed; without, only the rows are kept. Cells run in `jobs` threads (the number of cores), or on Spark with
@@ -81,7 +82,7 @@ def sweep(
     given: dict[str, Any] = {"grouping": grouping, "workers": workers, **options}
     with tempfile.TemporaryDirectory(prefix="streamgroup-") as scratch:
         place = Path(scratch) / "sweep" if output is None else Path(output)
-        planned = planned_sweep(inputs, given, place, overwrite=overwrite)
+        planned = planned_sweep(inputs, given, place, overwrite=overwrite, progress=progress)
         if progress is not None:
             for note in planned.notes:
                 progress.note(note)
@@ -90,7 +91,14 @@ def sweep(
     return Sweep(result.rows, result.ran, result.reused, result.failed, result.warnings, planned.notes, kept)
 
 
-def planned_sweep(inputs: Any, given: Mapping[str, Any], output: Path, *, overwrite: bool = False) -> "PlannedSweep":
+def planned_sweep(
+    inputs: Any,
+    given: Mapping[str, Any],
+    output: Path,
+    *,
+    overwrite: bool = False,
+    progress: Watcher | None = None,
+) -> "PlannedSweep":
     """Plan a sweep with options by the names of `sweep`; UsageError and DataError as there."""
     from streamgroup.api.values import known_only, listed, made_options, text
     from streamgroup.base.storage.places import Place
@@ -110,7 +118,7 @@ def planned_sweep(inputs: Any, given: Mapping[str, Any], output: Path, *, overwr
     values |= {name: checked[name] for name in shared}
     several = [inputs] if isinstance(inputs, str | Path | Place) else inputs
     places = [one.reference if isinstance(one, Place) else text(one) for one in several]
-    return plan_sweep(places, values, output, overwrite=overwrite)
+    return plan_sweep(places, values, output, overwrite=overwrite, progress=progress)
 
 
 def load_runs(runs: str | Path | Iterable[str | Path]) -> "pl.DataFrame":

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from streamgroup.base.row_formats import Format, Row, render
+from streamgroup.base.row_formats import PEOPLE, Format, Row, render
 
 __all__ = ["Bar", "Console", "listed"]
 
@@ -39,7 +39,7 @@ class Console:
 
         `shown` are the rows that people see instead of all values.
         """
-        if self.form in ("table", "markdown"):
+        if self.form in PEOPLE:
             rows = [{"name": name, "value": value} for name, value in record.items()] if shown is None else shown
             self._write(rows, self.form, None)
         elif self.form == "json":

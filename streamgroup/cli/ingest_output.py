@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from streamgroup.base.row_formats import PEOPLE
 from streamgroup.cli.console import Console
 
 __all__ = ["print_preview", "report_trace", "report_traces"]
@@ -63,7 +64,7 @@ def _preview_rows(console: Console, tuples: Sequence[Any]) -> tuple[list[dict[st
     shown = ["timestamp", "key", *carried]
     rows = [{name: value for name, value in row._asdict().items() if name in shown} for row in tuples]
     rows = [{**row, "timestamp": iso(row["timestamp"])} for row in rows]
-    if console.form in ("table", "markdown"):
+    if console.form in PEOPLE:
         # People see a null key as such, not as one of the text `-`, and every digit of what was read.
         rows = [{**row, "key": "(null)" if row["key"] is None else row["key"]} for row in rows]
     return rows, shown

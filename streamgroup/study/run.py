@@ -35,10 +35,11 @@ from streamgroup.study.columns import KINDS, OPTION_COLUMNS, readable
 from streamgroup.study.records import MARKER
 from streamgroup.study.run_warnings import warnings_of
 from streamgroup.traces.arrays import column
+from streamgroup.traces.manifest import Manifest
 from streamgroup.traces.trace import Trace, open_trace
 
 __all__ = [
-    "RunResult", "check_top_keys", "checked", "file_digest", "make_run", "named_options",
+    "RunResult", "check_top_keys", "checked", "file_digest", "generator_of", "make_run", "named_options",
     "run_to_directory", "without_changes", "write_run",
 ]  # fmt: skip
 
@@ -194,12 +195,18 @@ def _libraries() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in _LIBRARIES}
 
 
+def generator_of(made: Manifest) -> dict[str, Any] | None:
+    """Return the generator of a trace with its parameters and seed, None for one that was not generated."""
+    if not made.generator:
+        return None
+    return {"name": made.generator, "parameters": made.generator_parameters, "seed": made.seed}
+
+
 def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baseline: bool) -> dict[str, Any]:
     outside = {"file_digest": outcome.grouping_digest} if outcome.grouping_digest else {}
     selection = select(options.grouping)
     found = selection.params.facts(options.workers)
     made = trace.manifest
-    generator = {"name": made.generator, "parameters": made.generator_parameters, "seed": made.seed}
     facts = {"facts": found} if found else {}
     return {
         "schema_version": SCHEMA_VERSION,
@@ -209,7 +216,7 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baselin
             "fingerprint": trace.fingerprint(),
             "tuples": trace.tuples,
             "keys": trace.keys,
-            "generator": generator if made.generator else None,
+            "generator": generator_of(made),
         },
         "grouping": {"text": readable(outcome.grouping), "parameters": outcome.parameters, **facts, **outside},
         "options": {name: readable(value) for name, value in dataclasses.asdict(options).items()},

@@ -38,7 +38,15 @@ from streamgroup.traces.key_bytes import hash_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, join_stats, write_keys, write_part
 
-__all__ = ["REMOTE_LABELS", "SPARK_TUPLES", "EngineName", "chosen_engine", "parameters", "synthesise"]
+__all__ = [
+    "REMOTE_LABELS",
+    "SPARK_TUPLES",
+    "EngineName",
+    "chosen_engine",
+    "parameters",
+    "recorded_parameters",
+    "synthesise",
+]
 
 EngineName = Literal["auto", "local", "spark"]
 
@@ -65,6 +73,12 @@ def parameters(name: str, given: Mapping[str, Any]) -> BaseModel:
             hint = suggest(place, generator.Params.model_fields)
             raise UsageError(f"{name} has no parameter {place!r}", hint) from None
         raise UsageError(f"{name}: {place + ': ' if place else ''}{reason}") from None
+
+
+def recorded_parameters(params: BaseModel) -> tuple[dict[str, Any], int | None]:
+    """Return parameters as the manifest has them: all but the seed, and the seed."""
+    options = params.model_dump(mode="json")
+    return options, options.pop("seed", None)
 
 
 def chosen_engine(engine: EngineName, tuples: int) -> Literal["local", "spark"]:
@@ -169,8 +183,7 @@ def _make(source: _StreamSource, output: Place | Path, out: Place, runner: Runne
     written = runner.run(lambda: made.stats("written"), number, "writing tuples")
     check_visible(out, tuples=number, keys=-(-len(dictionary) // schema.KEY_PART_ROWS))
     stats = join_stats(read_part_stats(row) for row in sorted(written, key=lambda row: row.place))
-    options = source.params.model_dump(mode="json")
-    seed = options.pop("seed", None)
+    options, seed = recorded_parameters(source.params)
     manifest = Manifest(
         format_version=schema.FORMAT_VERSION,
         name=locate(output).name.removesuffix(".trace"),

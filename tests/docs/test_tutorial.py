@@ -33,7 +33,7 @@ def test_advice(tmp_path: Path) -> None:
         ("explain.md", 7),
         ("hot-keys.md", 5),
         ("references.md", 1),
-        ("sweeps.md", 6),
+        ("sweeps.md", 8),
         ("what-happens-when.md", 13),
         ("where.md", 8),
     ],

@@ -8,6 +8,7 @@ import typer
 import streamgroup as sg
 from streamgroup.api.keywords import AdviseOptions
 from streamgroup.base.errors import GateError
+from streamgroup.base.row_formats import PEOPLE
 from streamgroup.cli.commands.replay import as_replay
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping
@@ -72,7 +73,7 @@ def run(console: Console, options: Options) -> None:
         )  # fmt: skip
     for line in advice.warnings:
         console.warn(line)
-    if console.form in ("table", "markdown"):
+    if console.form in PEOPLE:
         console.write(as_text(advice, **console.layout))
     else:
         console.record(advice.to_json())

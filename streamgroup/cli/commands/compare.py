@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import streamgroup as sg
-from streamgroup.base.row_formats import for_people
+from streamgroup.base.row_formats import PEOPLE, for_people
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.commands.summarize import SHOWN, split_names
 from streamgroup.cli.console import Console
@@ -39,7 +39,7 @@ def run(console: Console, options: Options) -> None:
     Cells are matched by trace and options; those without a partner are named. Two single runs are compared whatever
     their options. People see what changed.
     """
-    people = console.form in ("table", "markdown")
+    people = console.form in PEOPLE
     chosen = split_names("--metrics", options.metrics)
     found = sg.compare(options.old, options.new)
     broken = [line for condition in options.fail_on for line in found.broken(condition)]

@@ -8,6 +8,7 @@ import typer
 
 from streamgroup.base import discover
 from streamgroup.base.discover import GROUPINGS
+from streamgroup.base.row_formats import PEOPLE
 from streamgroup.base.version import VERSION
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
@@ -50,7 +51,7 @@ def run(console: Console, options: Options) -> None:
     module, _ = find_module(options.name)
     kind = parameters_of(module, {})
     parameters = [_parameter(name, field) for name, field in kind.model_fields.items()]
-    if console.form not in ("table", "markdown"):
+    if console.form not in PEOPLE:
         console.record({"grouping": options.name, "about": _about(module), "parameters": parameters})
         return
     console.text(f"{options.name}: {_about(module)}\n")
@@ -70,7 +71,7 @@ def _print_citations(console: Console, name: str | None) -> None:
     if name is not None:
         module, _ = find_module(name)
         found += [PAPERS[number] for number in getattr(module, "CITE", ())]
-    if console.form in ("table", "markdown"):
+    if console.form in PEOPLE:
         console.text("\n\n".join(paper.bibtex() for paper in found))
     else:
         console.rows([{**paper._asdict(), "authors": list(paper.authors), "bibtex": paper.bibtex()} for paper in found])

@@ -11,6 +11,7 @@ import typer
 import streamgroup as sg
 from streamgroup.api.keywords import ReplayOptions
 from streamgroup.base.errors import UsageError
+from streamgroup.base.row_formats import PEOPLE
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Console, listed
 from streamgroup.cli.plugins import complete_grouping
@@ -113,7 +114,7 @@ def run(console: Console, options: Options) -> None:
     console.detail(f"{done} tuples in {seconds:.2f} s, {done / seconds:,.0f} tuples/s, start and metrics included")
     if run.output is not None:
         console.note(f"wrote {run.output}")
-    if console.form in ("table", "markdown"):
+    if console.form in PEOPLE:
         crashed = _OF_CRASH if run.options["crash"] is not None else ()
         shown = [name for name in _SHOWN if name not in _SHOWN_IF_ANY or name in crashed or run.metrics.get(name)]
         console.rows(listed(run.row, shown))
@@ -130,7 +131,7 @@ def _print_plan(console: Console, options: Options, given: Mapping[str, Any]) ->
         options.trace, made_options(options.grouping[0], options.workers, given), options.output,
         log=options.log, overwrite=options.overwrite, baseline=options.baseline,
     )  # fmt: skip
-    if console.form in ("table", "markdown"):
+    if console.form in PEOPLE:
         console.rows([row for name in plan for row in _lines(name, plan[name])])
     else:
         console.rows([plan])

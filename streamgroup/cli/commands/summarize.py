@@ -8,7 +8,7 @@ import typer
 
 import streamgroup as sg
 from streamgroup.base.errors import GateError, UsageError
-from streamgroup.base.row_formats import for_people
+from streamgroup.base.row_formats import PEOPLE, for_people
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import Where
@@ -62,7 +62,7 @@ def run(console: Console, options: Options) -> None:
     """Read runs and print them as one table: chosen, averaged, compared with a baseline, held to conditions."""
     metrics, by = split_names("--metrics", options.metrics), split_names("--by", options.by)
     frame = sg.load_runs(options.runs)
-    people = console.form in ("table", "markdown")
+    people = console.form in PEOPLE
     table = sg.summarize(
         frame,
         by=by,

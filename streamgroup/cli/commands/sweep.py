@@ -10,6 +10,7 @@ import typer
 import streamgroup as sg
 from streamgroup.api.keywords import SweepOptions
 from streamgroup.base.errors import RunError
+from streamgroup.base.row_formats import PEOPLE
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping
@@ -35,10 +36,10 @@ class Options(Simulation):
     inputs: Annotated[
         list[str],
         typer.Argument(
-            metavar="SPEC.toml|TRACE...", help="A file that says what to run, or traces (URLs, too).",
+            metavar="SPEC.toml|TRACE...", help="A file that says what to run, or traces (URLs and patterns, too).",
             show_default=False, callback=utf8_path,
         ),
-    ]  # fmt: skip
+    ] = ()  # type: ignore[assignment]  # fmt: skip
     output: Annotated[
         Path,
         typer.Option(
@@ -83,6 +84,13 @@ class Options(Simulation):
         bool,
         typer.Option("--baseline", help="Also run each without workers that join, leave or crash: remapped_replicas."),
     ] = False
+    synth: Annotated[
+        list[str],
+        typer.Option(
+            "--synth", metavar="GENERATOR:P=V,...", show_default=False,
+            help="Also generated traces, as zipf:exponent=0.8..2.0..0.2,seed=0..2; kept in the sweep. Can be repeated.",
+        ),
+    ] = ()  # type: ignore[assignment]  # fmt: skip
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing sweep, instead of resuming it.")
     ] = False
@@ -176,7 +184,7 @@ def _print_plan(console: Console, options: Options, given: Mapping[str, Any]) ->
         f"{len(cells)} cells, {len(reused)} reused, {len(cells) - len(reused)} to run: "
         f"about {makespan(left, together):.3g} s with {together} at once"
     )
-    people = console.form in ("table", "markdown")
+    people = console.form in PEOPLE
     kept = [name for name in rows[0] if not people or name in ("trace", "grouping", "workers") or _varies(rows, name)]
     console.rows(rows, [name for name in kept if not people or name != "cell"])
     if lost := sum(row["status"] == "fails" for row in rows):
@@ -204,7 +212,7 @@ def _finish(console: Console, result: sg.Sweep, done: str) -> None:
         for text in sentences[_MOST_WARNINGS:]:
             console.detail(text)
     console.detail(done)
-    if console.form not in ("table", "markdown"):
+    if console.form not in PEOPLE:
         console.rows(rows)
         return
     options = [name for name in ("sources", "arrivals", "capacity", "seed") if len({row[name] for row in rows}) > 1]

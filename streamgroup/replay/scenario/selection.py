@@ -52,7 +52,7 @@ class Selection:
         return self.name if field is None or detector == field.default else f"{self.name}:{detector}"
 
 
-def split_text(text: str) -> tuple[str, list[tuple[str, list[str]]]]:
+def split_text(text: str, flag: str = "-g") -> tuple[str, list[tuple[str, list[str]]]]:
     """Split `name:a=1,b=2,3` into the name and its parameters, each with the list of its values.
 
     After the first colon (for a file, the one after `.py`) come comma pieces; a piece with `=` starts a parameter,
@@ -60,19 +60,20 @@ def split_text(text: str) -> tuple[str, list[tuple[str, list[str]]]]:
     """
     match = re.match(r"^(.*?\.py)(?::(.*))?$", text, re.DOTALL) or re.match(r"^([^:]*)(?::(.*))?$", text, re.DOTALL)
     if match is None or not match.group(1):
-        raise UsageError(f"-g {text!r} names no grouping", "write a name, as in -g pkg or -g greedy_d:d=3")
+        what = "grouping" if flag == "-g" else "generator"
+        raise UsageError(f"{flag} {text!r} names no {what}", f"write {flag} NAME:PARAMETER=VALUE,...")
     name, rest = match.group(1), match.group(2)
     values: list[tuple[str, list[str]]] = []
     for piece in rest.split(",") if rest else []:
         key, equals, value = piece.partition("=")
         if equals:
             if key.strip() in dict(values):
-                raise UsageError(f"-g {text!r} gives {key.strip()} twice", "give each parameter once")
+                raise UsageError(f"{flag} {text!r} gives {key.strip()} twice", "give each parameter once")
             values.append((key.strip(), [value]))
         elif values:
             values[-1][1].append(piece)
         else:
-            raise UsageError(f"-g {text!r}: {piece!r} is no parameter", "write name=value")
+            raise UsageError(f"{flag} {text!r}: {piece!r} is no parameter", "write name=value")
     return name, values
 
 

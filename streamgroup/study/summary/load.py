@@ -11,6 +11,7 @@ import polars as pl
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.metrics.names import METRICS
 from streamgroup.study.columns import DEFAULTS, KINDS, OPTION_COLUMNS
+from streamgroup.study.generator_columns import generator_columns
 from streamgroup.study.records import AGAIN, MARKER, read_record
 from streamgroup.study.summary.partners import with_partner
 
@@ -115,7 +116,9 @@ def _asked(sweep: Path) -> dict[str, int]:
 
 
 def _read(runs: Sequence[Path]) -> pl.DataFrame:
-    marks = [_mark(read_record(run), run) for run in runs]
+    records = [read_record(run) for run in runs]
+    marks = [_mark(record, run) for record, run in zip(records, runs, strict=True)]
+    made = generator_columns([record["trace"].get("generator") for record in records])
     # Tables of one kind are put together before they are completed: that takes a while for each, not for each run.
     kinds: dict[tuple[object, ...], list[int]] = {}
     summaries = _summaries(runs)
@@ -132,6 +135,7 @@ def _read(runs: Sequence[Path]) -> pl.DataFrame:
     several = pl.col("_fingerprint").n_unique().over("trace") > 1
     told_apart = pl.format("{}@{}", "trace", pl.col("_fingerprint").str.slice(0, 8))
     frame = frame.with_columns(pl.when(several).then(told_apart).otherwise("trace").alias("trace"))
+    frame = frame.select("trace", *(pl.Series(name, values) for name, values in made.items()), pl.exclude("trace"))
     return _with_code(frame).drop("_place", *_MARKS)
 
 

@@ -1,6 +1,7 @@
 """Plans a sweep from what is given, and runs it in threads or on Spark."""
 
 import contextlib
+import dataclasses
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,7 @@ from streamgroup.study.sweep.cell import Cell, CellOutcome
 from streamgroup.study.sweep.run import Runner, SweepResult, find_cells, run_sweep
 from streamgroup.study.sweep.schedule import Task, longest_first, open_traces, plan_tasks
 from streamgroup.study.sweep.spec import cells_of, groupings_without_draws, make_spec, read_file
+from streamgroup.study.sweep.synth_traces import synth_traces
 from streamgroup.study.sweep.threads import at_once, default_jobs, run_tasks
 from streamgroup.traces.trace import Trace
 
@@ -34,15 +36,24 @@ class PlannedSweep:
 
 
 def plan_sweep(
-    inputs: Sequence[str], given: Mapping[str, Any], output: Path, *, overwrite: bool = False
+    inputs: Sequence[str],
+    given: Mapping[str, Any],
+    output: Path,
+    *,
+    overwrite: bool = False,
+    progress: Watcher | None = None,
 ) -> PlannedSweep:
     """Plan a sweep of traces, or of a file that says what to run, among `inputs`.
 
-    `given` are the values of options by name; they win over the file's. Nothing is written. UsageError for what is
-    wrong in itself, where no cell can be run, and for an `output` that is no sweep; DataError for a trace that is not
-    sound.
+    `given` are the values of options by name; they win over the file's. Nothing is written but the traces of `synth`.
+    UsageError for what is wrong in itself, where no cell can be run, and for an `output` that is no sweep; DataError
+    for a trace that is not sound.
     """
     spec = make_spec(_merged(inputs, given))
+    if spec.synth:
+        find_cells(output, [])
+        made = synth_traces(spec.synth, output, progress or Silent())
+        spec = dataclasses.replace(spec, traces=(*spec.traces, *made))
     traces = open_traces(spec.traces)
     cells, again = cells_of(spec, traces)
     notes = []
