@@ -29,7 +29,6 @@ from numba.core import config, types
 from numba.core.errors import NumbaError
 from numba.extending import overload_method
 
-import streamgroup
 from streamgroup.base.compiling import plain
 from streamgroup.base.compiling.code_cache import (
     SETTING,
@@ -201,7 +200,7 @@ def _imported(path: Path) -> Iterator[str]:
 @cache
 def _sources(modules: tuple[str, ...]) -> str:
     """Return the digest of the sources of modules, and of all that they import from the package."""
-    root = Path(streamgroup.__file__).parent.parent
+    root = Path(__file__).parents[2]
     waiting, found = [__name__, *modules], dict[str, Path]()
     while waiting:
         name = waiting.pop()

@@ -12,10 +12,10 @@ from typing import Any
 import vl_convert
 from jinja2 import Environment
 
-import streamgroup
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.base.storage.atomic_files import write_files
 from streamgroup.base.storage.cache_directory import cache_root
+from streamgroup.base.version import VERSION
 from streamgroup.report import findings
 from streamgroup.report.formatting import number
 from streamgroup.report.page_data import PageData, as_script
@@ -64,7 +64,7 @@ def page(data: ReportData) -> str:
         "failed": [f"{one.cell}: {one.error}" for one in data.failed],
         "sections": [{**_SECTIONS[name], "figures": found} for name, found in figures.items() if found],
         "tables": list(_tables(data, stored)),
-        "version": streamgroup.__version__,
+        "version": VERSION,
     }
     content = {
         "tables": stored.tables,

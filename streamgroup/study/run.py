@@ -16,10 +16,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import streamgroup
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.storage.places import Place
 from streamgroup.base.storage.staging import staged_directory
+from streamgroup.base.version import VERSION
 from streamgroup.metrics.tables import tables
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.chunk_cache import ChunkCache
@@ -28,18 +30,17 @@ from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import select
 from streamgroup.study.columns import KINDS, OPTION_COLUMNS, readable
+from streamgroup.study.records import MARKER
 from streamgroup.study.run_warnings import warnings_of
 from streamgroup.traces.arrays import column
 from streamgroup.traces.trace import Trace, open_trace
 
 __all__ = [
-    "MARKER", "TABLES", "RunResult", "check_top_keys", "checked", "file_digest", "make_run", "named_options",
+    "RunResult", "check_top_keys", "checked", "file_digest", "make_run", "named_options",
     "run_to_directory", "without_changes", "write_run",
 ]  # fmt: skip
 
-MARKER = "run.json"
 LOG = "assignments"
-TABLES = ("summary", "windows", "workers", "loads", "latency", "keys")
 
 _LIBRARIES = ("numpy", "numba", "pyarrow", "polars")
 _ARROW: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}
@@ -63,14 +64,14 @@ class RunResult:
 
 
 def run_to_directory(
-    trace_path: str | Path,
+    trace_path: str | Path | Place,
     options: ReplayOptions,
     output: Path | None = None,
     *,
     log: bool = False,
     overwrite: bool = False,
     baseline: bool = False,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> RunResult:
     """Replay a trace and write the run to `output`, a directory that appears whole or not at all.
 
@@ -83,11 +84,13 @@ def run_to_directory(
     """
     trace, options = checked(trace_path, options, log=log and output is None)
     without = without_changes(options) if baseline else None
+    progress = progress or Silent()
+    progress.start(trace.tuples, "replay")
     if output is None:
-        return make_run(trace, options, baseline=without, progress=progress)
+        return make_run(trace, options, baseline=without, progress=progress.advance)
     with staged_directory(output, overwrite=overwrite, marker=MARKER) as directory:
         log_directory = directory / LOG if log else None
-        result = make_run(trace, options, baseline=without, log_directory=log_directory, progress=progress)
+        result = make_run(trace, options, baseline=without, log_directory=log_directory, progress=progress.advance)
         write_run(directory, result.tables, result.record)
     return dataclasses.replace(result, output=output)
 
@@ -150,7 +153,7 @@ def named_options(trace: Trace, options: ReplayOptions, grouping: str) -> dict[s
     return {name: readable(values[name]) for name in OPTION_COLUMNS}
 
 
-def checked(trace_path: str | Path, options: ReplayOptions, *, log: bool) -> tuple[Trace, ReplayOptions]:
+def checked(trace_path: str | Path | Place, options: ReplayOptions, *, log: bool) -> tuple[Trace, ReplayOptions]:
     """Open a trace that is to be replayed, and read the capacity file; `log` says that a log has nowhere to go."""
     if log:
         raise UsageError("--log needs a directory to write to", "add -o RUN")
@@ -203,7 +206,7 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baselin
         "grouping": {"text": readable(outcome.grouping), "parameters": outcome.parameters, **facts, **outside},
         "options": {name: readable(value) for name, value in dataclasses.asdict(options).items()},
         "baseline": baseline,
-        "versions": {"streamgroup": streamgroup.__version__, "python": platform.python_version(), **_libraries()},
+        "versions": {"streamgroup": VERSION, "python": platform.python_version(), **_libraries()},
         "timings": {"loop_seconds": outcome.loop_seconds, "replay_seconds": outcome.total_seconds},
         "host": {"system": platform.platform(), "machine": platform.machine(), "cores": os.cpu_count()},
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-import streamgroup
 from streamgroup.base.discover import GENERATORS, load, suggest
 from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.storage.outputs import staged_output
 from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.version import VERSION
 from streamgroup.ingest.pipeline.blocks import block, rows_of
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
@@ -174,7 +174,7 @@ def _make(source: _StreamSource, output: Place | Path, out: Place, runner: Runne
     manifest = Manifest(
         format_version=schema.FORMAT_VERSION,
         name=locate(output).name.removesuffix(".trace"),
-        program_version=streamgroup.__version__,
+        program_version=VERSION,
         generator=source.name,
         generator_parameters=options,
         seed=seed,

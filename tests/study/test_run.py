@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.progress import Silent
 from streamgroup.base.row_formats import render
 from streamgroup.groupings import kg
 from streamgroup.metrics.names import METRICS
@@ -190,10 +191,22 @@ def test_a_grouping_file_whose_name_is_not_utf8(trace: Path, tmp_path: Path) -> 
     assert json.loads((tmp_path / "a" / "run.json").read_text())["options"]["grouping"] == row["grouping"]
 
 
+class Seen(Silent):
+    def __init__(self) -> None:
+        self.total: int | None = None
+        self.done: list[int] = []
+
+    def start(self, total: int | None, text: str) -> None:
+        self.total = total
+
+    def advance(self, done: int) -> None:
+        self.done.append(done)
+
+
 def test_progress_is_told_every_tuple(trace: Path) -> None:
-    seen: list[int] = []
-    run_to_directory(trace, options(), progress=seen.append)
-    assert sum(seen) == 400
+    seen = Seen()
+    run_to_directory(trace, options(), progress=seen)
+    assert (seen.total, sum(seen.done)) == (400, 400)
 
 
 def test_options_of_several_texts_are_one_text_and_none_are_null(trace: Path, tmp_path: Path) -> None:
@@ -232,12 +245,12 @@ def test_a_baseline_is_the_same_run_with_workers_that_stay(
     trace: Path, tmp_path: Path, told: list[tuple[ReplayOptions, dict[str, Any]]]
 ) -> None:
     changed = options("kg", seed=3, crash=("50%", "60%:0"), join=("10",), redeliver=True)
-    seen: list[int] = []
-    result = run_to_directory(trace, changed, tmp_path / "a", log=True, baseline=True, progress=seen.append)
+    seen = Seen()
+    result = run_to_directory(trace, changed, tmp_path / "a", log=True, baseline=True, progress=seen)
     assert result.row["remapped_replicas"] == 7
     assert [asked for asked, _ in told] == [changed, options("kg", seed=3)]
     assert told[1][1] == {"chunk_cache": None}
-    assert sum(seen) == 400
+    assert sum(seen.done) == 400
     assert json.loads((tmp_path / "a" / "run.json").read_text())["baseline"] is True
     assert pl.read_parquet(tmp_path / "a" / "summary.parquet")["crash"].to_list() == ["50% 60%:0"]
     assert run_to_directory(trace, changed, baseline=True).row == result.row

@@ -21,7 +21,12 @@ class Options(Formatted):
 
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="One grouping.", autocompletion=complete_grouping, show_default=False),
+        typer.Argument(
+            metavar="[NAME]",
+            help="One grouping, or a file with one.",
+            autocompletion=complete_grouping,
+            show_default=False,
+        ),
     ] = None
 
 
@@ -32,9 +37,10 @@ def run(console: Console, options: Options) -> None:
         console.rows([{"grouping": name, "about": discover.summary(GROUPINGS, name)} for name in names])
         return
     # Not before they are needed: `--help` imports nothing heavy.
+    from streamgroup.replay.scenario.selection import find_module
     from streamgroup.replay.scenario.selection import parameters as parameters_of
 
-    module = discover.load(GROUPINGS, options.name, "grouping")
+    module, _ = find_module(options.name)
     kind = parameters_of(module, {})
     parameters = [_parameter(name, field) for name, field in kind.model_fields.items()]
     if console.form not in ("table", "markdown"):

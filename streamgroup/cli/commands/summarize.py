@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+import streamgroup as sg
 from streamgroup.base.errors import GateError, UsageError
 from streamgroup.base.row_formats import for_people
 from streamgroup.cli.command import Formatted, utf8_path
@@ -59,12 +60,10 @@ class Options(Formatted):
 
 def run(console: Console, options: Options) -> None:
     """Read runs and print them as one table: chosen, averaged, compared with a baseline, held to conditions."""
-    from streamgroup.study.summary.summarize import check_gate, load_runs, summarize
-
     metrics, by = _split("--metrics", options.metrics), _split("--by", options.by)
-    frame = load_runs(options.runs, failed=True)
+    frame = sg.load_runs(options.runs)
     people = console.form in ("table", "markdown")
-    table = summarize(
+    table = sg.summarize(
         frame,
         by=by,
         metrics=metrics or (_SHOWN if people else ()),
@@ -73,8 +72,8 @@ def run(console: Console, options: Options) -> None:
     )
     broken = []
     if options.fail_on:
-        judged = summarize(frame, by=by, where=options.where, relative_to=options.relative_to)
-        broken = [line for condition in options.fail_on for line in check_gate(judged, condition)]
+        judged = sg.summarize(frame, by=by, where=options.where, relative_to=options.relative_to)
+        broken = [line for condition in options.fail_on for line in sg.check_gate(judged, condition)]
     rows, columns = table.to_dicts(), table.columns
     if people and by:
         rows, columns = _with_spreads(rows, columns)

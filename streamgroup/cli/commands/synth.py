@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+import streamgroup as sg
+from streamgroup.api.keywords import SparkPlace
 from streamgroup.base.discover import GENERATORS, load
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
@@ -54,28 +56,14 @@ def _own(generator: str) -> Own:
 
 def run(generator: str, console: Console, options: Options, own: dict[str, Any]) -> None:
     """Make a synthetic trace. `synth GENERATOR --help` lists its parameters."""
-    from streamgroup.base.errors import UsageError
-    from streamgroup.base.storage.places import locate
-    from streamgroup.spark.options import SparkOptions, checked
-    from streamgroup.synth.run import synthesise
-
-    for flag, value in (
-        ("--master", options.master),
-        ("--remote", options.remote),
-        ("--spark-conf", options.spark_conf),
-    ):
-        if value and options.engine == "local":
-            raise UsageError(f"{flag} is for Spark, and --engine is local", "leave one of the two out")
-    engine = options.engine if options.master is None and options.remote is None else "spark"
-    asked = {name: getattr(options, name) for name in SparkOptions.model_fields}
-    spark = checked(SparkOptions, {name: value for name, value in asked.items() if value is not None})
-    place = locate(options.output)
+    where = {name: getattr(options, name) for name in SparkPlace.__annotations__}
     begun = time.perf_counter()
     with console.bar("tuples") as bar:
-        manifest = synthesise(
-            generator, own, place, engine=engine, spark=spark, overwrite=options.overwrite, progress=bar
+        made = sg.synth(
+            generator, options.output, engine=options.engine, overwrite=options.overwrite, progress=bar, **where, **own
         )
+    manifest = made.manifest
     seconds, tuples = time.perf_counter() - begun, manifest.tuples or 0
     console.detail(f"made in {seconds:.2f} s, {tuples / seconds:,.0f} tuples/s")
-    made = {"trace": str(place), "tuples": manifest.tuples, "keys": manifest.keys}
-    console.record(made | {"p1": manifest.p1, "fingerprint": manifest.fingerprint})
+    names = ("tuples", "keys", "p1", "fingerprint")
+    console.record({"trace": str(made.trace), **{name: getattr(manifest, name) for name in names}})

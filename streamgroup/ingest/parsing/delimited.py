@@ -15,6 +15,7 @@ from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.columns import column_names
 from streamgroup.ingest.parsing.fields import Fields, Lines
 from streamgroup.ingest.parsing.lines import Block, LineReader
+from streamgroup.ingest.parsing.where import parse_where
 from streamgroup.ingest.readers.options import DelimitedOptions, ReaderOptions
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, find_columns
 
@@ -138,7 +139,8 @@ class DelimitedReader(LineReader):
         if not self._ragged:
             return names
         opts = self.options
-        asked = (opts.time, opts.key, opts.cost, opts.value, opts.weight)
+        asked = [opts.time, opts.key, opts.cost, opts.value, opts.weight]
+        asked += [one.column for one in parse_where(opts.where)] if opts.where is not None else []
         parts = [name for text in asked if text for name in column_names(text) if not name.quoted]
         numbers = [int(text) for text, _ in parts if text.isdecimal() and text not in names]
         last = max((number for number in numbers if number <= _MAX_COLUMNS), default=0)
@@ -175,7 +177,7 @@ class DelimitedReader(LineReader):
             )
         rejects: list[Reject] = []
         odd = self._odd(data, lines, cut, used) if self.quoting else {}
-        parts = (*layout.time_parts, *layout.key_parts)
+        parts = (*layout.time_parts, *layout.key_parts, *layout.where)
         needed = max(layout.time, layout.key, layout.cost, layout.value, layout.weight, *parts) + 1
         fits = (cut.count == layout.width) if layout.width else (cut.count >= needed)
         good = used & fits
@@ -213,7 +215,9 @@ class DelimitedReader(LineReader):
             line=lines.number[keep],
             time=layout.time_of(source.column, len(keep)),
             key=layout.key_of(key_column),
-            **layout.optional_of(source.column),
+            **layout.optional_of(
+                source.column, lambda number: (key_column if number == layout.key else source.column)(number)
+            ),
             text=lambda entry: lines.text(data, int(keep[entry])),
             rejects=rejects,
             filtered=filtered,

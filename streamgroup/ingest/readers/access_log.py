@@ -112,7 +112,9 @@ class Reader(LineReader):
             line=number[keep],
             time=self._column(found, _NAMES[layout.time]),
             key=layout.key_of(lambda number: self._column(found, _NAMES[number])),
-            **layout.optional_of(lambda number: self._number(found, _NAMES[number])),
+            **layout.optional_of(
+                lambda number: self._number(found, _NAMES[number]), lambda number: self._column(found, _NAMES[number])
+            ),
             text=lambda entry: texts[int(keep[entry])].as_py(),
             rejects=rejects,
             filtered={"blank": blank} if blank else {},

@@ -48,7 +48,7 @@ class DelimitedOptions(LineOptions):
 class CountedOptions(LineOptions):
     """Options of readers of rows with counts; each adds a `spread` with the steps of its own periods."""
 
-    unused: ClassVar[tuple[str, ...]] = ("time_format", "delimiter", "header", "multiline")
+    unused: ClassVar[tuple[str, ...]] = ("where", "time_format", "delimiter", "header", "multiline")
 
     counts: Literal["expand", "weight"] = Field(
         default="expand", description="expand: a tuple for each view or visit; weight: one for each count, its weight"
@@ -89,6 +89,7 @@ class AzureFunctions(LineOptions):
     """Options of the azure-functions reader."""
 
     unused: ClassVar[tuple[str, ...]] = (
+        "where",
         "time_format",
         "timezone",
         "delimiter",
@@ -131,6 +132,7 @@ class Memetracker(LineOptions):
     """Options of the memetracker reader."""
 
     unused: ClassVar[tuple[str, ...]] = (
+        "where",
         "time",
         "key",
         "cost",
@@ -162,7 +164,7 @@ class Parquet(ReaderOptions):
 class PosgTweets(LineOptions):
     """Options of the posg-tweets reader."""
 
-    unused: ClassVar[tuple[str, ...]] = ("key", "cost", "cost_unit", "value", "weight", "multiline")
+    unused: ClassVar[tuple[str, ...]] = ("where", "key", "cost", "cost_unit", "value", "weight", "multiline")
 
     classes: str | None = Field(default=None, description="file of `entity TAB class` lines")
     class_costs: str = Field(
@@ -203,6 +205,7 @@ class Twitter(TweetOptions):
     """Options of the twitter reader."""
 
     unused: ClassVar[tuple[str, ...]] = (
+        "where",
         "key",
         "cost",
         "cost_unit",

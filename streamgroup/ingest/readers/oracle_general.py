@@ -86,7 +86,7 @@ class Reader(Base):
             line=np.arange(done + 1, done + len(records) + 1),
             time=text(layout.time),
             key=layout.key_of(text),
-            **layout.optional_of(numbers),
+            **layout.optional_of(numbers, text),
             text=lambda row: ",".join(map(str, records[row].tolist())).encode(),
             rejects=[Reject(done + rows, "record is cut off", rest.hex().encode())] if cut else [],
             filtered={},

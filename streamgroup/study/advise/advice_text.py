@@ -1,10 +1,11 @@
 """Writes an advice as one object for programs, and in sentences for people."""
 
 import dataclasses
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from streamgroup.base.row_formats import for_people
+from streamgroup.base.row_formats import Format, for_people, render
 from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.offered_load import ASSUMED
@@ -14,7 +15,7 @@ from streamgroup.study.advise.samples import SEGMENTS, WARMUP, Sample
 from streamgroup.study.columns import readable
 from streamgroup.study.estimate import TUPLES_PER_S
 
-__all__ = ["as_json", "compared", "headline", "remarks", "why"]
+__all__ = ["as_json", "as_text", "headline", "why"]
 
 # Options that runs have in common; the others mean nothing to an advice.
 _SHARED = [
@@ -30,6 +31,8 @@ _SHOWN_KEYS = 3
 _IDLE = 0.01
 # A most loaded worker that has hardly more than the others.
 _EVEN = 1.05
+# Columns of the sentences.
+_WIDTH = 110
 # From here on a number is written without decimals.
 _LARGE = 1000
 
@@ -93,6 +96,28 @@ def _least(one: LeastWorkers) -> dict[str, Any]:
 
 def _sample(sample: Sample) -> dict[str, Any]:
     return {"whole": sample.whole, "tuples": sample.tuples, "stretches": [list(one) for one in sample.segments]}
+
+
+def as_text(advice: Advice, form: Format = "table", width: int | None = None, encoding: str = "utf-8") -> str:
+    """Return the whole advice for people, which ends in a newline: sentences, and a table as `render` makes it.
+
+    Sentences are wrapped, except in Markdown.
+    """
+
+    def lines(texts: Iterable[str]) -> str:
+        return "".join(f"{text if form == 'markdown' else _wrapped(text)}\n" for text in texts)
+
+    first = lines([headline(advice), *(f"- {line}" for line in why(advice))])
+    table = render(compared(advice), form, width=width, encoding=encoding)
+    return f"{first}\n{table}\n{lines(remarks(advice))}"
+
+
+def _wrapped(text: str) -> str:
+    # A number and its percent sign stay in one line.
+    lines = textwrap.fill(
+        text.replace(" %", "\0%"), _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return lines.replace("\0%", " %")
 
 
 def headline(advice: Advice) -> str:

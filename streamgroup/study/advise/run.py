@@ -1,12 +1,15 @@
 """Runs `advise`: replays candidates in bounded time, and recommends a grouping for a number of workers."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.memory import free_memory
+from streamgroup.base.progress import Silent, Watcher
+from streamgroup.base.storage.places import Place
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import select
 from streamgroup.replay.tiers import SMALL
@@ -21,7 +24,7 @@ from streamgroup.study.run import checked
 from streamgroup.study.sweep.precompile import not_compiled
 from streamgroup.traces.trace import Trace
 
-__all__ = ["Advice", "LeastWorkers", "Question", "Watcher", "advise"]
+__all__ = ["Advice", "LeastWorkers", "Question", "advise"]
 
 # Shares of the budget: all groupings roughly, those that are left, and other numbers of workers.
 _ROUGHLY, _CLOSELY, _WORKERS = 0.25, 0.45, 0.3
@@ -61,7 +64,7 @@ class LeastWorkers:
     reason: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Advice:
     """The answer: `rows` are of the groupings in the last pass, `roughly` of all in the first, each in the order asked.
 
@@ -86,18 +89,30 @@ class Advice:
     hot_keys: HotKeys
     least: list[LeastWorkers]
 
+    @property
+    def recommended(self) -> str:
+        """Return the recommended grouping, with its parameters."""
+        return self.choice.recommended.grouping
 
-@dataclass(frozen=True)
-class Watcher:
-    """Receives the progress: `step` of a part with its tuples (None: unknown), `advance` of tuples, `note`."""
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as one JSON object, see docs/advice.md."""
+        from streamgroup.study.advise.advice_text import as_json
 
-    step: Callable[[int | None, str], None] = lambda *_: None
-    advance: Callable[[int], None] = lambda *_: None
-    note: Callable[[str], None] = lambda *_: None
+        return as_json(self)
+
+    def __str__(self) -> str:
+        from streamgroup.study.advise.advice_text import as_text
+
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        from streamgroup.study.advise.advice_text import headline
+
+        return f"<Advice: {headline(self)}>"
 
 
 def advise(
-    trace_path: str | Path, options: ReplayOptions, question: Question, watcher: Watcher | None = None
+    trace_path: str | Path | Place, options: ReplayOptions, question: Question, progress: Watcher | None = None
 ) -> Advice:
     """Replay what is needed and choose; the grouping in `options` means nothing.
 
@@ -113,15 +128,15 @@ def advise(
     trace, options = checked(trace_path, dataclasses.replace(options, grouping=KEY_GROUPING), log=False)
     named = [select(text).text for text in (*candidates(trace, options), *question.groupings)]
     offered = find_offered_load(trace, options)
-    return _Advisor(offered, question, list(dict.fromkeys(named)), watcher or Watcher()).answer()
+    return _Advisor(offered, question, list(dict.fromkeys(named)), progress or Silent()).answer()
 
 
 class _Advisor:
     """One answer on its way."""
 
-    def __init__(self, offered: OfferedLoad, question: Question, groupings: list[str], watcher: Watcher) -> None:
+    def __init__(self, offered: OfferedLoad, question: Question, groupings: list[str], progress: Watcher) -> None:
         self.offered, self.trace = offered, offered.trace
-        self.question, self.groupings, self.watcher = question, groupings, watcher
+        self.question, self.groupings, self.progress = question, groupings, progress
         self.workers = offered.options.workers
         self.budget = question.budget * TUPLES_PER_S["ordered"]
         self.rows: dict[str, Row] = {}
@@ -129,7 +144,7 @@ class _Advisor:
         self.warnings: dict[str, tuple[str, ...]] = {}
 
     def answer(self) -> Advice:
-        _note_compiling(self.groupings, self.trace.tuples, self.watcher)
+        _note_compiling(self.groupings, self.trace.tuples, self.progress)
         first = self._sample(_ROUGHLY, len(self.groupings))
         self._ask(self.groupings, first, "first pass")
         roughly = self._in_order()
@@ -168,7 +183,7 @@ class _Advisor:
 
     def _ask(self, groupings: Sequence[str], sample: Sample, what: str) -> None:
         runs = [self.offered.run(text, self.workers, whole=sample.whole) for text in groupings]
-        self.watcher.step(len(runs) * sample.tuples, what)
+        self.progress.start(len(runs) * sample.tuples, what)
         for text, one in zip(groupings, self._measure(sample, runs), strict=True):
             if one.row is None:
                 self.failed[text] = one.error or ""
@@ -182,7 +197,7 @@ class _Advisor:
         ever = max(run.workers for run in runs) / self.workers
         own = (float(str(self.offered.description["memory_mb"])) - BASE_MB) * 1e6 * max(ever, 1.0)
         at_once = max(1, min(self.question.jobs, int(free_memory() * _FOR_RUNS / max(own, 1.0))))
-        return measure(self.trace, sample, runs, at_once, self.watcher.advance)
+        return measure(self.trace, sample, runs, at_once, self.progress.advance)
 
     def _kg(self) -> Row:
         row = self.rows.get(KEY_GROUPING)
@@ -246,7 +261,7 @@ class _Advisor:
                 name: (name, number) in found and meets(found[name, number], timed) for name, number in wanted.items()
             }
 
-        self.watcher.step(None, "workers")
+        self.progress.start(None, "workers")
         answers = together(searches, tries)
         return [self._outcome(row.grouping, answers.get(row.grouping), found, reasons) for row in rows]
 
@@ -277,9 +292,9 @@ def _fifths(tuples: int) -> list[tuple[int, int]]:
     return [(first, min(first + size, tuples)) for first in range(0, tuples, size)]
 
 
-def _note_compiling(groupings: Sequence[str], tuples: int, watcher: Watcher) -> None:
+def _note_compiling(groupings: Sequence[str], tuples: int, progress: Watcher) -> None:
     """Note that compiling takes time, if some groupings are not compiled yet."""
     count = len(not_compiled([ReplayOptions(text, 1) for text in groupings]))
     if count and tuples > SMALL:
         what = "grouping, which takes some 10 s" if count == 1 else "groupings, which takes some 10 s each"
-        watcher.note(f"compiling {count} {what} the first time")
+        progress.note(f"compiling {count} {what} the first time")

@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.metrics.names import METRICS
 from streamgroup.study.columns import DEFAULTS, KINDS, OPTION_COLUMNS
+from streamgroup.study.records import AGAIN, MARKER, read_record
 from streamgroup.study.summary.partners import with_partner
 
 __all__ = ["STATUS_COLUMNS", "load_runs", "run_directories"]
@@ -17,7 +17,6 @@ __all__ = ["STATUS_COLUMNS", "load_runs", "run_directories"]
 # Columns of the cells of a sweep, besides those of a run.
 STATUS_COLUMNS = ("status", "error")
 
-_MARKER = "run.json"
 _SWEEP = "sweep.json"
 _SUMMARY = "summary.parquet"
 # Where runs lie within a directory that holds several: beside one another, or as the cells of a sweep.
@@ -26,7 +25,6 @@ _POLARS: dict[type, pl.DataType] = {bool: pl.Boolean(), int: pl.Int64(), str: pl
 _METRIC_KINDS: dict[type, pl.DataType] = {int: pl.Int64(), float: pl.Float64()}
 # Options by which workers come or go.
 _CHANGES = ("join", "leave", "crash")
-_AGAIN = "make the run again"
 
 
 def load_runs(paths: Iterable[str | Path], *, failed: bool = False) -> pl.DataFrame:
@@ -70,17 +68,17 @@ def _runs_in(path: Path) -> list[Path]:
     if not path.is_dir():
         what = "is not a directory" if path.exists() else "does not exist"
         raise UsageError(f"run {path} {what}", "name a run directory, as replay -o makes them")
-    if (path / _MARKER).is_file():
+    if (path / MARKER).is_file():
         return [path]
     # Hidden directories are runs that are being written.
     runs = sorted(
         marker.parent
         for place in _PLACES
-        for marker in path.glob(f"{place}/{_MARKER}")
+        for marker in path.glob(f"{place}/{MARKER}")
         if not marker.parent.name.startswith(".")
     )
     if not runs and not ((path / _SWEEP).is_file() and _failed_cells(path).height):
-        raise UsageError(f"{path} is no run and holds none: there is no {_MARKER}", "name a run directory")
+        raise UsageError(f"{path} is no run and holds none: there is no {MARKER}", "name a run directory")
     asked = _asked(path / _SWEEP)
     return sorted(runs, key=lambda run: asked.get(run.name, len(asked)))
 
@@ -94,7 +92,7 @@ def _asked(sweep: Path) -> dict[str, int]:
 
 
 def _read(runs: Sequence[Path]) -> pl.DataFrame:
-    marks = [_fingerprint(run) for run in runs]
+    marks = [str(read_record(run)["trace"]["fingerprint"]) for run in runs]
     # Tables of one kind are put together before they are completed: that takes a while for each, not for each run.
     kinds: dict[tuple[object, ...], list[int]] = {}
     summaries = _summaries(runs)
@@ -113,18 +111,6 @@ def _read(runs: Sequence[Path]) -> pl.DataFrame:
     return frame.drop("_place", "_fingerprint")
 
 
-def _fingerprint(run: Path) -> str:
-    """Return the fingerprint of a run's trace."""
-    try:
-        manifest = json.loads((run / _MARKER).read_bytes())
-        version, fingerprint = manifest["schema_version"], str(manifest["trace"]["fingerprint"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise DataError(f"{run / _MARKER} is not the record of a run", _AGAIN) from None
-    if version != SCHEMA_VERSION:
-        raise DataError(f"{run}: tables of version {version}, this program reads {SCHEMA_VERSION}", _AGAIN)
-    return fingerprint
-
-
 def _summaries(runs: Sequence[Path]) -> list[pl.DataFrame]:
     """Read the summary of each run: all at once where they are of one kind, which is twice as fast."""
     try:
@@ -141,9 +127,9 @@ def _summary(path: Path) -> pl.DataFrame:
         frame = pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         reason = "does not exist" if isinstance(error, FileNotFoundError) else "cannot be read"
-        raise DataError(f"{path} {reason}", _AGAIN) from None
+        raise DataError(f"{path} {reason}", AGAIN) from None
     if frame.height != 1 or not _names_runs(frame):
-        raise DataError(f"{path} is not the summary of one run", _AGAIN)
+        raise DataError(f"{path} is not the summary of one run", AGAIN)
     return frame
 
 
@@ -162,7 +148,7 @@ def _failed_cells(sweep: Path) -> pl.DataFrame:
     try:
         frame = pl.read_parquet(path, glob=False).filter(pl.col("status") != "ok")
         if "cell" in frame.columns:
-            done = [(sweep / "cells" / str(cell) / _MARKER).is_file() for cell in frame["cell"]]
+            done = [(sweep / "cells" / str(cell) / MARKER).is_file() for cell in frame["cell"]]
             frame = frame.filter(~pl.Series(done, dtype=pl.Boolean))
         known = [name for name in (*OPTION_COLUMNS, *METRICS, *STATUS_COLUMNS) if name in frame.columns]
         return _with_all_options(frame.select(known)).cast(

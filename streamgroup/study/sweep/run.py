@@ -15,16 +15,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import streamgroup
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.base.storage.atomic_files import write_files
 from streamgroup.base.storage.staging import reclaim, staged_directory
+from streamgroup.base.version import VERSION
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.scenario.seeds_used import seeds_used
 from streamgroup.replay.scenario.selection import select
 from streamgroup.study.columns import readable
-from streamgroup.study.run import MARKER, TABLES, file_digest, named_options, without_changes, write_run
+from streamgroup.study.records import MARKER, TABLES
+from streamgroup.study.run import file_digest, named_options, without_changes, write_run
 from streamgroup.study.sweep.cell import Cell, CellOutcome, simulation_of
 from streamgroup.study.sweep.summary_rows import as_table, row_of
 from streamgroup.traces.trace import Trace
@@ -248,7 +249,7 @@ def _record(cells: Iterable[Cell], traces: Mapping[str, Trace]) -> dict[str, Any
         listed.append({"id": cell.id, "trace": place, "baseline": cell.baseline, "options": named})
     return {
         "schema_version": SCHEMA_VERSION,
-        "versions": {"streamgroup": streamgroup.__version__},
+        "versions": {"streamgroup": VERSION},
         "cells": listed,
     }
 

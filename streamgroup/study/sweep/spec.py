@@ -20,7 +20,7 @@ from streamgroup.replay.input.arrivals import parse_arrivals
 from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds_used import seeds_used
-from streamgroup.replay.scenario.selection import select, split_text
+from streamgroup.replay.scenario.selection import select, split_label, split_text
 from streamgroup.study.run import check_top_keys
 from streamgroup.study.sweep.cell import Cell, make_cell
 from streamgroup.study.sweep.value_lists import arrivals_of, as_text, groupings_of, whole_numbers
@@ -132,8 +132,11 @@ def _trace_beside(text: str, directory: Path) -> str:
 
 
 def _beside(text: str, directory: Path) -> str:
-    name, _ = split_text(text)
-    return f"{directory / name}{text[len(name) :]}" if name.endswith(".py") else text
+    labelled, _ = split_text(text)
+    _, name = split_label(labelled)
+    if not name.endswith(".py"):
+        return text
+    return f"{labelled[: -len(name)]}{directory / name}{text[len(labelled) :]}"
 
 
 def make_spec(given: Mapping[str, Any]) -> Spec:

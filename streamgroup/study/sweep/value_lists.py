@@ -95,7 +95,7 @@ def groupings_of(text: str) -> list[str]:
 
 
 def as_text(table: Mapping[str, Any], where: str) -> str:
-    """Write a table with `name` and parameters, each a value or a list, as the text that it stands for."""
+    """Write a table with `name`, perhaps `label`, and parameters, each a value or a list, as the text for it."""
     if not isinstance(table.get("name"), str):
         raise UsageError(f"{where}: a grouping has a name", 'write { name = "fish", alpha = [0.1, 0.2] }')
     pieces = []
@@ -103,8 +103,9 @@ def as_text(table: Mapping[str, Any], where: str) -> str:
         values = value if isinstance(value, list) else [value]
         if any(not isinstance(one, str | int | float) for one in values) or not values:
             raise UsageError(f"{where}: {key} is neither a value nor a list of some", "write numbers, texts or truths")
-        if key != "name":
+        if key not in ("name", "label"):
             pieces.append(
                 f"{key}=" + ",".join(str(one).lower() if isinstance(one, bool) else str(one) for one in values)
             )
-    return f"{table['name']}:{','.join(pieces)}" if pieces else str(table["name"])
+    name = f"{table['label']}={table['name']}" if "label" in table else str(table["name"])
+    return f"{name}:{','.join(pieces)}" if pieces else name
