@@ -20,7 +20,7 @@ for _name in ("ingest", "replay", "synth"):
     import_module(f"streamgroup.{_name}")
 
 from streamgroup.api.runs import Run, Tables, open_run, replay  # noqa: E402
-from streamgroup.api.studies import Sweep, advise, check_gate, load_runs, summarize, sweep  # noqa: E402
+from streamgroup.api.studies import Sweep, advise, check_gate, compare, load_runs, summarize, sweep  # noqa: E402
 from streamgroup.api.traces import describe, from_dataframe, ingest, ingest_each, synth  # noqa: E402
 from streamgroup.base.errors import (  # noqa: E402
     DataError,
@@ -44,6 +44,7 @@ __all__ = [
     "__version__",
     "advise",
     "check_gate",
+    "compare",
     "describe",
     "from_dataframe",
     "ingest",

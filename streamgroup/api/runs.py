@@ -57,6 +57,11 @@ class Tables:
         return self._frame("latency")
 
     @cached_property
+    def lag(self) -> "pl.DataFrame":
+        """A row for each window and worker: how far it is behind."""
+        return self._frame("lag")
+
+    @cached_property
     def keys(self) -> "pl.DataFrame":
         """A row for each of the most frequent keys."""
         return self._frame("keys")

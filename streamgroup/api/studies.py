@@ -1,4 +1,4 @@
-"""Many runs: `sweep`, `summarize` and `advise`."""
+"""Many runs: `sweep`, `summarize`, `compare` and `advise`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
     from streamgroup.base.storage.places import Place
     from streamgroup.study.advise.run import Advice
+    from streamgroup.study.summary.compare import Comparison
     from streamgroup.study.sweep.start import PlannedSweep
 
-__all__ = ["Sweep", "advise", "check_gate", "load_runs", "planned_sweep", "summarize", "sweep"]
+__all__ = ["Sweep", "advise", "check_gate", "compare", "load_runs", "planned_sweep", "summarize", "sweep"]
 
 # Options of which a sweep takes several values, besides the grouping.
 _SEVERAL = ("workers", "sources", "arrivals", "capacity", "seed")
@@ -145,6 +146,24 @@ def summarize(
     return summarize(frame, by=_names(by), metrics=_names(metrics), where=where, relative_to=relative_to)
 
 
+def compare(
+    old: str | Path | Iterable[str | Path],
+    new: str | Path | Iterable[str | Path],
+    *,
+    metrics: Sequence[str] | str = (),
+) -> "Comparison":
+    """Compare runs before and after a change: run directories, sweeps, or directories that hold some.
+
+    Cells are matched by trace and options. `table` has `old`, `new` and `change` (a share of the old value) of each
+    metric, `only_old` and `only_new` name the cells without a partner, and `broken("latency_p99_ms>+5%")` returns a
+    sentence for each pair that breaks a gate. UsageError for paths without runs and unknown metrics.
+    """
+    from streamgroup.study.summary.compare import compare
+
+    before, after = ([side] if isinstance(side, str | Path) else side for side in (old, new))
+    return compare(before, after, _names(metrics))
+
+
 def check_gate(table: "pl.DataFrame", condition: str) -> list[str]:
     """Return a sentence for each row of a summary where a `--fail-on` condition is true; none when the gate holds."""
     from streamgroup.study.summary.summarize import check_gate
@@ -158,7 +177,7 @@ def _names(names: Sequence[str] | str) -> Sequence[str]:
 
 def advise(
     trace: "str | Path | Place",
-    workers: int,
+    workers: int | None = None,
     *,
     max_p99: float | None = None,
     max_replication: float | None = None,
@@ -170,6 +189,8 @@ def advise(
 ) -> "Advice":
     """Recommend a grouping for a trace and a number of workers: `print(advise("t.trace", 48))`.
 
+    Without `workers`, which needs `max_p99`, it recommends a number of workers, too.
+
     `max_p99` (ms) and `max_replication` (state entries a key) are targets; `grouping` are asked besides the usual ones.
     Replays the trace, or segments of it that take about `budget` seconds on two cores. Other options are the flags of
     `streamgroup advise`. UsageError for wrong options, DataError for a trace that is not sound or empty.
@@ -179,5 +200,7 @@ def advise(
     from streamgroup.study.advise.run import Question, advise
     from streamgroup.study.sweep.threads import default_jobs
 
-    question = Question(Targets(max_p99, max_replication), tuple(listed(grouping)), budget, jobs or default_jobs())
-    return advise(trace, made_options("kg", workers, options), question, progress)
+    question = Question(
+        Targets(max_p99, max_replication), tuple(listed(grouping)), budget, jobs or default_jobs(), workers is None
+    )
+    return advise(trace, made_options("kg", 1 if workers is None else workers, options), question, progress)

@@ -8,11 +8,12 @@ what an output's encoding does not know is escaped.
 import csv
 import io
 import json
+import textwrap
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
-__all__ = ["FORMATS", "Format", "Row", "for_people", "render"]
+__all__ = ["FORMATS", "Format", "Row", "for_people", "render", "wrapped"]
 
 Format = Literal["table", "json", "jsonl", "csv", "markdown"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -20,6 +21,8 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 Row = Mapping[str, Any]
 
 _GAP = 2
+# Columns of sentences.
+_WIDTH = 110
 
 
 def render(
@@ -165,3 +168,14 @@ def _markdown(names: list[str], texts: list[list[str]], right: list[bool]) -> st
         "| " + " | ".join(text.replace("\\", "\\\\").replace("|", "\\|") for text in line) + " |\n"
         for line in [heads, rule, *texts]
     )
+
+
+def wrapped(text: str, form: Format) -> str:
+    """Break a sentence into lines, the second one and those after it indented; not in Markdown."""
+    if form == "markdown":
+        return text
+    # A number and its percent sign stay in one line.
+    lines = textwrap.fill(
+        text.replace(" %", "\0%"), _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return lines.replace("\0%", " %")

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 from streamgroup.base.row_formats import Format, Row, render
 
-__all__ = ["Bar", "Console"]
+__all__ = ["Bar", "Console", "listed"]
 
 
 class Layout(TypedDict):

@@ -64,7 +64,9 @@ class Conditions(Formatted):
     ] = None  # fmt: skip
     slowdown: Annotated[
         str | None,
-        typer.Option("--slowdown", metavar="FACTORS", help="Slowdown of each worker, as in 1,1,2 or half:2."),
+        typer.Option(
+            "--slowdown", metavar="FACTORS", help="Slowdown of workers: 1,1,2 (repeats), half:2, one:2, 14:2."
+        ),
     ] = None
     speed_jitter: Annotated[
         str | None,

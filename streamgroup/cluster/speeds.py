@@ -15,7 +15,16 @@ from streamgroup.base.units import Position, parse_number, parse_position
 from streamgroup.cluster.service_distribution import log_variance, parse_cv
 from streamgroup.kernels import draws, elementary
 
-__all__ = ["Jitter", "Speeds", "jitter_factors", "make_speeds", "parse_jitter", "parse_slowdown", "split_change"]
+__all__ = [
+    "Jitter",
+    "Speeds",
+    "jitter_factors",
+    "make_speeds",
+    "parse_jitter",
+    "parse_slowdown",
+    "repetition",
+    "split_change",
+]
 
 # Tuples in a batch where speeds do not drift: more than there are.
 _NEVER = 1 << 62
@@ -88,11 +97,43 @@ def make_speeds(
 
 
 def parse_slowdown(text: str, workers: int, what: str = "--slowdown") -> list[Fraction]:
-    """Read `1,1,1,2` (repeated to n workers) or `half:2` (the floor(n/2) highest ids take that much longer)."""
-    if text.startswith("half:"):
-        return [Fraction(1)] * (workers - workers // 2) + [_factor(text[5:], what)] * (workers // 2)
-    given = [_factor(piece, what) for piece in text.split(",")]
-    return [given[worker % len(given)] for worker in range(workers)]
+    """Read `1,1,1,2` (repeated to n workers), or who takes how much longer, the others being as they are.
+
+    `half:2` are the floor(n/2) highest ids, `one:2` the highest, `14:2` worker 14; several have commas between.
+    """
+    pieces = text.split(",")
+    if ":" not in text:
+        given = [_factor(piece, what) for piece in pieces]
+        return [given[worker % len(given)] for worker in range(workers)]
+    factors = [Fraction(1)] * workers
+    for piece in pieces:
+        who, _, factor = piece.partition(":")
+        value = _factor(factor, what)
+        for worker in _who(who.strip(), workers, f"{what} {text}"):
+            factors[worker] = value
+    return factors
+
+
+def _who(text: str, workers: int, what: str) -> Sequence[int]:
+    if text == "half":
+        return range(workers - workers // 2, workers)
+    if text == "one":
+        return [workers - 1]
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise UsageError(f"{what}: {text!r} is no worker", "write half:2, one:2 (the highest id) or 14:2 (worker 14)")
+    if int(text) >= workers:
+        raise UsageError(f"{what}: there is no worker {text} among {workers}", f"ids go from 0 to {workers - 1}")
+    return [int(text)]
+
+
+def repetition(text: str, workers: int) -> str | None:
+    """Return what a list of factors for fewer than n workers means, in a line; None for any other text."""
+    given = text.split(",")
+    factors = parse_slowdown(text, workers)
+    slow = sum(factor > min(factors) for factor in factors)
+    if ":" in text or len(given) >= workers or slow == 0:
+        return None
+    return f"{text} repeats: {slow} of {workers} workers are slow"
 
 
 def _factor(text: str, what: str) -> Fraction:

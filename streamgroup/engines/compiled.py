@@ -41,7 +41,7 @@ def _directory() -> Path:
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function when it is called and keep the code on disk; it lets other threads run.
 
-    While it is not compiled, a call with little to do is interpreted.
+    While it is not compiled, calls with little to do are interpreted, as long as they have little to do together.
     """
     settings: Any = config
     directory = _directory()
@@ -52,14 +52,18 @@ def compiled(function: Callable[..., Any]) -> Any:
             dispatcher: Any = numba.njit(function, nogil=True, cache=True)
         finally:
             settings.CACHE_DIR = previous
+    seen = 0
     made = guarded(dispatcher, directory, f"{function.__module__}.{function.__name__}")
 
     @functools.wraps(function)
     def run(*arguments: Any) -> Any:
-        if cells(arguments) <= _FEW and not is_at_hand(made, arguments):
-            # A signed number that does not fit wraps in compiled code only, which writes all results anew.
-            with contextlib.suppress(NotPlainError, OverflowError, ValueError):
-                return interpreted(function, *arguments)
+        nonlocal seen
+        if seen <= _FEW and not is_at_hand(made, arguments):
+            seen += cells(arguments)
+            if seen <= _FEW:
+                # A signed number that does not fit wraps in compiled code only, which writes all results anew.
+                with contextlib.suppress(NotPlainError, OverflowError, ValueError):
+                    return interpreted(function, *arguments)
         return made(*arguments)
 
     return run

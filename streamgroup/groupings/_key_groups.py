@@ -7,7 +7,7 @@ from pydantic import Field
 from streamgroup.engines.flink import LARGEST_PARALLELISM, groups_of_subtasks, resolved_max_parallelism
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.groupings._stateful import FollowedRule, evenness
-from streamgroup.groupings.protocol import WorkersChange
+from streamgroup.groupings.protocol import Parts, WorkersChange
 
 __all__ = ["KeyGroupRule"]
 
@@ -45,10 +45,14 @@ class KeyGroupRule(FollowedRule):
         live = holding[1:]
         return live[self.subtask_of(keys, len(live), int(holding[0]))]
 
+    def parts(self, workers: int) -> Parts:
+        """Return the key groups of each subtask."""
+        return Parts("key groups", groups_of_subtasks(workers, self.max_parallelism or None))
+
     def facts(self, workers: int) -> dict[str, int | float]:
         """Return how many key groups there are, and how many a worker has."""
-        groups = groups_of_subtasks(workers, self.max_parallelism or None)
-        return {"max_parallelism": int(groups.sum()), **evenness("key_groups", groups)}
+        groups = self.parts(workers)
+        return {"max_parallelism": int(groups.of_worker.sum()), **evenness(groups)}
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """Key groups that do not divide evenly are skew that no key causes."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.engines.keys.typed import Keys
-from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, Parts, WorkersChange
 
 __all__ = ["Followed", "FollowedRule", "evenness", "start"]
 
@@ -88,8 +88,9 @@ def start(params: FollowedRule, context: Context) -> Followed:
     return Followed(_workers(params, context, holding), holding, state_entries=0, state_entry_bytes=8)
 
 
-def evenness(what: str, shares: I64) -> dict[str, int | float]:
-    """Return how even shares of workers are before any key comes: the fewest, the most, the most over the mean."""
+def evenness(parts: Parts) -> dict[str, int | float]:
+    """Return how even parts of workers are before any key comes: the fewest, the most, the most over the mean."""
+    what, shares = parts.name.replace(" ", "_"), parts.of_worker
     return {
         f"{what}_per_worker_min": int(shares.min()),
         f"{what}_per_worker_max": int(shares.max()),

@@ -7,7 +7,7 @@ from pydantic import Field
 from streamgroup.engines.kafka_assignors import Assignor, assign, owners
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.groupings._stateful import FollowedRule, evenness
-from streamgroup.groupings.protocol import WorkersChange
+from streamgroup.groupings.protocol import Parts, WorkersChange
 
 __all__ = ["TopicRule"]
 
@@ -46,12 +46,16 @@ class TopicRule(FollowedRule):
         """Return the reader of each key's partition."""
         return holding[self.partition_of(keys, len(holding))]
 
+    def parts(self, workers: int) -> Parts | None:
+        """Return the partitions that each worker reads."""
+        if self.partitions == 0:
+            return None
+        return Parts("partitions", np.bincount(self.begin(np.arange(workers)), minlength=workers))
+
     def facts(self, workers: int) -> dict[str, int | float]:
         """Return how many partitions a worker reads."""
-        if self.partitions == 0:
-            return {}
-        read = np.bincount(self.begin(np.arange(workers)), minlength=workers)
-        return evenness("partitions", read)
+        parts = self.parts(workers)
+        return {} if parts is None else evenness(parts)
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """Who has no partition has nothing to do."""

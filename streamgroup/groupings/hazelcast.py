@@ -8,6 +8,7 @@ from streamgroup.engines.hazelcast import DEFAULT_PARTITIONS, hazelcast_partitio
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.groupings._engine_rule import EngineRule, start
 from streamgroup.groupings._stateful import evenness
+from streamgroup.groupings.protocol import Parts
 
 __all__ = ["Params", "start"]
 
@@ -27,10 +28,13 @@ class Params(EngineRule):
         partitions = hazelcast_partition_all(keys, self.partition_count).astype(np.int64)
         return (partitions % workers).astype(np.uint16)
 
+    def parts(self, workers: int) -> Parts:
+        """Return the partitions of each worker."""
+        return Parts("partitions", np.bincount(np.arange(self.partition_count) % workers, minlength=workers))
+
     def facts(self, workers: int) -> dict[str, int | float]:
         """Return how many partitions a worker has."""
-        counts = np.bincount(np.arange(self.partition_count) % workers, minlength=workers)
-        return evenness("partitions", counts)
+        return evenness(self.parts(workers))
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """Who has no partition has nothing to do."""

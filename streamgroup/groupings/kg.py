@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, Parts, WorkersChange
 from streamgroup.kernels.hashing import ring_positions
-from streamgroup.kernels.ring import first_point, make_ring
+from streamgroup.kernels.ring import RING_POSITIONS, first_point, make_ring
 
 __all__ = ["KeyGrouping", "Params", "start"]
 
@@ -28,6 +28,14 @@ class Params(GroupingParams):
     def choices_per_key(self, workers: int) -> int:
         """A key has one worker."""
         return 1
+
+    def parts(self, workers: int) -> Parts | None:
+        """Return how many positions on the ring lead to each worker."""
+        if not self.ring:
+            return None
+        ring = make_ring(np.arange(workers), self.vnodes)
+        sizes = np.diff(ring.position, prepend=ring.position[-1] - RING_POSITIONS)
+        return Parts("ring positions", np.bincount(ring.owner, sizes, minlength=workers).astype(np.int64))
 
     def destinations(self, context: Context) -> Destinations:
         """It is F_1, or the next on the ring."""

@@ -69,7 +69,7 @@ from pydantic import BaseModel, ConfigDict
 
 from streamgroup.engines.keys.typed import Keys
 
-__all__ = ["SEEN", "Context", "Described", "Destinations", "Grouping", "GroupingParams", "WorkersChange"]
+__all__ = ["SEEN", "Context", "Described", "Destinations", "Grouping", "GroupingParams", "Parts", "WorkersChange"]
 
 # The loop's live arrays that a declared exception may read.
 SEEN = ("cost", "free", "slowdown")
@@ -89,6 +89,13 @@ class Destinations(NamedTuple):
 
     workers: NDArray[np.integer[Any]]
     remark: str = ""
+
+
+class Parts(NamedTuple):
+    """What keys are hashed to before workers get it: its name in the plural, and how many each worker has, int64[n]."""
+
+    name: str
+    of_worker: NDArray[np.int64]
 
 
 class GroupingParams(BaseModel):
@@ -139,6 +146,11 @@ class GroupingParams(BaseModel):
         """Return by name what follows from these parameters for so many workers, whatever the keys are."""
         del workers
         return {}
+
+    def parts(self, workers: int) -> Parts | None:
+        """Return the key groups, partitions or slots of each worker; None where keys are hashed to workers alone."""
+        del workers
+        return None
 
     def destinations(self, context: "Context") -> Destinations:
         """Return which workers the keys of a context may go to, as far as it is known before there are any tuples.

@@ -16,7 +16,7 @@ from streamgroup.engines.pulsar import (
     range_sizes,
 )
 from streamgroup.groupings._stateful import FollowedRule, evenness, start
-from streamgroup.groupings.protocol import WorkersChange
+from streamgroup.groupings.protocol import Parts, WorkersChange
 
 __all__ = ["Params", "start"]
 
@@ -55,15 +55,20 @@ class Params(FollowedRule):
             return holding[consistent_consumer_all(keys, _names(holding))]
         return holding[pulsar_partition_all(keys, len(holding), self.mode)]
 
-    def facts(self, workers: int) -> dict[str, int | float]:
-        """Return how many slots a worker has, where it has slots."""
+    def parts(self, workers: int) -> Parts | None:
+        """Return the slots of each worker, where it has slots."""
         first = np.arange(workers)
         if self.mode == "auto_split":
             sizes = HashRanges(first.tolist()).sizes()
-            return evenness("slots", np.array([sizes[worker] for worker in range(workers)]))
+            return Parts("slots", np.array([sizes[worker] for worker in range(workers)]))
         if self.mode == "consistent":
-            return evenness("slots", range_sizes(*hash_ring(_names(first)), workers))
-        return {}
+            return Parts("slots", range_sizes(*hash_ring(_names(first)), workers))
+        return None
+
+    def facts(self, workers: int) -> dict[str, int | float]:
+        """Return how many slots a worker has, where it has slots."""
+        parts = self.parts(workers)
+        return {} if parts is None else evenness(parts)
 
 
 def _names(live: I64) -> list[str]:

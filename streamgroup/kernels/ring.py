@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import UsageError
 from streamgroup.kernels.hashing import node_positions
 
-__all__ = ["Ring", "first_point", "first_two", "make_ring", "walk"]
+__all__ = ["RING_POSITIONS", "Ring", "first_point", "first_two", "make_ring", "walk"]
 
+RING_POSITIONS = 1 << 32
 _POINT_BITS = 24
 _MOST_POINTS = 1 << _POINT_BITS
 

@@ -1,4 +1,4 @@
-"""The tables of a run: summary, windows, workers, loads, latency, keys.
+"""The tables of a run: summary, windows, workers, loads, latency, keys, lag.
 
 They are Arrow tables, which Polars reads as they are; importing Polars would take a fifth of a short run.
 """
@@ -65,6 +65,7 @@ def tables(outcome: Outcome) -> dict[str, pa.Table]:
         "loads": _loads(outcome),
         "latency": _latency(outcome),
         "keys": _keys(outcome),
+        "lag": _lag(outcome),
     }
     return {name: with_version(table) for name, table in made.items()}
 
@@ -137,6 +138,23 @@ def _loads(outcome: Outcome) -> pa.Table:
             "worker": arrow(np.tile(np.arange(workers, dtype=np.int32), rows)),
             "tuples": arrow(windows.tuples.ravel()),
             "busy_s": arrow(windows.busy_ns.ravel() / NS_PER_S),
+        }
+    )
+
+
+def _lag(outcome: Outcome) -> pa.Table:
+    """Return one row for every worker at the end of every cell of time, zeros included."""
+    lag = outcome.lag
+    tuples = np.zeros((0, 0), dtype=np.int64) if lag is None else lag.tuples
+    behind = tuples if lag is None else lag.behind_ns
+    cells, workers = tuples.shape
+    ends = np.arange(1, cells + 1) * (0 if lag is None else lag.width_ns)
+    return pa.table(
+        {
+            "time_s": arrow(np.repeat(ends / NS_PER_S, workers)),
+            "worker": arrow(np.tile(np.arange(workers, dtype=np.int32), cells)),
+            "backlog_tuples": arrow(tuples.ravel()),
+            "backlog_s": _floats(behind.ravel() / NS_PER_S, behind.ravel() >= 0),
         }
     )
 

@@ -295,6 +295,7 @@ class Run:
             offered_load=offered_load(trace, plan, results.last_arrival),
             window=window,
             worker=self.recorder.worker_table(members, first, last),
+            lag=self.recorder.lag_table(members),
             latency_min_ns=int(window.latency_min_ns[seen].min()) if seen.any() else 0,
             latency_max_ns=int(window.latency_max_ns[seen].max()) if seen.any() else 0,
             top_keys=[
@@ -332,9 +333,7 @@ class Run:
 
     def _source_state(self, largest: int) -> int | None:
         entries = getattr(self.grouping.state, "state_entries", None)
-        if entries is None:
-            return None
-        return self.grouping.most_entries if isinstance(entries, int) else largest
+        return None if entries is None else self.grouping.most_entries if isinstance(entries, int) else largest
 
 
 class _Reached(StreamgroupError):

@@ -35,7 +35,7 @@ class Drawn:
     def of(cls, name: str, data: ReportData) -> "Drawn | None":
         """Make the numbers of a chart; None where it has nothing to show."""
         chart = load_chart(name)
-        if data.runs.is_empty():
+        if data.runs.is_empty() and chart.SECTION != "trace":
             return None
         frame = chart.frame(data)
         return None if frame.is_empty() else cls(name, chart, frame)

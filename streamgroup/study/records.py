@@ -2,18 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.schema_version import SCHEMA_VERSION
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 __all__ = ["AGAIN", "MARKER", "TABLES", "read_record", "read_tables"]
 
 MARKER = "run.json"
-TABLES = ("summary", "windows", "workers", "loads", "latency", "keys")
+TABLES = ("summary", "windows", "workers", "loads", "latency", "keys", "lag")
 AGAIN = "make the run again"
 
 
@@ -29,8 +29,11 @@ def read_record(run: Path) -> dict[str, Any]:
     return record
 
 
-def read_tables(run: Path) -> tuple[dict[str, pa.Table], dict[str, Any]]:
+def read_tables(run: Path) -> tuple[dict[str, "pa.Table"], dict[str, Any]]:
     """Read the tables of a run by name, and its record; UsageError where there is none, DataError as there."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     if not (run / MARKER).is_file():
         raise UsageError(f"{run} is no run: there is no {MARKER}", "name a run directory, as replay -o makes them")
     record = read_record(run)

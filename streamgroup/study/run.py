@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamgroup.base.compiling.code_cache import sources_digest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.schema_version import SCHEMA_VERSION
@@ -24,6 +25,7 @@ from streamgroup.base.storage.staging import staged_directory
 from streamgroup.base.version import VERSION
 from streamgroup.metrics.tables import tables
 from streamgroup.replay.accounting.outcome import Outcome
+from streamgroup.replay.compile import imported_digest
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.capacity_file import with_capacity
@@ -43,6 +45,8 @@ __all__ = [
 LOG = "assignments"
 
 _LIBRARIES = ("numpy", "numba", "pyarrow", "polars")
+# What decides the figures of a run, besides its grouping.
+_DECIDING = ("cluster", "engines", "kernels", "metrics", "replay", "traces")
 _ARROW: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}
 
 
@@ -192,7 +196,10 @@ def _libraries() -> dict[str, str]:
 
 def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baseline: bool) -> dict[str, Any]:
     outside = {"file_digest": outcome.grouping_digest} if outcome.grouping_digest else {}
-    found = select(options.grouping).params.facts(options.workers)
+    selection = select(options.grouping)
+    found = selection.params.facts(options.workers)
+    made = trace.manifest
+    generator = {"name": made.generator, "parameters": made.generator_parameters, "seed": made.seed}
     facts = {"facts": found} if found else {}
     return {
         "schema_version": SCHEMA_VERSION,
@@ -202,10 +209,15 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baselin
             "fingerprint": trace.fingerprint(),
             "tuples": trace.tuples,
             "keys": trace.keys,
+            "generator": generator if made.generator else None,
         },
         "grouping": {"text": readable(outcome.grouping), "parameters": outcome.parameters, **facts, **outside},
         "options": {name: readable(value) for name, value in dataclasses.asdict(options).items()},
         "baseline": baseline,
+        "code": {
+            "program": sources_digest(_DECIDING, VERSION),
+            "grouping": outcome.grouping_digest or imported_digest((selection.module.__name__,)),
+        },
         "versions": {"streamgroup": VERSION, "python": platform.python_version(), **_libraries()},
         "timings": {"loop_seconds": outcome.loop_seconds, "replay_seconds": outcome.total_seconds},
         "host": {"system": platform.platform(), "machine": platform.machine(), "cores": os.cpu_count()},

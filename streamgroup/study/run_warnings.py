@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from streamgroup.cluster.speeds import repetition, split_change
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import select
@@ -18,7 +19,20 @@ _ENOUGH = 100
 def warnings_of(trace: Trace, options: ReplayOptions, outcome: Outcome) -> list[str]:
     """Return caveats on the figures of a run, one line each."""
     doubts = select(options.grouping).params.doubts(options.workers, options.sources, trace.keys)
-    return [*_of_load(options, outcome), *_of_delivery(outcome), *_of_trace(trace, options, outcome), *doubts]
+    return [
+        *_of_load(options, outcome), *_of_slowdown(options), *_of_delivery(outcome),
+        *_of_trace(trace, options, outcome), *doubts,
+    ]  # fmt: skip
+
+
+def _of_slowdown(options: ReplayOptions) -> list[str]:
+    """A list for one of three workers makes a third of all slow, and `14:2` just one."""
+    given = {} if options.slowdown is None else {"--slowdown ": options.slowdown}
+    for text in options.slowdown_at:
+        when, factors = split_change(text)
+        given[f"--slowdown-at {when}="] = factors
+    found = {what: repetition(factors, options.workers) for what, factors in given.items()}
+    return [f"{what}{line}" for what, line in found.items() if line is not None]
 
 
 def _of_load(options: ReplayOptions, outcome: Outcome) -> list[str]:

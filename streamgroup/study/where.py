@@ -3,7 +3,7 @@
 import contextlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, RunError, StreamgroupError, UsageError
 from streamgroup.base.limits import MOST_WORKERS
+from streamgroup.engines.keys.typed import Keys as TypedKeys
 from streamgroup.engines.keys.typed import make_keys, pack
 from streamgroup.engines.keys.values import check_kind, parts_of
 from streamgroup.groupings.protocol import Context, Destinations
@@ -26,11 +27,11 @@ _MOST_AT_ONCE = 1 << 16
 
 
 class Keys(NamedTuple):
-    """Keys as they are asked for, repeats included: their bytes, and what a grouping knows of them, int64[keys]."""
+    """Keys as they are asked for, repeats included: their hashes, int64[keys], and themselves as keys of a type."""
 
-    values: Sequence[bytes]
     hash_lo: NDArray[np.int64]
     hash_hi: NDArray[np.int64]
+    typed: Callable[[str], TypedKeys]
 
 
 class Place(NamedTuple):
@@ -60,7 +61,7 @@ class Place(NamedTuple):
                 raise
             what = f"{selection.name}: destinations() failed: {type(error).__name__}: {error}"
             raise RunError(what) from error
-        self._check(found, len(keys.values))
+        self._check(found, len(keys.hash_lo))
         return found
 
     def _check(self, found: Any, keys: int) -> None:
@@ -87,7 +88,7 @@ class Place(NamedTuple):
         return Context(
             workers=self.workers,
             sources=1,
-            keys=len(keys.values),
+            keys=len(keys.hash_lo),
             hash_lo=keys.hash_lo,
             hash_hi=keys.hash_hi,
             hash_seed=self.hash_seed,
@@ -98,7 +99,7 @@ class Place(NamedTuple):
             draw_stream=lambda purpose: draws.stream(self.seed, purpose),
             live=live,
             params=self.selection.params,
-            typed_keys=lambda kind: make_keys(kind, *pack(keys.values)),
+            typed_keys=keys.typed,
             key_type=self.key_type,
         )
 
@@ -121,7 +122,7 @@ def find_place(
 
 def hashed(values: Sequence[bytes]) -> Keys:
     """Hash the bytes of keys as a trace's dictionary does."""
-    return Keys(values, *hash_keys(values))
+    return Keys(*hash_keys(values), lambda kind: make_keys(kind, *pack(values)))
 
 
 def composed(values: Sequence[bytes], key_type: str) -> Sequence[bytes]:

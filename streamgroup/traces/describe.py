@@ -9,12 +9,41 @@ from numpy.typing import NDArray
 from streamgroup.traces.arrays import add_counts
 from streamgroup.traces.trace import Trace
 
-__all__ = ["HOT_KEYS", "Description", "TopKey", "describe", "top_ids", "zipf_exponent"]
+__all__ = ["HOT_KEYS", "MEANINGS", "Description", "TopKey", "describe", "top_ids", "zipf_exponent"]
 
 HOT_KEYS = 10
 DRIFT_SLICES = 10
 RATE_SLICES = 100
 _BLOCK = 1 << 10
+
+
+# The unit and the meaning of what `Description` holds, by name, but for the fingerprint and the top keys.
+MEANINGS: dict[str, tuple[str, str]] = {
+    "name": ("", "of the trace"),
+    "tuples": ("tuples", "in the stream"),
+    "keys": ("keys", "distinct"),
+    "first_timestamp": ("us", "since 1970"),
+    "last_timestamp": ("us", "since 1970"),
+    "span_us": ("us", "from the first tuple to the last"),
+    "rate_mean": ("tuples/s", "over the span"),
+    "rate_min": ("tuples/s", "in the slowest hundredth of the span"),
+    "rate_max": ("tuples/s", "in the fastest hundredth of the span"),
+    "p1": ("share", "of all tuples that have the most frequent key"),
+    "zipf_exponent": ("", "z of the Zipf law that fits best; 0 is uniform"),
+    "drift": ("share", "of hot keys that change from tenth to tenth: 0 none, 1 all"),
+    "drift_total": ("share", "of hot keys that change from the first tenth to the last"),
+    "in_order": ("", "whether the input came in order of time"),
+    "out_of_order": ("rows", "of the input that came late"),
+    "distinct_timestamps": ("times", "distinct"),
+    "tied_tuples": ("tuples", "that share their timestamp with another one"),
+    "largest_tie": ("tuples", "that share one timestamp, at most"),
+    "rows_read": ("rows", "of the input"),
+    "rows_kept": ("rows", "that became tuples"),
+    "rows_rejected": ("rows", "that could not be read: see rejects/"),
+    "rows_filtered": ("rows", "left out by options, and headers"),
+    "total_cost_ns": ("ns", "service time of all tuples"),
+    "mean_cost_us": ("us", "mean service time of a tuple"),
+}
 
 
 @dataclass(frozen=True)

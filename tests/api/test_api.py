@@ -219,6 +219,10 @@ def test_a_sweep_is_what_the_command_makes(trace: Path, tmp_path: Path) -> None:
     assert by_name["runs"].to_list() == [4, 4, 4, 4]
     assert sg.check_gate(by_name, "imbalance>1") == []
     assert len(sg.check_gate(by_name, "imbalance>=0")) == 4
+    compared = sg.compare(tmp_path / "a", [tmp_path / "b"], metrics="imbalance,replicas")
+    assert compared.table.height == 32
+    assert compared.table["change"].unique().to_list() == [0.0]
+    assert (compared.only_old, compared.only_new, compared.broken("replicas>+0")) == ([], [], [])
 
 
 def test_a_sweep_of_a_file_takes_options_over_it(trace: Path, tmp_path: Path) -> None:

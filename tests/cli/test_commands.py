@@ -87,9 +87,25 @@ def test_describe(invoke, trace) -> None:
     assert facts["top_keys"][0]["key"] == "k0"
     assert facts["top_keys"][0]["share"] == facts["p1"]
     people = invoke("describe", trace, "--top-keys", "3").stdout
-    assert re.search(r"^zipf_exponent +1\.\d+$", people, re.MULTILINE)
-    assert "0 us (1970-01-01 00:00:00+00:00)" in people
+    assert re.search(r"^zipf_exponent +1\.\d+ +z of the Zipf law that fits best; 0 is uniform$", people, re.MULTILINE)
+    assert re.search(r"^first_timestamp +0 +us +since 1970: 1970-01-01 00:00:00\+00:00$", people, re.MULTILINE)
+    assert re.search(r"^drift +\S+ +share +of hot keys that change", people, re.MULTILINE)
+    assert f"\nfingerprint {facts['fingerprint']}\n" in people
+    assert max(map(len, people.splitlines())) <= 110
     assert [line.split()[0] for line in people.splitlines()[-3:]] == ["k0", "k1", "k2"]
+
+
+def test_keys_by_their_best_window(invoke, trace) -> None:
+    people = invoke("describe", trace, "--over", "1s", "--top-keys", 3).stdout.splitlines()[-5:]
+    assert people[0].split() == ["key", "share", "peak_share", "from", "to", "window_tuples"]
+    assert people[2].split()[0] == "k0"
+    facts = json.loads(invoke("describe", trace, "--over", "1s", "--top-keys", 3, "--json").stdout)
+    assert facts["over"] == "1s"
+    assert len(facts["peaks"]) == len(facts["top_keys"]) == 3
+    assert facts["peaks"][0]["peak_share"] > facts["peaks"][0]["share"] == facts["p1"]
+    assert "over" not in json.loads(invoke("describe", trace, "--json").stdout)
+    refused = invoke("describe", trace, "--over", "soon")
+    assert (refused.exit_code, refused.stdout) == (2, "")
 
 
 def test_validate(invoke, trace, tmp_path) -> None:

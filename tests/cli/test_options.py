@@ -184,3 +184,22 @@ def test_common_flags_are_taken_before_and_after_the_command(
         done = invoke(*wrong)
         assert (done.exit_code, done.stdout) == (2, "")
         assert "--format" in done.stderr
+
+
+def test_a_crash_that_was_asked_for_is_told_of(invoke, trace) -> None:
+    """Also where nothing was on the worker; without a crash, zero goes without saying."""
+    command = ("replay", trace, "-g", "sg", "-n", 4, "--service", "1us")
+    shown = [line.split() for line in invoke(*command, "--crash", "50%").stdout.splitlines()]
+    assert ["lost", "0"] in shown
+    assert ["redelivered", "0"] in shown
+    names = {line.split()[0] for line in invoke(*command).stdout.splitlines()}
+    assert not names & {"lost", "redelivered", "dropped"}
+
+
+def test_a_short_list_of_factors_is_told_of(invoke, trace) -> None:
+    command = ("replay", trace, "-g", "sg", "-n", 64, "--arrivals", "utilization=0.5", "--slowdown")
+    assert "warning: --slowdown 2,1 repeats: 32 of 64 workers are slow\n" in invoke(*command, "2,1").stderr
+    told = invoke(*command, "one:2", "--slowdown-at", "50%=1,1,3").stderr
+    assert "repeats" in told
+    assert "warning: --slowdown-at 50%=1,1,3 repeats: 21 of 64 workers are slow\n" in told
+    assert "repeats" not in invoke(*command, "one:2").stderr

@@ -97,3 +97,33 @@ def test_what_is_wrong_is_said(
     assert told.exit_code == 2
     assert said in told.stderr
     assert [path.name for path in runs.parent.iterdir()] == ["runs"]
+
+
+@pytest.mark.parametrize("name", ["hot_keys", "trace_rate", "rank_frequency", "hot_set"])
+def test_charts_of_traces_need_no_run(trace: Path, tmp_path: Path, invoke: Invoke, name: str) -> None:
+    """They are those of a run of that trace."""
+    assert invoke("replay", trace, "-g", "kg", "-n", 4, "-o", tmp_path / "run").exit_code == 0
+    alone = invoke("plot", name, trace, "-o", tmp_path / "alone")
+    assert alone.exit_code == 0, alone.output
+    of_run = invoke("plot", name, tmp_path / "run", "-o", tmp_path / "of_run")
+    assert alone.stdout == of_run.stdout
+    for ending in (".svg", ".csv"):
+        assert (tmp_path / f"alone{ending}").read_bytes() == (tmp_path / f"of_run{ending}").read_bytes()
+
+
+def test_several_traces_have_names_of_their_own(trace: Path, tmp_path: Path, invoke: Invoke) -> None:
+    told = invoke("plot", "trace_rate", trace, trace, "-o", tmp_path / "x.svg", "--json")
+    assert {row["trace"] for row in json.loads(told.stdout)} == {"zipf", "zipf (2)"}
+
+
+def test_traces_where_they_mean_nothing(trace: Path, runs: Path, tmp_path: Path, invoke: Invoke) -> None:
+    for args, said in (
+        (("imbalance", trace), "imbalance is about runs"),
+        (("hot_keys", trace, runs), "is a trace and"),
+        (("hot_keys", trace, "--where", "workers=4"), "--where chooses runs"),
+        (("hot_keys", *[trace] * 9), "9 traces: a chart has room for 8"),
+    ):
+        told = invoke("plot", *args, "-o", tmp_path / "x")
+        assert (told.exit_code, told.stdout) == (2, ""), args
+        assert said in told.stderr
+        assert not (tmp_path / "x.svg").exists()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.cluster.speeds import Speeds, jitter_factors, make_speeds, parse_jitter, parse_slowdown
+from streamgroup.cluster.speeds import Speeds, jitter_factors, make_speeds, parse_jitter, parse_slowdown, repetition
 from streamgroup.kernels import draws
 
 
@@ -23,6 +23,40 @@ def test_factors_repeat_to_n_and_half_are_the_highest_ids() -> None:
     assert parse_slowdown("half:2", 5) == [1, 1, 1, 2, 2]
     assert parse_slowdown("half:2", 1) == [1]
     assert parse_slowdown("0.1", 1) == [Fraction(1, 10)]
+
+
+def test_workers_by_name() -> None:
+    assert parse_slowdown("one:2", 5) == [1, 1, 1, 1, 2]
+    assert parse_slowdown("one:2", 1) == [2]
+    assert parse_slowdown("0:3", 3) == [3, 1, 1]
+    assert parse_slowdown("2:3, 0:0.5", 3) == [Fraction(1, 2), 1, 3]
+    assert parse_slowdown("half:2,1:4", 4) == [1, 4, 2, 2]
+    assert speeds("1", "50%=one:3").slowdown.tolist() == [[1, 1, 1], [1, 1, 3]]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("14:2", "there is no worker 14 among 3"),
+        ("all:2", "'all' is no worker"),
+        ("1:2,3", "is not a number"),
+        ("-1:2", "is no worker"),
+        (":2", "is no worker"),
+        ("one:", "is not a number"),
+        ("one:0", "is not a factor"),
+    ],
+)
+def test_workers_that_are_none(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        parse_slowdown(text, 3)
+
+
+def test_a_short_list_repeats_and_says_so() -> None:
+    assert repetition("2,1", 64) == "2,1 repeats: 32 of 64 workers are slow"
+    assert repetition("1,1,2", 64) == "1,1,2 repeats: 21 of 64 workers are slow"
+    for text in ("2", "1,1", "half:2", "one:2", "3:2,4:2"):
+        assert repetition(text, 64) is None
+    assert repetition("1,2,3", 3) is None
 
 
 def test_nothing_given_is_steady() -> None:

@@ -16,7 +16,7 @@ def test_tutorial(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.usefixtures("_shared_session")
 def test_keys_or_key_groups(tmp_path: Path) -> None:
-    assert follow(DOCS / "flink-skew.md", tmp_path) == 7
+    assert follow(DOCS / "flink-skew.md", tmp_path) == 9
 
 
 @pytest.mark.many_groupings
@@ -27,7 +27,16 @@ def test_advice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("page", "commands"),
-    [("cluster.md", 2), ("sweeps.md", 6), ("what-happens-when.md", 13), ("where.md", 8)],
+    [
+        ("cluster.md", 2),
+        ("compare.md", 7),
+        ("explain.md", 7),
+        ("hot-keys.md", 5),
+        ("references.md", 1),
+        ("sweeps.md", 6),
+        ("what-happens-when.md", 13),
+        ("where.md", 8),
+    ],
 )
 def test_page(page: str, commands: int, tmp_path: Path) -> None:
     assert follow(DOCS / page, tmp_path) == commands

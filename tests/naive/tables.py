@@ -21,7 +21,7 @@ from tests.naive.numbers import as_float, mean_of_known, nearest_rank, populatio
 from tests.naive.options import Span
 from tests.naive.records import Record, Run
 
-__all__ = ["key_rows", "load_rows", "window_rows", "worker_rows"]
+__all__ = ["key_rows", "lag_rows", "load_rows", "window_rows", "worker_rows"]
 
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
@@ -105,6 +105,47 @@ def load_rows(run: Run, measured: list[Record], window: Span) -> list[dict[str, 
         for worker in range(workers):
             row = {"window": number, "worker": worker, "tuples": loads[worker]}
             rows.append({**row, "busy_s": as_float(busy[worker], SECOND)})
+    return rows
+
+
+def lag_rows(run: Run, measured: list[Record]) -> list[dict[str, Any]]:
+    """What each worker was sent and has not got rid of, at the ends of cells of time of the least power of two of ns,
+    2^10 at least, of which 128 hold every arrival and finish."""
+    kept = [r for r in measured if r.status != "dropped"]
+    moments = [max(r.arrival_ns, r.finish_ns or 0) for r in kept]
+    if not moments:
+        return []
+    width = 1 << 10
+    while max(moments) // width >= 128:
+        width *= 2
+    stays: list[tuple[int, int, int]] = []
+    for r in measured:
+        sent = r.arrival_ns
+        for place, delivery in enumerate(r.deliveries):
+            left = r.finish_ns
+            if place + 1 < len(r.deliveries) or r.status != "finished":
+                left = run.lives[delivery.worker].ended_ns
+            assert left is not None
+            stays.append((delivery.worker, sent // width, left // width))
+            sent = left
+    cells = range(max(moments) // width + 1)
+    by_worker = []
+    for worker in range(len(run.lives)):
+        come = [sum(w == worker and sent <= cell for w, sent, _ in stays) for cell in cells]
+        gone = [sum(w == worker and left <= cell for w, _, left in stays) for cell in cells]
+        by_worker.append((come, gone))
+    rows = []
+    for cell in cells:
+        for worker, (come, gone) in enumerate(by_worker):
+            later = next((until - cell for until in cells[cell:] if gone[until] >= come[cell]), None)
+            rows.append(
+                {
+                    "time_s": as_float((cell + 1) * width, SECOND),
+                    "worker": worker,
+                    "backlog_tuples": come[cell] - gone[cell],
+                    "backlog_s": None if later is None else as_float(later * width, SECOND),
+                }
+            )
     return rows
 
 

@@ -22,7 +22,9 @@ from streamgroup.traces import schema
 from streamgroup.traces.trace import open_trace
 from tests.metrics.compare import assert_rows_agree, assert_same, tables
 from tests.naive import metrics as naive
+from tests.naive import tables as naive_tables
 from tests.naive.by_counts import ByCounts
+from tests.naive.counting import measured_of
 from tests.naive.groupings import Setting
 from tests.naive.hot import Heads
 from tests.naive.options import Span
@@ -71,6 +73,10 @@ def check_tables(outcome: Outcome, run: Run, scenario: Scenario, heads: Heads | 
     made = tables(outcome)
     for name in ("windows", "workers", "loads"):
         assert_rows_agree(made[name], expected[name])
+    lag = naive_tables.lag_rows(run, measured_of(run, run.options.warmup))
+    assert made["lag"].height == len(lag)
+    if lag:
+        assert_rows_agree(made["lag"], lag)
     # After a warm-up keys of one count come in the order of the whole trace.
     as_text = [{**row, "key": None if row["key"] is None else row["key"].decode()} for row in expected["keys"]]
     as_text.sort(key=lambda row: (row["key"] is not None, row["key"]))

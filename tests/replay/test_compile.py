@@ -133,7 +133,7 @@ from streamgroup.replay.simulation.choose import choose_block
 root = Path(compile.__file__).parents[1]
 
 def directories():
-    compile._sources.cache_clear()
+    compile.imported_digest.cache_clear()
     kg = compile.Code("kg", ("streamgroup.cluster.service_time", "streamgroup.groupings.kg"))
     return {"account": compile.cache_directory(account), "choose_block": compile.cache_directory(choose_block, kg)}
 

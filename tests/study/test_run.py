@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from streamgroup.study import run as study
 from streamgroup.study.columns import OPTION_COLUMNS, readable
 from streamgroup.study.run import run_to_directory
 from streamgroup.study.run_warnings import warnings_of
+from streamgroup.synth.run import synthesise
 from streamgroup.traces.trace import open_trace
 from tests.study.traces import write_trace
 
@@ -311,3 +313,25 @@ def test_a_closed_loop_says_what_latency_counts_from_and_whether_it_can_fill_the
     assert len(warned(trace, enough, offered_load=None)) == 1
     short = options(workers=5, sources=2, arrivals="saturate", max_pending=2)
     assert any("at most 4 of 5 workers" in line for line in warned(trace, short, offered_load=None))
+
+
+def test_the_record_names_the_code_and_how_a_trace_was_generated(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "zipf.trace"
+    synthesise("zipf", {"tuples": 300, "keys": 20, "exponent": 1.5, "seed": 7}, made)
+    record = run_to_directory(made, options()).record
+    generator = record["trace"]["generator"]
+    assert (generator["name"], generator["seed"]) == ("zipf", 7)
+    assert (generator["parameters"]["exponent"], generator["parameters"]["tuples"]) == (1.5, 300)
+    other = run_to_directory(trace, options("kg")).record
+    assert other["trace"]["generator"] is None
+    assert all(re.fullmatch("[0-9a-f]{16}", digest) for digest in (*record["code"].values(), *other["code"].values()))
+    assert other["code"]["program"] == record["code"]["program"]
+    assert other["code"]["grouping"] != record["code"]["grouping"]
+    mine = tmp_path / "mine.py"
+    mine.write_text((Path(kg.__file__)).read_text())
+    outside = run_to_directory(trace, options(str(mine))).record
+    assert outside["code"]["grouping"] == outside["grouping"]["file_digest"]
+    mine.write_text(mine.read_text() + "# edited\n")
+    assert run_to_directory(trace, options(str(mine))).record["code"]["grouping"] != outside["code"]["grouping"]

@@ -141,3 +141,9 @@ def test_exponents_at_the_ends() -> None:
     assert zipf_exponent(np.full(50, 4)) == 0.0
     steep = zipf_exponent(np.array([10**12, 1]))
     assert steep == pytest.approx(np.log2(1e12), rel=1e-6)
+
+
+def test_every_value_has_a_unit_and_a_meaning(by_writer: Make) -> None:
+    facts = describe(open_trace(by_writer([(5, b"a")]))).to_json()
+    assert list(module.MEANINGS) == [name for name in facts if name not in ("fingerprint", "top_keys")]
+    assert all(meaning for _, meaning in module.MEANINGS.values())

@@ -1,27 +1,20 @@
 """`advise`: recommends a grouping for a trace and a number of workers."""
 
-import typing
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import streamgroup as sg
 from streamgroup.api.keywords import AdviseOptions
-from streamgroup.cli.commands import replay
+from streamgroup.base.errors import GateError
+from streamgroup.cli.commands.replay import as_replay
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, Conditions
-from streamgroup.cli.shared_flags import Trace, Workers
+from streamgroup.cli.shared_flags import Trace
 
 __all__ = ["Options", "run"]
-
-_OF_REPLAY = typing.get_type_hints(replay.Options, include_extras=True)
-
-
-def _as_replay(name: str) -> Any:
-    """Return the flag and the help that `replay` has."""
-    return _OF_REPLAY[name].__metadata__[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +22,12 @@ class Options(Conditions):
     """The flags of `advise`."""
 
     trace: Trace
-    workers: Workers
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", "-n", help="Number of workers (default: as many as --max-p99 needs).", show_default=False
+        ),
+    ] = None
     max_p99: Annotated[
         float | None,
         typer.Option("--max-p99", metavar="MS", help="The 99th percentile of the latency may be this, at any time."),
@@ -45,16 +43,17 @@ class Options(Conditions):
             help="Ask this one, too, besides the usual ones. Can be repeated.",
         ),
     ] = ()  # type: ignore[assignment]  # fmt: skip
+    fail: Annotated[bool, typer.Option("--fail", help="Exit 5 where the recommended one misses a target.")] = False
     budget: Annotated[
         float, typer.Option("--budget", metavar="S", help="Seconds on two cores; longer traces are sampled.")
     ] = 60.0
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Threads (default: the cores there are).", show_default=False)
     ] = None
-    sources: Annotated[int, _as_replay("sources")] = DEFAULTS.sources
-    arrivals: Annotated[str, _as_replay("arrivals")] = DEFAULTS.arrivals
-    capacity: Annotated[str | None, _as_replay("capacity")] = None
-    seed: Annotated[int, _as_replay("seed")] = DEFAULTS.seed
+    sources: Annotated[int, as_replay("sources")] = DEFAULTS.sources
+    arrivals: Annotated[str, as_replay("arrivals")] = DEFAULTS.arrivals
+    capacity: Annotated[str | None, as_replay("capacity")] = None
+    seed: Annotated[int, as_replay("seed")] = DEFAULTS.seed
 
 
 def run(console: Console, options: Options) -> None:
@@ -77,3 +76,5 @@ def run(console: Console, options: Options) -> None:
         console.write(as_text(advice, **console.layout))
     else:
         console.record(advice.to_json())
+    if options.fail and not advice.met:
+        raise GateError(f"{advice.recommended} misses the target", "allow more, or take more workers")

@@ -1,14 +1,16 @@
 """`describe`: statistics of a trace."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import Trace
+
+if TYPE_CHECKING:
+    from streamgroup.study.key_peaks import KeyPeak
 
 __all__ = ["Options", "run"]
 
@@ -19,31 +21,70 @@ class Options(Formatted):
 
     trace: Trace
     top: Annotated[int, typer.Option("--top-keys", min=0, help="Keys to list.")] = 10
+    over: Annotated[
+        str | None,
+        typer.Option(
+            "--over", metavar="EXTENT", show_default=False,
+            help="Rank keys by their largest share of any window of this length: 30m, 50000 tuples or 1%.",
+        ),
+    ] = None  # fmt: skip
 
 
 def run(console: Console, options: Options) -> None:
-    """Describe a trace: tuples, keys, span, rate, skew, drift of the hot keys, order and ties."""
+    """Describe a trace: tuples, keys, span, rate, skew, drift of the hot keys, order and ties.
+
+    With --over also which keys are hot, and when: total share, peak share, and the window of that.
+    """
     from streamgroup.traces.describe import describe
     from streamgroup.traces.trace import open_trace
 
-    facts = describe(open_trace(options.trace), options.top).to_json()
+    trace = open_trace(options.trace)
+    peaks = None
+    if options.over is not None:
+        from streamgroup.study.key_peaks import find_peaks
+
+        peaks = find_peaks(trace, options.over, options.top)
+    facts = describe(trace, options.top).to_json()
     if console.form not in ("table", "markdown"):
-        console.record(facts)
+        more = {} if peaks is None else {"over": options.over, "peaks": [peak.to_json() for peak in peaks]}
+        console.record({**facts, **more})
         return
     top = facts.pop("top_keys")
-    for name in ("first_timestamp", "last_timestamp"):
-        facts[name] = _moment(facts[name])
-    console.record(facts)
-    if top:
+    fingerprint = facts.pop("fingerprint")
+    console.record(facts, _rows(facts))
+    if fingerprint is not None:
+        console.text(f"\nfingerprint {fingerprint}")
+    rows = top if peaks is None else [_peak(peak) for peak in peaks]
+    if rows:
         console.text("")
-        console.rows(top, ("key", "count", "share"))
+        console.rows(rows)
 
 
-def _moment(us: int | None) -> str | None:
-    """Write us since 1970 as people read it, where the calendar reaches."""
-    if us is None:
-        return None
-    try:
-        return f"{us} us ({(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)).isoformat(sep=' ')})"
-    except OverflowError:
-        return f"{us} us"
+def _rows(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a row for each value, with its unit and meaning."""
+    from streamgroup.traces.describe import MEANINGS
+    from streamgroup.traces.timestamps import iso_time
+
+    rows = []
+    for name, value in facts.items():
+        unit, meaning = MEANINGS[name]
+        if "timestamp" in name and value is not None and unit == "us":
+            when = iso_time(value)
+            meaning = meaning if when is None else f"{meaning}: {when}"
+        rows.append({"name": name, "value": value, "unit": unit, "meaning": meaning})
+    return rows
+
+
+def _peak(peak: "KeyPeak") -> dict[str, Any]:
+    from streamgroup.traces.timestamps import moment
+
+    last = peak.first_tuple + peak.window_tuples - 1
+    start, stop = (None if at is None else moment(at) for at in (peak.from_timestamp, peak.to_timestamp))
+    return {
+        "key": peak.key,
+        "share": peak.share,
+        "peak_share": peak.peak_share,
+        "from": f"tuple {peak.first_tuple}" if start is None else start,
+        "to": f"tuple {last}" if stop is None else stop,
+        "window_tuples": peak.window_tuples,
+    }

@@ -8,6 +8,7 @@ import typer
 
 from streamgroup.base import discover
 from streamgroup.base.discover import GROUPINGS
+from streamgroup.base.version import VERSION
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping
@@ -28,10 +29,16 @@ class Options(Formatted):
             show_default=False,
         ),
     ] = None
+    cite: Annotated[
+        bool, typer.Option("--cite", help="Print what to cite, in BibTeX: this program, and the grouping's paper.")
+    ] = False
 
 
 def run(console: Console, options: Options) -> None:
     """List the groupings; with a name, print its parameters, their defaults and ranges, and where it comes from."""
+    if options.cite:
+        _print_citations(console, options.name)
+        return
     if options.name is None:
         names = discover.names(GROUPINGS)
         console.rows([{"grouping": name, "about": discover.summary(GROUPINGS, name)} for name in names])
@@ -51,6 +58,22 @@ def run(console: Console, options: Options) -> None:
         console.rows(parameters)
     else:
         console.text("no parameters")
+
+
+def _print_citations(console: Console, name: str | None) -> None:
+    """Print the entries of the program and, with a name, of the papers that the grouping is from."""
+    from streamgroup.groupings._papers import PAPERS, Paper
+    from streamgroup.replay.scenario.selection import find_module
+
+    program = "streamgroup: replay recorded streams through any stream grouping"
+    found = [Paper("streamgroup", program, ("{The streamgroup authors}",), f"Version {VERSION}", None)]
+    if name is not None:
+        module, _ = find_module(name)
+        found += [PAPERS[number] for number in getattr(module, "CITE", ())]
+    if console.form in ("table", "markdown"):
+        console.text("\n\n".join(paper.bibtex() for paper in found))
+    else:
+        console.rows([{**paper._asdict(), "authors": list(paper.authors), "bibtex": paper.bibtex()} for paper in found])
 
 
 def _about(module: Any) -> str:

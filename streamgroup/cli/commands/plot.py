@@ -28,8 +28,8 @@ class Options(Formatted):
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="[RUN...]",
-            help="Run directories, sweeps, or directories that hold runs.",
+            metavar="[RUN|TRACE...]",
+            help="Run directories, sweeps, or directories that hold runs; for charts of traces also traces.",
             show_default=False,
             callback=utf8_path,
         ),
@@ -48,7 +48,7 @@ class Options(Formatted):
 
 
 def run(console: Console, options: Options) -> None:
-    """Draw one chart of runs as SVG and PNG, with its numbers as CSV beside.
+    """Draw one chart of runs as SVG and PNG, with its numbers as CSV beside. Charts of traces need no run.
 
     Prints what the chart shows in words; without a name it lists the charts.
     """
@@ -58,19 +58,29 @@ def run(console: Console, options: Options) -> None:
     if options.output is None:
         raise UsageError("plot needs a file to write to", "add -o FILE")
     if not options.runs:
-        raise UsageError("no run to read", "name run directories, as replay -o makes them")
+        raise UsageError("no run to read", "name run directories, as replay -o makes them, or traces")
     places = _places(options.output)
     for place in places.values():
         check_free(place, overwrite=options.overwrite)
     from streamgroup.report.render import Drawn, load_chart, png, specification, svg
     from streamgroup.report.report_data import gather
     from streamgroup.report.theme import Look
+    from streamgroup.report.traces_alone import all_traces, gather_traces
 
-    load_chart(options.name)
-    data = gather(options.runs, where=options.where)
+    chart = load_chart(options.name)
+    if all_traces(options.runs):
+        if chart.SECTION != "trace":
+            raise UsageError(
+                f"{options.name} is about runs, and {options.runs[0]} is a trace", "replay it first, with -o"
+            )
+        if options.where is not None:
+            raise UsageError("--where chooses runs, and there are traces alone", "leave it out")
+        data = gather_traces(options.runs)
+    else:
+        data = gather(options.runs, where=options.where)
     drawn = Drawn.of(options.name.replace("-", "_"), data)
     if drawn is None:
-        raise UsageError(f"{options.name} has nothing to show of these runs", "name more runs, or another chart")
+        raise UsageError(f"{options.name} has nothing to show of these", "name more runs or traces, or another chart")
     look = Look(options.theme, data.groupings)
     spec = specification(drawn, look)
     makers = {

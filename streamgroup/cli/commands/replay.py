@@ -1,5 +1,6 @@
 """`replay`: one run."""
 
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from streamgroup.cli.plugins import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, SEED_HELP, Simulation
 from streamgroup.cli.shared_flags import Trace, Workers
 
-__all__ = ["Options", "run"]
+__all__ = ["Options", "as_replay", "run"]
 
 # What people see of a run; a mean never without its maximum.
 _SHOWN = (
@@ -29,8 +30,9 @@ _SHOWN = (
     "hot_keys_mean", "choices_mean", "choices_max", "control_messages",
     "dropped", "lost", "redelivered", "remapped_replicas",
 )  # fmt: skip
-# Zero goes without saying.
+# Zero goes without saying, but after a crash that was asked for.
 _SHOWN_IF_ANY = ("dropped", "lost", "redelivered")
+_OF_CRASH = ("lost", "redelivered")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +80,11 @@ class Options(Simulation):
     ] = False
 
 
+def as_replay(name: str) -> Any:
+    """Return the flag and the help of an option, for a command that has it, too."""
+    return typing.get_type_hints(Options, include_extras=True)[name].__metadata__[0]
+
+
 def run(console: Console, options: Options) -> None:
     """Replay a trace through one grouping and measure balance, latency and state.
 
@@ -107,7 +114,8 @@ def run(console: Console, options: Options) -> None:
     if run.output is not None:
         console.note(f"wrote {run.output}")
     if console.form in ("table", "markdown"):
-        shown = [name for name in _SHOWN if name not in _SHOWN_IF_ANY or run.metrics.get(name)]
+        crashed = _OF_CRASH if run.options["crash"] is not None else ()
+        shown = [name for name in _SHOWN if name not in _SHOWN_IF_ANY or name in crashed or run.metrics.get(name)]
         console.rows(listed(run.row, shown))
     else:
         console.rows([run.row])

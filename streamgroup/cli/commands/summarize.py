@@ -13,12 +13,12 @@ from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import Where
 
-__all__ = ["Options", "run"]
+__all__ = ["SHOWN", "Options", "run", "split_names"]
 
 Row = dict[str, Any]
 
 # What people see of each run unless they choose.
-_SHOWN = (
+SHOWN = (
     "peak_to_mean", "imbalance", "replication_factor", "throughput_tps", "latency_p50_ms", "latency_p99_ms",
     "latency_max_ms",
 )  # fmt: skip
@@ -60,13 +60,13 @@ class Options(Formatted):
 
 def run(console: Console, options: Options) -> None:
     """Read runs and print them as one table: chosen, averaged, compared with a baseline, held to conditions."""
-    metrics, by = _split("--metrics", options.metrics), _split("--by", options.by)
+    metrics, by = split_names("--metrics", options.metrics), split_names("--by", options.by)
     frame = sg.load_runs(options.runs)
     people = console.form in ("table", "markdown")
     table = sg.summarize(
         frame,
         by=by,
-        metrics=metrics or (_SHOWN if people else ()),
+        metrics=metrics or (SHOWN if people else ()),
         where=options.where,
         relative_to=options.relative_to,
     )
@@ -85,7 +85,7 @@ def run(console: Console, options: Options) -> None:
     if "status" in frame.columns and (count := (frame["status"] != "ok").sum()):
         console.warn(f"{count} of {frame.height} cells failed")
     if broken:
-        raise GateError("; ".join(broken), "see the runs named")
+        raise GateError("\n".join(broken), f"--fail-on {' --fail-on '.join(options.fail_on)}")
 
 
 def _with_spreads(rows: list[Row], columns: list[str]) -> tuple[list[Row], list[str]]:
@@ -109,7 +109,8 @@ def _spread(row: Row, name: str) -> str | float | None:
     return f"{for_people(mean)} +-{about} ({for_people(least)}..{for_people(largest)})"
 
 
-def _split(flag: str, texts: list[str]) -> list[str]:
+def split_names(flag: str, texts: list[str]) -> list[str]:
+    """Return the names in texts with commas between them; UsageError for an option that names nothing."""
     found = [piece.strip() for text in texts for piece in text.split(",") if piece.strip()]
     if texts and not found:
         raise UsageError(f"{flag} names nothing", "name columns with commas between them, or leave the flag out")

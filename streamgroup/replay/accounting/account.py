@@ -17,6 +17,8 @@ from streamgroup.replay.simulation.serve import serve_block
 
 __all__ = [
     "BLOCK",
+    "LAG_CELLS",
+    "Lag",
     "Meters",
     "Progress",
     "Serving",
@@ -33,6 +35,9 @@ I64 = NDArray[np.int64]
 _CARRY = 1 << 62
 # Tuples that are accounted together.
 BLOCK = 256
+# Cells of time in which lag is counted, and the length of the shortest as a power of two, in ns.
+LAG_CELLS = 128
+_LEAST_SHIFT = 10
 _BUCKETS = np.uint64(BUCKETS)
 
 
@@ -51,8 +56,21 @@ class WorkerSums(NamedTuple):
     keys: I64
 
 
+class Lag(NamedTuple):
+    """What came to workers and what left them in equal cells of time, each 2^shift ns long, as many as hold the run.
+
+    `sent` and `left` int64[LAG_CELLS n] count by cell and then by worker: tuples by their arrival, lost ones among
+    them, and by their finish. `shift` int64[1].
+    """
+
+    sent: I64
+    left: I64
+    shift: I64
+
+
 class Meters(NamedTuple):
-    """What is measured: `sums` by worker; least and largest latency of the window at hand, int64[1] each.
+    """What is measured: `sums` by worker, `lag` by worker and time; of the window at hand the least and the largest
+    latency, int64[1] each.
 
     Of the run, int64[1] each: `pairs` of key and worker that are new in their window, `dropped` tuples, `last_finish`
     (-1: none). `window_histogram` int64[BUCKETS] and `worker_histogram` int64[n BUCKETS] count latencies.
@@ -62,6 +80,7 @@ class Meters(NamedTuple):
     """
 
     sums: WorkerSums
+    lag: Lag
     latency_min: I64
     latency_max: I64
     pairs: I64
@@ -129,6 +148,7 @@ def make_meters(workers: int) -> Meters:
 
     return Meters(
         WorkerSums(*(filled(workers) for _ in WorkerSums._fields)),
+        Lag(filled(LAG_CELLS * workers), filled(LAG_CELLS * workers), filled(1, _LEAST_SHIFT)),
         latency_min=filled(1, NEVER),
         latency_max=filled(1, -1),
         pairs=filled(1),
@@ -176,6 +196,27 @@ def _touch(meters: Any, pairs: Any, key: Any, worker: Any) -> None:
         meters.sums.keys[worker] += new >> 1
 
 
+@njit
+def _widen(lag: Any, until: Any) -> None:
+    """Join two cells at a time until all hold a moment."""
+    workers = lag.sent.shape[0] // LAG_CELLS
+    half = LAG_CELLS // 2
+    while until >> lag.shift[0] >= LAG_CELLS:
+        for cell in range(half):
+            for worker in range(workers):
+                to, first, second = (
+                    cell * workers + worker,
+                    2 * cell * workers + worker,
+                    (2 * cell + 1) * workers + worker,
+                )
+                lag.sent[to] = lag.sent[first] + lag.sent[second]
+                lag.left[to] = lag.left[first] + lag.left[second]
+        for place in range(half * workers, LAG_CELLS * workers):
+            lag.sent[place] = 0
+            lag.left[place] = 0
+        lag.shift[0] += 1
+
+
 @njit(forceinline=True)
 def _add_busy(start: Any, at: Any, finish: Any, busy: Any, worker: Any) -> None:
     if start is not None:
@@ -187,6 +228,8 @@ def _account_latencies(events: Any, meters: Any, begin: Any, end: Any, base: Any
     """Account the latencies and service times of a block of tuples."""
     sums = meters.sums
     least, largest, last = meters.latency_min[0], meters.latency_max[0], meters.last_finish[0]
+    lag, shift = meters.lag, meters.lag.shift[0]
+    workers = sums.tuples.shape[0]
     served = 0
     for place in range(begin, end):
         i = np.uint64(place)
@@ -196,10 +239,19 @@ def _account_latencies(events: Any, meters: Any, begin: Any, end: Any, base: Any
             if finish == LOST:
                 sums.tuples[worker] += 1
                 sums.lost[worker] += 1
+                if events.arrival[i] >> shift >= LAG_CELLS:
+                    _widen(lag, events.arrival[i])
+                    shift = lag.shift[0]
+                lag.sent[np.uint64((events.arrival[i] >> shift) * workers) + worker] += 1
             else:
                 meters.dropped[0] += 1
             continue
         latency = finish - events.arrival[i]
+        if finish >> shift >= LAG_CELLS:
+            _widen(lag, finish)
+            shift = lag.shift[0]
+        lag.sent[np.uint64((events.arrival[i] >> shift) * workers) + worker] += 1
+        lag.left[np.uint64((finish >> shift) * workers) + worker] += 1
         sums.tuples[worker] += 1
         low = sums.low[worker] + latency
         if low >= _CARRY:

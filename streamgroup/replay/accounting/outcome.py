@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HotKeys", "Outcome", "TopKey", "WindowTable", "WorkerTable"]
+__all__ = ["HotKeys", "LagTable", "Outcome", "TopKey", "WindowTable", "WorkerTable"]
 
 I64 = NDArray[np.int64]
 
@@ -74,6 +74,19 @@ class WorkerTable:
 
 
 @dataclass(frozen=True)
+class LagTable:
+    """How far workers are behind, at the ends of r equal cells of time, `width_ns` long, from the first arrival on.
+
+    `tuples` int64[r, N] were sent to a worker and have neither finished nor been lost by then; `behind_ns` int64[r, N]
+    is how much later as many tuples have left it as it had been sent by then, in whole cells, -1 if that never comes.
+    """
+
+    width_ns: int
+    tuples: I64
+    behind_ns: I64
+
+
+@dataclass(frozen=True)
 class TopKey:
     """One of the most frequent keys: its text (None: the null key), tuples, and how many workers hold it.
 
@@ -123,7 +136,7 @@ class Outcome:
     is one. `grouping_digest` names the code of a grouping outside the package. `choices_per_key`: workers that any key
     may go to, None where it depends on the key; then `key_choices` int64[..] is the largest number of workers that each
     key was given by a measured tuple that was accepted, None if nobody knows. `hot_keys` is None without a hot-key
-    detector.
+    detector, `lag` where nobody followed it.
     """
 
     grouping: str
@@ -169,6 +182,7 @@ class Outcome:
     remapped_replicas: int | None = None
     key_choices: I64 | None = None
     hot_keys: HotKeys | None = None
+    lag: LagTable | None = None
 
     def __post_init__(self) -> None:
         """Without a warm-up all tuples are measured."""

@@ -18,7 +18,8 @@ from streamgroup.replay.accounting.account import (
     make_meters,
 )
 from streamgroup.replay.accounting.hotness import Hotness
-from streamgroup.replay.accounting.outcome import WindowTable, WorkerTable
+from streamgroup.replay.accounting.lag import Repeats, lag_table
+from streamgroup.replay.accounting.outcome import LagTable, WindowTable, WorkerTable
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation.chunk_arrays import Events, each_column
 
@@ -155,6 +156,7 @@ class Recorder:
         self._entries: list[I64] = []
         self._last_entries = 0
         self.redelivered = 0
+        self._repeats = Repeats()
         self.workers = workers
         self.hotness = hotness
         self._has_entries = entries
@@ -188,6 +190,7 @@ class Recorder:
 
     def account(self, events: Events, offset: int, ends: I64, again: I64 = NEVER_AGAIN) -> None:
         """Account events, the first that of tuple `offset`; other arguments as of `Accounting`."""
+        self._repeats.add(again, events, offset)
         accounting = Accounting(self, events, offset, 0, ends, again)
         accounting.advance(len(events.key))
         accounting.finish()
@@ -251,6 +254,10 @@ class Recorder:
             alive_from_ns=None if alive is None else alive[0],
             alive_to_ns=None if alive is None else alive[1],
         )
+
+    def lag_table(self, members: Members) -> LagTable:
+        """Return how far workers were behind over time."""
+        return lag_table(self.meters, self._repeats, members)
 
     def window_table(
         self, members: Members, tuples: int, shift_ns: int, width_ns: int | None, finished: dict[int, int] | None

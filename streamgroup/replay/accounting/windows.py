@@ -18,7 +18,8 @@ _LEAST_SHARE = Fraction(1, 10**12)
 class WindowRule:
     """Assigns each of `tuples` measured tuples to a window: by share, by count, or by the time of its arrival.
 
-    `what` names the option in errors.
+    `what` names the option in errors. `width_ns` is the length where that is a time, else None, and then `length` is
+    that in tuples.
     """
 
     def __init__(self, text: str, tuples: int, what: str = "--window") -> None:
@@ -30,7 +31,7 @@ class WindowRule:
         self._kind = extent.kind
         self.width_ns = extent.ns if extent.kind == "time" else None
         # Window k of a share p begins at the first i with i >= k p m; a count c is p m = c.
-        self._length = extent.share * tuples if extent.kind == "share" else Fraction(extent.count)
+        self.length = extent.share * tuples if extent.kind == "share" else Fraction(extent.count)
         self._tuples = tuples
 
     def begins(self, offset: int, arrival: I64) -> tuple[I64, I64]:
@@ -39,7 +40,7 @@ class WindowRule:
         if self.width_ns is not None:
             return self._by_time(arrival, self.width_ns)
         first, last = self._number(offset), self._number(offset + size - 1)
-        if self._length >= 1:
+        if self.length >= 1:
             numbers = np.arange(first, last + 1, dtype=np.int64)
             starts = [self._start(number) - offset for number in range(first + 1, last + 1)]
             return np.array([0, *starts], dtype=np.int64), numbers
@@ -54,10 +55,10 @@ class WindowRule:
         return min(self._tuples, self._number(self._tuples - 1) + 1)
 
     def _number(self, index: int) -> int:
-        return index * self._length.denominator // self._length.numerator
+        return index * self.length.denominator // self.length.numerator
 
     def _start(self, number: int) -> int:
-        return -(-number * self._length.numerator // self._length.denominator)
+        return -(-number * self.length.numerator // self.length.denominator)
 
     @staticmethod
     def _by_time(arrival: I64, width: int) -> tuple[I64, I64]:

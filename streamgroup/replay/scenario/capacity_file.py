@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, StrictI
 
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
+from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.toml import read_toml
 from streamgroup.base.units import parse_duration_ns, parse_extent
@@ -78,14 +79,14 @@ class CapacityFile(BaseModel):
 def _check_change(text: str) -> None:
     when, factors = split_change(text)
     parse_extent(when, f"--slowdown-at {text}")
-    parse_slowdown(factors, 1, f"--slowdown-at {text}")
+    parse_slowdown(factors, MOST_WORKERS, f"--slowdown-at {text}")
 
 
 # What can be checked without the trace, so that an error names its line.
 _CHECKS: dict[str, Callable[[str], object]] = {
     "service": lambda text: parse_duration_ns(text, "--service"),
     "service_distribution": parse_distribution,
-    "slowdown": lambda text: parse_slowdown(text, 2),
+    "slowdown": lambda text: parse_slowdown(text, MOST_WORKERS),
     "slowdown_at": _check_change,
     "speed_jitter": parse_jitter,
     "join": lambda text: parse_extent(text, "--join"),

@@ -115,6 +115,10 @@ class Members:
         alive = np.array([who for _, who, _ in self._history], dtype=bool)[place, : self.ever]
         return alive, np.array([count for _, _, count in self._history], dtype=np.int64)[place]
 
+    def crashed_at(self) -> I64:
+        """Return when each worker crashed, `NEVER` for the others: int64[ever]."""
+        return np.where(self._left, NEVER, self._went)[: self.ever]
+
     def alive_times(self, first: int, last: int, free: I64) -> tuple[I64, I64] | None:
         """Return from when to when each worker was live between `first` and `last`; None if nothing changed.
 

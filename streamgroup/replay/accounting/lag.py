@@ -1,0 +1,63 @@
+"""How far workers are behind over time: from what was counted by arrival and finish, and what crashes took."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.replay.accounting.account import LAG_CELLS, Meters
+from streamgroup.replay.accounting.outcome import LagTable
+from streamgroup.replay.scenario.live_workers import Members
+from streamgroup.replay.simulation.chunk_arrays import DROPPED, Events
+
+__all__ = ["Repeats", "lag_table"]
+
+I64 = NDArray[np.int64]
+
+
+class Repeats:
+    """Deliveries that were lost and made again: what counting by the arrival of tuples gets wrong."""
+
+    def __init__(self) -> None:
+        # Number of the tuple, the worker that lost it, its arrival, its last worker (-1: dropped there).
+        self._found: list[I64] = []
+
+    def add(self, again: I64, events: Events, offset: int) -> None:
+        """Note deliveries: int64[k, 2] of tuple and worker, in their order; `events` begin with tuple `offset`."""
+        if len(again):
+            place = again[:, 0] - offset
+            last = np.where(events.finish[place] == DROPPED, -1, events.worker[place].astype(np.int64))
+            self._found.append(np.column_stack([again, events.arrival[place], last]))
+
+    def apply(self, sent: I64, crashed: I64, shift: int) -> None:
+        """Move deliveries in `sent`, int64[cells, n], to when they were made: at once, or when a worker crashed."""
+        rows = np.concatenate([np.zeros((0, 4), dtype=np.int64), *self._found]).tolist()
+        for at, (tuple_number, worker, arrival, last) in enumerate(rows):
+            is_first = at == 0 or rows[at - 1][0] != tuple_number
+            _add(sent, (arrival if is_first else int(crashed[rows[at - 1][1]])) >> shift, worker, 1)
+            if last >= 0 and (at + 1 == len(rows) or rows[at + 1][0] != tuple_number):
+                _add(sent, arrival >> shift, last, -1)
+                _add(sent, int(crashed[worker]) >> shift, last, 1)
+
+
+def _add(counts: I64, cell: int, worker: int, number: int) -> None:
+    """Count what happens within the table."""
+    if cell < len(counts):
+        counts[cell, worker] += number
+
+
+def lag_table(meters: Meters, repeats: Repeats, members: Members) -> LagTable:
+    """Return how far workers are behind at the end of each cell of time up to the last arrival and finish."""
+    sent, left = (array.reshape(LAG_CELLS, -1)[:, : members.ever] for array in (meters.lag.sent, meters.lag.left))
+    used = np.flatnonzero((sent > 0).any(axis=1) | (left > 0).any(axis=1))
+    cells = int(used[-1]) + 1 if len(used) else 0
+    sent, left = sent[:cells].copy(), left[:cells].copy()
+    shift, crashed, lost = int(meters.lag.shift[0]), members.crashed_at(), meters.sums.lost
+    repeats.apply(sent, crashed, shift)
+    for worker in np.flatnonzero(lost[: members.ever]).tolist():
+        _add(left, int(crashed[worker]) >> shift, worker, int(lost[worker]))
+    sent, left = sent.cumsum(axis=0), left.cumsum(axis=0)
+    behind = np.empty_like(sent)
+    for worker in range(sent.shape[1]):
+        caught_up = np.searchsorted(left[:, worker], sent[:, worker])
+        later = np.maximum(caught_up - np.arange(cells), 0) << shift
+        behind[:, worker] = np.where(caught_up == cells, -1, later)
+    return LagTable(1 << shift, sent - left, behind)
