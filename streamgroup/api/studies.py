@@ -177,7 +177,7 @@ def _names(names: Sequence[str] | str) -> Sequence[str]:
 
 def advise(
     trace: "str | Path | Place",
-    workers: int,
+    workers: int | None = None,
     *,
     max_p99: float | None = None,
     max_replication: float | None = None,
@@ -189,6 +189,8 @@ def advise(
 ) -> "Advice":
     """Recommend a grouping for a trace and a number of workers: `print(advise("t.trace", 48))`.
 
+    Without `workers`, which needs `max_p99`, it recommends a number of workers, too.
+
     `max_p99` (ms) and `max_replication` (state entries a key) are targets; `grouping` are asked besides the usual ones.
     Replays the trace, or segments of it that take about `budget` seconds on two cores. Other options are the flags of
     `streamgroup advise`. UsageError for wrong options, DataError for a trace that is not sound or empty.
@@ -198,5 +200,7 @@ def advise(
     from streamgroup.study.advise.run import Question, advise
     from streamgroup.study.sweep.threads import default_jobs
 
-    question = Question(Targets(max_p99, max_replication), tuple(listed(grouping)), budget, jobs or default_jobs())
-    return advise(trace, made_options("kg", workers, options), question, progress)
+    question = Question(
+        Targets(max_p99, max_replication), tuple(listed(grouping)), budget, jobs or default_jobs(), workers is None
+    )
+    return advise(trace, made_options("kg", 1 if workers is None else workers, options), question, progress)

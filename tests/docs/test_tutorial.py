@@ -19,8 +19,8 @@ def test_keys_or_key_groups(tmp_path: Path) -> None:
     assert follow(DOCS / "flink-skew.md", tmp_path) == 7
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("_shared_session")
+@pytest.mark.many_groupings
+@pytest.mark.usefixtures("_without_spark")
 def test_advice(tmp_path: Path) -> None:
     assert follow(DOCS / "advice.md", tmp_path) == 3
 

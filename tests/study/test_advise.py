@@ -16,6 +16,8 @@ from streamgroup.study.advise.run import Advice, Question, advise
 from streamgroup.study.run import run_to_directory
 from tests.traces_by_hand import write_trace
 
+pytestmark = pytest.mark.many_groupings
+
 
 def ask(path: Path, workers: int, *, question: Question | None = None, **options: Any) -> Advice:
     return advise(path, ReplayOptions("kg", workers, **options), question or Question())

@@ -8,11 +8,12 @@ import typer
 
 import streamgroup as sg
 from streamgroup.api.keywords import AdviseOptions
+from streamgroup.base.errors import GateError
 from streamgroup.cli.commands import replay
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, Conditions
-from streamgroup.cli.shared_flags import Trace, Workers
+from streamgroup.cli.shared_flags import Trace
 
 __all__ = ["Options", "run"]
 
@@ -29,7 +30,12 @@ class Options(Conditions):
     """The flags of `advise`."""
 
     trace: Trace
-    workers: Workers
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", "-n", help="Number of workers (default: as many as --max-p99 needs).", show_default=False
+        ),
+    ] = None
     max_p99: Annotated[
         float | None,
         typer.Option("--max-p99", metavar="MS", help="The 99th percentile of the latency may be this, at any time."),
@@ -45,6 +51,7 @@ class Options(Conditions):
             help="Ask this one, too, besides the usual ones. Can be repeated.",
         ),
     ] = ()  # type: ignore[assignment]  # fmt: skip
+    fail: Annotated[bool, typer.Option("--fail", help="Exit 5 where the recommended one misses a target.")] = False
     budget: Annotated[
         float, typer.Option("--budget", metavar="S", help="Seconds on two cores; longer traces are sampled.")
     ] = 60.0
@@ -77,3 +84,5 @@ def run(console: Console, options: Options) -> None:
         console.write(as_text(advice, **console.layout))
     else:
         console.record(advice.to_json())
+    if options.fail and not advice.met:
+        raise GateError(f"{advice.recommended} misses the target", "allow more, or take more workers")

@@ -2,17 +2,20 @@
 
 import dataclasses
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from streamgroup.base.row_formats import Format, for_people, render
 from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.ingest.parsing.times import iso
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study.advise.offered_load import ASSUMED
+from streamgroup.replay.scenario.selection import select
+from streamgroup.study.advise.offered_load import ASSUMED, Peak
 from streamgroup.study.advise.recommendation import NEAR, NEAR_LOAD, Row, Rule
-from streamgroup.study.advise.run import Advice, LeastWorkers
+from streamgroup.study.advise.run import Advice
 from streamgroup.study.advise.samples import SEGMENTS, WARMUP, Sample
 from streamgroup.study.advise.sentences import busy, costs, count, merits, percent, short, take, times, values_range
+from streamgroup.study.advise.worker_search import MORE_WORKERS, LeastWorkers
 from streamgroup.study.columns import readable
 from streamgroup.study.estimate import TUPLES_PER_S
 
@@ -60,10 +63,16 @@ def as_json(advice: Advice) -> dict[str, Any]:
         ],
         "hot_keys_total": advice.hot_keys.hot,
         "keys_over_a_fair_share": advice.hot_keys.over,
+        "hot_keys_together": [
+            {"key": None if key is None else readable(key), "share": share} for key, share in advice.hot_keys.together
+        ],
         "least_workers": [_least(one) for one in advice.least],
+        "least_workers_of_all": None if advice.by_workers is None else [_least(one) for one in advice.by_workers],
         "sustainable_workers": offered.sustainable,
         "offered_load": offered.load,
         "load_assumed": offered.assumed,
+        "peak_rate_tps": None if offered.peak is None else offered.peak.rate,
+        "peak_offered_load": None if offered.peak is None else offered.peak.load,
         "service": offered.description["service"],
         "arrival_rate_tps": offered.description["arrival_rate_tps"],
         "budget_s": advice.question.budget,
@@ -108,7 +117,24 @@ def as_text(advice: Advice, form: Format = "table", width: int | None = None, en
 
     first = lines([headline(advice), *(f"- {line}" for line in why(advice))])
     table = render(compared(advice), form, width=width, encoding=encoding)
+    if advice.by_workers is not None:
+        table += "\nLeast workers that meet the target:\n"
+        table += render(_by_workers(advice.by_workers), form, width=width, encoding=encoding)
     return f"{first}\n{table}\n{lines(remarks(advice))}"
+
+
+def _by_workers(found: Sequence[LeastWorkers]) -> list[dict[str, Any]]:
+    """Return rows for people, the least workers first."""
+    rows = sorted(found, key=lambda one: one.workers or one.most + 1)
+    return [
+        {
+            "grouping": one.grouping,
+            "workers": f"over {one.most:,}" if one.workers is None else one.workers,
+            "p99_ms": None if one.row is None else one.row.latency_p99_high_ms,
+            "state_per_key": None if one.row is None else one.row.replication_factor,
+        }
+        for one in rows
+    ]
 
 
 def _wrapped(text: str) -> str:
@@ -135,7 +161,14 @@ def headline(advice: Advice) -> str:
         return f"No grouping keeps up: {what}. The best of them is {name}."
     if choice.rule == "nearest":
         return f"No grouping meets the target with {count(workers)}. The nearest is {name}."
-    return f"{take(name, workers)}."
+    text = f"{take(name, workers)}."
+    peak = advice.offered.peak
+    if peak is not None and peak.load > 1:
+        text += (
+            f" The peak of {peak.rate:,.6g} tuples/s is {percent(peak.load)} of what they can do: "
+            "no grouping keeps up then."
+        )
+    return text
 
 
 def why(advice: Advice) -> list[str]:
@@ -151,6 +184,11 @@ def _skew(advice: Advice) -> str:
     text = f"{kg.grouping}: the most loaded worker gets {times(kg.peak_to_mean)} the mean"
     text += f"{values_range(kg, 'peak_to_mean')}{busy(kg)}"
     text += f": the key {_key(top.key)} has {percent(top.share)} of the tuples, {_fair(top.fair_shares)}"
+    others = [f"{_key(key)} ({percent(share)})" for key, share in advice.hot_keys.together if key != top.key]
+    if others and len(others) < len(advice.hot_keys.together):
+        text += f", and shares its worker with {' and '.join(others)}"
+    elif others:
+        text += f"; the most loaded worker has the hot keys {' and '.join(others)}"
     if top.fair_shares > 1:
         return f"{text}, and no hash can split it."
     return (
@@ -172,14 +210,14 @@ def _no_need(advice: Advice) -> str:
 def _rule(advice: Advice) -> str:
     best = advice.best
     least = "" if best is None else f"{best.grouping}, {short(best.latency_p99_high_ms)} ms in its worst segment"
+    even = f"of the groupings that are nearly as even as the best (its maximum load times {NEAR_LOAD})"
     return {
-        "compromise": f"Rule: the least state of those whose most loaded worker gets at most {NEAR_LOAD} times the "
-        f"least that any gives one, and whose p99 is at most {NEAR} times the least ({least}).",
+        "compromise": f"Rule: {even} and nearly as fast (its p99 times {NEAR}), the one with the least state. "
+        f"Least p99: {least}.",
         "least state": "Rule: the least state of those that meet the target.",
         "least latency": "Rule: the least p99 of those that meet the target.",
-        "nearest": f"Rule: the least factor that the target is missed by; the least p99 is that of {least}.",
-        "throughput": f"Rule: the least state of those whose most loaded worker gets at most {NEAR_LOAD} times the "
-        "least.",
+        "nearest": f"Rule: the grouping that misses the target by the least factor. Least p99: {least}.",
+        "throughput": f"Rule: {even}, the one with the least state.",
     }[advice.choice.rule]
 
 
@@ -188,9 +226,11 @@ def compared(advice: Advice) -> list[dict[str, Any]]:
     choice = advice.choice
     roles: dict[str, list[str]] = {}
     rows = {row.grouping: row for row in advice.rows}
+    # Those asked of which all is known that is known of the others: the first pass may have found too much to go on.
+    asked = {select(text).text for text in advice.question.groupings}
     for role, row in (
         ("recommended", choice.recommended), ("runner-up", choice.runner_up), ("least p99", advice.best),
-        ("key grouping", advice.kg),
+        ("key grouping", advice.kg), *(("asked", row) for row in advice.rows if row.grouping in asked),
     ):  # fmt: skip
         if row is not None:
             roles.setdefault(row.grouping, []).append(role)
@@ -220,7 +260,13 @@ def remarks(advice: Advice) -> Iterator[str]:
     """Yield the other remarks, a line each: hot keys, numbers of workers, the load, and what all is based on."""
     what = "meet the target" if advice.question.targets.any else "keep up"
     yield f"Hot keys: {_hot(advice)}"
-    yield f"Least workers that {what}: {'; '.join(map(_enough, advice.least))}."
+    if advice.by_workers is None:
+        yield f"Least workers that {what}: {'; '.join(map(_enough, advice.least))}."
+    else:
+        yield (
+            f"Rule for the number: the least state of the groupings that need at most {MORE_WORKERS:g} times the least "
+            "workers of any."
+        )
     yield f"Load: {_load(advice)}"
     yield f"Based on {_based(advice)}"
     if advice.failed:
@@ -261,9 +307,16 @@ def _load(advice: Advice) -> str:
         instant = advice.trace.first_timestamp == advice.trace.last_timestamp
         what = "all tuples come at one instant" if instant else "nothing says how long a tuple takes"
         text += f": assumed (--arrivals {ASSUMED}), as {what}; --service and --arrivals set it"
-    elif offered.load < _IDLE:
+    elif offered.peak is not None and offered.peak.rate > _EVEN * rate:
+        text += f"; {_peak_text(offered.peak)}"
+    if not offered.assumed and offered.load < _IDLE:
         text += ": they are nearly always idle, and any grouping is fast enough"
     return f"{text}."
+
+
+def _peak_text(peak: Peak) -> str:
+    times = f"{iso(peak.first)} to {iso(peak.last)}"
+    return f"at the peak, {times}, {peak.rate:,.6g} tuples/s, {percent(peak.load)}"
 
 
 def _based(advice: Advice) -> str:

@@ -41,7 +41,12 @@ def costs(row: Row, kg: Row | None) -> str:
 def values_range(row: Row, name: str, unit: str = "", by: str = "segment") -> str:
     """Write from which value to which a figure goes by segment, or by seed; nothing where they are equal."""
     low, high = getattr(row, f"{name}_low{unit}"), getattr(row, f"{name}_high{unit}")
-    return "" if low == high else f" ({short(low)} to {short(high)} by {by})"
+    if low == high:
+        return ""
+    if low <= getattr(row, f"{name}{unit}") <= high:
+        return f" ({short(low)} to {short(high)} by {by})"
+    # Other workers are the most loaded in other segments.
+    return f" ({short(low)} to {short(high)} within a {by})"
 
 
 def busy(row: Row) -> str:
