@@ -26,7 +26,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 # Flags of commands that are arguments of the functions, or that say how a command prints.
 ARGUMENTS = {
     "each", "trace", "inputs", "grouping", "workers", "output", "log", "overwrite", "baseline", "jobs",
-    "max_p99", "max_replication", "budget", "dry_run", "form", "json",
+    "max_p99", "max_replication", "budget", "dry_run", "form", "json", "fail",
 }  # fmt: skip
 
 
