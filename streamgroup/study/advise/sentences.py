@@ -43,9 +43,10 @@ def values_range(row: Row, name: str, unit: str = "", by: str = "segment") -> st
     low, high = getattr(row, f"{name}_low{unit}"), getattr(row, f"{name}_high{unit}")
     if low == high:
         return ""
-    # A total can lie outside: other workers are the most loaded in other segments.
-    relation = "by" if low <= getattr(row, f"{name}{unit}") <= high else "within a"
-    return f" ({short(low)} to {short(high)} {relation} {by})"
+    if low <= getattr(row, f"{name}{unit}") <= high:
+        return f" ({short(low)} to {short(high)} by {by})"
+    # Other workers are the most loaded in other segments.
+    return f" ({short(low)} to {short(high)} within a {by})"
 
 
 def busy(row: Row) -> str:
