@@ -104,6 +104,8 @@ class ReportData:
     @property
     def left_out(self) -> str:
         """Say what charts have no room for, "" where they show everything."""
+        if self.runs.is_empty():
+            return ""
         kinds = (("groupings", self.groupings, "grouping"), ("conditions", self.conditions, "condition"))
         counts = [(name, len(shown), self.runs[column].n_unique()) for name, shown, column in kinds]
         return ", ".join(f"{shown} of {count} {name}" for name, shown, count in counts if shown < count)
