@@ -81,4 +81,11 @@ PAPERS = {
         "arXiv 1705.09073",
         2017,
     ),
+    "CHBL": Paper(
+        "mirrokni2018bounded",
+        "Consistent Hashing with Bounded Loads",
+        ("V. Mirrokni", "M. Thorup", "M. Zadimoghaddam"),
+        "SODA",
+        2018,
+    ),
 }  # fmt: skip

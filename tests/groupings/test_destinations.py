@@ -30,6 +30,7 @@ VARIANTS = (
     "dstream:detector=space_saving",
     "rivetti_dkg:learning_length=1000",
     "consistent_grouping:virtual=2",
+    "bounded_load:c=0.01,vnodes=2",
     "storm_pkg:version=1,mode=first",
     "kafka:partitions=11,assignor=round_robin",
     "pulsar:mode=auto_split",

@@ -21,6 +21,7 @@ BY_TEXTS = {
     "fish": Fish,
 }
 ELSEWHERE = {
+    "bounded_load": ("bounded_load", "BoundedLoad"),
     "dstream": ("dstream", "DStream"),
     "dynamic_kg": ("dynamic_kg", "DynamicKg"),
     "posg": ("posg", "Posg"),
