@@ -32,6 +32,7 @@ def test_advice(tmp_path: Path) -> None:
         ("compare.md", 7),
         ("explain.md", 7),
         ("hot-keys.md", 5),
+        ("many-files.md", 6),
         ("references.md", 1),
         ("sweeps.md", 8),
         ("what-happens-when.md", 13),
