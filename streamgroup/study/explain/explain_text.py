@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
+from streamgroup.base.row_formats import Format, wrapped
 from streamgroup.study.columns import readable
 from streamgroup.study.explain.composition import HOT_LOAD, Period, WorkerLoad
 from streamgroup.study.explain.remedies import Remedies
@@ -11,11 +12,20 @@ from streamgroup.study.explain.run import Explanation
 from streamgroup.study.explain.verdict import has_drift, is_usual
 from streamgroup.traces.timestamps import moment
 
-__all__ = ["as_json", "headline", "helps", "reason", "worker_lines"]
+__all__ = ["as_json", "as_text", "headline", "helps", "reason", "worker_lines"]
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _MOST_SPLIT = 3
 _NAMES = {"hash_seed": "--hash-seed", "workers": "-n"}
+
+
+def as_text(found: Explanation, keys: int = 5, form: Format = "table") -> str:
+    """Return the whole explanation for people, which ends in a newline, with so many hot keys on each worker."""
+    lines = [*worker_lines(found, keys), "", headline(found)]
+    remedies = list(helps(found))
+    if remedies:
+        lines += ["What would help:", *(f"- {line}" for line in remedies)]
+    return "".join(f"{wrapped(line, form)}\n" for line in lines)
 
 
 def headline(found: Explanation) -> str:
