@@ -32,7 +32,7 @@ def test_advice(tmp_path: Path) -> None:
         ("explain.md", 7),
         ("hot-keys.md", 5),
         ("sweeps.md", 6),
-        ("what-happens-when.md", 13),
+        ("what-happens-when.md", 16),
         ("where.md", 8),
     ],
 )
