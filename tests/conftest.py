@@ -1,5 +1,6 @@
 """Fixtures that several rooms share."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from streamgroup.base.storage.places import Place, locate
+from streamgroup.replay import tiers
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session, open_session
 from tests.spark.cluster import Cluster, open_cluster
@@ -53,8 +55,32 @@ class Bucket(NamedTuple):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """Put tests that use Spark first: of two processes one gets them all, and only that one opens a session."""
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None and "spark" not in item.fixturenames)
+    """Sort tests by what they leave to later ones.
+
+    Those that use Spark come first: of two processes one gets them all, and only that one opens a session. Of these the
+    first write the class-data archive. Those that replay through many groupings come last: their code is compiled then.
+    """
+
+    def place(item: pytest.Function) -> int:
+        if item.path.name == "test_class_archive.py":
+            return 0
+        if item.get_closest_marker("spark") or "spark" in item.fixturenames:
+            return 1
+        return 3 if item.get_closest_marker("many_groupings") else 2
+
+    items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was imported and collected out of garbage collections: each would go through a million objects."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _interpreted_as_in_a_process_of_its_own() -> None:
+    """Forget what earlier tests interpreted: a run that continues them would be compiled, which takes seconds."""
+    tiers._SPENT.clear()
 
 
 @pytest.fixture(scope="session")

@@ -1,20 +1,24 @@
 """Families found by file name: a grouping, a reader, a generator is one file or package in its folder."""
 
+import ast
 import difflib
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Iterable
+from pathlib import Path
 from types import ModuleType
 
 from streamgroup.base.errors import UsageError
 
-__all__ = ["GENERATORS", "READERS", "load", "names", "suggest"]
+__all__ = ["GENERATORS", "GROUPINGS", "READERS", "load", "names", "suggest", "summary"]
 
 READERS = "streamgroup.ingest.readers"
 GENERATORS = "streamgroup.synth.generators"
+GROUPINGS = "streamgroup.groupings"
 
 # Modules of a family folder that are not members of it.
-_PRIVATE = {"protocol", "detectors"}
+_PRIVATE = {"protocol", "detectors", "options"}
 
 
 def names(package: str) -> list[str]:
@@ -22,6 +26,15 @@ def names(package: str) -> list[str]:
     module = importlib.import_module(package)
     found = (info.name for info in pkgutil.iter_modules(module.__path__))
     return sorted(name for name in found if name not in _PRIVATE and not name.startswith("_"))
+
+
+def summary(package: str, name: str) -> str:
+    """Return the first line of a member's docstring. The member is not imported: that could take a second."""
+    found = importlib.util.find_spec(f"{package}.{name.replace('-', '_')}")
+    if found is None or found.origin is None:
+        return ""
+    text = ast.get_docstring(ast.parse(Path(found.origin).read_text(encoding="utf-8"))) or ""
+    return text.partition("\n")[0]
 
 
 def suggest(name: str, among: Iterable[str]) -> str | None:

@@ -40,6 +40,6 @@ class DataError(StreamgroupError):
 
 
 class GateError(StreamgroupError):
-    """A `--fail-on` condition did not hold (exit 5)."""
+    """A `--fail-on` condition did not hold (exit 5): a sentence a line for each run or cell that breaks it."""
 
     exit_code = 5

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-__all__ = ["Progress", "Silent"]
+__all__ = ["Progress", "Silent", "Watcher"]
 
 
 class Progress(Protocol):
@@ -15,6 +15,16 @@ class Progress(Protocol):
         """Count `done` more tasks as finished."""
 
 
+class Watcher(Progress, Protocol):
+    """Receives the progress of many runs, and notes on how they are run."""
+
+    def describe(self, text: str) -> None:
+        """Change the text of the step."""
+
+    def note(self, text: str) -> None:
+        """Receive a note, a sentence."""
+
+
 class Silent:
     """Progress that is not shown."""
 
@@ -23,3 +33,9 @@ class Silent:
 
     def advance(self, done: int) -> None:
         """Count tasks."""
+
+    def describe(self, text: str) -> None:
+        """Change the text of the step."""
+
+    def note(self, text: str) -> None:
+        """Receive a note."""

@@ -1,10 +1,40 @@
 """The first error that pydantic found, as a place and a reason; the caller turns it into its own kind of error."""
 
-from typing import NamedTuple
+import json
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 __all__ = ["Problem", "first_problem"]
+
+# What is wrong with a value, by pydantic's type of error, in the words of a command line.
+_REASONS = {
+    "greater_than": "not above {gt}",
+    "greater_than_equal": "below {ge}",
+    "less_than": "not below {lt}",
+    "less_than_equal": "above {le}",
+    "finite_number": "not a finite number",
+    "literal_error": "none of {expected}",
+    "string_pattern_mismatch": "not of the form {pattern}",
+    "string_type": "not a text",
+    "list_type": "not a list",
+    "tuple_type": "not a list",
+    "dict_type": "not a table",
+    "model_type": "not a table",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), "not a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing", "decimal_type", "decimal_parsing"), "not a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "neither true nor false"),
+}
+_BOUNDS = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
+# What is wrong where the value need not be shown.
+_WHOLE = {
+    "missing": "it is missing",
+    "extra_forbidden": "there is no such option",
+    "string_too_short": "it is empty",
+    "too_short": "too few: at least {min_length}",
+    "decimal_max_places": "more than {decimal_places} decimals",
+    "decimal_max_digits": "more than {max_digits} digits",
+}
 
 
 class Problem(NamedTuple):
@@ -26,4 +56,19 @@ def first_problem(error: ValidationError) -> Problem:
         for number, part in enumerate(first["loc"])
         if (is_unknown and number == last) or not isinstance(part, str) or "[" not in part
     ]
-    return Problem(".".join(parts), first["msg"].removeprefix("Value error, "), is_unknown)
+    return Problem(".".join(parts), _reason(first), is_unknown)
+
+
+def _reason(error: Any) -> str:
+    kind, context = error["type"], error.get("ctx", {})
+    if kind in _WHOLE:
+        return _WHOLE[kind].format(**context)
+    if kind in _REASONS:
+        value = error["input"]
+        if kind in _BOUNDS:
+            shown = str(value)
+        else:
+            shown = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
+        limits = {name: f"{limit:g}" if isinstance(limit, float) else limit for name, limit in context.items()}
+        return f"{shown} is {_REASONS[kind].format(**limits)}"
+    return str(error["msg"]).removeprefix("Value error, ")

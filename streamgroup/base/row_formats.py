@@ -8,18 +8,32 @@ what an output's encoding does not know is escaped.
 import csv
 import io
 import json
+import textwrap
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
-__all__ = ["FORMATS", "Format", "Row", "for_people", "render"]
+__all__ = ["FORMATS", "PEOPLE", "Format", "Row", "for_people", "render", "wrapped"]
 
-Format = Literal["table", "json", "jsonl", "csv", "markdown"]
+Format = Literal["table", "json", "jsonl", "csv", "markdown", "latex"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+# Those that show figures as people want to read them.
+PEOPLE: tuple[Format, ...] = ("table", "markdown", "latex")
 
 Row = Mapping[str, Any]
 
 _GAP = 2
+# What means something else to LaTeX.
+_LATEX = {
+    **{char: f"\\{char}" for char in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+}
+# Columns of sentences.
+_WIDTH = 110
 
 
 def render(
@@ -50,7 +64,10 @@ def render(
     else:
         texts = [[for_people(row.get(name), exact=exact) for name in names] for row in rows]
         right = [_numeric(rows, name) for name in names]
-        text = _markdown(names, texts, right) if form == "markdown" else _table(names, texts, right, width)
+        if form == "latex":
+            text = _latex(names, texts, right)
+        else:
+            text = _markdown(names, texts, right) if form == "markdown" else _table(names, texts, right, width)
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
@@ -156,6 +173,18 @@ def _blocks(heads: list[str], texts: list[list[str]]) -> str:
     return "\n".join(blocks)
 
 
+def _latex(names: list[str], texts: list[list[str]], right: list[bool]) -> str:
+    """Write a `tabular`, with the rules of the package booktabs."""
+
+    def line(cells: Sequence[str]) -> str:
+        texts = ("".join(_LATEX.get(char, char) for char in cell) for cell in cells)
+        return " & ".join(texts).replace("+-", r"$\pm$") + r" \\"
+
+    columns = "".join("r" if each else "l" for each in right)
+    rows = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", line(names), r"\midrule", *map(line, texts)]
+    return "\n".join([*rows, r"\bottomrule", r"\end{tabular}", ""])
+
+
 def _markdown(names: list[str], texts: list[list[str]], right: list[bool]) -> str:
     if not names:
         return ""
@@ -165,3 +194,14 @@ def _markdown(names: list[str], texts: list[list[str]], right: list[bool]) -> st
         "| " + " | ".join(text.replace("\\", "\\\\").replace("|", "\\|") for text in line) + " |\n"
         for line in [heads, rule, *texts]
     )
+
+
+def wrapped(text: str, form: Format) -> str:
+    """Break a sentence into lines, the second one and those after it indented; not in Markdown or LaTeX."""
+    if form in ("markdown", "latex"):
+        return text
+    # A number and its percent sign stay in one line.
+    lines = textwrap.fill(
+        text.replace(" %", "\0%"), _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return lines.replace("\0%", " %")

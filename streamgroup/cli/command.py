@@ -63,7 +63,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback on errors
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 
 # How a table is printed.
-Format = Literal["table", "json", "jsonl", "csv", "markdown"]
+Format = Literal["table", "json", "jsonl", "csv", "markdown", "latex"]
 
 
 def _use_file(context: typer.Context, value: Path | None) -> Path | None:

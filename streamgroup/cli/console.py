@@ -3,18 +3,22 @@
 import json
 import shutil
 import sys
-import textwrap
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
-from streamgroup.base.row_formats import Format, Row, render
+from streamgroup.base.row_formats import PEOPLE, Format, Row, render
 
-__all__ = ["Bar", "Console", "listed", "wrapped"]
+__all__ = ["Bar", "Console", "listed"]
 
-# Columns of sentences.
-_WIDTH = 110
+
+class Layout(TypedDict):
+    """How a table is rendered: see `render`."""
+
+    form: Format
+    width: int | None
+    encoding: str
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Console:
 
         `shown` are the rows that people see instead of all values.
         """
-        if self.form in ("table", "markdown"):
+        if self.form in PEOPLE:
             rows = [{"name": name, "value": value} for name, value in record.items()] if shown is None else shown
             self._write(rows, self.form, None)
         elif self.form == "json":
@@ -43,6 +47,16 @@ class Console:
             self.text(json.dumps(record, indent=2, ensure_ascii=ascii_only, allow_nan=False))
         else:
             self._write([record], self.form, None)
+
+    @property
+    def layout(self) -> "Layout":
+        """Return how a table is to be rendered."""
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        return {"form": self.form, "width": width, "encoding": sys.stdout.encoding or "utf-8"}
+
+    def write(self, text: str) -> None:
+        """Print a rendered result as it is."""
+        sys.stdout.write(text)
 
     def text(self, text: str) -> None:
         """Print a line of the result."""
@@ -70,21 +84,21 @@ class Console:
 
     def bar(self, unit: str) -> "Bar":
         """Return a progress bar, which shows itself only on a terminal."""
-        return Bar(unit, shown=not self.quiet and sys.stderr.isatty())
+        return Bar(unit, self.note, shown=not self.quiet and sys.stderr.isatty())
 
     def _write(self, rows: Sequence[Row], form: Format, columns: Sequence[str] | None, *, exact: bool = False) -> None:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(render(rows, form, columns=columns, width=width, encoding=encoding, exact=exact))
+        layout: Layout = {**self.layout, "form": form}
+        sys.stdout.write(render(rows, columns=columns, exact=exact, **layout))
 
 
 class Bar:
-    """Progress in steps, each of a number of things; counts also where it shows nothing."""
+    """Progress in steps, each of a number of things; counts also where it shows nothing. `note` receives notes."""
 
-    def __init__(self, unit: str, *, shown: bool) -> None:
-        self.shown = shown
+    def __init__(self, unit: str, note: Callable[[str], None], *, shown: bool) -> None:
+        self.note = note
         self.done = 0
         self._unit = unit
+        self._shown = shown
         self._begun = time.perf_counter()
         self._bar: Any = None
 
@@ -93,7 +107,7 @@ class Bar:
         self.close()
         self.done = 0
         self._begun = time.perf_counter()
-        if self.shown:
+        if self._shown:
             from tqdm import tqdm
 
             self._bar = tqdm(
@@ -132,14 +146,3 @@ class Bar:
 def listed(record: Mapping[str, Any], names: Sequence[str]) -> list[dict[str, Any]]:
     """Turn some values of a record into rows of name and value; what is null is left out."""
     return [{"name": name, "value": record[name]} for name in names if record.get(name) is not None]
-
-
-def wrapped(text: str, form: Format) -> str:
-    """Break a sentence into lines, the second one and those after it indented; not in Markdown."""
-    if form == "markdown":
-        return text
-    # A number and its percent sign stay in one line.
-    lines = textwrap.fill(
-        text.replace(" %", "\0%"), _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
-    return lines.replace("\0%", " %")

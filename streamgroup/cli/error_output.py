@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from streamgroup.base.errors import StreamgroupError
+from streamgroup.base.errors import GateError, StreamgroupError
 
 __all__ = ["INTERRUPTED", "report_error"]
 
@@ -24,7 +24,8 @@ def report_error(error: BaseException, *, debug: bool) -> int:
     if debug and not isinstance(error, typer.TyperException):
         traceback.print_exception(error)
     message, hint, code = _explain(error, debug)
-    print(f"error: {_one_line(message)}", file=sys.stderr)  # noqa: T201
+    for line in message.splitlines() if isinstance(error, GateError) else [_one_line(message)]:
+        print(f"error: {line}", file=sys.stderr)  # noqa: T201
     if hint:
         print(f"hint: {hint}", file=sys.stderr)  # noqa: T201
     return code

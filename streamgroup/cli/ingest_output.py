@@ -1,12 +1,15 @@
 """Output of `ingest`: the trace that it made, or the tuples of a dry run."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from streamgroup.base.row_formats import PEOPLE
 from streamgroup.cli.console import Console
 
-__all__ = ["print_preview", "report_trace"]
+__all__ = ["print_preview", "report_trace", "report_traces"]
+
+_FACTS = ("tuples", "keys", "p1", "rows_read", "rows_kept", "rows_rejected", "rows_filtered", "fingerprint")
 
 
 def report_trace(console: Console, result: Any, begun: float) -> None:
@@ -17,8 +20,23 @@ def report_trace(console: Console, result: Any, begun: float) -> None:
         console.note(f"note: {note}")
     for warning in result.warnings:
         console.warn(warning)
-    names = ("tuples", "keys", "p1", "rows_read", "rows_kept", "rows_rejected", "rows_filtered", "fingerprint")
-    console.record({"trace": str(result.trace), **{name: getattr(manifest, name) for name in names}})
+    console.record(_facts(result))
+
+
+def report_traces(console: Console, results: Iterable[Any]) -> None:
+    """Print the accounts of ingests (`IngestResult`), a row each when all are finished, and their notes at once."""
+    rows = []
+    for result in results:
+        for note in result.notes:
+            console.note(f"{result.trace}: {note}")
+        for warning in result.warnings:
+            console.warn(f"{result.trace}: {warning}")
+        rows.append(_facts(result))
+    console.rows(rows)
+
+
+def _facts(result: Any) -> dict[str, Any]:
+    return {"trace": str(result.trace), **{name: getattr(result.manifest, name) for name in _FACTS}}
 
 
 def print_preview(console: Console, found: Any, describe_reject: Callable[[Any], str], **fields: Any) -> None:
@@ -46,7 +64,7 @@ def _preview_rows(console: Console, tuples: Sequence[Any]) -> tuple[list[dict[st
     shown = ["timestamp", "key", *carried]
     rows = [{name: value for name, value in row._asdict().items() if name in shown} for row in tuples]
     rows = [{**row, "timestamp": iso(row["timestamp"])} for row in rows]
-    if console.form in ("table", "markdown"):
+    if console.form in PEOPLE:
         # People see a null key as such, not as one of the text `-`, and every digit of what was read.
         rows = [{**row, "key": "(null)" if row["key"] is None else row["key"]} for row in rows]
     return rows, shown

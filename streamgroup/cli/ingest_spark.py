@@ -48,7 +48,7 @@ class Options(IngestFlags):
     value: Annotated[str | None, typer.Option("--value", metavar="EXPR", help="Value of a tuple.")] = None
     weight: Annotated[str | None, typer.Option("--weight", metavar="EXPR", help="Weight of a tuple.")] = None
     form: Annotated[
-        Literal["table", "json", "jsonl", "csv", "markdown"],
+        Literal["table", "json", "jsonl", "csv", "markdown", "latex"],
         typer.Option("--result-format", envvar="STREAMGROUP_FORMAT", help="How to print the result."),
     ] = "table"
     json: Annotated[bool, typer.Option("--json", help="Short for --result-format json.")] = False

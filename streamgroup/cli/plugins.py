@@ -10,12 +10,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 
 from streamgroup.base import discover
-from streamgroup.cli import sources
 from streamgroup.cli.command import DiscoveredGroup, LazyCommand, as_command
 
-__all__ = ["GROUPINGS", "Own", "complete_grouping", "family_group", "flags_of"]
-
-GROUPINGS = "streamgroup.groupings"
+__all__ = ["Own", "complete_grouping", "family_group", "flags_of"]
 
 _WORD = 1 << 62
 
@@ -24,7 +21,7 @@ Own = dict[str, tuple[Any, Any]]
 
 def complete_grouping(incomplete: str) -> list[str]:
     """Complete a grouping's name, as long as it has no parameters yet."""
-    return [name for name in discover.names(GROUPINGS) if name.startswith(incomplete)]
+    return [name for name in discover.names(discover.GROUPINGS) if name.startswith(incomplete)]
 
 
 def flags_of(model: Any) -> Own:
@@ -78,8 +75,7 @@ class _Family(DiscoveredGroup):
     def find(self, name: str) -> Any:
         if name in self.more:
             return self.more[name]()
-        text = sources.summary(f"{self.package}.{name.replace('-', '_')}")
-        return LazyCommand.of(name, text, partial(type(self).make, name))
+        return LazyCommand.of(name, discover.summary(self.package, name), partial(type(self).make, name))
 
 
 def family_group(
@@ -94,13 +90,13 @@ def family_group(
 ) -> typer.Typer:
     """Make a command that takes a member of a family first: `run(member, console, options, own values)`.
 
-    `own` and `unused` tell, for a member's module, the flags that it has besides, and which of `options` are not shown
+    `own` and `unused` tell, for a member's name, the flags that it has besides, and which of `options` are not shown
     as they mean nothing to it. `more` makes further commands of the group, by name.
     """
 
     def make(member: str) -> Callable[..., None]:
-        module = f"{package}.{member.replace('-', '_')}"
-        return as_command(partial(run, member), options, own(module), unused(module))
+        name = member.replace("-", "_")
+        return as_command(partial(run, member), options, own(name), unused(name))
 
     def begin(context: typer.Context) -> None:
         if context.invoked_subcommand is None:

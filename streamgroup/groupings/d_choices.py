@@ -13,7 +13,9 @@ from streamgroup.kernels.cursors import Cursors
 from streamgroup.kernels.loads import Loads, send_to_any, send_to_some, send_to_two
 from streamgroup.kernels.optimal_choices import Powers, Variant, choices_needed, make_powers
 
-__all__ = ["DChoices", "Params", "start"]
+__all__ = ["CITE", "DChoices", "Params", "start"]
+
+CITE = ("001",)
 
 
 class Params(HeadParams):

@@ -10,7 +10,9 @@ from streamgroup.groupings._heads import ENTRY_BYTES
 from streamgroup.groupings.detectors.protocol import DetectorName, HeadParams, start_detector
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 
-__all__ = ["DStream", "Params", "start"]
+__all__ = ["CITE", "DStream", "Params", "start"]
+
+CITE = ("002",)
 
 
 class Params(HeadParams):

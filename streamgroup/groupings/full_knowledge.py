@@ -10,7 +10,9 @@ from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels.tournament import make_tournament, set_leaf
 
-__all__ = ["FullKnowledge", "Params", "ShortestBacklog", "start"]
+__all__ = ["CITE", "FullKnowledge", "Params", "ShortestBacklog", "start"]
+
+CITE = ("004",)
 
 
 class Params(GroupingParams):

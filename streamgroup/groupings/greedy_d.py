@@ -14,7 +14,9 @@ from streamgroup.kernels.cursors import Cursors
 from streamgroup.kernels.least_loaded import least_loaded
 from streamgroup.kernels.loads import Loads, send_to_some, send_to_two
 
-__all__ = ["GreedyD", "HeadGreedyD", "Params", "start", "start_for_all"]
+__all__ = ["CITE", "GreedyD", "HeadGreedyD", "Params", "start", "start_for_all"]
+
+CITE = ("001",)
 
 
 class Params(HeadParams):

@@ -11,7 +11,9 @@ from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.cursors import Cursors
 from streamgroup.kernels.loads import Loads, send_to_any, send_to_some, send_to_two
 
-__all__ = ["GreedyByFrequency", "Params", "start"]
+__all__ = ["CITE", "GreedyByFrequency", "Params", "start"]
+
+CITE = ("001",)
 
 
 class Params(HeadParams):

@@ -3,7 +3,9 @@
 from streamgroup.groupings import full_knowledge
 from streamgroup.groupings.protocol import Context, GroupingParams
 
-__all__ = ["Params", "start"]
+__all__ = ["CITE", "Params", "start"]
+
+CITE = ("004",)
 
 _BACKLOG = full_knowledge.Params(backlog=True)
 

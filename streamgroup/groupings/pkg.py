@@ -11,7 +11,9 @@ from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels.least_loaded import send_to_less_loaded
 
-__all__ = ["Params", "TwoChoices", "start"]
+__all__ = ["CITE", "Params", "TwoChoices", "start"]
+
+CITE = ("PKG",)
 
 
 class Params(GroupingParams):

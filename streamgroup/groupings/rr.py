@@ -11,7 +11,9 @@ from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.loads import Loads, send_to_this, send_to_two
 
-__all__ = ["HeadRoundRobin", "Params", "start"]
+__all__ = ["CITE", "HeadRoundRobin", "Params", "start"]
+
+CITE = ("001",)
 
 
 class Params(HeadParams):

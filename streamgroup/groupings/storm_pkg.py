@@ -16,7 +16,9 @@ from streamgroup.engines.storm import pkg_tasks_all
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels.least_loaded import send_to_less_loaded
 
-__all__ = ["Params", "StormPkg", "start"]
+__all__ = ["CITE", "Params", "StormPkg", "start"]
+
+CITE = ("PKG",)
 
 _FEW_BITS = 8
 

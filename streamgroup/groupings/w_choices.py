@@ -10,7 +10,9 @@ from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.loads import Loads, send_to_any, send_to_two
 
-__all__ = ["Params", "WChoices", "start"]
+__all__ = ["CITE", "Params", "WChoices", "start"]
+
+CITE = ("001",)
 
 
 class Params(HeadParams):

@@ -12,7 +12,8 @@ from pydantic import BeforeValidator, Field, JsonValue, PrivateAttr, field_valid
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.places import locate
 from streamgroup.ingest.parsing.stopwords import STOPWORDS
-from streamgroup.spark.options import SparkOptions, checked
+from streamgroup.ingest.parsing.where import parse_where
+from streamgroup.spark.options import SparkOptions, check_no_spark, checked
 
 __all__ = [
     "DEFAULT_MAX_REJECTS",
@@ -137,7 +138,10 @@ class IngestOptions(CommonOptions):
 
     `time`, `key`, `cost` (in `cost_unit`), `value` and `weight` name a column, or number it from 1; None takes the
     reader's default. A time or key may be of several columns with commas between, a column with a comma in its name is
-    in quotes, and the time may be `none`.
+    in quotes, and the time may be `none`. `where` are conditions that rows must meet (`parsing.where`).
+
+    `if_missing` keeps a trace that is there, if it
+    was made of the same inputs with the same options.
     """
 
     reader: str
@@ -153,7 +157,15 @@ class IngestOptions(CommonOptions):
     multiline: bool = False
     checksum: bool = True
     engine: Literal["spark", "local"] = "spark"
+    where: str | None = None
+    if_missing: bool = False
     reader_options: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_engine(self) -> Self:
+        if self.engine == "local":
+            check_no_spark({name: getattr(self, name) for name in self.model_fields_set})
+        return self
 
     @field_validator("delimiter")
     @classmethod
@@ -163,6 +175,13 @@ class IngestOptions(CommonOptions):
         value = re.sub(r"\\(t|x[0-9a-fA-F]{2})", lambda found: _unescape(found[1]), value)
         if not 1 <= len(value) <= _MAX_DELIMITER or set(value) & set('"\r\n'):
             raise ValueError(f"1 to {_MAX_DELIMITER} characters, none of them a quote or a line end; \\t is a tab")
+        return value
+
+    @field_validator("where")
+    @classmethod
+    def _check_where(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_where(value)
         return value
 
     @field_validator("encoding")

@@ -45,7 +45,7 @@ def hint_of(
         return "--escape '\\' reads quotes written as \\\""
     # Of a field with a line break, the first line is a quote that is never closed, and each other one has few fields.
     broken = reason in (FIELDS, NEVER_CLOSED) and NEVER_CLOSED in rejected
-    if broken and "multiline" not in reader.unused and not reader.options.multiline:
+    if broken and "multiline" not in reader.Options.unused and not reader.options.multiline:
         return "--multiline reads line breaks in quoted fields"
     if reason == FIELDS and "ragged" in own:
         return "--ragged accepts rows with more or fewer fields, as of a delimiter at the end of each row"

@@ -1,16 +1,17 @@
 """Runs an ingest: read, count keys, assign ids, sort, write; the same for every source."""
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import streamgroup
 from streamgroup.base.errors import DataError, RunError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage.outputs import staged_output
 from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.version import VERSION
 from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects
 from streamgroup.ingest.pipeline.contract import NULL_KEY
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
@@ -22,6 +23,7 @@ from streamgroup.ingest.plausibility import TimedFile, check_units, span_note, w
 from streamgroup.ingest.rejects import no_tuples_left
 from streamgroup.ingest.sources.file_source import FileSource
 from streamgroup.ingest.sources.protocol import Source
+from streamgroup.ingest.up_to_date import up_to_date
 from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.session import Session, start_session, terminable
 from streamgroup.traces import schema
@@ -65,15 +67,24 @@ class _SplitResults(NamedTuple):
         return {reason: text for stats in self.stats for reason, (_, text) in stats.examples.items()}
 
 
-def ingest(options: IngestOptions, progress: Progress | None = None, session: Session | None = None) -> IngestResult:
+def ingest(
+    options: IngestOptions,
+    progress: Progress | None = None,
+    session: Session | Callable[[], Session] | None = None,
+) -> IngestResult:
     """Make a trace of raw inputs.
 
-    `session` is used if given (its master and settings count then), else one is opened and closed. UsageError
+    `session` is used if given (its master and settings count then), or what it returns when one is needed; else one is
+    opened and closed. With `if_missing` nothing is made if the trace is up to date. UsageError
     for wrong options, columns or inputs, EnvironmentFault without Java, DataError when the data are damaged,
     too many rows are rejected, or none is left. Nothing is left behind but the whole trace, or nothing at
     all.
     """
     progress = progress or Silent()
+    if options.if_missing:
+        manifest = up_to_date(options, FileSource(options))
+        if manifest is not None:
+            return IngestResult(_place(options), manifest, ["up to date"], [])
     with (
         terminable(),
         staged_trace(options) as out,
@@ -84,8 +95,15 @@ def ingest(options: IngestOptions, progress: Progress | None = None, session: Se
             return make_trace(source, options, out, LocalRunner(progress))
         if session is None:
             session = opened.enter_context(start_session(options, progress))
+        elif callable(session):
+            session = session()
         ensure_package(session, progress)
         return make_trace(source, options, out, SparkRunner(session, progress))
+
+
+def _place(options: CommonOptions) -> Path | Place:
+    trace = locate(options.output)
+    return Path(trace.text) if trace.is_local else trace
 
 
 def staged_trace(options: CommonOptions) -> AbstractContextManager[Place]:
@@ -122,7 +140,7 @@ def _make(source: Source, options: CommonOptions, out: Place, runner: Runner) ->
     manifest = Manifest(
         format_version=schema.FORMAT_VERSION,
         name=trace.name.removesuffix(".trace"),
-        program_version=streamgroup.__version__,
+        program_version=VERSION,
         inputs=inputs,
         in_order=made.in_order,
         out_of_order=made.late,
@@ -132,7 +150,7 @@ def _make(source: Source, options: CommonOptions, out: Place, runner: Runner) ->
     )
     write_manifest(out, manifest)
     return IngestResult(
-        Path(trace.text) if trace.is_local else trace,
+        _place(options),
         manifest,
         [*_notes(read), span_note(manifest)],
         _warnings(manifest, read, null_only=null_only),

@@ -29,7 +29,6 @@ from numba.core import config, types
 from numba.core.errors import NumbaError
 from numba.extending import overload_method
 
-import streamgroup
 from streamgroup.base.compiling import plain
 from streamgroup.base.compiling.code_cache import (
     SETTING,
@@ -50,6 +49,7 @@ __all__ = [
     "code_of",
     "compiled",
     "errors_with_lines",
+    "imported_digest",
     "names_on_disk",
 ]
 
@@ -199,9 +199,9 @@ def _imported(path: Path) -> Iterator[str]:
 
 
 @cache
-def _sources(modules: tuple[str, ...]) -> str:
+def imported_digest(modules: tuple[str, ...]) -> str:
     """Return the digest of the sources of modules, and of all that they import from the package."""
-    root = Path(streamgroup.__file__).parent.parent
+    root = Path(__file__).parents[2]
     waiting, found = [__name__, *modules], dict[str, Path]()
     while waiting:
         name = waiting.pop()
@@ -217,7 +217,7 @@ def cache_directory(function: Callable[..., Any], code: Code = COMMON) -> Path:
     """Make and return the directory of a function's code on disk."""
     if code.outside_digest:
         return code_directory(f"{sources_digest(_ROOMS, numba.__version__)}-{code.outside_digest}")
-    return code_directory(_sources((function.__module__, *code.modules)))
+    return code_directory(imported_digest((function.__module__, *code.modules)))
 
 
 def names_on_disk() -> set[str]:

@@ -51,7 +51,7 @@ def typed_keys(trace: Trace, kind: str) -> Keys:
     return make_keys(kind, *trace.packed_keys(), source=f"trace {trace.path}")
 
 
-class _Replay:
+class Run:
     """One run, from the plan to the outcome."""
 
     def __init__(self, trace: Trace, plan: Plan, warmup: int, *, interpreted: bool | None) -> None:
@@ -351,7 +351,7 @@ def _warmup(trace: Trace, plan: Plan, *, interpreted: bool | None) -> int:
         found = tuples_before(trace, plan, plan.warmup_ns)
     else:
         # A closed loop finds its times itself, so its beginning is simulated once more.
-        probe = _Replay(trace, plan, 0, interpreted=interpreted)
+        probe = Run(trace, plan, 0, interpreted=interpreted)
 
         def look(offset: int, events: Events, again: I64) -> None:
             nonlocal found
@@ -391,7 +391,7 @@ def replay(
     """
     begun = time.perf_counter()
     plan = make_plan(trace, options)
-    one = _Replay(trace, plan, _warmup(trace, plan, interpreted=interpreted), interpreted=interpreted)
+    one = Run(trace, plan, _warmup(trace, plan, interpreted=interpreted), interpreted=interpreted)
     results = one.results(log_directory)
     with contextlib.closing(results):
         simulate = one.event_driven if plan.is_ordered else one.feed_forward

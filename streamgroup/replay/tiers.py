@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.code_cache import is_at_hand
-from streamgroup.base.compiling.plain import NotPlainError, plain, view
+from streamgroup.base.compiling.kinds import Kind, kind_of
+from streamgroup.base.compiling.plain import NotPlainError, plain_of, view
 from streamgroup.replay.compile import COMMON, Code, Interpreted, compiled
 from streamgroup.replay.input.prefetch import Ready
 
@@ -30,6 +31,8 @@ _SPENT: defaultdict[str, float] = defaultdict(float)
 SMALL = _TUPLES
 # Tuples of the first call of an interpreted loop; each further one has twice as many.
 _FIRST = 2048
+# Views of NamedTuples that are kept for each function.
+_KEPT = 32
 
 
 class Tiers:
@@ -59,15 +62,14 @@ class Tiers:
             self._always = True
             return dispatcher  # type: ignore[no-any-return]
         self._code = self._code if code is COMMON else code.name
-        kept: dict[int, Any] = {}
+        rewritten = _Rewritten(function)
         own = threading.get_ident()
 
         def call(*arguments: Any) -> Any:
             if not self._always and not is_at_hand(dispatcher, arguments):
                 begun = time.thread_time()
                 try:
-                    run = plain(function, *arguments)
-                    views = [_kept_view(kept, one) for one in arguments]
+                    run, views = rewritten.bind(arguments)
                 except NotPlainError:
                     # Compiling says what is wrong with it, if anything.
                     self._always = True
@@ -89,13 +91,12 @@ class Tiers:
         return call
 
     def _interpreted(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        kept: dict[int, Any] = {}
+        rewritten = _Rewritten(function)
         as_written = self._as_written(function)
 
         def call(*arguments: Any) -> Any:
             try:
-                run = plain(function, *arguments)
-                views = [_kept_view(kept, one) for one in arguments]
+                run, views = rewritten.bind(arguments)
             except NotPlainError:
                 return as_written(*arguments)
             return run(*views)
@@ -130,16 +131,32 @@ def _has_hooks(value: Any) -> bool:
     return hasattr(value, "_fields") and hasattr(value, "choose")
 
 
-def _kept_view(kept: dict[int, Any], value: Any) -> Any:
-    """Return the view of an argument; that of a NamedTuple is kept, since a machine passes the same again and again."""
-    if not hasattr(value, "_fields"):
-        return view(value)
-    found = kept.get(id(value))
-    if found is None or found[0] is not value:
-        if len(kept) > 32:
-            kept.clear()
-        found = kept[id(value)] = value, view(value)
-    return found[1]
+class _Rewritten:
+    """A function as plain Python, which keeps the views of NamedTuples: a machine passes the same again and again."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        # By their id, which no other value has as they are kept, least recently used first.
+        self._kept: dict[int, tuple[Any, Kind, Any]] = {}
+        self._latest: tuple[tuple[Kind, ...], Callable[..., Any]] | None = None
+
+    def bind(self, arguments: tuple[Any, ...]) -> tuple[Callable[..., Any], list[Any]]:
+        """Return what to call for some arguments, and with which views; NotPlainError for what is not rewritten."""
+        found = [self._seen(one) for one in arguments]
+        kinds = tuple(kind for _, kind, _ in found)
+        latest = self._latest
+        if latest is None or latest[0] != kinds:
+            latest = self._latest = kinds, plain_of(self._function, kinds)
+        return latest[1], [seen for _, _, seen in found]
+
+    def _seen(self, value: Any) -> tuple[Any, Kind, Any]:
+        if not hasattr(value, "_fields"):
+            return value, kind_of(value), view(value)
+        found = self._kept.pop(id(value), None) or (value, kind_of(value), view(value))
+        if len(self._kept) >= _KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[id(value)] = found
+        return found
 
 
 def _piece(ready: Ready, begin: int, end: int) -> Ready:

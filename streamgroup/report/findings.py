@@ -1,15 +1,24 @@
 """The sentences of a report: what was compared, the best and worst groupings, caveats."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import polars as pl
 
 from streamgroup.report.formatting import number
 from streamgroup.report.report_data import ReportData
+from streamgroup.study.advise.recommendation import Row, Targets, choose
+from streamgroup.study.advise.sentences import costs, count, merits, take
 
 __all__ = ["caveats", "compared", "verdicts"]
 
 _KEYS_PER_WORKER = 10
+_KEY_GROUPING = "kg"
+# What the rule of `advise` takes into account.
+_NEEDED = (
+    "latency_p99_ms", "latency_mean_ms", "latency_max_ms", "peak_to_mean", "replicas", "replication_factor",
+    "state_entries_max",
+)  # fmt: skip
+_ORACLES = ("full_knowledge", "oracle")
 
 
 def compared(data: ReportData) -> list[str]:
@@ -22,6 +31,7 @@ def compared(data: ReportData) -> list[str]:
         f"Workers: {_listed(runs['workers'])}. Sources: {_listed(runs['sources'])}.",
         f"Arrivals: {_listed(runs['arrivals'])}. {_plural(runs['seed'], 'Seed')}: {_listed(runs['seed'])}.",
     ]
+    lines += [f"{letter}: {text}." for letter, text in data.letters.items()]
     left_out = runs["grouping"].n_unique() - len(data.groupings)
     if left_out:
         lines.append(
@@ -38,40 +48,75 @@ def compared(data: ReportData) -> list[str]:
 
 
 def verdicts(data: ReportData) -> list[str]:
-    """Name the best and the worst grouping of each charted condition, never a mean without its maximum."""
-    lines = []
-    for part in data.focus.partition_by("condition", maintain_order=True):
-        found = part.group_by("grouping").agg(
-            pl.col("latency_p99_ms").mean().alias("p99"),
-            pl.col("latency_max_ms").max().alias("maximum"),
-            pl.col("replication_factor").mean().alias("replication"),
-            pl.col("replication_factor").max().alias("replication_max"),
-            pl.col("peak_to_mean").mean().alias("peak"),
-            pl.col("peak_to_mean").max().alias("peak_max"),
-        )
-        place = f"{part['condition'][0]}, {_count(part['workers'][0], 'worker')}"
-        sentences = [
-            *_best_and_worst(found, "p99", "p99 latency", "{p99} ms (maximum {maximum} ms)"),
-            *_best_and_worst(
-                found, "peak", "load of the most loaded worker", "{peak} times the mean (at most {peak_max})"
-            ),
-            *_best_and_worst(
-                found, "replication", "replication", "{replication} workers a key (at most {replication_max})"
-            ),
-        ]
-        if sentences:
-            lines.append(f"{place}: {'; '.join(sentences)}.")
+    """Recommend a grouping for each charted condition, by the rule and in the words of `advise`.
+
+    Figures are means over seeds, with their least and largest beside them; the maximum latency is that of any seed.
+    Groupings that use information no source has are not recommended.
+    """
+    lines: list[str] = []
+    for part in data.focus.sort("condition", "grouping").partition_by("condition", maintain_order=True):
+        workers = int(part["workers"][0])
+        found = part.filter(~pl.col("grouping").cast(pl.String).str.split(":").list.first().is_in(_ORACLES))
+        groups = found.partition_by("grouping", maintain_order=True)
+        rows = [row for place, group in enumerate(groups) if (row := _row(group, place)) is not None]
+        if rows:
+            lines.append(f"{part['condition'][0]}: {_verdict(rows, workers)}")
     return lines
 
 
-def _best_and_worst(found: pl.DataFrame, column: str, what: str, template: str) -> Iterator[str]:
-    rows = found.filter(pl.col(column).is_not_null()).sort(column, "grouping").to_dicts()
-    names = [row.pop("grouping") for row in rows]
-    figures = [template.format(**{name: number(value) for name, value in row.items()}) for row in rows]
+def _verdict(rows: Sequence[Row], workers: int) -> str:
+    kg = next((row for row in rows if row.grouping == _KEY_GROUPING), None)
     if len(rows) == 1:
-        yield f"{what} {figures[0]}"
-    elif rows:
-        yield f"{what} lowest with {names[0]}: {figures[0]}, highest with {names[-1]}: {figures[-1]}"
+        return f"{merits(rows[0], None, 'seed')} {costs(rows[0], None)}"
+    choice = choose(rows, Targets())
+    best = choice.recommended
+    if choice.rule == "throughput":
+        head = f"No grouping keeps up with {count(workers)}. The best of them is {best.grouping}"
+    else:
+        head = take(best.grouping, workers)
+    said = merits(best, kg, "seed").removeprefix(f"{best.grouping}: ")
+    if kg is None or best.grouping == kg.grouping:
+        return f"{head}: {said} {costs(best, None)}"
+    other = merits(kg, None, "seed").removeprefix(f"{kg.grouping}: ")
+    return f"{head}: {said} {kg.grouping}: {other} {costs(best, kg)}"
+
+
+def _row(runs: pl.DataFrame, order: int) -> Row | None:
+    """Return the figures of one grouping over its seeds, `order` being its place among the others.
+
+    None where a metric that the rule needs is missing.
+    """
+    if any(name not in runs.columns or runs[name].null_count() for name in _NEEDED):
+        return None
+    peaks = runs["peak_to_mean" if runs["work_peak_to_mean"].null_count() else "work_peak_to_mean"]
+    loads = None if runs["offered_load"].null_count() else runs["offered_load"]
+    p99, peak = _spread(runs["latency_p99_ms"]), _spread(runs["peak_to_mean"])
+    most = (None, None, None) if loads is None else _spread(loads * peaks)
+    return Row(
+        grouping=str(runs["grouping"][0]),
+        order=order,
+        latency_p99_ms=p99[0],
+        latency_p99_low_ms=p99[1],
+        latency_p99_high_ms=p99[2],
+        latency_mean_ms=_spread(runs["latency_mean_ms"])[0],
+        latency_max_ms=_spread(runs["latency_max_ms"])[2],
+        peak_to_mean=peak[0],
+        peak_to_mean_low=peak[1],
+        peak_to_mean_high=peak[2],
+        worker_load_mean=None if loads is None else _spread(loads)[0],
+        worker_load_max=most[0],
+        worker_load_max_low=most[1],
+        worker_load_max_high=most[2],
+        replicas=round(_spread(runs["replicas"])[0]),
+        replication_factor=_spread(runs["replication_factor"])[0],
+        state_entries_max=round(_spread(runs["state_entries_max"])[2]),
+    )
+
+
+def _spread(values: pl.Series) -> tuple[float, float, float]:
+    """Return the mean, the least and the largest of values, none of them null."""
+    known = [float(value) for value in values]
+    return sum(known) / len(known), min(known), max(known)
 
 
 def caveats(data: ReportData) -> list[str]:

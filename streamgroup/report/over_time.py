@@ -4,7 +4,7 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.formatting import number
-from streamgroup.report.over_workers import ChartFunctions, faceted, paneled
+from streamgroup.report.over_workers import ChartFunctions, faceted, paneled, with_points
 from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 
@@ -52,24 +52,18 @@ def _windows(data: ReportData, metric: str) -> pl.DataFrame:
 def _draw(frame: pl.DataFrame, look: Look, title: str) -> alt.TopLevelMixin:
     """Draw a line for each grouping over the time since the start of the run."""
     names = frame["grouping"].to_list()
-    chart = (
-        alt.Chart()
-        .mark_line(opacity=0.9, strokeWidth=1.5)
-        .encode(
-            x=alt.X(
-                "start_s:Q", title="time since the start (s)", axis=alt.Axis(grid=False), scale=alt.Scale(nice=False)
-            ),
-            y=alt.Y("value:Q", title=title, **look.axis(frame["value"].to_list())),
-            color=look.colour(names),
-            strokeDash=look.dash(names),
-            tooltip=[
-                alt.Tooltip("grouping:N"),
-                alt.Tooltip("start_s:Q", format=".4~g"),
-                alt.Tooltip("value:Q", title=title, format=".4~g"),
-            ],
-        )
+    base = alt.Chart().encode(
+        x=alt.X("start_s:Q", title="time since the start (s)", axis=alt.Axis(grid=False), scale=alt.Scale(nice=False)),
+        y=alt.Y("value:Q", title=title, **look.axis(frame["value"].to_list())),
+        color=look.colour(names),
+        tooltip=[
+            alt.Tooltip("grouping:N"),
+            alt.Tooltip("start_s:Q", format=".4~g"),
+            alt.Tooltip("value:Q", title=title, format=".4~g"),
+        ],
     )
-    return faceted(chart, frame, apart=True)
+    lines = base.mark_line(opacity=0.9, strokeWidth=1.5).encode(strokeDash=look.dash(names))
+    return faceted(with_points(lines, base, frame), frame, apart=True)
 
 
 def _describe_worst(frame: pl.DataFrame, what: str, unit: str) -> str:

@@ -9,7 +9,7 @@ from streamgroup.report.formatting import number
 from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import HEIGHT, WIDTH, Look
 
-__all__ = ["curves_of", "describe_spread", "draw_curves", "faceted", "over_seeds", "paneled"]
+__all__ = ["curves_of", "describe_spread", "draw_curves", "faceted", "over_seeds", "paneled", "with_points"]
 
 _PANEL_HEIGHT = 230
 
@@ -67,7 +67,9 @@ def paneled(frame: pl.DataFrame) -> pl.DataFrame:
     """Add `panel` as first column: what the panels of a chart differ in, of `condition` and `what` (if there)."""
     names = [name for name in ("condition", "what") if name in frame.columns and frame[name].n_unique() > 1]
     panel = pl.concat_str(names, separator=" · ") if names else pl.lit("")
-    return frame.select(panel.alias("panel"), pl.all())
+    # The order of their kinds has become that of the rows.
+    texts = [pl.col(name).cast(pl.String) for name in ("condition", "grouping") if name in frame.columns]
+    return frame.select(panel.cast(pl.String).alias("panel"), pl.all()).with_columns(texts)
 
 
 def faceted(
@@ -88,6 +90,15 @@ def faceted(
     inner = chart.properties(width=WIDTH // 2, height=min(height, _PANEL_HEIGHT))
     facets = inner.facet(facet=alt.Facet("panel:N", title=None, sort=panels), columns=2, data=frame)
     return facets.resolve_scale(x="independent") if apart else facets
+
+
+def with_points(lines: alt.Chart, base: alt.Chart, frame: pl.DataFrame) -> alt.LayerChart:
+    """Add points where a grouping has one value in its panel: a line of it is not to be seen."""
+    layers = [lines]
+    if frame.select((pl.len().over("panel", "grouping") == 1).any()).item():
+        counted = base.transform_joinaggregate(rows_of_line="count()", groupby=["panel", "grouping"])
+        layers.append(counted.transform_filter("datum.rows_of_line == 1").mark_point(opacity=1))
+    return alt.LayerChart(layer=layers)
 
 
 def draw_curves(frame: pl.DataFrame, look: Look, title: str, *, percent: bool = False) -> alt.TopLevelMixin:

@@ -12,12 +12,12 @@ from typing import Any
 import vl_convert
 from jinja2 import Environment
 
-import streamgroup
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.base.storage.atomic_files import write_files
 from streamgroup.base.storage.cache_directory import cache_root
+from streamgroup.base.version import VERSION
 from streamgroup.report import findings
-from streamgroup.report.formatting import number
+from streamgroup.report.formatting import bare, number
 from streamgroup.report.page_data import PageData, as_script
 from streamgroup.report.render import Drawn, chart_names, png, specification, svg
 from streamgroup.report.report_data import ReportData
@@ -39,8 +39,11 @@ _END = r"<\/script"
 _WIDE = {"load_map", "latency", "frontier"}
 
 
-def page(data: ReportData) -> str:
-    """Write the page; the same runs give the same bytes. DataError when a table of a run is damaged."""
+def page(data: ReportData, title: str | None = None) -> str:
+    """Write the page, with a title of its own if none is given; the same runs give the same bytes.
+
+    DataError when a table of a run is damaged.
+    """
     drawn = [found for name in chart_names() if (found := Drawn.of(name, data)) is not None]
     stored = PageData()
     charts: list[dict[str, Any]] = []
@@ -59,12 +62,12 @@ def page(data: ReportData) -> str:
         )
         figures[one.chart.SECTION].append(_figure(one, stored.add(one.frame), picture))
     values = {
-        "title": _title(data),
+        "title": _title(data) if title is None else bare(title),
         "summary": _summary(data, stored),
         "failed": [f"{one.cell}: {one.error}" for one in data.failed],
         "sections": [{**_SECTIONS[name], "figures": found} for name, found in figures.items() if found],
         "tables": list(_tables(data, stored)),
-        "version": streamgroup.__version__,
+        "version": VERSION,
     }
     content = {
         "tables": stored.tables,

@@ -2,7 +2,8 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ import polars as pl
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.report.formatting import shown
-from streamgroup.study.columns import OPTION_COLUMNS
+from streamgroup.study.columns import DEFAULTS, OPTION_COLUMNS
 from streamgroup.study.summary.conditions import matches, parse_conditions
 from streamgroup.study.summary.load import STATUS_COLUMNS
 from streamgroup.study.summary.summarize import load_runs, run_directories
@@ -26,6 +27,8 @@ MOST_CONDITIONS = 8
 MOST_GROUPINGS = 16
 # What runs may differ in and still be averaged, or stand side by side in one chart.
 _ASIDE = ("grouping", "workers", "seed", "hash_seed", "top_keys")
+# Characters that a panel has room for.
+_LONG = 44
 _UNITS = {"sources": "{} sources", "workers": "{} workers", "arrivals": "{}"}
 
 
@@ -46,7 +49,8 @@ class ReportData:
     - `directories`: where each run lies;
     - `failed`: cells of sweeps without a run;
     - `traces`: the traces that are where the runs say and are what they were;
-    - `notes`: what the reader has to know of what is missing.
+    - `notes`: what the reader has to know of what is missing;
+    - `letters`: what the letters in names of conditions stand for, where these would be long.
     """
 
     runs: pl.DataFrame
@@ -54,6 +58,7 @@ class ReportData:
     failed: tuple[Failure, ...] = ()
     traces: tuple[TraceProfile, ...] = ()
     notes: tuple[str, ...] = ()
+    letters: Mapping[str, str] = field(default_factory=dict)
     _tables: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False)
 
     def table(self, name: str, runs: Sequence[str] | None = None) -> pl.DataFrame:
@@ -79,17 +84,17 @@ class ReportData:
         ranked = (
             self.runs.group_by("grouping")
             .agg(pl.col("latency_p99_ms").mean())
-            .with_columns(pl.col("grouping").str.split(":").list.first().alias("family"))
+            .with_columns(pl.col("grouping").cast(pl.String).str.split(":").list.first().alias("family"))
             .sort("latency_p99_ms", "grouping", nulls_last=True)
             .with_columns(pl.int_range(pl.len()).over("family").alias("turn"))
             .sort("turn", maintain_order=True)
         )
-        return tuple(sorted(ranked["grouping"].head(MOST_GROUPINGS).to_list()))
+        return tuple(ranked["grouping"].head(MOST_GROUPINGS).sort().to_list())
 
     @cached_property
     def conditions(self) -> tuple[str, ...]:
         """Name the conditions that charts show: the first of all."""
-        return tuple(self.runs["condition"].unique(maintain_order=True).head(MOST_CONDITIONS).to_list())
+        return tuple(self.runs["condition"].unique().sort().head(MOST_CONDITIONS).to_list())
 
     @cached_property
     def charted(self) -> pl.DataFrame:
@@ -141,9 +146,10 @@ def gather(paths: Iterable[str | Path], *, where: str | None = None) -> ReportDa
             raise UsageError(f"--where {where}: no run is left", "loosen the condition")
     names = _names(directories)
     profiles, notes = _traces(frame["trace"].to_list(), records)
-    runs = _readable(frame).with_columns(pl.Series("run", names))
-    runs = runs.with_columns(_conditions(runs)).select("run", "condition", pl.exclude("run", "condition"))
-    return ReportData(runs, dict(zip(names, directories, strict=True)), lost, profiles, notes)
+    runs = _readable(frame).with_columns(pl.Series("run", names), _grouping_and_code(frame))
+    conditions, letters = _conditions(runs)
+    runs = runs.with_columns(conditions).select("run", "condition", pl.exclude("run", "condition", "code"))
+    return ReportData(runs, dict(zip(names, directories, strict=True)), lost, profiles, notes, letters)
 
 
 def _record(run: Path) -> dict[str, Any]:
@@ -182,15 +188,50 @@ def _names(directories: Sequence[Path]) -> list[str]:
     return names
 
 
-def _conditions(runs: pl.DataFrame) -> pl.Series:
-    """Describe the conditions of each run: the trace, and every option in which runs differ."""
-    options = [name for name in OPTION_COLUMNS if name not in _ASIDE and name in runs.columns]
+def _natural(text: str) -> list[str | float]:
+    """Return the key by which texts are sorted with the numbers in them by value."""
+    parts = re.split(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)", text)
+    return [float(part) if place % 2 else part for place, part in enumerate(parts)]
+
+
+def _grouping_and_code(frame: pl.DataFrame) -> pl.Series:
+    """Return the column `grouping`, with the digest of the code where that differs: never are those averaged.
+
+    Sorted, a grouping comes before its variants with parameters.
+    """
+    names = [shown(name) for name in frame["grouping"]]
+    if "code" in frame.columns:
+        names = [f"{name} @{code}" if code else name for name, code in zip(names, frame["code"], strict=True)]
+    order = sorted(set(names), key=lambda name: (name.partition(":")[0], ":" in name, _natural(name)))
+    return pl.Series("grouping", names, pl.Enum(order))
+
+
+def _conditions(runs: pl.DataFrame) -> tuple[pl.Series, dict[str, str]]:
+    """Describe the conditions of each run: the trace, and every option in which runs differ; the plainest come first.
+
+    Long ones get a letter: second is what each letter stands for.
+    """
+    options = [name for name in (*OPTION_COLUMNS, "program") if name not in _ASIDE and name in runs.columns]
     varying = [name for name in options if name != "trace" and runs[name].n_unique() > 1]
-    found = [
-        ", ".join([row["trace"], *(_in_words(name, row[name]) for name in varying)])
-        for row in runs.iter_rows(named=True)
-    ]
-    return pl.Series("condition", found, pl.String)
+    places: dict[tuple[str, str], int] = {}
+    made: list[tuple[str, str]] = []
+    for row in runs.iter_rows(named=True):
+        one = row["trace"], ", ".join(_in_words(name, row[name]) for name in varying)
+        places.setdefault(one, sum(row[name] != DEFAULTS.get(name) for name in varying))
+        made.append(one)
+    order = sorted(places, key=lambda one: (_natural(one[0]), places[one], _natural(one[1])))
+    texts = list(dict.fromkeys(text for _, text in order))
+    letters: dict[str, str] = {}
+    if any(len(", ".join(one)) > _LONG for one in order) and len(texts) > 1:
+        letters = {text: _letter(place) for place, text in enumerate(texts)}
+    named = {one: ", ".join(part for part in (one[0], letters.get(one[1], one[1])) if part) for one in order}
+    kinds = pl.Enum(list(dict.fromkeys(named.values())))
+    return pl.Series("condition", [named[one] for one in made], kinds), {sign: text for text, sign in letters.items()}
+
+
+def _letter(place: int) -> str:
+    """Name a place A to Z, then A2 and so on."""
+    return chr(ord("A") + place % 26) + (str(place // 26 + 1) if place >= 26 else "")
 
 
 def _in_words(name: str, value: Any) -> str:

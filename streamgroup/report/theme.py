@@ -19,8 +19,8 @@ WIDTH, HEIGHT = 640, 320
 
 # Distinguishable also without red or green, with a contrast of at least 3 to the background.
 _LINES: Mapping[Theme, tuple[str, ...]] = {
-    "light": ("#1e47ea", "#ff5d14", "#5e7772", "#9528a2", "#3d86ff", "#79302f", "#7b9d74", "#798eba"),
-    "dark": ("#6579f5", "#ffa100", "#59d5a2", "#db4c92", "#a0f2ff", "#c77700", "#f2f77d", "#a2b7ff"),
+    "light": ("#1e47ea", "#e8590c", "#0a7f3f", "#b5179e", "#0891b2", "#6b2e12", "#8a7a00", "#4b5563"),
+    "dark": ("#7d8fff", "#ff9f43", "#4ade80", "#f472d0", "#67e8f9", "#c98a5b", "#f2e34c", "#c3cad4"),
 }
 _DASHES = ((1, 0), (6, 3), (2, 2), (8, 2, 2, 2))
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
@@ -28,14 +28,14 @@ _INKS: Mapping[Theme, Mapping[str, str]] = {
     "light": {"ink": "#1c2024", "muted": "#5b636d", "grid": "#e3e6ea", "paper": "#ffffff", "accent": "#1e47ea"},
     "dark": {"ink": "#eceef1", "muted": "#a3abb6", "grid": "#363c44", "paper": "#181b1f", "accent": "#8fa0ff"},
 }
-# From little to much, and from too little over just right to too much.
+# From little to much, and from too little over just right to too much and far too much.
 _RAMPS: Mapping[Theme, tuple[str, ...]] = {
     "light": ("#f3f5fb", "#9db4f5", "#3d63e6", "#16246e"),
     "dark": ("#20252e", "#3d4fa8", "#8ba0ff", "#f1f4ff"),
 }
-_BALANCE: Mapping[Theme, tuple[str, str, str]] = {
-    "light": ("#2f6fd0", "#f4f4f2", "#b3310e"),
-    "dark": ("#6aa5ff", "#2a2e34", "#ff9a5c"),
+_BALANCE: Mapping[Theme, tuple[str, str, str, str]] = {
+    "light": ("#2f6fd0", "#f4f4f2", "#e0703f", "#5c1004"),
+    "dark": ("#6aa5ff", "#2a2e34", "#d9793f", "#ffe3d0"),
 }
 # Of names, so chosen that the usual groupings are spread over the colours.
 _SALT = b"792"
@@ -69,7 +69,7 @@ class Look:
 
     @property
     def balance(self) -> list[str]:
-        """Return colours from too little over the mean to too much."""
+        """Return colours from too little over the mean to too much, and far too much."""
         return list(_BALANCE[self.theme])
 
     @cached_property
@@ -86,21 +86,26 @@ class Look:
             slots[name] = next(slot for slot in free if slot not in taken)
         return slots
 
+    def _ordered(self, names: Sequence[str]) -> list[str]:
+        """Return each of the names once, in the order of the page."""
+        chosen = set(names)
+        return [name for name in self.groupings if name in chosen]
+
     def colour(self, names: Sequence[str], *, legend: bool = True) -> alt.Color:
         """Colour by the column `grouping`; `names` are those of the chart."""
-        order = sorted(set(names))
+        order = self._ordered(names)
         scale = alt.Scale(domain=order, range=[self.colour_of(name) for name in order])
         return alt.Color("grouping:N", title=None, scale=scale, legend=alt.Legend(symbolOpacity=1) if legend else None)
 
     def shape(self, names: Sequence[str]) -> alt.Shape:
         """Add a shape for each grouping, for readers who see few colours."""
-        order = sorted(set(names))
+        order = self._ordered(names)
         scale = alt.Scale(domain=order, range=[_SHAPES[sum(self._slots[name]) % len(_SHAPES)] for name in order])
         return alt.Shape("grouping:N", title=None, scale=scale)
 
     def dash(self, names: Sequence[str]) -> alt.StrokeDash:
         """Dash the lines of groupings that share a colour."""
-        order = sorted(set(names))
+        order = self._ordered(names)
         scale = alt.Scale(domain=order, range=[list(_DASHES[self._slots[name][1] % len(_DASHES)]) for name in order])
         return alt.StrokeDash("grouping:N", title=None, scale=scale)
 
@@ -151,13 +156,14 @@ class Look:
                 **text,
                 "orient": "top",
                 "direction": "horizontal",
-                "columns": 6,
+                # As many columns as there is room for; no name is cut.
+                "columns": max(1, min(6, WIDTH // (max(map(len, self.groupings), default=8) * 7 + 34))),
                 "labelColor": inks["ink"],
-                "labelLimit": 180,
+                "labelLimit": 0,
                 "symbolSize": 80,
                 "symbolStrokeWidth": 2,
             },
-            "header": {"labelColor": inks["ink"], "labelFontSize": 12, "titleColor": inks["ink"], "labelLimit": 320},
+            "header": {"labelColor": inks["ink"], "labelFontSize": 12, "titleColor": inks["ink"], "labelLimit": 340},
             "title": {"color": inks["ink"], "fontSize": 14, "anchor": "start"},
             "line": {"strokeWidth": 2},
             "point": {"filled": True, "size": 50},

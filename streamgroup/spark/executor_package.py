@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import streamgroup
 from streamgroup.base.compiling.code_cache import sources_digest
 from streamgroup.base.errors import EnvironmentFault
 from streamgroup.base.progress import Progress, Silent
+from streamgroup.base.version import VERSION
 from streamgroup.spark.session import Session
 
 __all__ = ["ensure_package", "package_digest"]
@@ -84,7 +84,7 @@ def _ensure(session: Session) -> None:
         if each.digest != digest:
             raise EnvironmentFault(
                 f"executor {each.host} imports {'another' if each.digest else 'no'} {_NAME}, although it was sent",
-                f"install version {streamgroup.__version__} of {_NAME} there",
+                f"install version {VERSION} of {_NAME} there",
             )
 
 
@@ -150,7 +150,7 @@ def _probe(code: str, needed: tuple[str, ...]) -> Callable[[Iterator[Any]], Iter
 
 def _write_archive(archive: Path) -> None:
     """Write the package as a zip that unpacks itself when it is imported."""
-    root = Path(streamgroup.__file__).parent
+    root = Path(__file__).parents[1]
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as content:
         content.writestr(f"{_NAME}/__init__.py", _UNPACK)
         content.write(root / "__init__.py", f"{_NAME}/init.txt")

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, mo
 from streamgroup.base.errors import UsageError
 from streamgroup.base.pydantic_errors import first_problem
 
-__all__ = ["SparkOptions", "checked", "server_name"]
+__all__ = ["SparkOptions", "check_no_spark", "checked", "server_name"]
 
 # What Spark itself takes for a master. At least 450 MiB of heap, it says when there is less.
 _MASTER = re.compile(
@@ -89,6 +89,14 @@ class SparkOptions(BaseModel):
 def server_name(remote: str) -> str:
     """Return the URL of a server without its parameters, which may hold a token."""
     return remote.partition(";")[0].rstrip("/")
+
+
+def check_no_spark(given: Mapping[str, Any]) -> None:
+    """Refuse options of Spark's among those that are given where `--engine` is local; UsageError names the first."""
+    for name in SparkOptions.model_fields:
+        if given.get(name):
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(f"{flag} is for Spark, and --engine is local", "leave one of the two out")
 
 
 def checked(kind: type[Options], values: Mapping[str, Any]) -> Options:

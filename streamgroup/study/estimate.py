@@ -18,7 +18,8 @@ from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.run import typed_keys
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, longest_span, make_plan, offered_load
-from streamgroup.study.run import MARKER, checked, without_changes
+from streamgroup.study.records import MARKER
+from streamgroup.study.run import checked, without_changes
 from streamgroup.traces.trace import Trace
 
 __all__ = ["BASE_MB", "TUPLES_PER_S", "describe_plan", "dry_run", "what_slows"]

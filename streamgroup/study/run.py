@@ -16,32 +16,38 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import streamgroup
+from streamgroup.base.compiling.code_cache import sources_digest
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.storage.places import Place
 from streamgroup.base.storage.staging import staged_directory
+from streamgroup.base.version import VERSION
 from streamgroup.metrics.tables import tables
 from streamgroup.replay.accounting.outcome import Outcome
+from streamgroup.replay.compile import imported_digest
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import select
 from streamgroup.study.columns import KINDS, OPTION_COLUMNS, readable
+from streamgroup.study.records import MARKER
 from streamgroup.study.run_warnings import warnings_of
 from streamgroup.traces.arrays import column
+from streamgroup.traces.manifest import Manifest
 from streamgroup.traces.trace import Trace, open_trace
 
 __all__ = [
-    "MARKER", "TABLES", "RunResult", "check_top_keys", "checked", "file_digest", "make_run", "named_options",
+    "RunResult", "check_top_keys", "checked", "file_digest", "generator_of", "make_run", "named_options",
     "run_to_directory", "without_changes", "write_run",
 ]  # fmt: skip
 
-MARKER = "run.json"
 LOG = "assignments"
-TABLES = ("summary", "windows", "workers", "loads", "latency", "keys", "lag")
 
 _LIBRARIES = ("numpy", "numba", "pyarrow", "polars")
+# What decides the figures of a run, besides its grouping.
+_DECIDING = ("cluster", "engines", "kernels", "metrics", "replay", "traces")
 _ARROW: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}
 
 
@@ -63,14 +69,14 @@ class RunResult:
 
 
 def run_to_directory(
-    trace_path: str | Path,
+    trace_path: str | Path | Place,
     options: ReplayOptions,
     output: Path | None = None,
     *,
     log: bool = False,
     overwrite: bool = False,
     baseline: bool = False,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> RunResult:
     """Replay a trace and write the run to `output`, a directory that appears whole or not at all.
 
@@ -83,11 +89,13 @@ def run_to_directory(
     """
     trace, options = checked(trace_path, options, log=log and output is None)
     without = without_changes(options) if baseline else None
+    progress = progress or Silent()
+    progress.start(trace.tuples, "replay")
     if output is None:
-        return make_run(trace, options, baseline=without, progress=progress)
+        return make_run(trace, options, baseline=without, progress=progress.advance)
     with staged_directory(output, overwrite=overwrite, marker=MARKER) as directory:
         log_directory = directory / LOG if log else None
-        result = make_run(trace, options, baseline=without, log_directory=log_directory, progress=progress)
+        result = make_run(trace, options, baseline=without, log_directory=log_directory, progress=progress.advance)
         write_run(directory, result.tables, result.record)
     return dataclasses.replace(result, output=output)
 
@@ -150,7 +158,7 @@ def named_options(trace: Trace, options: ReplayOptions, grouping: str) -> dict[s
     return {name: readable(values[name]) for name in OPTION_COLUMNS}
 
 
-def checked(trace_path: str | Path, options: ReplayOptions, *, log: bool) -> tuple[Trace, ReplayOptions]:
+def checked(trace_path: str | Path | Place, options: ReplayOptions, *, log: bool) -> tuple[Trace, ReplayOptions]:
     """Open a trace that is to be replayed, and read the capacity file; `log` says that a log has nowhere to go."""
     if log:
         raise UsageError("--log needs a directory to write to", "add -o RUN")
@@ -187,9 +195,18 @@ def _libraries() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in _LIBRARIES}
 
 
+def generator_of(made: Manifest) -> dict[str, Any] | None:
+    """Return the generator of a trace with its parameters and seed, None for one that was not generated."""
+    if not made.generator:
+        return None
+    return {"name": made.generator, "parameters": made.generator_parameters, "seed": made.seed}
+
+
 def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baseline: bool) -> dict[str, Any]:
     outside = {"file_digest": outcome.grouping_digest} if outcome.grouping_digest else {}
-    found = select(options.grouping).params.facts(options.workers)
+    selection = select(options.grouping)
+    found = selection.params.facts(options.workers)
+    made = trace.manifest
     facts = {"facts": found} if found else {}
     return {
         "schema_version": SCHEMA_VERSION,
@@ -199,11 +216,16 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baselin
             "fingerprint": trace.fingerprint(),
             "tuples": trace.tuples,
             "keys": trace.keys,
+            "generator": generator_of(made),
         },
         "grouping": {"text": readable(outcome.grouping), "parameters": outcome.parameters, **facts, **outside},
         "options": {name: readable(value) for name, value in dataclasses.asdict(options).items()},
         "baseline": baseline,
-        "versions": {"streamgroup": streamgroup.__version__, "python": platform.python_version(), **_libraries()},
+        "code": {
+            "program": sources_digest(_DECIDING, VERSION),
+            "grouping": outcome.grouping_digest or imported_digest((selection.module.__name__,)),
+        },
+        "versions": {"streamgroup": VERSION, "python": platform.python_version(), **_libraries()},
         "timings": {"loop_seconds": outcome.loop_seconds, "replay_seconds": outcome.total_seconds},
         "host": {"system": platform.platform(), "machine": platform.machine(), "cores": os.cpu_count()},
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-import streamgroup
 from streamgroup.base.discover import GENERATORS, load, suggest
 from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.storage.outputs import staged_output
 from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.version import VERSION
 from streamgroup.ingest.pipeline.blocks import block, rows_of
 from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
@@ -38,7 +38,15 @@ from streamgroup.traces.key_bytes import hash_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, join_stats, write_keys, write_part
 
-__all__ = ["REMOTE_LABELS", "SPARK_TUPLES", "EngineName", "chosen_engine", "parameters", "synthesise"]
+__all__ = [
+    "REMOTE_LABELS",
+    "SPARK_TUPLES",
+    "EngineName",
+    "chosen_engine",
+    "parameters",
+    "recorded_parameters",
+    "synthesise",
+]
 
 EngineName = Literal["auto", "local", "spark"]
 
@@ -65,6 +73,12 @@ def parameters(name: str, given: Mapping[str, Any]) -> BaseModel:
             hint = suggest(place, generator.Params.model_fields)
             raise UsageError(f"{name} has no parameter {place!r}", hint) from None
         raise UsageError(f"{name}: {place + ': ' if place else ''}{reason}") from None
+
+
+def recorded_parameters(params: BaseModel) -> tuple[dict[str, Any], int | None]:
+    """Return parameters as the manifest has them: all but the seed, and the seed."""
+    options = params.model_dump(mode="json")
+    return options, options.pop("seed", None)
 
 
 def chosen_engine(engine: EngineName, tuples: int) -> Literal["local", "spark"]:
@@ -169,12 +183,11 @@ def _make(source: _StreamSource, output: Place | Path, out: Place, runner: Runne
     written = runner.run(lambda: made.stats("written"), number, "writing tuples")
     check_visible(out, tuples=number, keys=-(-len(dictionary) // schema.KEY_PART_ROWS))
     stats = join_stats(read_part_stats(row) for row in sorted(written, key=lambda row: row.place))
-    options = source.params.model_dump(mode="json")
-    seed = options.pop("seed", None)
+    options, seed = recorded_parameters(source.params)
     manifest = Manifest(
         format_version=schema.FORMAT_VERSION,
         name=locate(output).name.removesuffix(".trace"),
-        program_version=streamgroup.__version__,
+        program_version=VERSION,
         generator=source.name,
         generator_parameters=options,
         seed=seed,

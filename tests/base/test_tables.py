@@ -74,6 +74,15 @@ def test_markdown_escapes_what_would_end_a_cell() -> None:
     assert lines == ["| key | n |", "| --- | ---: |", "| a\\|b\\\\nc | 1 |"]
 
 
+def test_latex_is_a_tabular_that_escapes_what_means_something_else() -> None:
+    rows = [{"key_id": "50% & #1 {a}_b~^<>\\", "n": 1.23456789}, {"key_id": "1 +-0.5", "n": None}]
+    assert render(rows, "latex") == "\n".join([
+        r"\begin{tabular}{lr}", r"\toprule", r"key\_id & n \\", r"\midrule",
+        r"50\% \& \#1 \{a\}\_b\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbackslash{} & 1.2346 \\",
+        r"1 $\pm$0.5 & - \\", r"\bottomrule", r"\end{tabular}", "",
+    ])  # fmt: skip
+
+
 @pytest.mark.parametrize("form", ["table", "markdown"])
 def test_keys_cannot_break_lines_or_steer_a_terminal(form: Any) -> None:
     text = render([{"key": ODD}], form)

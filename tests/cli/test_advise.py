@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.many_groupings
+
 
 def test_people_get_a_short_answer_and_programs_one_object(invoke: Any, trace: Path) -> None:
     told = invoke("advise", trace, "-n", 8, "--budget", 1, "--jobs", 2)
@@ -42,3 +44,20 @@ def test_groupings_of_engines_are_asked_with_a_type_of_keys(invoke: Any, tmp_pat
     )
     assert name.startswith("flink_keyby")
     assert "long" in error
+
+
+def test_a_missed_target_is_exit_code_5(invoke: Any, trace: Path) -> None:
+    asked = ("advise", trace, "-n", "8", "--budget", "1", "--fail", "--json")
+    assert invoke(*asked, "--max-p99", "1000").exit_code == 0
+    missed = invoke(*asked, "--max-p99", "0.001")
+    assert missed.exit_code == 5
+    assert json.loads(missed.stdout)["targets_met"] is False
+    assert "misses the target" in missed.stderr
+
+
+def test_without_workers_a_target_is_needed(invoke: Any, trace: Path) -> None:
+    assert invoke("advise", trace).exit_code == 2
+    asked = ("--max-p99", "100", "--service", "1ms", "--arrivals", "rate=5000", "--budget", "1", "--json")
+    found = json.loads(invoke("advise", trace, *asked).stdout)
+    assert found["workers"] >= 5
+    assert found["targets_met"]

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from streamgroup.base import discover
-from streamgroup.cli import sources
+from streamgroup.ingest.readers.options import OPTIONS
+from streamgroup.synth.params import PARAMS
 
 
 def _row(found) -> dict[str, object]:
@@ -76,9 +77,14 @@ def test_flags_that_mean_nothing_to_a_reader_are_nowhere_but_refused(invoke, tmp
 
 
 @pytest.mark.parametrize("name", discover.names(discover.READERS))
-def test_the_source_of_a_reader_tells_what_it_has_no_use_for(name: str) -> None:
+def test_a_reader_has_the_options_that_help_lists(name: str) -> None:
     reader = discover.load(discover.READERS, name, "reader").Reader
-    assert sources.reader_unused(f"{discover.READERS}.{name}") == reader.unused
+    assert OPTIONS[name.replace("-", "_")] is reader.Options
+
+
+@pytest.mark.parametrize("name", discover.names(discover.GENERATORS))
+def test_a_generator_has_the_parameters_that_help_lists(name: str) -> None:
+    assert PARAMS[name.replace("-", "_")] is discover.load(discover.GENERATORS, name, "generator").Params
 
 
 def test_of_json_and_format_the_stronger_source_wins(invoke, tmp_path) -> None:

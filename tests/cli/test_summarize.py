@@ -57,3 +57,40 @@ def test_failed_cells_are_seen_and_hold_no_gate(invoke: Any, tmp_path: Path) -> 
     assert invoke("summarize", sweep, "--where", "status=ok", "--fail-on", "imbalance>0.5").exit_code == 0
     whole = write_sweep(tmp_path / "whole", [], ok=2)
     assert "failed" not in invoke("summarize", whole, "--by", "grouping", "--metrics", "replicas").stdout
+
+
+def test_a_broken_gate_has_a_line_for_each_run(invoke: Any, tmp_path: Path) -> None:
+    for seed, value in enumerate((2.82, 1.5, 2.5)):
+        write_run(tmp_path / f"a{seed}", seed=seed, peak_to_mean=value)
+    told = invoke("summarize", tmp_path, "--fail-on", "peak_to_mean>2")
+    assert told.exit_code == 5
+    assert told.stderr.splitlines() == [
+        "error: trace t, grouping sg, workers 16, seed 0: peak_to_mean is 2.82, limit 2",
+        "error: trace t, grouping sg, workers 16, seed 2: peak_to_mean is 2.5, limit 2",
+        "hint: --fail-on peak_to_mean>2",
+    ]
+
+
+def test_compare_shows_what_changed_and_fails_on_it(invoke: Any, tmp_path: Path) -> None:
+    for side, factor in (("old", 1.0), ("new", 1.1)):
+        write_run(tmp_path / side / "a", workers=4, latency_p99_ms=10 * factor, imbalance=0.5)
+        write_run(tmp_path / side / "b", workers=8, latency_p99_ms=20.0, imbalance=0.5)
+    write_run(tmp_path / "new" / "c", workers=16)
+    told = invoke("compare", tmp_path / "old", tmp_path / "new", "--fail-on", "latency_p99_ms>+5%")
+    assert told.exit_code == 5
+    lines = [line.split() for line in told.stdout.splitlines()]
+    assert lines[0] == ["trace", "grouping", "workers", "metric", "old", "new", "change"]
+    assert lines[2:] == [["t", "sg", "4", "latency_p99_ms", "10", "11", "+10", "%"]]
+    assert told.stderr.splitlines() == [
+        "13 of 14 values are unchanged",
+        "warning: only in NEW: t, sg on 16 workers",
+        "error: t, sg on 4 workers: latency_p99_ms went from 10 to 11 (+10 %), limit +5 %",
+        "hint: --fail-on latency_p99_ms>+5%",
+    ]
+    rows = json.loads(invoke("compare", tmp_path / "old", tmp_path / "new", "--metrics", "imbalance", "--json").stdout)
+    assert [(row["workers"], row["old"], row["new"], row["change"]) for row in rows] == [
+        (4, 0.5, 0.5, 0),
+        (8, 0.5, 0.5, 0),
+    ]
+    assert invoke("compare", tmp_path / "old", tmp_path / "new", "--fail-on", "latency_p99_ms>5%").exit_code == 2
+    assert invoke("compare", tmp_path / "old", tmp_path / "none").exit_code == 2

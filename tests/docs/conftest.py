@@ -13,3 +13,9 @@ def _shared_session(spark: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands that run in this process use the session of the tests: starting Spark takes seconds."""
     for module in (run, synthesis, ingest_spark):
         monkeypatch.setattr(module, "start_session", lambda *_: contextlib.nullcontext(spark))
+
+
+@pytest.fixture
+def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ingest in this process: the tutorial ingests the same sample on Spark."""
+    monkeypatch.setenv("STREAMGROUP_ENGINE", "local")

@@ -31,8 +31,8 @@ def _works(command: str, directory: Path) -> str:
     return result.stdout
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("_shared_session")
+@pytest.mark.many_groupings
+@pytest.mark.usefixtures("_without_spark")
 def test_commands_of_the_readme_and_of_the_metrics_page(tmp_path: Path) -> None:
     assert follow(ROOT / "README.md", tmp_path) == 2
     # The other commands get the beginning of the sample: what they print is compared nowhere.
@@ -83,9 +83,9 @@ def test_a_trace_by_hand(tmp_path: Path) -> None:
     assert (tmp_path / "hand.csv").read_text() == "timestamp,key\n0,a\n10,b\n10,a\n"
 
 
-def test_the_demo_prints_the_table_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Spark, since the tutorial ingests the same sample on it."""
-    monkeypatch.setenv("STREAMGROUP_ENGINE", "local")
+@pytest.mark.many_groupings
+@pytest.mark.usefixtures("_without_spark")
+def test_the_demo_prints_the_table_of_the_readme(tmp_path: Path) -> None:
     prepare(tmp_path)
     (tmp_path / "scripts").mkdir()
     shutil.copy(ROOT / "scripts" / "demo", tmp_path / "scripts")

@@ -19,8 +19,8 @@ def test_keys_or_key_groups(tmp_path: Path) -> None:
     assert follow(DOCS / "flink-skew.md", tmp_path) == 9
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("_shared_session")
+@pytest.mark.many_groupings
+@pytest.mark.usefixtures("_without_spark")
 def test_advice(tmp_path: Path) -> None:
     assert follow(DOCS / "advice.md", tmp_path) == 3
 
@@ -29,9 +29,11 @@ def test_advice(tmp_path: Path) -> None:
     ("page", "commands"),
     [
         ("cluster.md", 2),
+        ("compare.md", 7),
         ("explain.md", 7),
         ("hot-keys.md", 5),
-        ("sweeps.md", 6),
+        ("references.md", 1),
+        ("sweeps.md", 8),
         ("what-happens-when.md", 16),
         ("where.md", 8),
     ],

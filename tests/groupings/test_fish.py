@@ -126,7 +126,7 @@ def test_who_comes_and_goes() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("alpha=1.1", "less than or equal to 1"),
+        ("alpha=1.1", "is above 1"),
         ("alpha=1e-200", "0 or at least"),
         ("d_min=1", "avg or a number"),
         ("d_min=mean", "avg or a number"),
@@ -134,7 +134,7 @@ def test_who_comes_and_goes() -> None:
         ("interval=0", "longer than 0"),
         ("interval=ten", "duration"),
         ("theta=0", "above 0"),
-        ("capacity=0", "greater than or equal to 1"),
+        ("capacity=0", "is below 1"),
         ("head=all", "chk"),
     ],
 )

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.run import IngestResult
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
@@ -17,7 +18,7 @@ CASES = Path(__file__).parents[1] / "data" / "cases"
 
 
 def test_a_trace_without_times(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamgroup.ingest.parsing.lines.SPLIT_BYTES", 64)
+    monkeypatch.setattr(lines, "SPLIT_BYTES", 64)
     for name in "ab":
         (tmp_path / name).write_text("key\n" + "".join(f"{name}{row % 3}\n" for row in range(40)))
     made = make("csv", tmp_path / "a", tmp_path / "b", time="none", key="key")

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamgroup.ingest import preview as preview_module
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.parsing.delimited import DelimitedReader
@@ -72,11 +73,11 @@ def test_rejects_behind_the_tuples_are_found_within_bounds(tmp_path: Path, monke
     assert len(found.tuples) == 10
     assert [(Path(file).name, line) for file, line, _, _ in found.rejects] == [("b", line) for line in range(102, 112)]
     assert found.rows_read < 302
-    monkeypatch.setattr("streamgroup.ingest.preview._BYTES", 200)
+    monkeypatch.setattr(preview_module, "_BYTES", 200)
     three_blocks = seen(*both)
     assert (three_blocks.rows_read, three_blocks.rejects) == (73, [])
-    monkeypatch.setattr("streamgroup.ingest.preview._BYTES", 1 << 20)
-    monkeypatch.setattr("streamgroup.ingest.preview._SECONDS", 0)
+    monkeypatch.setattr(preview_module, "_BYTES", 1 << 20)
+    monkeypatch.setattr(preview_module, "_SECONDS", 0)
     one_block = seen(*both)
     assert (one_block.rows_read, len(one_block.tuples)) == (23, 10)
 

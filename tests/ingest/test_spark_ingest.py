@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import streamgroup.ingest
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest import from_dataframe
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.ingest.sources.ingest_spark import ingest_spark
@@ -75,7 +75,7 @@ def test_ties_do_not_depend_on_partitions(spark: Session, rows: Path, tmp_path: 
     found = set()
     for parts in (1, 3, 7):
         frame = spark.spark.read.parquet(str(rows)).repartition(parts)
-        made = streamgroup.ingest.from_dataframe(
+        made = from_dataframe(
             frame, time="1700000000 + id", key=("user", "id"), cost="abs(cost)", value="price",
             output=tmp_path / f"{parts}.trace",
         )  # fmt: skip
@@ -93,21 +93,21 @@ def test_the_session_stays_as_it_was(spark: Session, rows: Path, tmp_path: Path)
     session = spark.spark
     frame = session.read.parquet(str(rows))
     before = dict(session.conf.getAll)
-    made = streamgroup.ingest.from_dataframe(frame, time="at", key="user", output=str(tmp_path / "a"), max_rejects="5%")
+    made = from_dataframe(frame, time="at", key="user", output=str(tmp_path / "a"), max_rejects="5%")
     assert isinstance(made, IngestResult)
     with pytest.raises(UsageError, match="--key nosuch"):
-        streamgroup.ingest.from_dataframe(frame, time="at", key="nosuch", output=tmp_path / "b")
+        from_dataframe(frame, time="at", key="nosuch", output=tmp_path / "b")
     with pytest.raises(DataError, match=r"more than --max-rejects 0: 11 x time cannot be read \(the DataFrame:"):
-        streamgroup.ingest.from_dataframe(frame, time="at", key="user", output=tmp_path / "c", max_rejects="0")
+        from_dataframe(frame, time="at", key="user", output=tmp_path / "c", max_rejects="0")
     with pytest.raises(UsageError, match="exists"):
-        streamgroup.ingest.from_dataframe(frame, time="at", key="user", output=tmp_path / "a")
+        from_dataframe(frame, time="at", key="user", output=tmp_path / "a")
     with pytest.raises(UsageError, match="--nonsense"):
-        streamgroup.ingest.from_dataframe(frame, time="at", key="user", output=tmp_path / "d", nonsense=1)
+        from_dataframe(frame, time="at", key="user", output=tmp_path / "d", nonsense=1)
     assert dict(session.conf.getAll) == before
     assert not frame.storageLevel.useDisk
     assert session._jsc.getPersistentRDDs().size() == 0  # type: ignore[attr-defined]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a"]
-    again = streamgroup.ingest.from_dataframe(
+    again = from_dataframe(
         frame, time="at", key="user", output=tmp_path / "a", max_rejects="5%", overwrite=True, where="id = 1", head=10
     )
     assert again.manifest.tuples == 10

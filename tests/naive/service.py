@@ -39,6 +39,7 @@ class Service:
         self.traced = any(cost is not None for _, _, cost in tuples)
         self.by_worker = options.key_cost is not None and any(isinstance(row, tuple) for row in options.key_cost)
         self.drifts: dict[int, list[float]] = {}
+        self.factors: dict[str, list[Fraction]] = {}
         kind, _, cv = options.service_distribution.partition(":")
         self.distribution = kind
         self.variance = log(1.0 + float(cv) * float(cv)) if cv else 0.0
@@ -86,7 +87,10 @@ class Service:
             at = place[1] if self.by_time else index_of(place, len(self.keys))
             if since <= at <= (start if self.by_time else seq):
                 factors, since = changed, at
-        return slowdowns(factors, self.options.workers)[worker]
+        name = str(factors)
+        if name not in self.factors:
+            self.factors[name] = slowdowns(factors, self.options.workers)
+        return self.factors[name][worker]
 
     def drift(self, worker: int, seq: int) -> float:
         if self.options.speed_jitter is None:

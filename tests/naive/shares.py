@@ -2,12 +2,14 @@
 
 import re
 from fractions import Fraction
+from functools import cache
 
 __all__ = ["share"]
 
 LARGEST_DENOMINATOR = 1 << 30
 
 
+@cache
 def share(text: str, n: int) -> Fraction:
     """What the text says with n workers: above 0, cut to 1."""
     plain = re.sub(r"[\s()]", "", str(text))

@@ -128,23 +128,23 @@ class Simulation:
         if self.times is not None:
             if self.times[seq] > self.now:
                 return False
-            change = self.due_change(emitting=True)
-            if change is not None:
-                self.apply(*change)
-                return True
-            self.arrive(seq, source_for(seq, self.keys[seq], self.options))
+            if not self.changed_before_tuple():
+                self.arrive(seq, source_for(seq, self.keys[seq], self.options))
             return True
         source = self.emitting_source(seq)
         if source is None:
             return False
+        if not self.changed_before_tuple():
+            self.arrive(seq, source)
+        return True
+
+    def changed_before_tuple(self) -> bool:
+        """Apply all changes right before the next tuple; after some it is asked again what comes first now."""
         changes = 0
         while (change := self.due_change(emitting=True)) is not None:
             self.apply(*change)
             changes += 1
-        # after changes it is asked again who emits, and when
-        if not changes:
-            self.arrive(seq, source)
-        return True
+        return changes > 0
 
     def emitting_source(self, seq: int) -> int | None:
         """Who emits the next tuple now: under shuffle the first that can, otherwise its own source or nobody."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.metrics.names import METRICS
@@ -83,8 +83,19 @@ def check_tables(outcome: Outcome, run: Run, scenario: Scenario, heads: Heads | 
     assert_rows_agree(made["keys"].sort("key", nulls_last=False), as_text)
 
 
+# Two workers leave before one tuple of an instant, while a source waits for the first of them.
+_TWO_LEAVE = {
+    "grouping": "kg", "workers": 3, "sources": 1, "source_assignment": "shuffle", "arrivals": "trace",
+    "spread_ties": False, "speedup": "0.5", "max_pending": 1000, "service": "1us", "service_distribution": None,
+    "slowdown": None, "slowdown_at": (), "speed_jitter": None, "queue_capacity": 1, "when_full": "block",
+    "join": ("0",), "leave": ("50%", "50%"), "crash": (), "redeliver": False, "network_delay": "0",
+    "control_delay": None, "warmup": "0", "window": "1%", "aggregate_every": None, "seed": 0, "hash_seed": 1,
+}  # fmt: skip
+
+
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenarios())
+@example(Scenario([(0, b"", 0.0)] * 30, _TWO_LEAVE))
 def test_interpreted_replays_agree_with_the_twin(scenario: Scenario) -> None:
     agree(scenario, interpreted=True)
 

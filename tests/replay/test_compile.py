@@ -133,7 +133,7 @@ from streamgroup.replay.simulation.choose import choose_block
 root = Path(compile.__file__).parents[1]
 
 def directories():
-    compile._sources.cache_clear()
+    compile.imported_digest.cache_clear()
     kg = compile.Code("kg", ("streamgroup.cluster.service_time", "streamgroup.groupings.kg"))
     return {"account": compile.cache_directory(account), "choose_block": compile.cache_directory(choose_block, kg)}
 
@@ -190,7 +190,11 @@ def test_where_code_cannot_be_kept_it_is_made(trace: Path, kafka_code: tuple[Pat
     assert (again["loads"], again["compiled"]) == (loads, HALVES)
 
 
-def test_a_grouping_outside_is_cached_until_it_changes(trace: Path, tmp_path: Path) -> None:
+def test_a_grouping_outside_is_cached_until_it_changes(
+    trace: Path, kafka_code: tuple[Path, list[int]], tmp_path: Path
+) -> None:
+    # The half that all groupings have in common is there.
+    shutil.copytree(kafka_code[0], tmp_path / "cache")
     file = tmp_path / "mine.py"
     file.write_text(OUTSIDE % 2)
     first = result(begin(trace, str(file), tmp_path / "cache"))
@@ -332,13 +336,16 @@ def test_what_a_grouping_prints_is_no_result(trace: Path, tmp_path: Path, capsys
     assert capsys.readouterr() == ("", "top\nstart\n")
 
 
-def test_an_edited_helper_beside_a_grouping_runs_as_edited(trace: Path, tmp_path: Path) -> None:
+def test_an_edited_helper_beside_a_grouping_runs_as_edited(
+    trace: Path, kafka_code: tuple[Path, list[int]], tmp_path: Path
+) -> None:
     helper = tmp_path / "my_helper.py"
     helper.write_text("from numba import njit\n\n@njit\ndef pick():\n    return 0\n")
     file = tmp_path / "mine.py"
     top = "import sys; sys.path.insert(0, __file__.rpartition('/')[0])\nfrom my_helper import pick\n"
     file.write_text(top + (OUTSIDE % 2).replace("return self.worker if key != 1 else 2", "return pick()"))
-    cache = tmp_path / "cache"
+    # The half that all groupings have in common is there.
+    cache = shutil.copytree(kafka_code[0], tmp_path / "cache")
     assert result(begin(trace, str(file), cache))["loads"] == [1000, 0, 0, 0]
     assert result(begin(trace, str(file), cache))["compiled"] == []
     helper.write_text(helper.read_text().replace("return 0", "return 2"))

@@ -7,7 +7,7 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings import kg as kg_module
-from streamgroup.replay.scenario.selection import select, split_text
+from streamgroup.replay.scenario.selection import select, split_label, split_text
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_the_canonical_text_gives_what_is_not_the_default(text: str, canonical: 
         ("pkg:d=2,3", "several values"),
         ("pkg:d=1..4..1", "several values"),
         ("pkg:d", "is no parameter"),
-        ("pkg:d=0", "greater than or equal to 1"),
-        ("pkg:d=two", "integer"),
+        ("pkg:d=0", "d: 0 is below 1"),
+        ("pkg:d=two", "'two' is not a whole number"),
         ("protocol", "no grouping 'protocol'"),
         ("./nothing.py", "No such file"),
     ],
@@ -83,3 +83,21 @@ def test_the_digest_of_a_file_is_made_of_what_it_imports_and_of_nothing_else(
     assert (select(str(plain)).outside_digest, select(str(helped)).outside_digest) == (before, first)
     (package / "far.py").write_text("x = 2\n")
     assert select(str(helped)).outside_digest != first
+
+
+def test_a_label_stands_in_place_of_the_name(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(Path(kg_module.__file__).read_text())
+    for text, canonical in [
+        ("base=kg", "base"),
+        ("few=greedy_d:d=3", "few:d=3"),
+        (f"salt={file}", "salt"),
+        ("v1.2-a=pkg", "v1.2-a"),
+    ]:
+        assert select(text).text == canonical
+    assert select("few=greedy_d:d=3").name == "greedy_d"
+    assert split_label("./a=b.py") == ("", "./a=b.py")
+    with pytest.raises(UsageError, match="kg is the name of a grouping"):
+        select("kg=pkg")
+    with pytest.raises(UsageError, match="no grouping 'kgg'"):
+        select("mine=kgg")

@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
+from streamgroup.base.compiling.kinds import NotPlainError
+from streamgroup.replay import tiers
 from streamgroup.replay.scenario.selection import family
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
@@ -85,3 +87,29 @@ def test_nothing_is_compiled_for_the_extras(trace: Trace, tmp_path: Path) -> Non
     runs = [options(name, **extra) for extra in EXTRAS.values() for name in ("pkg", "d_choices")]
     found = compiled_by(trace, runs, tmp_path)
     assert not any(found.values()), {run: names for run, names in found.items() if names}
+
+
+class Cells(NamedTuple):
+    value: Any
+
+
+class Span(NamedTuple):
+    begin: int
+    end: int
+
+
+def add(cells: Any, span: Any) -> Any:
+    cells.value[span.begin] += span.end
+    return cells.value[span.begin]
+
+
+def test_the_view_of_a_state_is_kept_while_spans_come_and_go() -> None:
+    rewritten, cells = tiers._Rewritten(add), Cells(np.zeros(3, dtype=np.int64))
+    spans = [Span(place % 3, place) for place in range(3 * tiers._KEPT)]
+    bound = [rewritten.bind((cells, span)) for span in spans]
+    assert all(views[0] is bound[0][1][0] for _, views in bound)
+    assert [run(*views) for run, views in bound[:6]] == [0, 1, 2, 3, 5, 7]
+    assert cells.value.tolist() == [3, 5, 7]
+    # Words are not added to signed numbers: it is looked at anew.
+    with pytest.raises(NotPlainError):
+        rewritten.bind((Cells(np.zeros(3, dtype=np.uint64)), spans[0]))

@@ -39,6 +39,8 @@ def find_chromium() -> str | None:
     return next((found for name in _NAMES if (found := shutil.which(name))), None)
 
 
+# Seconds in which a file that was asked for comes.
+COMES_IN = 10.0
 # Of the files that a page gives within a second the eleventh is dropped without a word.
 _PACE = 0.12
 
@@ -172,8 +174,8 @@ class Page:
         self._browser.events = [one for one in self._browser.events if not one["method"].startswith("Browser.download")]
         time.sleep(_PACE)
         self.ask(f"({button}).click()")
-        name = self._browser.wait("Browser.downloadWillBegin", 10)["suggestedFilename"]
-        while self._browser.wait("Browser.downloadProgress", 10)["state"] == "inProgress":
+        name = self._browser.wait("Browser.downloadWillBegin", COMES_IN)["suggestedFilename"]
+        while self._browser.wait("Browser.downloadProgress", COMES_IN)["state"] == "inProgress":
             pass
         (file,) = self._downloads.iterdir()
         content = file.read_bytes()

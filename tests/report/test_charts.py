@@ -1,9 +1,11 @@
 """The numbers of charts, computed once more the obvious way; colours; what is shown where there is little to show."""
 
+import json
 import math
 import struct
 import zlib
 from collections import defaultdict
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,6 +23,7 @@ from streamgroup.report.charts import (
     latency_tail,
     load_map,
 )
+from streamgroup.report.findings import compared
 from streamgroup.report.render import Drawn, chart_names, load_chart, png, specification, svg
 from streamgroup.report.report_data import MOST_CONDITIONS, MOST_GROUPINGS, ReportData, gather
 from streamgroup.report.theme import THEMES, Look
@@ -76,7 +79,7 @@ def test_means_over_seeds(material: ReportData, chart: Any, metrics: set[str]) -
 def test_the_frontier_is_what_no_other_beats(material: ReportData) -> None:
     frame = frontier.frame(material)
     assert frame.height == len(GROUPINGS) * 2 * 2
-    for panel in frame.partition_by("panel"):
+    for panel in frame.partition_by("panel", "workers"):
         points = {row["grouping"]: (row["replication_factor"], row["latency_p99_ms"]) for row in panel.to_dicts()}
         for row in panel.to_dicts():
             x, y = points[row["grouping"]]
@@ -208,7 +211,7 @@ def test_more_groupings_than_colours_are_told_apart_by_dashes() -> None:
     names = tuple(f"g{at}" for at in range(MOST_GROUPINGS))
     look = Look("dark", names)
     dashes = look.dash(names).to_dict()["scale"]["range"]
-    assert len({(look.colour_of(name), tuple(dash)) for name, dash in zip(sorted(names), dashes, strict=True)}) == 16
+    assert len({(look.colour_of(name), tuple(dash)) for name, dash in zip(names, dashes, strict=True)}) == 16
 
 
 def test_too_many_groupings_and_conditions_are_left_to_the_tables(tmp_path: Path) -> None:
@@ -226,3 +229,99 @@ def test_too_many_groupings_and_conditions_are_left_to_the_tables(tmp_path: Path
 )
 def test_axes_are_logarithmic_where_values_span_much(values: list[float], kind: str | None) -> None:
     assert Look.axis(values)["scale"].to_dict().get("type") == kind
+
+
+def test_no_name_in_a_legend_is_cut(tmp_path: Path) -> None:
+    names = tuple(f"flink_keyby:max_parallelism={2**at}" for at in range(7, 11))
+    make_runs(tmp_path, names, workers=(4, 8))
+    found = gather([tmp_path])
+    # By the numbers in them, not by their digits.
+    assert found.groupings == names
+    look = Look("light", found.groupings)
+    drawn = Drawn.of("imbalance", found)
+    assert drawn
+    picture = svg(specification(drawn, look), look)
+    assert all(f">{name}</text>" in picture for name in names)
+    # Each has room: no two names of a line overlap.
+    assert look.config()["legend"]["columns"] * 7 * len(names[-1]) < 640
+
+
+def test_a_grouping_comes_before_its_variants_and_the_plainest_condition_first(tmp_path: Path) -> None:
+    for number, (grouping, crash) in enumerate(product(("fish:alpha=0.5", "fish", "fish:alpha=0.25"), ("50%:3", None))):
+        make_run(tmp_path / f"r{number}", grouping=grouping, crash=crash)
+    found = gather([tmp_path])
+    assert found.groupings == ("fish", "fish:alpha=0.25", "fish:alpha=0.5")
+    assert found.conditions == ("t, no crash", "t, crash 50%:3")
+    drawn = Drawn.of("imbalance", found)
+    assert drawn
+    assert drawn.frame["panel"].unique(maintain_order=True).to_list() == list(found.conditions)
+
+
+def test_long_conditions_have_letters_that_the_summary_explains(tmp_path: Path) -> None:
+    slow = ",".join(["1"] * 40 + ["2"] * 24)
+    for number, slowdown in enumerate((None, slow)):
+        for grouping in GROUPINGS:
+            make_run(tmp_path / f"{number}-{grouping.replace(':', '-')}", grouping=grouping, slowdown=slowdown)
+    found = gather([tmp_path])
+    assert found.conditions == ("t, A", "t, B")
+    assert list(found.letters) == ["A", "B"]
+    assert found.letters["A"] == "no slowdown"
+    assert found.letters["B"].startswith("slowdown 1,1,1")
+    said = compared(found)
+    assert "A: no slowdown." in said
+    drawn = Drawn.of("imbalance", found)
+    assert drawn
+    assert max(map(len, drawn.frame["panel"])) <= 44
+
+
+def test_one_value_is_a_point(tmp_path: Path) -> None:
+    for number, windows in enumerate((1, 20)):
+        make_run(tmp_path / f"r{number}", grouping=GROUPINGS[number], windows=windows)
+    found = gather([tmp_path])
+    drawn = Drawn.of("imbalance_over_time", found)
+    assert drawn
+    look = Look("light", found.groupings)
+    spec = specification(drawn, look)
+    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["line", "point"]
+    assert svg(spec, look).count('aria-roledescription="point"') == 1
+    make_run(tmp_path / "r2", grouping=GROUPINGS[0], seed=-1)
+    several = Drawn.of("imbalance_over_time", gather([tmp_path]))
+    assert several
+    assert [layer["mark"]["type"] for layer in specification(several, look)["layer"]] == ["line"]
+
+
+def test_the_scale_of_the_load_map_reaches_its_maximum(tmp_path: Path) -> None:
+    make_runs(tmp_path, GROUPINGS)
+    for path in tmp_path.glob("*/loads.parquet"):
+        frame = pl.read_parquet(path)
+        one = (pl.col("window") == 3) & (pl.col("worker") == 1)
+        frame.with_columns(pl.when(one).then(100_000).otherwise("tuples").alias("tuples")).write_parquet(path)
+    drawn = Drawn.of("load_map", gather([tmp_path]))
+    assert drawn
+    scale = specification(drawn, Look("light", GROUPINGS))["spec"]["encoding"]["color"]["scale"]
+    assert scale["domain"][:2] == [0, 1]
+    assert scale["domain"][3] == drawn.frame["load"].max()
+    assert 1 < scale["domain"][2] < scale["domain"][3]
+    assert len(scale["range"]) == 4
+    assert drawn.frame.filter(pl.col("window") == 4)["start_s"].unique().to_list() == [2.0]
+
+
+def test_the_frontier_has_one_panel_for_all_numbers_of_workers(tmp_path: Path) -> None:
+    make_runs(tmp_path, GROUPINGS, workers=(4, 8, 16))
+    drawn = Drawn.of("frontier", gather([tmp_path]))
+    assert drawn
+    assert drawn.frame["panel"].unique().to_list() == [""]
+    assert sorted(drawn.frame["workers"].unique()) == [4, 8, 16]
+    spec = specification(drawn, Look("light", GROUPINGS))
+    sizes = [layer["encoding"]["size"]["scale"]["domain"] for layer in spec["layer"] if "size" in layer["encoding"]]
+    assert sizes == [[4, 8, 16]]
+
+
+def test_runs_of_different_code_are_two_groupings(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        make_run(tmp_path / name, grouping="./mine.py")
+        record = json.loads((tmp_path / name / "run.json").read_text())
+        record["grouping"] = {"file_digest": name * 16}
+        (tmp_path / name / "run.json").write_text(json.dumps(record))
+    assert gather([tmp_path]).groupings == ("./mine.py @aaaaaaaa", "./mine.py @bbbbbbbb")
+    assert gather([tmp_path / "a"]).groupings == ("./mine.py",)

@@ -10,7 +10,7 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.report import page as page_module
-from streamgroup.report.findings import caveats
+from streamgroup.report.findings import caveats, verdicts
 from streamgroup.report.formatting import number, shown
 from streamgroup.report.page import page
 from streamgroup.report.page_data import PageData, as_script
@@ -248,3 +248,34 @@ def test_the_program_that_draws_is_kept_and_believed_only_when_it_is_whole(
     # Nowhere to keep it: made each time.
     monkeypatch.setenv("STREAMGROUP_CACHE_DIR", str(kept / "below"))
     assert page_module._bundle() == "é\r\n1;"
+
+
+def test_the_verdict_is_on_top_in_the_words_of_advise(tmp_path: Path) -> None:
+    figures = {
+        "kg": (4000.0, 5000.0, 3.0, 1.0, 100), "fish": (7.0, 17.0, 1.01, 1.3, 130), "sg": (5.0, 5.0, 1.0, 2.6, 260),
+        "oracle": (1.0, 1.0, 1.0, 1.0, 100),
+    }  # fmt: skip
+    for name, (p99, most, peak, replication, replicas) in figures.items():
+        make_run(
+            tmp_path / name, grouping=name, workers=50, offered_load=0.8, latency_p99_ms=p99, latency_max_ms=most,
+            peak_to_mean=peak, work_peak_to_mean=peak, replication_factor=replication, replicas=replicas,
+            state_entries_max=9,
+        )  # fmt: skip
+    (line,) = verdicts(gather([tmp_path]))
+    assert line == (
+        "t: Take fish for 50 workers: the most loaded worker gets 1.01 times the mean, 80.8 % busy (mean 80 %); p99 7 "
+        "ms, maximum 17 ms (kg: 4,000 and 5,000 ms, growing with the stream). kg: the most loaded worker gets 3.00 "
+        "times the mean, 240 % of what it can do (mean 80 %); queues only grow, so latencies say nothing. It keeps 130 "
+        "state entries, 1.3 a key (kg: 100), at most 9 on a worker (kg: 9); what split keys give has to be merged."
+    )
+    written = page(gather([tmp_path]))
+    assert written.index("Which grouping to take") < written.index("What was compared") < written.index("chart-")
+    (alone,) = verdicts(gather([tmp_path / "sg"]))
+    assert alone.startswith("t: sg: the most loaded worker gets 1.00 times the mean, 80 % busy")
+
+
+def test_a_page_has_the_title_that_is_given(tmp_path: Path) -> None:
+    make_run(tmp_path / "a")
+    written = page(gather([tmp_path]), "Skew <of> a week")
+    assert "<title>Skew &lt;of&gt; a week</title>" in written
+    assert "<h1>Skew &lt;of&gt; a week</h1>" in written

@@ -84,7 +84,7 @@ def test_charts_of_a_trace_tell_what_it_holds(material: ReportData, tuples: list
     assert told == pytest.approx(counts[: len(told)])
 
 
-def test_a_browser_finds_no_fault(runs: Path, tmp_path: Path) -> None:
+def test_a_browser_finds_no_fault(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chromium = find_chromium()
     if chromium is None:
         pytest.skip("there is no Chromium to look at pages with")
@@ -106,8 +106,11 @@ def test_a_browser_finds_no_fault(runs: Path, tmp_path: Path) -> None:
             f"{width}-{theme}.png" for width in (1280, 400) for theme in ("light", "dark")
         }
         opened.open(broken)
-        with pytest.raises(TimeoutError, match="download"):
-            visit(opened, broken)
+        with monkeypatch.context() as patch:
+            # It never comes.
+            patch.setattr("tests.report.browser.COMES_IN", 2.0)
+            with pytest.raises(TimeoutError, match="download"):
+                visit(opened, broken)
         broken.write_text(broken.read_text().replace("toSVX()", "toSVG()"))
         faults = "\n".join(visit(opened, broken).faults)
         assert "scrolls sideways" in faults

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from streamgroup.base.storage.cache_directory import cache_root
 from streamgroup.spark import class_archive
 from streamgroup.spark.class_archive import find_archive
 
@@ -46,12 +47,15 @@ def opened(cache: Path, what: str, *conf: str, code: int = 0) -> str:
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a cache with an archive. Writing one takes longer than a session, so tests share it."""
+    """Return a cache with an archive. Writing one takes longer than a session, so all later tests share it."""
     cache = tmp_path_factory.mktemp("cache") / 'a "place" with blanks'
     cache.mkdir()
     opened(cache, "fail", code=7)
     assert not list((cache / "classes").glob("*.jsa"))
     opened(cache, "work")
+    shared = cache_root() / "classes"
+    if not list(shared.glob("*.jsa")):
+        shutil.copytree(cache / "classes", shared, dirs_exist_ok=True)
     return cache
 
 

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.progress import Silent
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.advice_text import as_json, compared, headline, remarks, why
 from streamgroup.study.advise.recommendation import Targets
-from streamgroup.study.advise.run import Advice, Question, Watcher, advise
+from streamgroup.study.advise.run import Advice, Question, advise
 from streamgroup.study.run import run_to_directory
 from tests.traces_by_hand import write_trace
+
+pytestmark = pytest.mark.many_groupings
 
 
 def ask(path: Path, workers: int, *, question: Question | None = None, **options: Any) -> Advice:
@@ -239,7 +242,14 @@ def test_slow_workers_are_the_same_however_they_are_written(tmp_path: Path) -> N
 def test_progress_is_told(tmp_path: Path) -> None:
     steps: list[tuple[int | None, str]] = []
     tuples: list[int] = []
-    watcher = Watcher(step=lambda total, text: steps.append((total, text)), advance=tuples.append)
-    advise(even_keys(tmp_path / "t", 1000), ReplayOptions("kg", 4), Question(), watcher)
+
+    class Seen(Silent):
+        def start(self, total: int | None, text: str) -> None:
+            steps.append((total, text))
+
+        def advance(self, done: int) -> None:
+            tuples.append(done)
+
+    advise(even_keys(tmp_path / "t", 1000), ReplayOptions("kg", 4), Question(), Seen())
     assert steps == [(11_000, "first pass"), (None, "workers")]
     assert tuples[:11] == [1000] * 11

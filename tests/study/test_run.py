@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.progress import Silent
 from streamgroup.base.row_formats import render
 from streamgroup.groupings import kg
 from streamgroup.metrics.names import METRICS
@@ -20,6 +22,7 @@ from streamgroup.study import run as study
 from streamgroup.study.columns import OPTION_COLUMNS, readable
 from streamgroup.study.run import run_to_directory
 from streamgroup.study.run_warnings import warnings_of
+from streamgroup.synth.run import synthesise
 from streamgroup.traces.trace import open_trace
 from tests.study.traces import write_trace
 
@@ -190,10 +193,22 @@ def test_a_grouping_file_whose_name_is_not_utf8(trace: Path, tmp_path: Path) -> 
     assert json.loads((tmp_path / "a" / "run.json").read_text())["options"]["grouping"] == row["grouping"]
 
 
+class Seen(Silent):
+    def __init__(self) -> None:
+        self.total: int | None = None
+        self.done: list[int] = []
+
+    def start(self, total: int | None, text: str) -> None:
+        self.total = total
+
+    def advance(self, done: int) -> None:
+        self.done.append(done)
+
+
 def test_progress_is_told_every_tuple(trace: Path) -> None:
-    seen: list[int] = []
-    run_to_directory(trace, options(), progress=seen.append)
-    assert sum(seen) == 400
+    seen = Seen()
+    run_to_directory(trace, options(), progress=seen)
+    assert (seen.total, sum(seen.done)) == (400, 400)
 
 
 def test_options_of_several_texts_are_one_text_and_none_are_null(trace: Path, tmp_path: Path) -> None:
@@ -232,12 +247,12 @@ def test_a_baseline_is_the_same_run_with_workers_that_stay(
     trace: Path, tmp_path: Path, told: list[tuple[ReplayOptions, dict[str, Any]]]
 ) -> None:
     changed = options("kg", seed=3, crash=("50%", "60%:0"), join=("10",), redeliver=True)
-    seen: list[int] = []
-    result = run_to_directory(trace, changed, tmp_path / "a", log=True, baseline=True, progress=seen.append)
+    seen = Seen()
+    result = run_to_directory(trace, changed, tmp_path / "a", log=True, baseline=True, progress=seen)
     assert result.row["remapped_replicas"] == 7
     assert [asked for asked, _ in told] == [changed, options("kg", seed=3)]
     assert told[1][1] == {"chunk_cache": None}
-    assert sum(seen) == 400
+    assert sum(seen.done) == 400
     assert json.loads((tmp_path / "a" / "run.json").read_text())["baseline"] is True
     assert pl.read_parquet(tmp_path / "a" / "summary.parquet")["crash"].to_list() == ["50% 60%:0"]
     assert run_to_directory(trace, changed, baseline=True).row == result.row
@@ -298,3 +313,25 @@ def test_a_closed_loop_says_what_latency_counts_from_and_whether_it_can_fill_the
     assert len(warned(trace, enough, offered_load=None)) == 1
     short = options(workers=5, sources=2, arrivals="saturate", max_pending=2)
     assert any("at most 4 of 5 workers" in line for line in warned(trace, short, offered_load=None))
+
+
+def test_the_record_names_the_code_and_how_a_trace_was_generated(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "zipf.trace"
+    synthesise("zipf", {"tuples": 300, "keys": 20, "exponent": 1.5, "seed": 7}, made)
+    record = run_to_directory(made, options()).record
+    generator = record["trace"]["generator"]
+    assert (generator["name"], generator["seed"]) == ("zipf", 7)
+    assert (generator["parameters"]["exponent"], generator["parameters"]["tuples"]) == (1.5, 300)
+    other = run_to_directory(trace, options("kg")).record
+    assert other["trace"]["generator"] is None
+    assert all(re.fullmatch("[0-9a-f]{16}", digest) for digest in (*record["code"].values(), *other["code"].values()))
+    assert other["code"]["program"] == record["code"]["program"]
+    assert other["code"]["grouping"] != record["code"]["grouping"]
+    mine = tmp_path / "mine.py"
+    mine.write_text((Path(kg.__file__)).read_text())
+    outside = run_to_directory(trace, options(str(mine))).record
+    assert outside["code"]["grouping"] == outside["grouping"]["file_digest"]
+    mine.write_text(mine.read_text() + "# edited\n")
+    assert run_to_directory(trace, options(str(mine))).record["code"]["grouping"] != outside["code"]["grouping"]

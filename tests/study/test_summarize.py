@@ -27,13 +27,16 @@ NAMING: dict[str, Any] = {
 }
 
 
-def write_run(path: Path, fingerprint: str = "f" * 64, **values: Any) -> Path:
+def write_run(path: Path, fingerprint: str = "f" * 64, code: tuple[str, str] | None = None, **values: Any) -> Path:
+    """Write a run; `code` are the digests of the program and of the grouping."""
     path.mkdir(parents=True)
     row = {**NAMING, **dict.fromkeys(METRICS), "replicas": 100, "schema_version": 1, **values}
     kinds = {name: pl.Int64() if kind is int else pl.Float64() for name, kind in METRICS.items()}
     schema = {"service": pl.String(), **kinds}
     pl.DataFrame([row], schema_overrides=schema).write_parquet(path / "summary.parquet")
-    record = {"schema_version": 1, "trace": {"fingerprint": fingerprint}}
+    record: dict[str, Any] = {"schema_version": 1, "trace": {"fingerprint": fingerprint}}
+    if code is not None:
+        record |= {"versions": {"streamgroup": "0.1.0"}, "code": {"program": code[0], "grouping": code[1]}}
     (path / "run.json").write_text(json.dumps(record))
     return path
 
@@ -245,7 +248,7 @@ def test_a_gate_on_a_ratio_and_on_averages(runs: Path) -> None:
     frame = load_runs([runs])
     assert check_gate(summarize(frame, relative_to="sg", where="grouping=sg"), "replicas_vs_sg>1") == []
     averaged = summarize(frame, by=["grouping"], metrics=["imbalance"])
-    assert check_gate(averaged, "imbalance>0.02") == ["grouping pkg: imbalance is 0.03, and imbalance>0.02 fails"]
+    assert check_gate(averaged, "imbalance>0.02") == ["grouping pkg: imbalance is 0.03, limit 0.02"]
     with pytest.raises(UsageError, match="--fail-on"):
         check_gate(frame, "imbalanc>0.02")
 
@@ -288,3 +291,63 @@ def test_commas_before_numbers_belong_to_a_value(tmp_path: Path) -> None:
     assert summarize(frame, where="slowdown=1,1,2,workers=16").height == 1
     assert summarize(frame, where="slowdown!=1,1,2")["slowdown"].to_list() == ["1,1,3"]
     assert summarize(frame, where="slowdown_at=50%=1,.9 60%=2").height == 1
+
+
+def test_runs_of_equal_options_have_their_directory(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_run(tmp_path / name)
+    frame = load_runs([tmp_path])
+    assert frame["run"].to_list() == [str(tmp_path / "a"), str(tmp_path / "b")]
+    assert "run" not in load_runs([tmp_path / "a"]).columns
+    write_run(tmp_path / "c" / "d", seed=4)
+    assert "run" not in load_runs([tmp_path / "b", tmp_path / "c"]).columns
+
+
+def test_runs_of_different_code_are_never_averaged(tmp_path: Path) -> None:
+    old, new, other = ("1" * 16, "2" * 16), ("1" * 16, "3" * 16), ("4" * 16, "2" * 16)
+    for seed, code in enumerate([old, old, new, new]):
+        write_run(tmp_path / "own" / f"pkg{seed}", grouping="pkg", seed=seed, code=code, imbalance=float(seed))
+        write_run(tmp_path / "own" / f"sg{seed}", seed=seed, code=("1" * 16, "9" * 16), imbalance=1.0)
+    frame = load_runs([tmp_path / "own"])
+    # The code of pkg was changed, that of sg was not.
+    assert "program" not in frame.columns
+    assert {(row["grouping"], row["code"]) for row in frame.iter_rows(named=True)} == {
+        ("pkg", "2" * 8), ("pkg", "3" * 8), ("sg", None),
+    }  # fmt: skip
+    table = summarize(frame, by=["grouping"], metrics=["imbalance"])
+    assert table.select("grouping", "code", "runs", "imbalance").rows() == [
+        ("pkg", "2" * 8, 2, 0.5), ("pkg", "3" * 8, 2, 2.5), ("sg", None, 4, 1.0),
+    ]  # fmt: skip
+    assert "code" not in summarize(frame, by=["grouping"], where="seed<2").columns
+    assert summarize(frame, by=["code"], metrics=["imbalance"])["runs"].to_list() == [4, 2, 2]
+    # A baseline has code of its own; that of another version is none.
+    ratios = summarize(frame, relative_to="sg", metrics=["imbalance"])
+    assert ratios.filter(grouping="pkg")["imbalance_vs_sg"].to_list() == [0.0, 1.0, 2.0, 3.0]
+    for name, code in (("a", old), ("b", other)):
+        write_run(tmp_path / "program" / name, grouping="pkg", code=code, imbalance=0.1)
+        write_run(tmp_path / "program" / f"sg-{name}", code=code, imbalance=0.1 if name == "a" else 0.2)
+    frame = load_runs([tmp_path / "program"])
+    assert set(frame["program"].to_list()) == {"0.1.0 11111111", "0.1.0 44444444"}
+    assert "code" not in frame.columns
+    assert summarize(frame, by=["workers"], metrics=["imbalance"])["runs"].to_list() == [2, 2]
+    ratios = summarize(frame, relative_to="sg", metrics=["imbalance"]).filter(grouping="pkg")
+    assert ratios["imbalance_vs_sg"].to_list() == [1.0, 0.5]
+    told = check_gate(frame, "imbalance>0.15")
+    (path,) = tmp_path.glob("program/sg-b")
+    assert told == [
+        f"trace t, grouping sg, workers 16, seed 0, run {path}, program 0.1.0 44444444: imbalance is 0.2, limit 0.15"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "verdict"),
+    [
+        ("imbalance>=0.5", "imbalance is 0.5, limit 0.5"),
+        ("imbalance>0.49999999", "imbalance is 0.5, limit 0.49999999"),
+        ("replicas<200", "replicas is 100, at least 200 is asked for"),
+        ("replicas!=99", "replicas is 100, and replicas!=99 is ruled out"),
+    ],
+)
+def test_a_broken_gate_is_a_sentence(tmp_path: Path, condition: str, verdict: str) -> None:
+    frame = load_runs([write_run(tmp_path / "a", imbalance=0.5)])
+    assert check_gate(frame, condition) == [f"trace t, grouping sg, workers 16, seed 0: {verdict}"]

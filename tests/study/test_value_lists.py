@@ -75,6 +75,8 @@ def test_groupings_of_the_contract() -> None:
         "fish:alpha=0.2,epoch=1000",
         "fish:alpha=0.2,epoch=2000",
     ]
+    assert groupings_of("salt=./mine.py:x=1,2") == ["salt=./mine.py:x=1", "salt=./mine.py:x=2"]
+    assert as_text({"name": "./mine.py", "label": "salt", "x": [1, 2]}, "x") == "salt=./mine.py:x=1,2"
     assert groupings_of("../a/mine.py:x=1..2") == ["../a/mine.py:x=1", "../a/mine.py:x=2"]
     for text in ("", "fish:alpha", "fish:alpha=1,alpha=2", "fish:alpha=", "fish:alpha=1..x"):
         with pytest.raises(UsageError, match="-g"):

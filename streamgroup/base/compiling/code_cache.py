@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import streamgroup
 from streamgroup.base.storage.cache_directory import cache_root
 
 __all__ = ["SETTING", "code_directory", "files_digest", "guarded", "is_at_hand", "sources_digest"]
@@ -30,7 +29,7 @@ _KEPT_SECONDS = 86_400
 @cache
 def sources_digest(rooms: tuple[str, ...], compiler: str) -> str:
     """Return the digest of all sources in some rooms of the package, and of the compiler's version."""
-    root = Path(streamgroup.__file__).parent
+    root = Path(__file__).parents[2]
     return files_digest(root, sorted(path for room in rooms for path in (root / room).rglob("*.py")), compiler)
 
 

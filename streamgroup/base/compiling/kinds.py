@@ -1,5 +1,6 @@
 """What is known of the values of rewritten code: which of them are unsigned words, or hold some."""
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,9 +67,12 @@ def kind_of(value: Any) -> Kind:
     if isinstance(value, tuple):
         names = getattr(value, "_fields", None) or tuple(map(str, range(len(value))))
         return Fields(names, tuple(map(kind_of, value)))
-    if isinstance(value, np.ndarray) and value.dtype.names:
-        return Fields(value.dtype.names, tuple(kind_of(value[name]) for name in value.dtype.names))
-    if not isinstance(value, (np.ndarray, np.generic)):
-        return ANY
-    element = ANY if value.dtype.kind != "u" else WORD if value.dtype.itemsize == 8 else SMALL
-    return Array(element, value.ndim) if value.ndim else element
+    return _kind_of_cells(value.dtype, value.ndim) if isinstance(value, (np.ndarray, np.generic)) else ANY
+
+
+@cache
+def _kind_of_cells(dtype: np.dtype[Any], axes: int) -> Kind:
+    if axes and dtype.names:
+        return Fields(dtype.names, tuple(_kind_of_cells(dtype[name], axes) for name in dtype.names))
+    element = ANY if dtype.kind != "u" else WORD if dtype.itemsize == 8 else SMALL
+    return Array(element, axes) if axes else element

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from streamgroup.base.compiling.kinds import ANY, WORD, Fields, Kind, NotPlainError, kind_of
 from streamgroup.base.compiling.rewriting import Rewriter
 
-__all__ = ["MOST_CELLS", "NotPlainError", "call", "cells", "hook_names", "interpreted", "plain", "view"]
+__all__ = ["MOST_CELLS", "NotPlainError", "call", "cells", "hook_names", "interpreted", "plain", "plain_of", "view"]
 
 # Rows of an array of which a view is kept, 300 bytes each.
 _MOST_ROWS = 1 << 16
@@ -100,7 +100,9 @@ def view(value: Any) -> Any:
             return _Records(value)
         if value.ndim < 2:
             return value.data
-        return _Rows(value) if len(value) > _MOST_ROWS else [view(row) for row in value]
+        if len(value) > _MOST_ROWS:
+            return _Rows(value)
+        return [row.data for row in value] if value.ndim == 2 else [view(row) for row in value]
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple) and hasattr(type(value), "_fields"):
@@ -132,7 +134,7 @@ def _plain_class(of: type, kind: Kind) -> type:
     for name, is_optional in hook_names.items():
         method = getattr(of, name, None)
         if inspect.isfunction(method):
-            hooks[name] = _made(method, (kind,))
+            hooks[name] = plain_of(method, (kind,))
         elif is_optional:
             hooks[name] = _nothing
     return type(of.__name__, (of,), hooks)
@@ -227,10 +229,12 @@ def plain(function: Any, *arguments: Any) -> Callable[..., Any]:
 
     It takes views of arguments that are words, and hold words, where these `arguments` do.
     """
-    return _made(getattr(function, "py_func", function), tuple(map(kind_of, arguments)))
+    return plain_of(function, tuple(map(kind_of, arguments)))
 
 
-def _made(function: Callable[..., Any], kinds: tuple[Kind, ...]) -> Callable[..., Any]:
+def plain_of(function: Any, kinds: tuple[Kind, ...]) -> Callable[..., Any]:
+    """Return a function as plain Python, as `plain` does, for arguments of these kinds."""
+    function = getattr(function, "py_func", function)
     with _LOCK:
         _MAKERS.make(function, kinds)
         return _MAKERS.made[function, kinds][0]

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import streamgroup
 from streamgroup.base.errors import EnvironmentFault, StreamgroupError, UsageError
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.base.storage.staging import staged_directory
+from streamgroup.base.version import VERSION
 
 __all__ = ["UNFINISHED", "is_unfinished", "remove_old", "staged_output"]
 
@@ -95,7 +95,7 @@ def remove_old(place: Place, *, marker: str) -> None:
 
 def _begin(place: Place) -> None:
     note = {
-        "program_version": streamgroup.__version__,
+        "program_version": VERSION,
         "host": platform.node(),
         "process": os.getpid(),
         "begun": datetime.now(UTC).isoformat(timespec="seconds"),

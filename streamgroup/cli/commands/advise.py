@@ -1,19 +1,19 @@
 """`advise`: recommends a grouping for a trace and a number of workers."""
 
-import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+import streamgroup as sg
+from streamgroup.api.keywords import AdviseOptions
+from streamgroup.base.errors import GateError
+from streamgroup.base.row_formats import PEOPLE
 from streamgroup.cli.commands.replay import as_replay
-from streamgroup.cli.console import Console, wrapped
+from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, Conditions
-from streamgroup.cli.shared_flags import Trace, Workers
-
-if TYPE_CHECKING:
-    from streamgroup.study.advise.run import Advice, Question
+from streamgroup.cli.shared_flags import Trace
 
 __all__ = ["Options", "run"]
 
@@ -23,7 +23,12 @@ class Options(Conditions):
     """The flags of `advise`."""
 
     trace: Trace
-    workers: Workers
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", "-n", help="Number of workers (default: as many as --max-p99 needs).", show_default=False
+        ),
+    ] = None
     max_p99: Annotated[
         float | None,
         typer.Option("--max-p99", metavar="MS", help="The 99th percentile of the latency may be this, at any time."),
@@ -39,6 +44,7 @@ class Options(Conditions):
             help="Ask this one, too, besides the usual ones. Can be repeated.",
         ),
     ] = ()  # type: ignore[assignment]  # fmt: skip
+    fail: Annotated[bool, typer.Option("--fail", help="Exit 5 where the recommended one misses a target.")] = False
     budget: Annotated[
         float, typer.Option("--budget", metavar="S", help="Seconds on two cores; longer traces are sampled.")
     ] = 60.0
@@ -57,42 +63,19 @@ def run(console: Console, options: Options) -> None:
     Replays the trace, or segments of it, through the groupings that make sense for it, in bounded time. Without a
     known service time or with a trace of one instant the workers are taken to be 80 % busy.
     """
-    from streamgroup.replay.scenario.options import ReplayOptions
-    from streamgroup.study.advise.run import Watcher, advise
+    from streamgroup.study.advise.advice_text import as_text
 
-    known = {field.name for field in dataclasses.fields(ReplayOptions)} - {"grouping"}
-    chosen = ReplayOptions("kg", **{name: value for name, value in vars(options).items() if name in known})
+    asked = {name: getattr(options, name) for name in AdviseOptions.__annotations__}
     with console.bar("tuples") as bar:
-        watcher = Watcher(bar.start, bar.advance, console.note)
-        advice = advise(options.trace, chosen, _question(options), watcher)
+        advice = sg.advise(
+            options.trace, options.workers, max_p99=options.max_p99, max_replication=options.max_replication,
+            grouping=options.grouping, budget=options.budget, jobs=options.jobs, progress=bar, **asked,
+        )  # fmt: skip
     for line in advice.warnings:
         console.warn(line)
-    _print(console, advice)
-
-
-def _question(options: Options) -> "Question":
-    from streamgroup.study.advise.recommendation import Targets
-    from streamgroup.study.advise.run import Question
-    from streamgroup.study.sweep.threads import default_jobs
-
-    return Question(
-        targets=Targets(options.max_p99, options.max_replication),
-        groupings=tuple(options.grouping or ()),
-        budget=options.budget,
-        jobs=options.jobs or default_jobs(),
-    )
-
-
-def _print(console: Console, advice: "Advice") -> None:
-    from streamgroup.study.advise.advice_text import as_json, compared, headline, remarks, why
-
-    if console.form not in ("table", "markdown"):
-        console.record(as_json(advice))
-        return
-    for text in (headline(advice), *(f"- {line}" for line in why(advice))):
-        console.text(wrapped(text, console.form))
-    console.text("")
-    console.rows(compared(advice))
-    console.text("")
-    for text in remarks(advice):
-        console.text(wrapped(text, console.form))
+    if console.form in PEOPLE:
+        console.write(as_text(advice, **console.layout))
+    else:
+        console.record(advice.to_json())
+    if options.fail and not advice.met:
+        raise GateError(f"{advice.recommended} misses the target", "allow more, or take more workers")

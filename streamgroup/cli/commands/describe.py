@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from streamgroup.base.row_formats import PEOPLE
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import Trace
@@ -45,7 +46,7 @@ def run(console: Console, options: Options) -> None:
 
         peaks = find_peaks(trace, options.over, options.top)
     facts = describe(trace, options.top).to_json()
-    if console.form not in ("table", "markdown"):
+    if console.form not in PEOPLE:
         more = {} if peaks is None else {"over": options.over, "peaks": [peak.to_json() for peak in peaks]}
         console.record({**facts, **more})
         return

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streamgroup.base.errors import UsageError
+from streamgroup.base.row_formats import PEOPLE, wrapped
 from streamgroup.cli.commands.replay import as_replay
-from streamgroup.cli.console import Console, wrapped
+from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, Conditions
 
@@ -76,7 +77,7 @@ def run(console: Console, options: Options) -> None:
         seconds = bar.seconds
     console.detail(f"{found.trace.tuples:,} tuples in {seconds:.2f} s")
     console.note(_HOW[found.how])
-    if console.form not in ("table", "markdown"):
+    if console.form not in PEOPLE:
         console.record(as_json(found))
         return
     for line in worker_lines(found, options.top_keys):

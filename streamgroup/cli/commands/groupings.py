@@ -7,10 +7,12 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 
 from streamgroup.base import discover
-from streamgroup.cli import sources
+from streamgroup.base.discover import GROUPINGS
+from streamgroup.base.row_formats import PEOPLE
+from streamgroup.base.version import VERSION
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
-from streamgroup.cli.plugins import GROUPINGS, complete_grouping
+from streamgroup.cli.plugins import complete_grouping
 
 __all__ = ["Options", "run"]
 
@@ -21,23 +23,35 @@ class Options(Formatted):
 
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="One grouping.", autocompletion=complete_grouping, show_default=False),
+        typer.Argument(
+            metavar="[NAME]",
+            help="One grouping, or a file with one.",
+            autocompletion=complete_grouping,
+            show_default=False,
+        ),
     ] = None
+    cite: Annotated[
+        bool, typer.Option("--cite", help="Print what to cite, in BibTeX: this program, and the grouping's paper.")
+    ] = False
 
 
 def run(console: Console, options: Options) -> None:
     """List the groupings; with a name, print its parameters, their defaults and ranges, and where it comes from."""
+    if options.cite:
+        _print_citations(console, options.name)
+        return
     if options.name is None:
         names = discover.names(GROUPINGS)
-        console.rows([{"grouping": name, "about": sources.summary(f"{GROUPINGS}.{name}")} for name in names])
+        console.rows([{"grouping": name, "about": discover.summary(GROUPINGS, name)} for name in names])
         return
     # Not before they are needed: `--help` imports nothing heavy.
+    from streamgroup.replay.scenario.selection import find_module
     from streamgroup.replay.scenario.selection import parameters as parameters_of
 
-    module = discover.load(GROUPINGS, options.name, "grouping")
+    module, _ = find_module(options.name)
     kind = parameters_of(module, {})
     parameters = [_parameter(name, field) for name, field in kind.model_fields.items()]
-    if console.form not in ("table", "markdown"):
+    if console.form not in PEOPLE:
         console.record({"grouping": options.name, "about": _about(module), "parameters": parameters})
         return
     console.text(f"{options.name}: {_about(module)}\n")
@@ -45,6 +59,22 @@ def run(console: Console, options: Options) -> None:
         console.rows(parameters)
     else:
         console.text("no parameters")
+
+
+def _print_citations(console: Console, name: str | None) -> None:
+    """Print the entries of the program and, with a name, of the papers that the grouping is from."""
+    from streamgroup.groupings._papers import PAPERS, Paper
+    from streamgroup.replay.scenario.selection import find_module
+
+    program = "streamgroup: replay recorded streams through any stream grouping"
+    found = [Paper("streamgroup", program, ("{The streamgroup authors}",), f"Version {VERSION}", None)]
+    if name is not None:
+        module, _ = find_module(name)
+        found += [PAPERS[number] for number in getattr(module, "CITE", ())]
+    if console.form in PEOPLE:
+        console.text("\n\n".join(paper.bibtex() for paper in found))
+    else:
+        console.rows([{**paper._asdict(), "authors": list(paper.authors), "bibtex": paper.bibtex()} for paper in found])
 
 
 def _about(module: Any) -> str:

@@ -7,13 +7,15 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from streamgroup.base.discover import READERS
-from streamgroup.base.errors import UsageError
-from streamgroup.cli import ingest_spark, sources
+import streamgroup as sg
+from streamgroup.api.keywords import IngestOptions
+from streamgroup.api.traces import ingest_options
+from streamgroup.base.discover import READERS, load
+from streamgroup.cli import ingest_spark
 from streamgroup.cli.command import LazyCommand
 from streamgroup.cli.console import Console
-from streamgroup.cli.ingest_flags import IngestFlags, default_of, values_of
-from streamgroup.cli.ingest_output import print_preview, report_trace
+from streamgroup.cli.ingest_flags import IngestFlags, default_of
+from streamgroup.cli.ingest_output import print_preview, report_trace, report_traces
 from streamgroup.cli.plugins import Own, family_group, flags_of
 
 __all__ = ["Options", "group", "run"]
@@ -41,6 +43,12 @@ class Options(IngestFlags):
     cost: Annotated[str | None, typer.Option("--cost", metavar="COLUMN", help="Column of the cost.")] = None
     value: Annotated[str | None, typer.Option("--value", metavar="COLUMN", help="Column of the value.")] = None
     weight: Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="Column of the weight.")] = None
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where", metavar="CONDITIONS", help="Keep the rows that meet all of these, as in event=click,bytes>0."
+        ),
+    ] = None
     delimiter: Annotated[
         str | None,
         typer.Option(
@@ -62,6 +70,15 @@ class Options(IngestFlags):
             "inputs. The same bytes.",
         ),
     ] = default_of("engine", "IngestOptions")
+    each: Annotated[
+        bool, typer.Option("--each", help="Make a trace of each input, in the folder --output, by the file's name.")
+    ] = False
+    if_missing: Annotated[
+        bool,
+        typer.Option(
+            "--if-missing", help="Keep a trace that is there if it was made of these inputs with these options."
+        ),
+    ] = False
     checksum: Annotated[bool, typer.Option("--checksum/--no-checksum", help="Record the sha256 of each input.")] = (
         default_of("checksum", "IngestOptions")
     )
@@ -70,11 +87,22 @@ class Options(IngestFlags):
 def group(name: str) -> typer.Typer:
     """Make the command, with a command below it for each reader, and `spark` for what has none."""
     more = {"spark": partial(LazyCommand.of, "spark", ingest_spark.run, ingest_spark.make)}
-    return family_group(name, READERS, "reader", run, Options, _own, sources.reader_unused, more)
+    return family_group(name, READERS, "reader", run, Options, _own, _unused, more)
 
 
-def _own(module: str) -> Own:
-    return flags_of(sources.reader_model(module))
+def _model(reader: str) -> Any:
+    """Return the model of a reader's options; a reader is imported only where it has a model of its own."""
+    from streamgroup.ingest.readers.options import OPTIONS
+
+    return OPTIONS.get(reader) or load(READERS, reader, "reader").Reader.Options
+
+
+def _own(reader: str) -> Own:
+    return flags_of(_model(reader))
+
+
+def _unused(reader: str) -> tuple[str, ...]:
+    return tuple(_model(reader).unused)
 
 
 def run(reader: str, console: Console, options: Options, own: dict[str, Any]) -> None:
@@ -82,25 +110,18 @@ def run(reader: str, console: Console, options: Options, own: dict[str, Any]) ->
 
     `ingest spark` takes whatever Spark loads.
     """
-    from streamgroup.ingest.options import make_options
-
-    for flag, value in (
-        ("--master", options.master),
-        ("--remote", options.remote),
-        ("--spark-conf", options.spark_conf),
-        ("--driver-memory", options.driver_memory),
-    ):
-        if value and options.engine == "local":
-            raise UsageError(f"{flag} is for Spark, and --engine is local", "leave one of the two out")
-    asked = make_options(reader=reader, reader_options=own, **values_of(options))
+    given = {name: getattr(options, name) for name in IngestOptions.__annotations__}
     if options.dry_run:
-        _preview(console, asked)
+        _preview(console, ingest_options(reader, options.inputs, options.output, own, {**given, "dry_run": True}))
         return
-    from streamgroup.ingest.run import ingest
-
     begun = time.perf_counter()
+    if options.each:
+        with console.bar("tasks") as bar:
+            made = sg.ingest_each(reader, options.inputs, options.output, reader_options=own, progress=bar, **given)
+            report_traces(console, made)
+        return
     with console.bar("tasks") as bar:
-        result = ingest(asked, bar)
+        result = sg.ingest(reader, options.inputs, options.output, reader_options=own, progress=bar, **given)
     report_trace(console, result, begun)
 
 

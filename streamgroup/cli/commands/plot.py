@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.row_formats import render
+from streamgroup.base.row_formats import PEOPLE, render
 from streamgroup.base.storage.atomic_files import check_free, write_files
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
@@ -91,7 +91,7 @@ def run(console: Console, options: Options) -> None:
     write_files({place: makers[kind]() for kind, place in places.items()}, overwrite=options.overwrite)
     for place in places.values():
         console.note(f"wrote {place}")
-    if console.form in ("table", "markdown"):
+    if console.form in PEOPLE:
         console.text(drawn.chart.caption(drawn.frame))
     else:
         console.rows(drawn.frame.to_dicts(), drawn.frame.columns)

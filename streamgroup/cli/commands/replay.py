@@ -1,22 +1,22 @@
 """`replay`: one run."""
 
-import dataclasses
 import typing
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+import streamgroup as sg
+from streamgroup.api.keywords import ReplayOptions
 from streamgroup.base.errors import UsageError
+from streamgroup.base.row_formats import PEOPLE
 from streamgroup.cli.command import utf8_path
-from streamgroup.cli.console import Bar, Console, listed
+from streamgroup.cli.console import Console, listed
 from streamgroup.cli.plugins import complete_grouping
-from streamgroup.cli.replay_flags import DEFAULTS, REPEATED, SEED_HELP, Simulation
+from streamgroup.cli.replay_flags import DEFAULTS, SEED_HELP, Simulation
 from streamgroup.cli.shared_flags import Trace, Workers
-
-if TYPE_CHECKING:
-    from streamgroup.replay.scenario.options import ReplayOptions
 
 __all__ = ["Options", "as_replay", "run"]
 
@@ -93,56 +93,45 @@ def run(console: Console, options: Options) -> None:
     """
     if len(options.grouping) != 1:
         raise UsageError("replay takes one -g", "run it once for each grouping")
-    chosen = _chosen(options)
+    given = {name: getattr(options, name) for name in ReplayOptions.__annotations__}
     if options.dry_run:
-        _print_plan(console, options, chosen)
+        _print_plan(console, options, given)
         return
-    from streamgroup.study.run import run_to_directory
-
     with console.bar("tuples") as bar:
-        bar.start(_tuples(options.trace, bar), "replay")
-        result = run_to_directory(
-            options.trace, chosen, options.output,
-            log=options.log, overwrite=options.overwrite, baseline=options.baseline, progress=bar.advance,
+        run = sg.replay(
+            options.trace, options.grouping[0], options.workers, output=options.output,
+            log=options.log, overwrite=options.overwrite, baseline=options.baseline, progress=bar, **given,
         )  # fmt: skip
         done, seconds = bar.done, bar.seconds
-    load = result.row.get("offered_load")
+    load = run.metrics.get("offered_load")
     if load is not None:
         console.note(f"offered load: {100 * load:.4g} % of the capacity of {options.workers} workers")
-    console.facts(result.record["grouping"].get("facts", {}))
-    for note in result.notes:
+    console.facts(run.record["grouping"].get("facts", {}))
+    for note in run.notes:
         console.note(note)
-    for warning in result.warnings:
+    for warning in run.warnings:
         console.warn(warning)
     console.detail(f"{done} tuples in {seconds:.2f} s, {done / seconds:,.0f} tuples/s, start and metrics included")
-    if result.output is not None:
-        console.note(f"wrote {result.output}")
-    if console.form in ("table", "markdown"):
-        crashed = _OF_CRASH if result.row["crash"] is not None else ()
-        shown = [name for name in _SHOWN if name not in _SHOWN_IF_ANY or name in crashed or result.row.get(name)]
-        console.rows(listed(result.row, shown))
+    if run.output is not None:
+        console.note(f"wrote {run.output}")
+    if console.form in PEOPLE:
+        crashed = _OF_CRASH if run.options["crash"] is not None else ()
+        shown = [name for name in _SHOWN if name not in _SHOWN_IF_ANY or name in crashed or run.metrics.get(name)]
+        console.rows(listed(run.row, shown))
     else:
-        console.rows([result.row])
+        console.rows([run.row])
 
 
-def _chosen(options: Options) -> "ReplayOptions":
-    from streamgroup.replay.scenario.options import ReplayOptions
-
-    given = {name: getattr(options, name) for name in _names(ReplayOptions)}
-    # What can be repeated comes as a list, or None without any.
-    repeated = {name: tuple(given[name] or ()) for name in REPEATED}
-    return ReplayOptions(**{**given, **repeated, "grouping": options.grouping[0]})
-
-
-def _print_plan(console: Console, options: Options, chosen: "ReplayOptions") -> None:
+def _print_plan(console: Console, options: Options, given: Mapping[str, Any]) -> None:
     """Print what would be simulated; of several things of one name, each is a line for people."""
+    from streamgroup.api.values import made_options
     from streamgroup.study.estimate import dry_run
 
     plan = dry_run(
-        options.trace, chosen, options.output,
+        options.trace, made_options(options.grouping[0], options.workers, given), options.output,
         log=options.log, overwrite=options.overwrite, baseline=options.baseline,
     )  # fmt: skip
-    if console.form in ("table", "markdown"):
+    if console.form in PEOPLE:
         console.rows([row for name in plan for row in _lines(name, plan[name])])
     else:
         console.rows([plan])
@@ -151,16 +140,3 @@ def _print_plan(console: Console, options: Options, chosen: "ReplayOptions") -> 
 def _lines(name: str, value: Any) -> list[dict[str, Any]]:
     values = value if isinstance(value, list) else [value] * (value is not None)
     return [{"name": name, "value": one} for one in values]
-
-
-def _names(kind: type) -> list[str]:
-    return [field.name for field in dataclasses.fields(kind)]
-
-
-def _tuples(trace: str, bar: Bar) -> int | None:
-    """Return the length of the bar; None where it is not shown."""
-    if not bar.shown:
-        return None
-    from streamgroup.traces.manifest import read_manifest
-
-    return read_manifest(trace).tuples

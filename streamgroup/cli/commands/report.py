@@ -32,6 +32,9 @@ class Options:
         typer.Option("--output", "-o", metavar="FILE", help="The HTML file.", show_default=False, callback=utf8_path),
     ]
     where: Where = None
+    title: Annotated[
+        str | None, typer.Option("--title", metavar="TEXT", help="Title of the page (default: what was compared).")
+    ] = None
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False
 
 
@@ -47,6 +50,6 @@ def run(console: Console, options: Options) -> None:
     data = gather(options.runs, where=options.where)
     for note in data.notes:
         console.note(note)
-    content = page(data).encode("utf-8", "backslashreplace")
+    content = page(data, options.title).encode("utf-8", "backslashreplace")
     write_files({options.output: content}, overwrite=options.overwrite)
     console.note(f"wrote {options.output}")

@@ -6,18 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
+import streamgroup as sg
 from streamgroup.base.errors import GateError, UsageError
-from streamgroup.base.row_formats import for_people
+from streamgroup.base.row_formats import PEOPLE, for_people
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import Where
 
-__all__ = ["Options", "run"]
+__all__ = ["SHOWN", "Options", "run", "split_names"]
 
 Row = dict[str, Any]
 
 # What people see of each run unless they choose.
-_SHOWN = (
+SHOWN = (
     "peak_to_mean", "imbalance", "replication_factor", "throughput_tps", "latency_p50_ms", "latency_p99_ms",
     "latency_max_ms",
 )  # fmt: skip
@@ -59,22 +60,20 @@ class Options(Formatted):
 
 def run(console: Console, options: Options) -> None:
     """Read runs and print them as one table: chosen, averaged, compared with a baseline, held to conditions."""
-    from streamgroup.study.summary.summarize import check_gate, load_runs, summarize
-
-    metrics, by = _split("--metrics", options.metrics), _split("--by", options.by)
-    frame = load_runs(options.runs, failed=True)
-    people = console.form in ("table", "markdown")
-    table = summarize(
+    metrics, by = split_names("--metrics", options.metrics), split_names("--by", options.by)
+    frame = sg.load_runs(options.runs)
+    people = console.form in PEOPLE
+    table = sg.summarize(
         frame,
         by=by,
-        metrics=metrics or (_SHOWN if people else ()),
+        metrics=metrics or (SHOWN if people else ()),
         where=options.where,
         relative_to=options.relative_to,
     )
     broken = []
     if options.fail_on:
-        judged = summarize(frame, by=by, where=options.where, relative_to=options.relative_to)
-        broken = [line for condition in options.fail_on for line in check_gate(judged, condition)]
+        judged = sg.summarize(frame, by=by, where=options.where, relative_to=options.relative_to)
+        broken = [line for condition in options.fail_on for line in sg.check_gate(judged, condition)]
     rows, columns = table.to_dicts(), table.columns
     if people and by:
         rows, columns = _with_spreads(rows, columns)
@@ -86,7 +85,7 @@ def run(console: Console, options: Options) -> None:
     if "status" in frame.columns and (count := (frame["status"] != "ok").sum()):
         console.warn(f"{count} of {frame.height} cells failed")
     if broken:
-        raise GateError("; ".join(broken), "see the runs named")
+        raise GateError("\n".join(broken), f"--fail-on {' --fail-on '.join(options.fail_on)}")
 
 
 def _with_spreads(rows: list[Row], columns: list[str]) -> tuple[list[Row], list[str]]:
@@ -110,7 +109,8 @@ def _spread(row: Row, name: str) -> str | float | None:
     return f"{for_people(mean)} +-{about} ({for_people(least)}..{for_people(largest)})"
 
 
-def _split(flag: str, texts: list[str]) -> list[str]:
+def split_names(flag: str, texts: list[str]) -> list[str]:
+    """Return the names in texts with commas between them; UsageError for an option that names nothing."""
     found = [piece.strip() for text in texts for piece in text.split(",") if piece.strip()]
     if texts and not found:
         raise UsageError(f"{flag} names nothing", "name columns with commas between them, or leave the flag out")

@@ -1,26 +1,20 @@
 """The `sweep` command: replays all combinations of lists of options."""
 
-import contextlib
-import dataclasses
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from streamgroup.base.errors import RunError, UsageError
+import streamgroup as sg
+from streamgroup.api.keywords import SweepOptions
+from streamgroup.base.errors import RunError
+from streamgroup.base.row_formats import PEOPLE
 from streamgroup.cli.command import utf8_path
-from streamgroup.cli.console import Bar, Console
+from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping
-from streamgroup.cli.replay_flags import DEFAULTS, REPEATED, Simulation
-
-if TYPE_CHECKING:
-    from streamgroup.spark.options import SparkOptions
-    from streamgroup.study.sweep.cell import Cell, CellOutcome
-    from streamgroup.study.sweep.run import SweepResult
-    from streamgroup.study.sweep.schedule import Task
-    from streamgroup.traces.trace import Trace
+from streamgroup.cli.replay_flags import DEFAULTS, Simulation
 
 __all__ = ["Options", "run"]
 
@@ -29,6 +23,8 @@ _SHOWN = (
     "trace", "grouping", "workers", "peak_to_mean", "imbalance", "replication_factor", "throughput_tps",
     "latency_p50_ms", "latency_p99_ms", "latency_max_ms",
 )  # fmt: skip
+# What is said in a file unless a flag is given.
+_NAMES = ("grouping", "workers", *SweepOptions.__annotations__)
 _MOST_WARNINGS = 8
 _MB = 1e6
 
@@ -40,10 +36,10 @@ class Options(Simulation):
     inputs: Annotated[
         list[str],
         typer.Argument(
-            metavar="SPEC.toml|TRACE...", help="A file that says what to run, or traces (URLs, too).",
+            metavar="SPEC.toml|TRACE...", help="A file that says what to run, or traces (URLs and patterns, too).",
             show_default=False, callback=utf8_path,
         ),
-    ]  # fmt: skip
+    ] = ()  # type: ignore[assignment]  # fmt: skip
     output: Annotated[
         Path,
         typer.Option(
@@ -88,6 +84,13 @@ class Options(Simulation):
         bool,
         typer.Option("--baseline", help="Also run each without workers that join, leave or crash: remapped_replicas."),
     ] = False
+    synth: Annotated[
+        list[str],
+        typer.Option(
+            "--synth", metavar="GENERATOR:P=V,...", show_default=False,
+            help="Also generated traces, as zipf:exponent=0.8..2.0..0.2,seed=0..2; kept in the sweep. Can be repeated.",
+        ),
+    ] = ()  # type: ignore[assignment]  # fmt: skip
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing sweep, instead of resuming it.")
     ] = False
@@ -125,31 +128,16 @@ def run(console: Console, options: Options) -> None:
     A cell that fails is a row with its error; the others continue, and the exit code is 1. Run again, it resumes where
     it was stopped.
     """
-    from streamgroup.study.sweep.run import find_cells, run_sweep
-    from streamgroup.study.sweep.schedule import open_traces, plan_tasks, with_keys_checked
-    from streamgroup.study.sweep.spec import cells_of, groupings_without_draws, make_spec
-    from streamgroup.study.sweep.threads import default_jobs
-
-    spark = _spark(options)
-    spec = make_spec(_given(console, options))
-    traces = open_traces(spec.traces)
-    cells, again = cells_of(spec, traces)
-    if again:
-        console.note(f"note: {again} of {len(cells) + again} combinations are the same as others, and count once")
-    if fixed := groupings_without_draws(spec, cells):
-        console.note(f"note: nothing is drawn for {', '.join(fixed)}: one run, not one for each seed")
-    found = find_cells(options.output, [] if options.overwrite else cells)
-    tasks = plan_tasks([cell for cell in cells if cell.id not in found.rows], traces)
-    if not found.rows:
-        _check(tasks)
-    jobs = options.jobs or default_jobs()
+    given = {name: getattr(options, name) for name in _NAMES if name in console.asked}
     if options.dry_run:
-        _print_plan(console, cells, found.rows, with_keys_checked(plan_tasks(cells, traces)), jobs)
+        _print_plan(console, options, given)
         return
     try:
         with console.bar("tuples") as bar:
-            runner = _on_spark(console, spark, bar, traces) if spark else _in_threads(console, jobs, bar, traces)
-            result = run_sweep(cells, options.output, traces, runner, console.note, overwrite=options.overwrite)
+            result = sg.sweep(
+                options.inputs, output=options.output, overwrite=options.overwrite, jobs=options.jobs, progress=bar,
+                **given,
+            )  # fmt: skip
             seconds = bar.seconds
     except KeyboardInterrupt:
         if options.output.is_dir():
@@ -159,73 +147,24 @@ def run(console: Console, options: Options) -> None:
     console.note(f"wrote {options.output}")
     if result.failed:
         raise RunError(
-            f"{result.failed} of {len(cells)} cells failed", "column error says why; run it again to try only those"
+            f"{result.failed} of {len(result.rows)} cells failed",
+            "column error says why; run it again to try only those",
         )
 
 
-def _spark(options: Options) -> "SparkOptions | None":
-    """Check how Spark is to be started, if it is; UsageError for flags that mean nothing then."""
-    if options.master is None and options.remote is None:
-        if options.spark_conf:
-            raise UsageError("--spark-conf is for Spark, and there is no --master", "add --master, or leave it out")
-        return None
-    if options.jobs is not None:
-        flag = "--remote" if options.master is None else "--master"
-        raise UsageError(
-            f"--jobs is for threads, and {flag} runs the cells on Spark", "its executors' cores say how many at once"
-        )
-    from streamgroup.spark.options import SparkOptions, checked
+def _print_plan(console: Console, options: Options, given: Mapping[str, Any]) -> None:
+    from streamgroup.api.studies import planned_sweep
+    from streamgroup.api.values import spark_values
+    from streamgroup.study.sweep.schedule import makespan, plan_tasks, with_keys_checked
+    from streamgroup.study.sweep.start import spark_of
+    from streamgroup.study.sweep.threads import at_once, default_jobs
 
-    asked = {name: getattr(options, name) for name in SparkOptions.model_fields}
-    return checked(SparkOptions, {name: value for name, value in asked.items() if value is not None})
-
-
-def _given(console: Console, options: Options) -> dict[str, Any]:
-    """Merge flags over the values of the file."""
-    from streamgroup.base.storage.places import locate
-    from streamgroup.study.sweep.spec import read_file
-
-    def is_spec(text: str) -> bool:
-        return text.endswith(".toml") and locate(text).is_local and not Path(text).is_dir()
-
-    flags = {
-        name: value
-        for field in dataclasses.fields(options)
-        if (name := field.name) in console.asked and (value := getattr(options, name)) is not None
-    }
-    for name in REPEATED:
-        if name in flags:
-            flags[name] = tuple(flags[name])
-    if "grouping" in flags:
-        flags["groupings"] = flags.pop("grouping")
-    files = [Path(text) for text in options.inputs if is_spec(text)]
-    traces = [locate(text).reference for text in options.inputs if not is_spec(text)]
-    if len(files) > 1:
-        raise UsageError(f"{len(files)} files say what to run", "name one of them")
-    said = read_file(files[0]) if files else {}
-    if traces:
-        flags["traces"] = traces
-    if "seed" in flags and "seeds" not in flags:
-        said.pop("seeds", None)
-    if "seeds" in flags and "seed" not in flags:
-        said.pop("seed", None)
-    return {**said, **flags}
-
-
-def _check(tasks: Sequence["Task"]) -> None:
-    """Refuse a sweep of which no cell can be run: its options are wrong, not a cell."""
-    errors = [task.error for task in tasks if not task.hidden]
-    first = errors[0] if errors else None
-    if isinstance(first, UsageError) and all(isinstance(error, UsageError) for error in errors):
-        raise first
-
-
-def _print_plan(
-    console: Console, cells: Sequence["Cell"], reused: Mapping[str, Any], tasks: Sequence["Task"], jobs: int
-) -> None:
-    from streamgroup.study.sweep.schedule import makespan
-    from streamgroup.study.sweep.threads import at_once
-
+    spark_of(spark_values(given), options.jobs)
+    planned = planned_sweep(options.inputs, given, options.output, overwrite=options.overwrite)
+    for note in planned.notes:
+        console.note(note)
+    cells, reused, jobs = planned.cells, planned.reused, options.jobs or default_jobs()
+    tasks = with_keys_checked(plan_tasks(cells, planned.traces))
     rows = []
     for task in tasks:
         if task.hidden:
@@ -245,7 +184,7 @@ def _print_plan(
         f"{len(cells)} cells, {len(reused)} reused, {len(cells) - len(reused)} to run: "
         f"about {makespan(left, together):.3g} s with {together} at once"
     )
-    people = console.form in ("table", "markdown")
+    people = console.form in PEOPLE
     kept = [name for name in rows[0] if not people or name in ("trace", "grouping", "workers") or _varies(rows, name)]
     console.rows(rows, [name for name in kept if not people or name != "cell"])
     if lost := sum(row["status"] == "fails" for row in rows):
@@ -256,47 +195,7 @@ def _varies(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
     return name in ("tuples", "time_s", "memory_mb", "status") or len({row[name] for row in rows}) > 1
 
 
-def _in_threads(console: Console, jobs: int, bar: Bar, traces: Mapping[str, "Trace"]) -> Any:
-    from streamgroup.study.sweep.schedule import plan_tasks
-    from streamgroup.study.sweep.threads import at_once, run_tasks
-
-    def run_them(cells: Sequence["Cell"], known: Mapping[str, int]) -> Generator["CellOutcome"]:
-        tasks = plan_tasks(cells, traces, known)
-        together = at_once(tasks, jobs) if tasks else jobs
-        if together < min(jobs, len(tasks)):
-            console.note(f"note: memory holds {together} of these cells at once")
-        # After all notes: the bar is to be the last line.
-        bar.start(_tuples(tasks), f"0/{len(cells)} cells")
-        with contextlib.closing(run_tasks(tasks, jobs, known=known, progress=bar.advance)) as outcomes:
-            for ended, outcome in enumerate(outcomes, 1):
-                bar.describe(f"{ended}/{len(cells)} cells")
-                yield outcome
-
-    return run_them
-
-
-def _tuples(tasks: Sequence["Task"]) -> int:
-    return sum(task.trace.tuples for task in tasks if task.error is None)
-
-
-def _on_spark(console: Console, spark: "SparkOptions", bar: Bar, traces: Mapping[str, "Trace"]) -> Any:
-    from streamgroup.study.sweep.on_spark import run_on_spark
-    from streamgroup.study.sweep.schedule import longest_first, plan_tasks
-
-    def run_them(cells: Sequence["Cell"], known: Mapping[str, int]) -> Generator["CellOutcome"]:
-        tasks = [task for task in longest_first(plan_tasks(cells, traces, known)) if not task.hidden]
-        ordered = [task.cell for task in tasks]
-        bar.start(_tuples(tasks), f"0/{len(cells)} cells")
-        with contextlib.closing(run_on_spark(ordered, spark, console.note)) as outcomes:
-            for ended, outcome in enumerate(outcomes, 1):
-                bar.describe(f"{ended}/{len(cells)} cells")
-                bar.advance(0 if outcome.error else traces[outcome.cell.trace].tuples)
-                yield outcome
-
-    return run_them
-
-
-def _finish(console: Console, result: "SweepResult", done: str) -> None:
+def _finish(console: Console, result: sg.Sweep, done: str) -> None:
     rows = result.rows
     by_text: dict[str, list[str]] = {}
     for row in rows:
@@ -313,7 +212,7 @@ def _finish(console: Console, result: "SweepResult", done: str) -> None:
         for text in sentences[_MOST_WARNINGS:]:
             console.detail(text)
     console.detail(done)
-    if console.form not in ("table", "markdown"):
+    if console.form not in PEOPLE:
         console.rows(rows)
         return
     options = [name for name in ("sources", "arrivals", "capacity", "seed") if len({row[name] for row in rows}) > 1]

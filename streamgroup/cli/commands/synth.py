@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from streamgroup.base.discover import GENERATORS
-from streamgroup.cli import sources
+import streamgroup as sg
+from streamgroup.api.keywords import SparkPlace
+from streamgroup.base.discover import GENERATORS, load
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import Own, family_group, flags_of
@@ -47,34 +48,22 @@ def group(name: str) -> typer.Typer:
     return family_group(name, GENERATORS, "generator", run, Options, _own)
 
 
-def _own(module: str) -> Own:
-    return flags_of(sources.model_of(module, "Params"))
+def _own(generator: str) -> Own:
+    from streamgroup.synth.params import PARAMS
+
+    return flags_of(PARAMS.get(generator) or load(GENERATORS, generator, "generator").Params)
 
 
 def run(generator: str, console: Console, options: Options, own: dict[str, Any]) -> None:
     """Make a synthetic trace. `synth GENERATOR --help` lists its parameters."""
-    from streamgroup.base.errors import UsageError
-    from streamgroup.base.storage.places import locate
-    from streamgroup.spark.options import SparkOptions, checked
-    from streamgroup.synth.run import synthesise
-
-    for flag, value in (
-        ("--master", options.master),
-        ("--remote", options.remote),
-        ("--spark-conf", options.spark_conf),
-    ):
-        if value and options.engine == "local":
-            raise UsageError(f"{flag} is for Spark, and --engine is local", "leave one of the two out")
-    engine = options.engine if options.master is None and options.remote is None else "spark"
-    asked = {name: getattr(options, name) for name in SparkOptions.model_fields}
-    spark = checked(SparkOptions, {name: value for name, value in asked.items() if value is not None})
-    place = locate(options.output)
+    where = {name: getattr(options, name) for name in SparkPlace.__annotations__}
     begun = time.perf_counter()
     with console.bar("tuples") as bar:
-        manifest = synthesise(
-            generator, own, place, engine=engine, spark=spark, overwrite=options.overwrite, progress=bar
+        made = sg.synth(
+            generator, options.output, engine=options.engine, overwrite=options.overwrite, progress=bar, **where, **own
         )
+    manifest = made.manifest
     seconds, tuples = time.perf_counter() - begun, manifest.tuples or 0
     console.detail(f"made in {seconds:.2f} s, {tuples / seconds:,.0f} tuples/s")
-    made = {"trace": str(place), "tuples": manifest.tuples, "keys": manifest.keys}
-    console.record(made | {"p1": manifest.p1, "fingerprint": manifest.fingerprint})
+    names = ("tuples", "keys", "p1", "fingerprint")
+    console.record({"trace": str(made.trace), **{name: getattr(manifest, name) for name in names}})

@@ -22,7 +22,9 @@ from streamgroup.groupings.consistent_grouping.busy_signals import (
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels.hashing import candidate, candidate_words
 
-__all__ = ["ConsistentGrouping", "Params", "start"]
+__all__ = ["CITE", "ConsistentGrouping", "Params", "start"]
+
+CITE = ("CG",)
 
 # Keys of a source whose searches are remembered: a power of two.
 _REMEMBERED = 256

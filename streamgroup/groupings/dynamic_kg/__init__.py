@@ -24,7 +24,9 @@ from streamgroup.groupings.dynamic_kg.neighbours import at_or_after, count_below
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels.int_map import enlarged, get, make_int_map, put, remove
 
-__all__ = ["DynamicKeyGrouping", "Params", "start"]
+__all__ = ["CITE", "DynamicKeyGrouping", "Params", "start"]
+
+CITE = ("003",)
 
 I64 = NDArray[np.int64]
 

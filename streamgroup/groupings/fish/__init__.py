@@ -33,7 +33,9 @@ from streamgroup.groupings.fish.service_reports import (
 from streamgroup.groupings.fish.state import changed_core, shortlists_of, start_core
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 
-__all__ = ["CountingFish", "Fish", "OracleFish", "Params", "start"]
+__all__ = ["CITE", "CountingFish", "Fish", "OracleFish", "Params", "start"]
+
+CITE = ("000",)
 
 # Under this, one epoch's decay would leave the range of floating-point numbers.
 _LEAST_ALPHA = 1e-100

@@ -13,7 +13,9 @@ from streamgroup.groupings.posg import count_min
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels.tournament import make_tournament, set_leaf
 
-__all__ = ["Params", "Posg", "start"]
+__all__ = ["CITE", "Params", "Posg", "start"]
+
+CITE = ("004",)
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]

@@ -30,7 +30,9 @@ from streamgroup.kernels import hashing
 from streamgroup.kernels.int_map import put
 from streamgroup.kernels.space_saving import SpaceSaving, capacity_of
 
-__all__ = ["DistributionAware", "Params", "start"]
+__all__ = ["CITE", "DistributionAware", "Params", "start"]
+
+CITE = ("DEBS",)
 
 I64 = NDArray[np.int64]
 

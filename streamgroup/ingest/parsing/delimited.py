@@ -9,16 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.columns import column_names
 from streamgroup.ingest.parsing.fields import Fields, Lines
 from streamgroup.ingest.parsing.lines import Block, LineReader
-from streamgroup.ingest.readers.protocol import Layout, Parsed, ReaderOptions, Reject, find_columns
+from streamgroup.ingest.parsing.where import parse_where
+from streamgroup.ingest.readers.options import DelimitedOptions, ReaderOptions
+from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, find_columns
 
-__all__ = ["DelimitedOptions", "DelimitedReader", "header_names"]
+__all__ = ["DelimitedReader", "header_names"]
 
 # The delimiter that stands for runs of blanks and tabs.
 BLANKS = b""
@@ -33,13 +34,6 @@ def header_names(pieces: Sequence[bytes]) -> tuple[str, ...]:
     return (names[0].lstrip("# "), *names[1:])
 
 
-class DelimitedOptions(ReaderOptions):
-    """Options of readers of delimited lines."""
-
-    comment: str | None = Field(default=None, min_length=1, description="lines that begin with this are comments")
-    ragged: bool = Field(default=False, description="accept rows with more or fewer fields than the first line")
-
-
 class DelimitedReader(LineReader):
     """Rows of fields between delimiters; a subclass says which delimiter, whether there is a header,
     quotes.
@@ -47,7 +41,6 @@ class DelimitedReader(LineReader):
 
     Options: ClassVar[type[ReaderOptions]] = DelimitedOptions
     # Readers with `quoting` use it.
-    unused: ClassVar[tuple[str, ...]] = ("multiline",)
     joins: ClassVar[tuple[str, ...]] = ("time", "key")
     delimiter: ClassVar[bytes | None] = b","
     quoting: ClassVar[bool] = False
@@ -146,7 +139,8 @@ class DelimitedReader(LineReader):
         if not self._ragged:
             return names
         opts = self.options
-        asked = (opts.time, opts.key, opts.cost, opts.value, opts.weight)
+        asked = [opts.time, opts.key, opts.cost, opts.value, opts.weight]
+        asked += [one.column for one in parse_where(opts.where)] if opts.where is not None else []
         parts = [name for text in asked if text for name in column_names(text) if not name.quoted]
         numbers = [int(text) for text, _ in parts if text.isdecimal() and text not in names]
         last = max((number for number in numbers if number <= _MAX_COLUMNS), default=0)
@@ -183,7 +177,7 @@ class DelimitedReader(LineReader):
             )
         rejects: list[Reject] = []
         odd = self._odd(data, lines, cut, used) if self.quoting else {}
-        parts = (*layout.time_parts, *layout.key_parts)
+        parts = (*layout.time_parts, *layout.key_parts, *layout.where)
         needed = max(layout.time, layout.key, layout.cost, layout.value, layout.weight, *parts) + 1
         fits = (cut.count == layout.width) if layout.width else (cut.count >= needed)
         good = used & fits
@@ -221,7 +215,9 @@ class DelimitedReader(LineReader):
             line=lines.number[keep],
             time=layout.time_of(source.column, len(keep)),
             key=layout.key_of(key_column),
-            **layout.optional_of(source.column),
+            **layout.optional_of(
+                source.column, lambda number: (key_column if number == layout.key else source.column)(number)
+            ),
             text=lambda entry: lines.text(data, int(keep[entry])),
             rejects=rejects,
             filtered=filtered,

@@ -1,19 +1,19 @@
 """The base of readers of rows with a count of events in a period: expanded to tuples, or with the count as weight."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import Field
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.parsing.event_counts import MAX_COUNT, Period, Rows, even_offsets, random_offsets
 from streamgroup.ingest.parsing.lines import Block, LineReader
-from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, ReaderOptions, find_column
+from streamgroup.ingest.readers.options import CountedOptions, ReaderOptions
+from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, find_column
 
-__all__ = ["Columns", "CountedOptions", "CountedReader", "DomainOptions"]
+__all__ = ["Columns", "CountedReader"]
 
 I64 = NDArray[np.int64]
 
@@ -33,26 +33,11 @@ class Columns(NamedTuple):
     counted: int
 
 
-class CountedOptions(ReaderOptions):
-    """Options of readers of rows with counts; each adds a `spread` with the steps of its own periods."""
-
-    counts: Literal["expand", "weight"] = Field(
-        default="expand", description="expand: a tuple for each view or visit; weight: one for each count, its weight"
-    )
-    seed: int = Field(default=0, ge=0, description="seed of --spread draw")
-
-
-class DomainOptions(CountedOptions):
-    """Options of readers of page views by domain."""
-
-    hour: str | None = Field(default=None, description="the hour in UTC, as 2024-08-03T06, if no file name tells it")
-    totals: bool = Field(default=False, description="keep the totals of projects, rows of domains that end with .mw")
-
-
 class CountedReader(LineReader):
     """Rows that stand for `count` events each."""
 
-    unused: ClassVar[tuple[str, ...]] = ("time_format", "delimiter", "header", "multiline")
+    Options: ClassVar[type[ReaderOptions]] = CountedOptions
+
     instead = "times come from the period, fields from the format"
     # The value of `spread` for even steps.
     even: ClassVar[str] = "even"

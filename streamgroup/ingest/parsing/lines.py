@@ -15,6 +15,7 @@ from streamgroup.base.storage.places import locate
 from streamgroup.ingest.files.streams import SPLITTABLE_ENCODINGS, Source, compression_of, open_sources
 from streamgroup.ingest.parsing.columns import NO_TIME
 from streamgroup.ingest.parsing.times import KNOWN, guess_format, resolve_format
+from streamgroup.ingest.readers.options import LineOptions, ReaderOptions
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reader, Split
 
 __all__ = ["BLOCK_BYTES", "SPLIT_BYTES", "Block", "LineReader"]
@@ -89,7 +90,7 @@ def _check_text(data: bytes, label: str) -> None:
 class LineReader(Reader):
     """A reader of lines: the subclass lays out the head of a file and parses blocks of whole lines."""
 
-    unused: ClassVar[tuple[str, ...]] = ("delimiter", "header", "multiline")
+    Options: ClassVar[type[ReaderOptions]] = LineOptions
 
     @property
     def splittable(self) -> bool:

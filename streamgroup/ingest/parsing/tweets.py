@@ -6,16 +6,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
 
 from streamgroup.ingest.parsing.json_text import Fault, decode, get, scalar
 from streamgroup.ingest.parsing.words import words
-from streamgroup.ingest.readers.protocol import ReaderOptions
 
 __all__ = [
     "Control",
     "Tweet",
-    "TweetOptions",
     "body",
     "iso_times",
     "key_lists",
@@ -53,13 +50,6 @@ _TIMES = (
     (r"^\s*[A-Z][a-z]{2}, (\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d{2}:\d{2}:\d{2}) ([+-]\d{4})\s*$", r"\3-\2-\1T\4\5"),
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-
-
-class TweetOptions(ReaderOptions):
-    """Options of readers that make keys of tweets."""
-
-    fold_case: bool = Field(default=False, description="keys in lower case: #Vote and #vote are one")
-    once: bool = Field(default=False, description="a key counts once a tweet, however often it stands there")
 
 
 class Control(str):

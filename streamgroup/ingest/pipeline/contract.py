@@ -13,8 +13,10 @@ from streamgroup.base.errors import UsageError
 from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_share
 from streamgroup.ingest.parsing import numbers, times
 from streamgroup.ingest.parsing.columns import NO_TIME
+from streamgroup.ingest.parsing.where import parse_where
 from streamgroup.ingest.pipeline.composite_keys import NOT_UTF8, composite
 from streamgroup.ingest.pipeline.expansion import Tuples, between, expand
+from streamgroup.ingest.pipeline.row_conditions import meets
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, Reject
 from streamgroup.kernels.hashing import sampled
 from streamgroup.traces.key_bytes import hash_keys
@@ -66,6 +68,7 @@ class Contract:
         self._zone = times.find_zone(options.timezone or "UTC")
         self._nulls = pa.array([value.encode() for value in options.null_values], pa.binary())
         self._stopwords = pa.array(sorted(options.read_stopwords()), pa.binary())
+        self._where = parse_where(options.where) if isinstance(options, IngestOptions) and options.where else ()
         self._share = parse_share(options.sample_keys) if options.sample_keys else None
         self._timeless = isinstance(options, IngestOptions) and options.time == NO_TIME
         if self._timeless and (options.since or options.until):
@@ -93,6 +96,9 @@ class Contract:
         """
         filtered = Counter(parsed.filtered)
         checked = _RowChecks(parsed)
+        if self._where:
+            # First: what is wrong with rows that nobody wants does not matter.
+            self._filter(checked.good, meets(self._where, parsed.where, self._nulls), "does not meet --where", filtered)
         zone = self._zone
         if layout.zone is not None and self._options.timezone is None:
             zone = times.find_zone(layout.zone)

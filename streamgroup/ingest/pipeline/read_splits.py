@@ -55,7 +55,7 @@ def read_task(options: IngestOptions, tasks: list[list[Split | str]], number: in
         path = job if isinstance(job, str) else job.path
         try:
             if isinstance(job, str):
-                yield block("digest", stats=json.dumps([path, _digest(path)]))
+                yield block("digest", stats=json.dumps([path, digest_of(path)]))
             else:
                 yield from _read_split(options, job)
         except FileNotFoundError:
@@ -65,7 +65,8 @@ def read_task(options: IngestOptions, tasks: list[list[Split | str]], number: in
             raise DataError(f"{path} vanished while it was read", hint) from None
 
 
-def _digest(path: str) -> str:
+def digest_of(path: str) -> str:
+    """Return the sha256 of a file."""
     with open_raw(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

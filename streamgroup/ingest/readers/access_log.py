@@ -1,19 +1,19 @@
 """Access logs of web servers in the Common or Combined Log Format, with or without a virtual host in front."""
 
 import re
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import Field
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, Reject, find_columns
+from streamgroup.ingest.readers.options import AccessLog
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
 
 __all__ = ["Reader"]
 
@@ -52,17 +52,10 @@ _ESCAPED = re.compile(rb"\\.")
 _STAMP = re.compile(rb"\[[^\]]*\]")
 
 
-class Options(ReaderOptions):
-    """Options of the access-log reader."""
-
-    query: bool = Field(default=False, description="a path keeps what follows its question mark")
-    vhost: Literal["auto", "yes", "no"] = Field(default="auto", description="lines begin with a virtual host")
-
-
 class Reader(LineReader):
     """Access logs: a `-` for user, referer or agent is a null key, as is the path of what is no HTTP request."""
 
-    Options: ClassVar[type[ReaderOptions]] = Options
+    Options: ClassVar = AccessLog
     joins: ClassVar[tuple[str, ...]] = ("key",)
     about = "access logs of web servers (Common and Combined Log Format)"
     defaults: ClassVar = Defaults(time=("time",), key=("path",))
@@ -119,7 +112,9 @@ class Reader(LineReader):
             line=number[keep],
             time=self._column(found, _NAMES[layout.time]),
             key=layout.key_of(lambda number: self._column(found, _NAMES[number])),
-            **layout.optional_of(lambda number: self._number(found, _NAMES[number])),
+            **layout.optional_of(
+                lambda number: self._number(found, _NAMES[number]), lambda number: self._column(found, _NAMES[number])
+            ),
             text=lambda entry: texts[int(keep[entry])].as_py(),
             rejects=rejects,
             filtered={"blank": blank} if blank else {},

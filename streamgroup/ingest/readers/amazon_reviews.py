@@ -1,12 +1,11 @@
 """Reviews from Amazon as SNAP publishes them (`movies.txt`, `finefoods.txt`): blocks of `review/name: value` lines."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.options import IngestOptions
@@ -14,7 +13,8 @@ from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.parsing.records import TOO_LONG, Records, find_records
 from streamgroup.ingest.parsing.words import words
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, Reject, find_columns
+from streamgroup.ingest.readers.options import AmazonReviews
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
 
 __all__ = ["Reader"]
 
@@ -37,18 +37,10 @@ _SHORT_NAMES = {name: name.partition("/")[2] for name in _FIELDS}
 _NAMES = tuple(_SHORT_NAMES.values())
 
 
-class Options(ReaderOptions):
-    """Options of the amazon-reviews reader."""
-
-    words: Literal["text", "summary"] | None = Field(
-        default=None, description="the words of this field are the keys, a tuple for each: text or summary"
-    )
-
-
 class Reader(LineReader):
     """Reviews: a block of lines is a record; a line without a field's name goes on with the field before it."""
 
-    Options: ClassVar[type[ReaderOptions]] = Options
+    Options: ClassVar = AmazonReviews
     about = "Amazon reviews of SNAP: blocks of `product/productId: ...`, `review/userId: ...` lines"
     defaults: ClassVar = Defaults(time=("time",), key=("productId",))
 

@@ -2,11 +2,10 @@
 
 import re
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
@@ -14,7 +13,8 @@ from streamgroup.ingest.parsing.event_count_reader import CountedReader
 from streamgroup.ingest.parsing.event_counts import MAX_COUNT, Rows, even_offsets
 from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.parsing.numbers import OK, to_fixed
-from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed, ReaderOptions, find_columns
+from streamgroup.ingest.readers.options import AzureFunctions
+from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed, find_columns
 
 __all__ = ["Reader"]
 
@@ -28,23 +28,11 @@ _DAY = _MINUTES * _MINUTE
 _NUMBERED = re.compile(r"\.d(\d{2})(?!\d)")
 
 
-class Options(ReaderOptions):
-    """Options of the azure-functions reader."""
-
-    day: int | None = Field(default=None, ge=1, le=366, description="number of the day, if no file name tells it")
-    spread: Literal["minute", "none"] = Field(
-        default="minute", description="when invocations come: evenly over the minute, or at its start"
-    )
-
-
 class Reader(LineReader):
     """Invocations by minute: invocation j = 0, 1, ... of c in a minute comes at floor((j + 1/2) / c x 60 s) of it."""
 
-    Options: ClassVar[type[ReaderOptions]] = Options
+    Options: ClassVar = AzureFunctions
     joins: ClassVar[tuple[str, ...]] = ("key",)
-    unused: ClassVar[tuple[str, ...]] = (
-        "time_format", "timezone", "delimiter", "header", "multiline", "cost", "cost_unit", "value", "weight",
-    )  # fmt: skip
     instead = "times are minutes since the first day, fields are those of the format"
     about = "Azure Functions 2019: invocations by function and minute"
     defaults: ClassVar = Defaults(time=("minute",), key=("HashFunction",))

@@ -7,14 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.delimited import header_names
 from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.parsing.numbers import to_float
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, Reject, find_columns
+from streamgroup.ingest.readers.options import CacheTrace
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
 
 __all__ = ["Reader"]
 
@@ -49,20 +49,11 @@ class _Table(NamedTuple):
         return fields.column(self.buffer, self.cut.start[begin], self.cut.end[end])
 
 
-class Options(ReaderOptions):
-    """Options of the cache-trace reader."""
-
-    operation: str | None = Field(
-        default=None, min_length=1, description="keep these operations only, with commas between: get,gets"
-    )
-
-
 class Reader(LineReader):
     """Cache traces in three layouts; the first line decides which."""
 
-    Options: ClassVar[type[ReaderOptions]] = Options
+    Options: ClassVar = CacheTrace
     joins: ClassVar[tuple[str, ...]] = ("time", "key")
-    unused = ("multiline",)
     about = "cache and block traces: Twitter (no header), libCacheSim CSV, CloudPhysics"
     defaults: ClassVar = Defaults(
         time=("timestamp", "time", "clock_time"), key=("key", "object", "obj_id", "obj", "lbn", "id")

@@ -10,6 +10,7 @@ from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.columns import NO_TIME, column_names
 from streamgroup.ingest.parsing.json_text import Fault, Fraction, decode_all, get, scalar
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
+from streamgroup.ingest.parsing.where import parse_where
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
 
 __all__ = ["Reader"]
@@ -53,7 +54,8 @@ class Reader(LineReader):
     def _wanted(self) -> list[str]:
         """Return the names asked for; a number may be the place of a field."""
         opts = self.options
-        asked = (opts.time if opts.time != NO_TIME else None, opts.key, opts.cost, opts.value, opts.weight)
+        asked = [opts.time if opts.time != NO_TIME else None, opts.key, opts.cost, opts.value, opts.weight]
+        asked += [one.column for one in parse_where(opts.where)] if opts.where is not None else []
         parts = [part for text in asked if text for part in column_names(text)]
         return [*dict.fromkeys(part.text for part in parts if part.quoted or not part.text.isdecimal())]
 
@@ -62,7 +64,7 @@ class Reader(LineReader):
         lines = fields.find_lines(block.data)
         raw = block.data.tobytes()
         keys = layout.key_parts or (layout.key,)
-        numbers = (layout.time, layout.cost, layout.value, layout.weight, *layout.time_parts)
+        numbers = (layout.time, layout.cost, layout.value, layout.weight, *layout.time_parts, *layout.where)
         wanted = {number: layout.names[number] for number in (*numbers, *keys) if number >= 0}
         columns: dict[int, list[bytes | None]] = {number: [] for number in wanted}
         kept: list[int] = []

@@ -1,10 +1,9 @@
 """MemeTracker (Leskovec, Backstrom, Kleinberg, KDD 2009), `quotes_YYYY-MM.txt`: pages with phrases and links."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.options import IngestOptions
@@ -12,20 +11,13 @@ from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
 from streamgroup.ingest.parsing.records import TOO_LONG, find_records, nest
 from streamgroup.ingest.parsing.words import words
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, Reject
+from streamgroup.ingest.readers.options import Memetracker
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject
 
 __all__ = ["Reader"]
 
 _LINES = (b"P\t", b"T\t", b"Q\t", b"L\t")
 _PAGE, _TIME, _PHRASE, _LINK = range(4)
-
-
-class Options(ReaderOptions):
-    """Options of the memetracker reader."""
-
-    keys: Literal["words", "phrases", "links", "pages"] = Field(
-        default="words", description="what the keys are: words (of the phrases), phrases, links or pages"
-    )
 
 
 class Reader(LineReader):
@@ -34,10 +26,9 @@ class Reader(LineReader):
     A page without phrases has no words; what is filtered then is the page.
     """
 
-    Options: ClassVar[type[ReaderOptions]] = Options
+    Options: ClassVar = Memetracker
     about = "MemeTracker: P (page), T (time), Q (phrase) and L (link) lines; words of the phrases as keys"
     defaults: ClassVar = Defaults(time=("time",), key=("words",))
-    unused = ("time", "key", "cost", "cost_unit", "value", "weight", "delimiter", "header", "multiline")
     instead = "choose what the keys are with --keys"
 
     def __init__(self, options: IngestOptions) -> None:

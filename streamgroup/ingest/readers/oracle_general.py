@@ -13,6 +13,7 @@ from streamgroup.base.storage.places import locate
 from streamgroup.ingest.files.streams import Source, compression_of, open_sources
 from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.parsing.times import resolve_format
+from streamgroup.ingest.readers.options import OracleGeneral
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, Split, find_columns
 from streamgroup.ingest.readers.protocol import Reader as Base
 
@@ -27,8 +28,8 @@ _BLOCK = 128 << 10
 class Reader(Base):
     """Requests to caches: `line` is the record, from 1; ids are unsigned."""
 
+    Options: ClassVar = OracleGeneral
     joins: ClassVar[tuple[str, ...]] = ("key",)
-    unused: ClassVar[tuple[str, ...]] = ("delimiter", "header", "encoding", "multiline")
     about = "oracleGeneral, the binary cache traces of libCacheSim (24-byte records)"
     defaults: ClassVar = Defaults(time=("time",), key=("id",))
 
@@ -85,7 +86,7 @@ class Reader(Base):
             line=np.arange(done + 1, done + len(records) + 1),
             time=text(layout.time),
             key=layout.key_of(text),
-            **layout.optional_of(numbers),
+            **layout.optional_of(numbers, text),
             text=lambda row: ",".join(map(str, records[row].tolist())).encode(),
             rejects=[Reject(done + rows, "record is cut off", rest.hex().encode())] if cut else [],
             filtered={},

@@ -14,6 +14,7 @@ from streamgroup.base.storage.places import locate
 from streamgroup.ingest.parsing.columns import as_texts
 from streamgroup.ingest.parsing.numbers import to_float
 from streamgroup.ingest.parsing.times import KNOWN, TimeFormat, guess_format, resolve_format
+from streamgroup.ingest.readers.options import Parquet
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Split, find_columns
 from streamgroup.ingest.readers.protocol import Reader as Base
 
@@ -110,7 +111,7 @@ def _read_errors(path: str) -> Iterator[None]:
 class Reader(Base):
     """Parquet: `line` is the row, from 1. Timestamps of any unit are read, ns too (floored to us)."""
 
-    unused = ("delimiter", "header", "encoding", "multiline")
+    Options: ClassVar = Parquet
     joins: ClassVar[tuple[str, ...]] = ("time", "key")
     about = "Parquet files; integer, boolean, string and binary keys"
     defaults: ClassVar = Defaults(time=("timestamp", "time", "ts"), key=("key",))
@@ -160,6 +161,7 @@ class Reader(Base):
             "cost": ((layout.cost,), (*number, types.is_duration)),
             "value": ((layout.value,), number),
             "weight": ((layout.weight,), number),
+            "condition of --where": (layout.where, (*time, types.is_boolean)),
         }
         for what, (places, checks) in allowed.items():
             for place in places:
@@ -171,7 +173,7 @@ class Reader(Base):
     def batches(self, split: Split, layout: Layout) -> Iterator[Parsed]:
         """Read one row group in batches."""
         wanted = [layout.time, layout.key, layout.cost, layout.value, layout.weight]
-        wanted += [*layout.time_parts, *layout.key_parts]
+        wanted += [*layout.time_parts, *layout.key_parts, *layout.where]
         names = sorted({layout.names[number] for number in wanted if number >= 0})
         at, left = 0, split.rows
         with _open(split.path) as file:
@@ -190,8 +192,9 @@ class Reader(Base):
         def get(number: int) -> Any:
             return _to_plain(batch.column(layout.names[number]))
 
-        optional = layout.optional_of(get).items()
-        numbers: dict[str, Any] = {name: None if column is None else _number(column) for name, column in optional}
+        def number_of(number: int) -> Any:
+            return _number(get(number))
+
         return Parsed(
             rows=batch.num_rows,
             lines=batch.num_rows,
@@ -199,7 +202,7 @@ class Reader(Base):
             line=np.arange(at + 1, at + batch.num_rows + 1),
             time=_time(batch, layout),
             key=layout.key_of(get if layout.key_parts else lambda number: as_texts(get(number))),
-            **numbers,
+            **layout.optional_of(number_of, get),
             text=lambda row: ",".join(str(batch.column(name)[row].as_py()) for name in batch.schema.names).encode(),
             rejects=[],
             filtered={},

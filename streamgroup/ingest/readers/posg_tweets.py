@@ -1,10 +1,9 @@
 """Mentions of politicians, media and others in tweets, with the costs of POSG's last experiment (Middleware 2015)."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.units import parse_duration_ns
@@ -13,27 +12,11 @@ from streamgroup.ingest.parsing import tweets
 from streamgroup.ingest.parsing.delimited import DelimitedReader
 from streamgroup.ingest.parsing.json_text import get
 from streamgroup.ingest.parsing.lines import Block, LineReader
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, refuse
+from streamgroup.ingest.readers.options import PosgTweets, ReaderOptions
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, refuse
 from streamgroup.ingest.readers.twitter import TweetLines
 
 __all__ = ["Reader"]
-
-
-class Options(ReaderOptions):
-    """Options of the posg-tweets reader."""
-
-    classes: str | None = Field(default=None, description="file of `entity TAB class` lines")
-    class_costs: str = Field(
-        default="media=25ms,politician=5ms,other=1ms", description="the classes and the service time of each"
-    )
-    default_class: str = Field(default="other", description="the class of entities that the file does not name")
-    entities: str = Field(
-        default="mention", description="field of a tweet with its entities; one without it has its user mentions"
-    )
-    per: Literal["mention", "tweet"] = Field(
-        default="mention", description="a tuple for each mention, or one a tweet: its costliest entity"
-    )
-    fold_case: bool = Field(default=False, description="entities in lower case, those of the file too")
 
 
 class _Costs:
@@ -93,6 +76,7 @@ class _Mentions(TweetLines):
 
     # What may be said of lines is refused when the file is one of tweets.
     unused = ()
+    Options = ReaderOptions
     label = "mention"
 
     def __init__(self, options: IngestOptions, own: Any, costs: _Costs) -> None:
@@ -147,11 +131,10 @@ class Reader(LineReader):
     The paper gives media 25 ms, politicians 5 ms and others 1 ms of service time.
     """
 
-    Options: ClassVar[type[ReaderOptions]] = Options
+    Options: ClassVar = PosgTweets
     about = "mentions in tweets (JSON lines, or `time entity` lines) with a cost by class of entity"
     defaults: ClassVar = Defaults(time=("created_at", "time"), key=("mention", "entity"), cost=("class",))
     files: ClassVar = ("classes",)
-    unused = ("key", "cost", "cost_unit", "value", "weight", "multiline")
     instead = "keys are entities, costs are said by --class-costs"
 
     def __init__(self, options: IngestOptions) -> None:

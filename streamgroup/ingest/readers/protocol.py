@@ -12,13 +12,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing.columns import NO_TIME, column_names, joined_keys, joined_times
 from streamgroup.ingest.parsing.times import TimeFormat
+from streamgroup.ingest.parsing.where import parse_where
+from streamgroup.ingest.readers.options import ReaderOptions
 
 __all__ = [
     "Defaults",
@@ -26,7 +28,6 @@ __all__ = [
     "Layout",
     "Parsed",
     "Reader",
-    "ReaderOptions",
     "Reject",
     "Split",
     "find_column",
@@ -51,10 +52,10 @@ class Layout(NamedTuple):
 
     `time`, `key`, `cost`, `value`, `weight` are 0-based column numbers (-1: none). `time_parts`, `key_parts` are those
     of a time or key of several columns, of which `time`, `key` is the first; `key_types` are the types of the parts
-    where they are no strings. `width` is the number of fields of a row (0: any). `header` is the physical line of the
-    header (0: none), and lines up to `skip` are no rows. `inferred` lists for people what was detected. `extra` is
-    what the reader found in the path or the head and wants to see again. `zone` is that of times without an offset,
-    where the format has one and `--timezone` is not given.
+    where they are no strings. `where` are the columns of the conditions of --where. `width` is the number of fields of
+    a row (0: any). `header` is the physical line of the header (0: none), and lines up to `skip` are no rows.
+    `inferred` lists for people what was detected. `extra` is what the reader found in the path or the head and wants to
+    see again. `zone` is that of times without an offset, where the format has one and `--timezone` is not given.
     """
 
     names: tuple[str, ...]
@@ -75,6 +76,7 @@ class Layout(NamedTuple):
     key_parts: tuple[int, ...] = ()
     key_types: tuple[str, ...] = ()
     skip: int = 0
+    where: tuple[int, ...] = ()
 
     def time_of(self, column: Callable[[int], Any], rows: int) -> Any:
         """Return the times of rows, all null where there are none; `column` returns a column by its number."""
@@ -86,10 +88,14 @@ class Layout(NamedTuple):
         """Return the keys of rows, or the parts of composite keys side by side."""
         return joined_keys([column(number) for number in self.key_parts]) if self.key_parts else column(self.key)
 
-    def optional_of(self, column: Callable[[int], Any]) -> dict[str, Any]:
-        """Return `cost`, `value` and `weight` of rows, None for those that the layout lacks."""
+    def optional_of(self, column: Callable[[int], Any], text: Callable[[int], Any] | None = None) -> dict[str, Any]:
+        """Return `cost`, `value` and `weight` of rows, None for those that the layout lacks, and the columns `where`.
+
+        `text` returns a column as it is written, where `column` does not.
+        """
         numbers = {"cost": self.cost, "value": self.value, "weight": self.weight}
-        return {name: column(number) if number >= 0 else None for name, number in numbers.items()}
+        found: dict[str, Any] = {name: column(number) if number >= 0 else None for name, number in numbers.items()}
+        return found | {"where": tuple(map(text or column, self.where))}
 
 
 class Reject(NamedTuple):
@@ -117,7 +123,8 @@ class Parsed(NamedTuple):
     list has its own. `repeat` int64[entries] says how many tuples each row makes, one if None; `each(i, j)` what tuple
     j (from 0) of row i has of its own, the same whenever it is asked. `ascending` says that times of a row never fall
     from one j to the next, `span` that all times of `each` lie in [first, last); readers set them where they can, as
-    --since and --until then need not look at every tuple. `text(i)` gives entry i as it was written.
+    --since and --until then need not look at every tuple. `text(i)` gives entry i as it was written. `where`
+    are the columns of the conditions of --where.
     """
 
     rows: int
@@ -136,6 +143,7 @@ class Parsed(NamedTuple):
     each: Callable[[NDArray[np.int64], NDArray[np.int64]], Each] | None = None
     ascending: bool = False
     span: tuple[int, int] | None = None
+    where: tuple[Any, ...] = ()
 
 
 class Defaults(NamedTuple):
@@ -148,18 +156,11 @@ class Defaults(NamedTuple):
     weight: tuple[str, ...] = ()
 
 
-class ReaderOptions(BaseModel):
-    """Options of a reader, none: subclasses add those of their own."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 class Reader(ABC):
     """A raw format. Made from the options once per process; holds no state of a run.
 
     `joins` names which of time and key can be several columns, and whether the time can be none. `files` names those of
-    its own options that are paths of files. `unused` names the options of all readers (fields
-    of IngestOptions) that mean nothing to this one: they are refused when given, with the advice `instead`.
+    its own options that are paths of files. `instead` is the advice where one of `Options.unused` is given.
     """
 
     about: ClassVar[str]
@@ -167,9 +168,6 @@ class Reader(ABC):
     Options: ClassVar[type[ReaderOptions]] = ReaderOptions
     joins: ClassVar[tuple[str, ...]] = ()
     files: ClassVar[tuple[str, ...]] = ()
-    # Options of all readers that mean nothing to this one, as literal tuples: help reads them from the source, and
-    # leaves these options out.
-    unused: ClassVar[tuple[str, ...]] = ()
     instead: ClassVar[str] = "leave it out"
 
     def __init__(self, options: IngestOptions) -> None:
@@ -182,7 +180,7 @@ class Reader(ABC):
             known = ", ".join(self.Options.model_fields) or "none"
             name = place.partition(".")[0] or "options"
             raise UsageError(f"reader {options.reader}: {name}: {reason}", f"its options: {known}") from None
-        refuse(options, *self.unused, hint=self.instead)
+        refuse(options, *self.Options.unused, hint=self.instead)
         for what in ("time", "key"):
             text = getattr(options, what)
             several = text is not None and len(column_names(text)) > 1
@@ -252,7 +250,7 @@ def _shown(name: str) -> str:
 def find_columns(
     options: IngestOptions, defaults: Defaults, names: tuple[str, ...], path: str, **among: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Find all columns of a layout by their names: time, key, cost, value, weight, and parts of keys.
+    """Find all columns of a layout by their names: time, key, cost, value, weight, parts of keys, and those of --where.
 
     `among` names the columns that can serve as one of these, where they are others than `names`.
     """
@@ -268,7 +266,8 @@ def find_columns(
             found |= {what: numbers[0], f"{what}_parts": numbers}
         else:
             found[what] = find_column(text, wanted, there, what, path)
-    return found
+    conditions = parse_where(options.where) if options.where is not None else ()
+    return found | {"where": tuple(find_column(one.column, (), names, "where", path) for one in conditions)}
 
 
 def _quoted(text: str, quoted: bool) -> str:

@@ -6,15 +6,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.places import locate
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.delimited import DelimitedOptions, DelimitedReader, header_names
+from streamgroup.ingest.parsing.delimited import DelimitedReader, header_names
 from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.parsing.numbers import OK, to_fixed, to_float
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, find_columns
+from streamgroup.ingest.readers.options import Trades
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_columns
 
 __all__ = ["Reader"]
 
@@ -33,18 +33,10 @@ _DATES = re.compile(r"(?<!\d)(?:19|20)\d\d([-_.]?)(?:0[1-9]|1[0-2])(?:\1(?:0[1-9
 _WORDS = re.compile(r"(?<![a-z])(?:(?:agg)?trades?|ticks?)(?![a-z])", re.IGNORECASE)
 
 
-class Options(DelimitedOptions):
-    """Options of the trades reader."""
-
-    symbol: str | None = Field(
-        default=None, min_length=1, description="symbol of all trades of files without one; else it is of the path"
-    )
-
-
 class Reader(DelimitedReader):
     """Trades: the symbol is the key, the price the value, the size the weight. Lines that are alike are trades, too."""
 
-    Options: ClassVar[type[ReaderOptions]] = Options
+    Options: ClassVar = Trades
     joins: ClassVar[tuple[str, ...]] = ()
     about = "trades: CSV with a header, `time,price,amount`, or zips of Lean; price as value, size as weight"
     defaults: ClassVar = Defaults(
@@ -55,7 +47,6 @@ class Reader(DelimitedReader):
     )
     delimiter = b","
     quoting = True
-    unused = ()
 
     def look(self, head: Block, path: str) -> Layout:
         """Lay out a file by its first line: a header, or numbers, and then by how many there are and by the path."""

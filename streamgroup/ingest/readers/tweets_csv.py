@@ -1,32 +1,21 @@
 """Tweets in CSV files: the words, hashtags, cashtags or mentions of a column of texts, which may go over lines."""
 
-from typing import Any, ClassVar, Literal
-
-from pydantic import Field
+from typing import Any, ClassVar
 
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing import tweets
-from streamgroup.ingest.parsing.delimited import DelimitedOptions, DelimitedReader
+from streamgroup.ingest.parsing.delimited import DelimitedReader
 from streamgroup.ingest.parsing.lines import Block
-from streamgroup.ingest.parsing.tweets import TweetOptions
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, find_column
+from streamgroup.ingest.readers.options import TweetsCsv
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, find_column
 
 __all__ = ["Reader"]
-
-
-class Options(DelimitedOptions, TweetOptions):
-    """Options of the tweets-csv reader."""
-
-    text: str | None = Field(default=None, description="column of the text: a name, or a number from 1")
-    keys: Literal["words", "hashtags", "cashtags", "mentions"] = Field(
-        default="words", description="what the keys are: words, hashtags, cashtags or mentions"
-    )
 
 
 class Reader(DelimitedReader):
     """Tweets in CSV: quoted fields hold line breaks, so a file is read by one task."""
 
-    Options: ClassVar[type[ReaderOptions]] = Options
+    Options: ClassVar = TweetsCsv
     joins: ClassVar[tuple[str, ...]] = ("time",)
     about = "tweets in CSV with a header: words, hashtags, cashtags or mentions of the text as keys"
     defaults: ClassVar = Defaults(
@@ -34,7 +23,6 @@ class Reader(DelimitedReader):
     )
     delimiter = b","
     quoting = True
-    unused = ("key",)
     instead = "name the column of the text with --text"
     header = True
 

@@ -1,46 +1,28 @@
 """Tweets as the platform gives them, one JSON object a line: words, hashtags, cashtags, mentions or authors."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing import fields, tweets
 from streamgroup.ingest.parsing.json_text import Fault, get, scalar
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
-from streamgroup.ingest.parsing.tweets import TweetOptions
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions, Reject
+from streamgroup.ingest.readers.options import ReaderOptions, Twitter
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject
 
 __all__ = ["Reader", "TweetLines"]
 
 _UNFIT = "a field of the tweet is of a type that cannot serve"
 
 
-class Options(TweetOptions):
-    """Options of the twitter reader."""
-
-    keys: Literal["words", "hashtags", "cashtags", "mentions", "user"] = Field(
-        default="words", description="what the keys are: words, hashtags, cashtags, mentions or user"
-    )
-
-
 class TweetLines(LineReader):
     """Lines of tweets; a subclass takes its keys out of each, and `label` says what they are."""
 
+    Options: ClassVar[type[ReaderOptions]] = Twitter
     defaults: ClassVar = Defaults(time=("created_at",), key=("words",))
-    unused: ClassVar[tuple[str, ...]] = (
-        "key",
-        "cost",
-        "cost_unit",
-        "value",
-        "weight",
-        "delimiter",
-        "header",
-        "multiline",
-    )
     instead = "what a tuple is made of is said by its own options"
     label: str
 
@@ -118,7 +100,6 @@ class Reader(TweetLines):
     The time and the tags of a retweeted or quoted tweet, or of the author, are never taken for the tweet's.
     """
 
-    Options: ClassVar[type[ReaderOptions]] = Options
     about = "tweets, one JSON object a line (v1.1, v2): words, hashtags, cashtags, mentions or authors as keys"
 
     def __init__(self, options: IngestOptions) -> None:

@@ -1,14 +1,13 @@
 """Wikipedia clickstream: how often a reader came from one page to another in a month, `prev curr type n`."""
 
-from typing import ClassVar, Literal
-
-from pydantic import Field
+from typing import ClassVar
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest.parsing.event_count_reader import Columns, CountedOptions, CountedReader
+from streamgroup.ingest.parsing.event_count_reader import Columns, CountedReader
 from streamgroup.ingest.parsing.event_counts import Rows, find_period
 from streamgroup.ingest.parsing.lines import Block
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions
+from streamgroup.ingest.readers.options import WikipediaClickstream
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed
 
 __all__ = ["Reader"]
 
@@ -23,16 +22,6 @@ _LAYOUTS = {
 _HEADER = {b"prev_id", b"curr_id", b"n", b"prev", b"curr", b"type", b"prev_title", b"curr_title"}
 
 
-class Options(CountedOptions):
-    """Options of clickstreams."""
-
-    month: str | None = Field(default=None, description="the month in UTC, as 2018-01, if no file name tells it")
-    spread: Literal["draw", "even", "none"] = Field(
-        default="draw",
-        description="when the visits of a row come: at random in the month, in even steps, or all at its start",
-    )
-
-
 class Reader(CountedReader):
     """Clickstream: the key is the page that was visited, `curr`. There are no times but the month in the file's name.
 
@@ -41,7 +30,7 @@ class Reader(CountedReader):
 
     about = "Wikipedia clickstream of a month: `prev curr type n`, or the columns of 2015"
     defaults: ClassVar = Defaults(time=("month",), key=("curr",))
-    Options: ClassVar[type[ReaderOptions]] = Options
+    Options: ClassVar = WikipediaClickstream
     aliases: ClassVar = {"prev_title": "prev", "curr_title": "curr"}
 
     def look(self, head: Block, path: str) -> Layout:

@@ -1,15 +1,15 @@
 """Hourly page views of Wikimedia's wikis: `domain title count bytes`, as in pageviews and pagecounts files."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
 
-from streamgroup.ingest.parsing.event_count_reader import Columns, CountedReader, DomainOptions
+from streamgroup.ingest.parsing.event_count_reader import Columns, CountedReader
 from streamgroup.ingest.parsing.event_counts import Rows, decode_once, find_period
 from streamgroup.ingest.parsing.lines import Block
-from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, ReaderOptions
+from streamgroup.ingest.readers.options import WikipediaPageviews
+from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed
 
 __all__ = ["Reader"]
 
@@ -17,23 +17,12 @@ _DOMAIN, _TITLE, _COUNT = range(3)
 _COLUMNS = Columns(("domain", "title", "count", "bytes"), ("page",), "hour", ("page", "domain", "title"), _COUNT)
 
 
-class Options(DomainOptions):
-    """Options of hourly page views."""
-
-    spread: Literal["hour", "draw", "none"] = Field(
-        default="hour",
-        description="when the views of a row come: in even steps over the hour, at random, or all at its start",
-    )
-    untitled: bool = Field(default=False, description="keep rows without a title, those with -")
-    decode: bool = Field(default=False, description="decode percent-encoded titles, once")
-
-
 class Reader(CountedReader):
     """Page views: the key is domain and title with a blank between; the hour stands in the name of the file."""
 
     about = "hourly page views of Wikimedia: `domain title count bytes`; the hour is in the file's name"
     defaults: ClassVar = Defaults(time=("hour",), key=("page",))
-    Options: ClassVar[type[ReaderOptions]] = Options
+    Options: ClassVar = WikipediaPageviews
     even = "hour"
 
     def look(self, head: Block, path: str) -> Layout:

@@ -1,20 +1,20 @@
 """Page views by project or language: hourly projectviews, and pageview complete with its counts by hour or day."""
 
 from collections import Counter
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.event_count_reader import Columns, CountedReader, DomainOptions
+from streamgroup.ingest.parsing.event_count_reader import Columns, CountedReader
 from streamgroup.ingest.parsing.event_counts import HOUR, MAX_COUNT, Rows, even_offsets, find_period, random_offsets
 from streamgroup.ingest.parsing.letter_counts import Slots, read_letters
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block
 from streamgroup.ingest.parsing.records import TOO_LONG
-from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed, ReaderOptions
+from streamgroup.ingest.readers.options import WikipediaPageviewsByLanguage
+from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed
 
 __all__ = ["Reader"]
 
@@ -32,24 +32,6 @@ _DEVICES = (b"desktop", b"mobile-web", b"mobile-app")
 _SLOTS = {"day": 24, "month": 31}
 
 
-class Options(DomainOptions):
-    """Options of page views by project or language."""
-
-    day: str | None = Field(
-        default=None, description="the day of counts by hour, as 2021-01-31, if no file name tells it"
-    )
-    month: str | None = Field(
-        default=None, description="the month of counts by day, as 2021-01, if no file name tells it"
-    )
-    spread: Literal["even", "draw", "none"] = Field(
-        default="even",
-        description="when the views of an hour (or day) come: in even steps, at random, or all at its start",
-    )
-    without_page_id: bool = Field(
-        default=False, description="also take rows that lack only the page id, if domain, device and hours are right"
-    )
-
-
 class Reader(CountedReader):
     """Page views by project: the key is the domain (`en.m`, `en.wikipedia`), or the language, what is before its dot.
 
@@ -58,7 +40,7 @@ class Reader(CountedReader):
 
     about = "page views by project or language: projectviews, and pageview complete by hour (`A1B2..X1`) or day"
     defaults: ClassVar = Defaults(time=("hour",), key=("domain",))
-    Options: ClassVar[type[ReaderOptions]] = Options
+    Options: ClassVar = WikipediaPageviewsByLanguage
 
     @property
     def splittable(self) -> bool:

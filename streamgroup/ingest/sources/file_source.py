@@ -33,7 +33,7 @@ _SMALL = 1 << 20
 # Options that do not change the trace.
 _NOT_IN_TRACE = {
     "reader", "inputs", "output", "engine", "master", "remote", "spark_conf", "driver_memory", "overwrite", "dry_run",
-    "checksum", "max_rejects",
+    "checksum", "max_rejects", "if_missing",
 }  # fmt: skip
 
 
@@ -49,10 +49,10 @@ class FileSource(Source):
         reader = self._reader = make_reader(options)
         Contract(options)
         layout_of = cache(reader.layout)
-        self._files: list[InputFile] = inputs.resolve_inputs(options.inputs)
-        self._sizes = {file.path: file.size for file in self._files}
-        inputs.check_outside_output(self._files, locate(options.output))
-        splits = inputs.plan_splits(reader, self._files)
+        self.files: list[InputFile] = inputs.resolve_inputs(options.inputs)
+        self._sizes = {file.path: file.size for file in self.files}
+        inputs.check_outside_output(self.files, locate(options.output))
+        splits = inputs.plan_splits(reader, self.files)
         self._layout = layout_of(splits[0].path)
         if options.limit is not None:
             splits = inputs.limit_splits(reader, layout_of, splits, options.limit)
@@ -73,7 +73,7 @@ class FileSource(Source):
         shares = Counter(split.path for split in self._splits.values())
         jobs: list[tuple[Split | str, int]] = []
         if self._options.checksum:
-            jobs += [(file.path, file.size) for file in self._files]
+            jobs += [(file.path, file.size) for file in self.files]
         jobs += [(split, sizes[split.path] // shares[split.path]) for split in self._splits.values()]
         aim = sum(size for _, size in jobs) // (4 * runner.parallelism)
         aim, planned = max(LEAST_BYTES, min(MOST_BYTES, aim)), 0
@@ -88,13 +88,13 @@ class FileSource(Source):
     def origin(self, split: int) -> tuple[int, str]:
         """Return the number of the file, and its path as it was given."""
         number = self._splits[split].file
-        return number, self._files[number].given
+        return number, self.files[number].given
 
     def inputs(self, found: list[Row]) -> list[Input]:
         """Return path, size and digest of each file."""
-        inputs.check_unchanged(self._files)
+        inputs.check_unchanged(self.files)
         digests = dict(json.loads(row.stats or "") for row in found if row.kind == "digest")
-        return [Input(path=file.given, bytes=file.size, sha256=digests.get(file.path)) for file in self._files]
+        return [Input(path=file.given, bytes=file.size, sha256=digests.get(file.path)) for file in self.files]
 
     def describe(self) -> dict[str, Any]:
         """Return the reader and the options that say what it read."""

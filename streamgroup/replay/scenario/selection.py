@@ -19,17 +19,19 @@ from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.groupings.detectors.protocol import with_detector
 from streamgroup.groupings.protocol import GroupingParams
 
-__all__ = ["PACKAGE", "Selection", "family", "parameters", "select", "split_text"]
+__all__ = ["Selection", "family", "find_module", "parameters", "select", "split_label", "split_text"]
 
-PACKAGE = "streamgroup.groupings"
-
+_LABEL = re.compile(r"([A-Za-z0-9_.-]+)=")
 # What a grouping outside the package may import and what is no companion of it, wherever it lies.
 _FOREIGN = {"streamgroup", "tests", *sys.stdlib_module_names}
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A grouping that was asked for: `text` names it with the parameters that differ from their defaults."""
+    """A grouping that was asked for: `text` names it with the parameters that differ from their defaults.
+
+    A label stands in `text` in place of the name.
+    """
 
     name: str
     text: str
@@ -50,33 +52,40 @@ class Selection:
         return self.name if field is None or detector == field.default else f"{self.name}:{detector}"
 
 
-def split_text(text: str) -> tuple[str, list[tuple[str, list[str]]]]:
+def split_text(text: str, flag: str = "-g") -> tuple[str, list[tuple[str, list[str]]]]:
     """Split `name:a=1,b=2,3` into the name and its parameters, each with the list of its values.
 
     After the first colon (for a file, the one after `.py`) come comma pieces; a piece with `=` starts a parameter,
-    one without goes on with the list of the parameter before it.
+    one without goes on with the list of the parameter before it. The name may have a label in front: `label=name`.
     """
     match = re.match(r"^(.*?\.py)(?::(.*))?$", text, re.DOTALL) or re.match(r"^([^:]*)(?::(.*))?$", text, re.DOTALL)
     if match is None or not match.group(1):
-        raise UsageError(f"-g {text!r} names no grouping", "write a name, as in -g pkg or -g greedy_d:d=3")
+        what = "grouping" if flag == "-g" else "generator"
+        raise UsageError(f"{flag} {text!r} names no {what}", f"write {flag} NAME:PARAMETER=VALUE,...")
     name, rest = match.group(1), match.group(2)
     values: list[tuple[str, list[str]]] = []
     for piece in rest.split(",") if rest else []:
         key, equals, value = piece.partition("=")
         if equals:
             if key.strip() in dict(values):
-                raise UsageError(f"-g {text!r} gives {key.strip()} twice", "give each parameter once")
+                raise UsageError(f"{flag} {text!r} gives {key.strip()} twice", "give each parameter once")
             values.append((key.strip(), [value]))
         elif values:
             values[-1][1].append(piece)
         else:
-            raise UsageError(f"-g {text!r}: {piece!r} is no parameter", "write name=value")
+            raise UsageError(f"{flag} {text!r}: {piece!r} is no parameter", "write name=value")
     return name, values
+
+
+def split_label(name: str) -> tuple[str, str]:
+    """Split `label=name` into both; the label is empty where there is none."""
+    match = _LABEL.match(name)
+    return (match[1], name[match.end() :]) if match else ("", name)
 
 
 def family() -> list[str]:
     """Name the groupings there are."""
-    return discover.names(PACKAGE)
+    return discover.names(discover.GROUPINGS)
 
 
 def _outside(path: Path) -> tuple[Any, str]:
@@ -155,6 +164,11 @@ def _imported(file: Path, package: str) -> Iterator[str]:
             yield from (".".join(pieces[: end + 1]) for end in range(len(pieces)))
 
 
+def find_module(name: str) -> tuple[Any, str]:
+    """Return the module of a grouping, by its name or its file, and the digest of a file."""
+    return _outside(Path(name)) if name.endswith(".py") else (discover.load(discover.GROUPINGS, name, "grouping"), "")
+
+
 def parameters(module: Any, given: dict[str, list[str]]) -> type[GroupingParams]:
     """Return the parameters of a grouping, with those of the detector that it uses or is given."""
     kind: type[GroupingParams] = module.Params
@@ -196,11 +210,10 @@ def _canonical(name: str, params: GroupingParams) -> str:
 
 def select(text: str) -> Selection:
     """Find the grouping that a text names and check its parameters; every mistake is a usage error with a hint."""
-    name, values = split_text(text)
-    digest = ""
-    if name.endswith(".py"):
-        module, digest = _outside(Path(name))
-    else:
-        module = discover.load(PACKAGE, name, "grouping")
+    labelled, values = split_text(text)
+    label, name = split_label(labelled)
+    if label in family():
+        raise UsageError(f"-g {text!r}: {label} is the name of a grouping", "take another label")
+    module, digest = find_module(name)
     params = _params(module, text, values)
-    return Selection(name, _canonical(name, params), module, params, digest)
+    return Selection(name, _canonical(label or name, params), module, params, digest)

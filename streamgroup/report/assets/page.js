@@ -44,7 +44,7 @@
     const config = JSON.parse(JSON.stringify(content.config[theme()]));
     const longest = Math.max(8, ...domains(spec).map((name) => name.length));
     config.font = FONT;
-    config.legend.columns = Math.max(1, Math.floor(width / (Math.min(longest * 7.2, 180) + 34)));
+    config.legend.columns = Math.max(1, Math.floor(width / (longest * 7.2 + 34)));
     if (spec.facet) {
       const panels = new Set(column(spec.data.name, spec.facet.field)).size;
       spec.columns = Math.max(1, Math.min(panels, Math.floor(width / 350) || 1));

@@ -17,7 +17,6 @@ TITLE = "p99 latency against replication"
 SECTION: Section = "groupings"
 ORDER = 60
 
-_MOST_PANELS = 12
 # What a name takes of the width and of the height of a panel.
 _ROOM = (0.28, 0.09)
 
@@ -25,12 +24,10 @@ _ROOM = (0.28, 0.09)
 def frame(data: ReportData) -> pl.DataFrame:
     """Return `replication_factor` and `latency_p99_ms`, means over seeds, with the largest p99 of any seed.
 
-    One row for each `condition`, `grouping` and `workers` (of too many only the workers that most groupings have).
-    `frontier` says that no other grouping of the panel is as good in both and better in one.
+    One row for each `condition`, `grouping` and `workers`. `frontier` says that no other grouping is as good in both
+    and better in one on so many workers.
     """
     runs = data.charted
-    if runs.select("condition", "workers").unique().height > _MOST_PANELS:
-        runs = data.focus
     keys = ["condition", "workers", "grouping"]
     both = pl.col("replication_factor").is_not_null() & pl.col("latency_p99_ms").is_not_null()
     means = (
@@ -46,9 +43,7 @@ def frame(data: ReportData) -> pl.DataFrame:
     )
     if means.height < 2:
         return paneled(means.clear()).with_columns(pl.lit(None, pl.Boolean).alias("frontier"))
-    workers = pl.format("{} workers", "workers") if means["workers"].n_unique() > 1 else pl.lit("")
-    parts = [_marked(part) for part in means.partition_by("condition", "workers", maintain_order=True)]
-    return paneled(pl.concat(parts).with_columns(workers.alias("what"))).drop("what")
+    return paneled(pl.concat(_marked(part) for part in means.partition_by("condition", "workers", maintain_order=True)))
 
 
 def _marked(part: pl.DataFrame) -> pl.DataFrame:
@@ -61,7 +56,7 @@ def _marked(part: pl.DataFrame) -> pl.DataFrame:
 
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
-    """Draw a point for each grouping and a line through those on the frontier, which carry their names."""
+    """Draw a point for each grouping and number of workers, and the frontier of the most workers, with names."""
     names = frame["grouping"].to_list()
     axes = {name: look.axis(frame[name].to_list()) for name in ("replication_factor", "latency_p99_ms")}
     low, high = float(frame["replication_factor"].min()), float(frame["replication_factor"].max())  # type: ignore[arg-type]
@@ -74,7 +69,8 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     x = alt.X("replication_factor:Q", title="replication (workers a key)", **axes["replication_factor"])
     y = alt.Y("latency_p99_ms:Q", title="p99 latency (ms)", **axes["latency_p99_ms"])
     base = alt.Chart().encode(x=x, y=y)
-    best = base.transform_filter("datum.frontier")
+    most = base.transform_joinaggregate(most_workers="max(workers)", groupby=["panel"])
+    best = most.transform_filter("datum.frontier && datum.workers == datum.most_workers")
     tooltip = [
         alt.Tooltip("grouping:N"),
         alt.Tooltip("workers:Q"),
@@ -82,28 +78,51 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
         alt.Tooltip("latency_p99_ms:Q", format=".4~g"),
         alt.Tooltip("latency_p99_ms_max:Q", format=".4~g"),
     ]
+    several = frame["workers"].n_unique() > 1
     line = best.mark_line(interpolate="step-after", color=look.muted, strokeDash=[4, 3], strokeWidth=1.5)
-    points = base.mark_point(size=90, opacity=1).encode(
-        color=look.colour(names), shape=look.shape(names), tooltip=tooltip
+    points = base.mark_point(opacity=1).encode(
+        color=look.colour(names),
+        shape=look.shape(names),
+        size=_by_workers(frame) if several else alt.value(90),
+        tooltip=tooltip,
     )
-    right = f"datum.replication_factor > {middle!r}"
-    names_of = base.transform_filter("datum.label != null")
-    labels = [
-        names_of.transform_filter(f"!({right})").mark_text(align="left", dx=4, dy=-10, limit=150),
-        names_of.transform_filter(right).mark_text(align="right", dx=-4, dy=-10, limit=150),
-    ]
-    layers = [line, points, *(label.encode(text="label:N") for label in labels)]
-    return faceted(alt.layer(*layers), _labelled(frame, axes))
+    layers = [line, points]
+    if several:
+        path = base.mark_line(strokeWidth=1.5, opacity=0.6).encode(
+            color=look.colour(names), detail="grouping:N", order="workers:Q"
+        )
+        layers.insert(0, path)
+    labelled = _labelled(frame, axes)
+    is_right = pl.col("replication_factor") > middle
+    for side, sign, look_of in (
+        (~is_right, "<=", alt.MarkDef(type="text", align="left", dx=8, dy=-10, limit=220)),
+        (is_right, ">", alt.MarkDef(type="text", align="right", dx=-8, dy=-10, limit=220)),
+    ):
+        if labelled.filter(side & pl.col("label").is_not_null()).height:
+            here = base.transform_filter(f"datum.label != null && datum.replication_factor {sign} {middle!r}")
+            text = here.encode(text="label:N")
+            text.mark = look_of
+            layers.append(text)
+    return faceted(alt.layer(*layers), labelled, apart=True)
+
+
+def _by_workers(frame: pl.DataFrame) -> alt.Size:
+    """Return a size of points that grows with the number of workers."""
+    counts = sorted(frame["workers"].unique().to_list())
+    steps = [30 + 120 * place / max(1, len(counts) - 1) for place in range(len(counts))]
+    legend = alt.Legend(title="workers", symbolType="circle", titleOrient="left")
+    return alt.Size("workers:O", scale=alt.Scale(type="ordinal", domain=counts, range=steps), legend=legend)
 
 
 def _labelled(frame: pl.DataFrame, axes: dict[str, dict[str, Any]]) -> pl.DataFrame:
-    """Add `label`: the grouping, where it is on the frontier and the name does not run into another."""
+    """Add `label`: the grouping, where it is on the frontier of the most workers and runs into no other name."""
     places = {}
     for name, axis in axes.items():
         values = frame[name].log() if axis["scale"].to_dict().get("type") == "log" else frame[name]
         low, high = float(values.min()), float(values.max())  # type: ignore[arg-type]
         places[name] = ((values - low) / ((high - low) or 1.0)).to_list()
     x, y = places["replication_factor"], places["latency_p99_ms"]
+    most = dict(frame.group_by("panel").agg(pl.col("workers").max()).iter_rows())
     labels: list[str | None] = []
     taken: list[tuple[str, float, float]] = []
     for at, row in enumerate(frame.iter_rows(named=True)):
@@ -111,7 +130,7 @@ def _labelled(frame: pl.DataFrame, axes: dict[str, dict[str, Any]]) -> pl.DataFr
             panel != row["panel"] or abs(other_x - x[at]) > _ROOM[0] or abs(other_y - y[at]) > _ROOM[1]
             for panel, other_x, other_y in taken
         )
-        named = row["frontier"] and free
+        named = row["frontier"] and free and row["workers"] == most[row["panel"]]
         labels.append(row["grouping"] if named else None)
         if named:
             taken.append((row["panel"], x[at], y[at]))
@@ -119,13 +138,20 @@ def _labelled(frame: pl.DataFrame, axes: dict[str, dict[str, Any]]) -> pl.DataFr
 
 
 def caption(frame: pl.DataFrame) -> str:
-    """Walk along the frontier of each of the first panels."""
+    """Walk along the frontier of the most workers in each of the first panels."""
     sentences = ["Down and to the left is better; the dashed line joins the groupings that no other beats in both."]
+    several = frame["workers"].n_unique() > 1
+    if several:
+        sentences.append(
+            "Points grow with the number of workers, a line joins those of a grouping, the dashed line is for the most."
+        )
     for part in frame.partition_by("panel", maintain_order=True)[:3]:
-        best = part.filter("frontier").sort("replication_factor", "grouping").to_dicts()
+        most = max(part["workers"].to_list())
+        best = part.filter(pl.col("frontier") & (pl.col("workers") == most)).sort("replication_factor", "grouping")
         steps = ", ".join(
             f"{row['grouping']} ({number(row['replication_factor'])} replicas, {number(row['latency_p99_ms'])} ms)"
-            for row in best
+            for row in best.to_dicts()
         )
-        sentences.append(f"{best[0]['panel'] or 'On it'}: {steps}." if best[0]["panel"] else f"On it: {steps}.")
+        place = ", ".join(text for text in (part["panel"][0], f"{most} workers" if several else "") if text)
+        sentences.append(f"{place or 'On it'}: {steps}.")
     return " ".join(sentences)

@@ -5,7 +5,7 @@ import polars as pl
 
 from streamgroup.report.charts.protocol import Section
 from streamgroup.report.formatting import number
-from streamgroup.report.over_workers import faceted, paneled
+from streamgroup.report.over_workers import faceted, paneled, with_points
 from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 
@@ -59,22 +59,18 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     names = frame["grouping"].to_list()
     shares = look.axis(frame["share"].to_list(), percent=True)
     times = look.axis(frame["at_least_ms"].to_list())
-    chart = (
-        alt.Chart()
-        .mark_line(interpolate="step-before", opacity=0.9)
-        .encode(
-            x=alt.X("at_least_ms:Q", title="latency (ms)", **times),
-            y=alt.Y("share:Q", title="tuples that took at least so long", **shares),
-            color=look.colour(names),
-            strokeDash=look.dash(names),
-            tooltip=[
-                alt.Tooltip("grouping:N"),
-                alt.Tooltip("at_least_ms:Q", format=".4~g"),
-                alt.Tooltip("share:Q", format=".3~%"),
-            ],
-        )
+    base = alt.Chart().encode(
+        x=alt.X("at_least_ms:Q", title="latency (ms)", **times),
+        y=alt.Y("share:Q", title="tuples that took at least so long", **shares),
+        color=look.colour(names),
+        tooltip=[
+            alt.Tooltip("grouping:N"),
+            alt.Tooltip("at_least_ms:Q", format=".4~g"),
+            alt.Tooltip("share:Q", format=".3~%"),
+        ],
     )
-    return faceted(chart, frame)
+    lines = base.mark_line(interpolate="step-before", opacity=0.9).encode(strokeDash=look.dash(names))
+    return faceted(with_points(lines, base, frame), frame)
 
 
 def caption(frame: pl.DataFrame) -> str:

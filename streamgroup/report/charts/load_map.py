@@ -25,23 +25,26 @@ def frame(data: ReportData) -> pl.DataFrame:
 
     For up to 6 groupings of the first condition (the 3 with the least and the 3 with the most imbalance in their worst
     window), one run each; windows are merged to at most 50, workers to at most 64, the most loaded of them counting.
-    `window` and `worker` are the first of those put together, `windows_each` and `workers_each` how many they are.
+    `window`, which begins at `start_s`, and `worker` are the first of those put together, `windows_each` and
+    `workers_each` how many they are.
     """
     runs = data.first_seeds
-    ordered = runs.filter(pl.col("condition") == runs["condition"].first()).sort("window_imbalance_max", "grouping")
+    ordered = runs.filter(pl.col("condition") == runs["condition"].min()).sort("window_imbalance_max", "grouping")
     if ordered.height > _MOST_RUNS:
         ordered = pl.concat([ordered.head(_MOST_RUNS // 2), ordered.tail(_MOST_RUNS // 2)])
     maps = [
-        _map(data.table("loads", [row["run"]]), row["grouping"], row["condition"])
+        _map(data.table("loads", [row["run"]]), data.table("windows", [row["run"]]), row["grouping"], row["condition"])
         for row in ordered.iter_rows(named=True)
     ]
-    return pl.concat(maps) if maps else _map(_NONE, "", "")
+    return pl.concat(maps) if maps else _map(_NONE, _TIMES, "", "")
 
 
 _NONE = pl.DataFrame(schema={"window": pl.Int64, "worker": pl.Int64, "tuples": pl.Int64})
+_TIMES = pl.DataFrame(schema={"window": pl.Int64, "start_s": pl.Float64})
 
 
-def _map(loads: pl.DataFrame, grouping: str, condition: str) -> pl.DataFrame:
+def _map(loads: pl.DataFrame, times: pl.DataFrame, grouping: str, condition: str) -> pl.DataFrame:
+    starts = times.select(pl.col("window").cast(pl.Int64), "start_s")
     number_of = loads["window"].n_unique()
     windows = max(1, -(-number_of // _MOST_WINDOWS))
     workers = max(1, -(-loads["worker"].n_unique() // _MOST_WORKERS))
@@ -56,12 +59,13 @@ def _map(loads: pl.DataFrame, grouping: str, condition: str) -> pl.DataFrame:
         )
         .group_by("window", "worker")
         .agg(pl.col("tuples").max(), pl.col("load").max())
+        .join(starts, "window", "left")
         .sort("window", "worker")
         .select(
             pl.lit(grouping).alias("panel"),
             pl.lit(condition).alias("condition"),
             pl.lit(grouping).alias("grouping"),
-            "window", "worker", "tuples", "load",
+            "window", "start_s", "worker", "tuples", "load",
             pl.lit(windows, pl.Int64).alias("windows_each"),
             pl.lit(workers, pl.Int64).alias("workers_each"),
         )
@@ -69,31 +73,37 @@ def _map(loads: pl.DataFrame, grouping: str, condition: str) -> pl.DataFrame:
 
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
-    """Draw a map for each grouping, workers from below, time to the right."""
-    top = max(2.0, float(frame["load"].quantile(0.99) or 0))
+    """Draw a map for each grouping, workers from below, time to the right; the scale reaches the largest load.
+
+    Half of the colours above the mean are for what nearly all cells have: a few extreme ones must not fade the others.
+    """
+    top = max(2.0, float(frame["load"].max() or 0))  # type: ignore[arg-type]
+    usual = min(max(1.5, float(frame["load"].quantile(0.98) or 0)), (1 + top) / 2)
     few = alt.Axis(labelOverlap="greedy", ticks=False, labelAngle=0, labelSeparation=12, domain=False)
+    times = alt.Axis(labelOverlap="greedy", ticks=False, labelAngle=0, labelSeparation=24, domain=False, format=".3~g")
     chart = (
         alt.Chart()
         .mark_rect()
         .encode(
-            x=alt.X("window:O", title="window", axis=few, scale=alt.Scale(paddingInner=0)),
+            x=alt.X("start_s:O", title="time since the start (s)", axis=times, scale=alt.Scale(paddingInner=0)),
             y=alt.Y("worker:O", title="worker", sort="descending", axis=few, scale=alt.Scale(paddingInner=0)),
             color=alt.Color(
                 "load:Q",
                 title="load over the mean",
-                scale=alt.Scale(domain=[0, 1, top], range=look.balance, clamp=True, interpolate="rgb"),
-                legend=alt.Legend(gradientLength=180, format=".2~f"),
+                scale=alt.Scale(domain=[0, 1, usual, top], range=look.balance, interpolate="rgb"),
+                legend=alt.Legend(gradientLength=220, format=".2~f", values=[0, 1, usual, top]),
             ),
             tooltip=[
                 alt.Tooltip("grouping:N"),
                 alt.Tooltip("window:O"),
+                alt.Tooltip("start_s:Q", format=".4~g"),
                 alt.Tooltip("worker:O"),
                 alt.Tooltip("tuples:Q"),
                 alt.Tooltip("load:Q", format=".3~f"),
             ],
         )
     )
-    return faceted(chart, frame)
+    return faceted(chart, frame, apart=True)
 
 
 def caption(frame: pl.DataFrame) -> str:

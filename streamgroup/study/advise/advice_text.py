@@ -1,20 +1,24 @@
 """Writes an advice as one object for programs, and in sentences for people."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from streamgroup.base.row_formats import for_people
+from streamgroup.base.row_formats import Format, for_people, render, wrapped
 from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.ingest.parsing.times import iso
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study.advise.offered_load import ASSUMED
+from streamgroup.replay.scenario.selection import select
+from streamgroup.study.advise.offered_load import ASSUMED, Peak
 from streamgroup.study.advise.recommendation import NEAR, NEAR_LOAD, Row, Rule
-from streamgroup.study.advise.run import Advice, LeastWorkers
+from streamgroup.study.advise.run import Advice
 from streamgroup.study.advise.samples import SEGMENTS, WARMUP, Sample
+from streamgroup.study.advise.sentences import busy, costs, count, merits, percent, short, take, times, values_range
+from streamgroup.study.advise.worker_search import MORE_WORKERS, LeastWorkers
 from streamgroup.study.columns import readable
 from streamgroup.study.estimate import TUPLES_PER_S
 
-__all__ = ["as_json", "compared", "headline", "remarks", "why"]
+__all__ = ["as_json", "as_text", "compared", "headline", "remarks", "why"]
 
 # Options that runs have in common; the others mean nothing to an advice.
 _SHARED = [
@@ -30,8 +34,6 @@ _SHOWN_KEYS = 3
 _IDLE = 0.01
 # A most loaded worker that has hardly more than the others.
 _EVEN = 1.05
-# From here on a number is written without decimals.
-_LARGE = 1000
 
 
 def as_json(advice: Advice) -> dict[str, Any]:
@@ -58,10 +60,16 @@ def as_json(advice: Advice) -> dict[str, Any]:
         ],
         "hot_keys_total": advice.hot_keys.hot,
         "keys_over_a_fair_share": advice.hot_keys.over,
+        "hot_keys_together": [
+            {"key": None if key is None else readable(key), "share": share} for key, share in advice.hot_keys.together
+        ],
         "least_workers": [_least(one) for one in advice.least],
+        "least_workers_of_all": None if advice.by_workers is None else [_least(one) for one in advice.by_workers],
         "sustainable_workers": offered.sustainable,
         "offered_load": offered.load,
         "load_assumed": offered.assumed,
+        "peak_rate_tps": None if offered.peak is None else offered.peak.rate,
+        "peak_offered_load": None if offered.peak is None else offered.peak.load,
         "service": offered.description["service"],
         "arrival_rate_tps": offered.description["arrival_rate_tps"],
         "budget_s": advice.question.budget,
@@ -95,6 +103,37 @@ def _sample(sample: Sample) -> dict[str, Any]:
     return {"whole": sample.whole, "tuples": sample.tuples, "stretches": [list(one) for one in sample.segments]}
 
 
+def as_text(advice: Advice, form: Format = "table", width: int | None = None, encoding: str = "utf-8") -> str:
+    """Return the whole advice for people, which ends in a newline: sentences, and a table as `render` makes it.
+
+    Sentences are wrapped, except in Markdown.
+    """
+
+    def lines(texts: Iterable[str]) -> str:
+        return "".join(f"{wrapped(text, form)}\n" for text in texts)
+
+    first = lines([headline(advice), *(f"- {line}" for line in why(advice))])
+    table = render(compared(advice), form, width=width, encoding=encoding)
+    if advice.by_workers is not None:
+        table += "\nLeast workers that meet the target:\n"
+        table += render(_by_workers(advice.by_workers), form, width=width, encoding=encoding)
+    return f"{first}\n{table}\n{lines(remarks(advice))}"
+
+
+def _by_workers(found: Sequence[LeastWorkers]) -> list[dict[str, Any]]:
+    """Return rows for people, the least workers first."""
+    rows = sorted(found, key=lambda one: one.workers or one.most + 1)
+    return [
+        {
+            "grouping": one.grouping,
+            "workers": f"over {one.most:,}" if one.workers is None else one.workers,
+            "p99_ms": None if one.row is None else one.row.latency_p99_high_ms,
+            "state_per_key": None if one.row is None else one.row.replication_factor,
+        }
+        for one in rows
+    ]
+
+
 def headline(advice: Advice) -> str:
     """Return the recommendation in a line."""
     choice, workers = advice.choice, advice.offered.options.workers
@@ -103,56 +142,46 @@ def headline(advice: Advice) -> str:
         enough = advice.offered.sustainable
         load = advice.offered.load or 0
         if load > 1:
-            what = f"{_count(workers)} get {_percent(load)} of what they can do" + (
+            what = f"{count(workers)} get {percent(load)} of what they can do" + (
                 f"; {enough} are needed at least" if enough else ""
             )
         else:
-            what = f"each leaves a worker with more than it can do, at {_percent(load)} of what all can"
+            what = f"each leaves a worker with more than it can do, at {percent(load)} of what all can"
         return f"No grouping keeps up: {what}. The best of them is {name}."
     if choice.rule == "nearest":
-        return f"No grouping meets the target with {_count(workers)}. The nearest is {name}."
-    return f"Take {name} for {_count(workers)}."
+        return f"No grouping meets the target with {count(workers)}. The nearest is {name}."
+    text = f"{take(name, workers)}."
+    peak = advice.offered.peak
+    if peak is not None and peak.load > 1:
+        text += (
+            f" The peak of {peak.rate:,.6g} tuples/s is {percent(peak.load)} of what they can do: "
+            "no grouping keeps up then."
+        )
+    return text
 
 
 def why(advice: Advice) -> list[str]:
     """Return the reasons in three lines: what key grouping does, what the recommended one does, and what it costs."""
     best, kg = advice.choice.recommended, advice.kg
     if best.grouping == kg.grouping:
-        return [_skew(advice), _merits(advice, best), _no_need(advice)]
-    return [_skew(advice), _merits(advice, best), _costs(advice, best)]
+        return [_skew(advice), merits(best, kg), _no_need(advice)]
+    return [_skew(advice), merits(best, kg), f"{costs(best, kg)} {_rule(advice)}"]
 
 
 def _skew(advice: Advice) -> str:
     kg, top = advice.kg, advice.hot_keys.keys[0]
-    text = f"{kg.grouping}: the most loaded worker gets {_times(kg.peak_to_mean)} the mean{_range(kg, 'peak_to_mean')}"
-    text += f"{_busy(kg)}: the key {_key(top.key)} has {_percent(top.share)} of the tuples, {_fair(top.fair_shares)}"
+    text = f"{kg.grouping}: the most loaded worker gets {times(kg.peak_to_mean)} the mean"
+    text += f"{values_range(kg, 'peak_to_mean')}{busy(kg)}"
+    text += f": the key {_key(top.key)} has {percent(top.share)} of the tuples, {_fair(top.fair_shares)}"
+    others = [f"{_key(key)} ({percent(share)})" for key, share in advice.hot_keys.together if key != top.key]
+    if others and len(others) < len(advice.hot_keys.together):
+        text += f", and shares its worker with {' and '.join(others)}"
+    elif others:
+        text += f"; the most loaded worker has the hot keys {' and '.join(others)}"
     if top.fair_shares > 1:
         return f"{text}, and no hash can split it."
     return (
         f"{text}." if kg.peak_to_mean < _EVEN else f"{text}; hash collisions of keys on a worker cause the imbalance."
-    )
-
-
-def _merits(advice: Advice, row: Row) -> str:
-    kg = advice.kg
-    latency = f"p99 {_short(row.latency_p99_ms)} ms{_range(row, 'latency_p99', '_ms')}"
-    latency += f", maximum {_short(row.latency_max_ms)} ms"
-    if row.grouping == kg.grouping:
-        text = latency if row.keeps_up else "its queues only grow, so latencies say nothing"
-        return f"{kg.grouping}: {text}."
-    text = f"{row.grouping}: the most loaded worker gets {_times(row.peak_to_mean)} the mean{_busy(row)}"
-    if not row.keeps_up:
-        return f"{text}; queues only grow, so latencies say nothing."
-    growing = "" if kg.keeps_up else ", growing with the stream"
-    return f"{text}; {latency} (kg: {_short(kg.latency_p99_ms)} and {_short(kg.latency_max_ms)} ms{growing})."
-
-
-def _costs(advice: Advice, row: Row) -> str:
-    kg = advice.kg
-    return (
-        f"It keeps {row.replicas:,} state entries, {row.replication_factor:.4g} a key (kg: {kg.replicas:,}), at most "
-        f"{row.state_entries_max:,} on a worker (kg: {kg.state_entries_max:,}); what split keys give has to be merged. "
-        f"{_rule(advice)}"
     )
 
 
@@ -162,22 +191,22 @@ def _no_need(advice: Advice) -> str:
         return f"It keeps {kg.replicas:,} state entries, one a key, and nothing has to be merged. {_rule(advice)}"
     return (
         f"It keeps {kg.replicas:,} state entries, one a key; {best.grouping}, with the least p99 "
-        f"({_short(best.latency_p99_ms)} ms, maximum {_short(best.latency_max_ms)} ms), {best.replicas:,}. "
+        f"({short(best.latency_p99_ms)} ms, maximum {short(best.latency_max_ms)} ms), {best.replicas:,}. "
         f"{_rule(advice)}"
     )
 
 
 def _rule(advice: Advice) -> str:
     best = advice.best
-    least = "" if best is None else f"{best.grouping}, {_short(best.latency_p99_high_ms)} ms in its worst segment"
+    least = "" if best is None else f"{best.grouping}, {short(best.latency_p99_high_ms)} ms in its worst segment"
+    even = f"of the groupings that are nearly as even as the best (its maximum load times {NEAR_LOAD})"
     return {
-        "compromise": f"Rule: the least state of those whose most loaded worker gets at most {NEAR_LOAD} times the "
-        f"least that any gives one, and whose p99 is at most {NEAR} times the least ({least}).",
+        "compromise": f"Rule: {even} and nearly as fast (its p99 times {NEAR}), the one with the least state. "
+        f"Least p99: {least}.",
         "least state": "Rule: the least state of those that meet the target.",
         "least latency": "Rule: the least p99 of those that meet the target.",
-        "nearest": f"Rule: the least factor that the target is missed by; the least p99 is that of {least}.",
-        "throughput": f"Rule: the least state of those whose most loaded worker gets at most {NEAR_LOAD} times the "
-        "least.",
+        "nearest": f"Rule: the grouping that misses the target by the least factor. Least p99: {least}.",
+        "throughput": f"Rule: {even}, the one with the least state.",
     }[advice.choice.rule]
 
 
@@ -186,9 +215,11 @@ def compared(advice: Advice) -> list[dict[str, Any]]:
     choice = advice.choice
     roles: dict[str, list[str]] = {}
     rows = {row.grouping: row for row in advice.rows}
+    # Those asked of which all is known that is known of the others: the first pass may have found too much to go on.
+    asked = {select(text).text for text in advice.question.groupings}
     for role, row in (
         ("recommended", choice.recommended), ("runner-up", choice.runner_up), ("least p99", advice.best),
-        ("key grouping", advice.kg),
+        ("key grouping", advice.kg), *(("asked", row) for row in advice.rows if row.grouping in asked),
     ):  # fmt: skip
         if row is not None:
             roles.setdefault(row.grouping, []).append(role)
@@ -201,14 +232,14 @@ def compared(advice: Advice) -> list[dict[str, Any]]:
 def _figures(row: Row, rule: Rule) -> dict[str, Any]:
     latencies = {
         "p99_ms": row.latency_p99_ms,
-        "by_stretch": f"{_short(row.latency_p99_low_ms)}..{_short(row.latency_p99_high_ms)}",
+        "by_stretch": f"{short(row.latency_p99_low_ms)}..{short(row.latency_p99_high_ms)}",
         "max_ms": row.latency_max_ms,
     }
     return {
         # Of queues that only grow they would be compared in vain.
         **({} if rule == "throughput" else latencies),
         "peak_to_mean": row.peak_to_mean,
-        "fullest_busy": None if row.worker_load_max is None else _percent(row.worker_load_max),
+        "fullest_busy": None if row.worker_load_max is None else percent(row.worker_load_max),
         "state_per_key": row.replication_factor,
         "replicas": row.replicas,
     }
@@ -218,7 +249,13 @@ def remarks(advice: Advice) -> Iterator[str]:
     """Yield the other remarks, a line each: hot keys, numbers of workers, the load, and what all is based on."""
     what = "meet the target" if advice.question.targets.any else "keep up"
     yield f"Hot keys: {_hot(advice)}"
-    yield f"Least workers that {what}: {'; '.join(map(_enough, advice.least))}."
+    if advice.by_workers is None:
+        yield f"Least workers that {what}: {'; '.join(map(_enough, advice.least))}."
+    else:
+        yield (
+            f"Rule for the number: the least state of the groupings that need at most {MORE_WORKERS:g} times the least "
+            "workers of any."
+        )
     yield f"Load: {_load(advice)}"
     yield f"Based on {_based(advice)}"
     if advice.failed:
@@ -228,12 +265,12 @@ def remarks(advice: Advice) -> Iterator[str]:
 def _hot(advice: Advice) -> str:
     hot = advice.hot_keys
     listed = ", ".join(
-        f"{_key(key.key)} {_percent(key.share)} (at most {_percent(key.share_high)} of a segment)"
+        f"{_key(key.key)} {percent(key.share)} (at most {percent(key.share_high)} of a segment)"
         for key in hot.keys[:_SHOWN_KEYS]
     )
     if hot.hot == 0:
         return f"none; the most frequent is {listed}, {_fair(hot.keys[0].fair_shares)}."
-    fair = _percent(1 / advice.offered.options.workers)
+    fair = percent(1 / advice.offered.options.workers)
     over = hot.over or "none"
     return f"{listed}; {over} with more than a worker's fair share of {fair}, {hot.hot} with a fifth of that."
 
@@ -242,8 +279,8 @@ def _enough(one: LeastWorkers) -> str:
     if one.row is None:
         return f"{one.grouping} none up to {one.most:,}" + ("" if one.reason is None else f", as {one.reason}")
     row = one.row
-    text = f"{one.grouping} {one.workers} (p99 {_short(row.latency_p99_ms)} ms{_range(row, 'latency_p99', '_ms')}"
-    return f"{text}, maximum {_short(row.latency_max_ms)} ms)"
+    text = f"{one.grouping} {one.workers} (p99 {short(row.latency_p99_ms)} ms{values_range(row, 'latency_p99', '_ms')}"
+    return f"{text}, maximum {short(row.latency_max_ms)} ms)"
 
 
 def _load(advice: Advice) -> str:
@@ -254,14 +291,21 @@ def _load(advice: Advice) -> str:
             return f"all tuples come at one instant, at {plan['service']}: there is no rate."
         return f"{plan['service']}, so no tuple ever waits."
     rate = float(str(plan["arrival_rate_tps"]))
-    text = f"{rate:,.6g} tuples/s, {_percent(offered.load)} of what {_count(workers)} can do at {plan['service']}"
+    text = f"{rate:,.6g} tuples/s, {percent(offered.load)} of what {count(workers)} can do at {plan['service']}"
     if offered.assumed:
         instant = advice.trace.first_timestamp == advice.trace.last_timestamp
         what = "all tuples come at one instant" if instant else "nothing says how long a tuple takes"
         text += f": assumed (--arrivals {ASSUMED}), as {what}; --service and --arrivals set it"
-    elif offered.load < _IDLE:
+    elif offered.peak is not None and offered.peak.rate > _EVEN * rate:
+        text += f"; {_peak_text(offered.peak)}"
+    if not offered.assumed and offered.load < _IDLE:
         text += ": they are nearly always idle, and any grouping is fast enough"
     return f"{text}."
+
+
+def _peak_text(peak: Peak) -> str:
+    times = f"{iso(peak.first)} to {iso(peak.last)}"
+    return f"at the peak, {times}, {peak.rate:,.6g} tuples/s, {percent(peak.load)}"
 
 
 def _based(advice: Advice) -> str:
@@ -272,7 +316,7 @@ def _based(advice: Advice) -> str:
     else:
         text = (
             f"{SEGMENTS} segments of {sample.tuples // SEGMENTS:,} tuples from begin to end, "
-            f"{_percent(sample.tuples / tuples)} of the trace, each from empty queues with {WARMUP} of warm-up; "
+            f"{percent(sample.tuples / tuples)} of the trace, each from empty queues with {WARMUP} of warm-up; "
             f"{asked} groupings, {len(advice.rows)} of them closely. "
             "State is that of the segment with the most of it; a whole trace may have more"
         )
@@ -281,37 +325,8 @@ def _based(advice: Advice) -> str:
     return f"{text} (--budget {advice.question.budget:g} s, {TUPLES_PER_S['ordered']:,} tuples a second assumed)."
 
 
-def _range(row: Row, name: str, unit: str = "") -> str:
-    low, high = getattr(row, f"{name}_low{unit}"), getattr(row, f"{name}_high{unit}")
-    return "" if low == high else f" ({_short(low)} to {_short(high)} by segment)"
-
-
-def _busy(row: Row) -> str:
-    if row.worker_load_max is None or row.worker_load_mean is None:
-        return ""
-    if row.keeps_up:
-        return f", {_percent(row.worker_load_max)} busy (mean {_percent(row.worker_load_mean)})"
-    return f", {_percent(row.worker_load_max)} of what it can do (mean {_percent(row.worker_load_mean)})"
-
-
 def _fair(times: float) -> str:
-    return f"{_short(times)} {'times' if times > 1 else 'of'} a worker's fair share"
-
-
-def _count(workers: int) -> str:
-    return "1 worker" if workers == 1 else f"{workers:,} workers"
-
-
-def _times(value: float) -> str:
-    return f"{value:.2f} times" if value < _LARGE else f"{value:,.0f} times"
-
-
-def _percent(share: float) -> str:
-    return f"{_short(100 * share)} %"
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= _LARGE else f"{value:.3g}"
+    return f"{short(times)} {'times' if times > 1 else 'of'} a worker's fair share"
 
 
 def _key(key: str | None) -> str:

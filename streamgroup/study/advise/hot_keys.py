@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgroup.kernels import hashing
 from streamgroup.traces.arrays import add_counts
 from streamgroup.traces.trace import Trace
 
@@ -30,14 +31,20 @@ class HotKey:
 
 @dataclass(frozen=True)
 class HotKeys:
-    """The most frequent keys, at least one; `hot` counts those with 1/5n of the tuples, `over` those with over 1/n."""
+    """The most frequent keys, at least one; `hot` counts those with 1/5n of the tuples, `over` those with over 1/n.
+
+    `together` are the hot keys (at most eight) of the worker that gets most under key grouping, each with its share.
+    """
 
     keys: list[HotKey]
     hot: int
     over: int
+    together: list[tuple[str | None, float]]
 
 
-def find_hot_keys(trace: Trace, workers: int, segments: Sequence[tuple[int, int]], most: int = 5) -> HotKeys:
+def find_hot_keys(
+    trace: Trace, workers: int, segments: Sequence[tuple[int, int]], hash_seed: int, most: int = 5
+) -> HotKeys:
     """List up to `most` keys that are hot for so many workers, else the most frequent one.
 
     `segments` are pairs (first, end) of places in the stream, where the shares may differ. Reads these once.
@@ -53,7 +60,19 @@ def find_hot_keys(trace: Trace, workers: int, segments: Sequence[tuple[int, int]
         HotKey(text, int(number) / trace.tuples, float(top), workers * int(number) / trace.tuples)
         for text, number, top in zip(trace.key_texts(ids.tolist()), count[ids], high, strict=True)
     ]
-    return HotKeys(keys, hot, over)
+    return HotKeys(keys, hot, over, _together(trace, workers, hash_seed))
+
+
+def _together(trace: Trace, workers: int, hash_seed: int, most: int = 8) -> list[tuple[str | None, float]]:
+    dictionary = trace.dictionary()
+    count = dictionary.count
+    worker = hashing.candidates(dictionary.hash_lo, dictionary.hash_hi, 1, np.arange(workers), hash_seed)[:, 0]
+    load = np.bincount(worker, weights=count.astype(np.float64), minlength=workers)
+    ids = np.flatnonzero((worker == np.argmax(load)) & (FAIR_PART * workers * count >= trace.tuples))
+    ids = ids[np.argsort(-count[ids], kind="stable")][:most]
+    return [
+        (text, int(count[key]) / trace.tuples) for key, text in zip(ids, trace.key_texts(ids.tolist()), strict=True)
+    ]
 
 
 def _counts(trace: Trace, ids: NDArray[np.int64], first: int, end: int) -> NDArray[np.int64]:

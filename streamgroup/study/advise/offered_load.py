@@ -5,20 +5,37 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import ceil
+from typing import NamedTuple
+
+import numpy as np
 
 from streamgroup.base.errors import StreamgroupError, UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.plan import Plan, make_plan, offered_load
+from streamgroup.replay.scenario.plan import Plan, make_plan, offered_load, trace_span
 from streamgroup.study.estimate import describe_plan
 from streamgroup.traces.trace import Trace
 
-__all__ = ["ASSUMED", "OfferedLoad", "find_offered_load"]
+__all__ = ["ASSUMED", "OfferedLoad", "Peak", "find_offered_load"]
 
 # Where nothing says how long a tuple takes, or how fast they come.
 ASSUMED = "utilization=0.8"
 _NS_PER_S = 10**9
+# The peak is that of so many pieces of the time.
+_PEAK_PIECES = 100
 _DIGITS = 15
+
+
+class Peak(NamedTuple):
+    """The busiest hundredth of a trace's time: its rate in tuples a second, its load, and when it is in us.
+
+    The load is that of the workers at the mean cost of a tuple.
+    """
+
+    rate: float
+    load: float
+    first: int
+    last: int
 
 
 @dataclass(frozen=True)
@@ -28,7 +45,8 @@ class OfferedLoad:
     `rate` is what the arrivals are as tuples a second, where they are given as a share of the capacity, else None.
     `load` is the offered load of the workers asked for (None: tuples cost nothing), `sustainable` the least number of
     workers for which it is at most 1 (None: none up to 65,536), `alone` the load of a worker that gets nothing but the
-    most frequent key, at the best speed; None where costs differ. `description` is that of `describe_plan`.
+    most frequent key, at the best speed; None where costs differ. `description` is that of `describe_plan`. `peak` is
+    None unless tuples come at the times of the trace.
     """
 
     trace: Trace
@@ -39,6 +57,7 @@ class OfferedLoad:
     sustainable: int | None
     alone: float | None
     description: dict[str, object]
+    peak: Peak | None = None
 
     def run(self, grouping: str, workers: int, *, whole: bool) -> ReplayOptions:
         """Return the options of a run: the rate is that of the whole trace, whatever segment and workers get it."""
@@ -73,7 +92,25 @@ def find_offered_load(trace: Trace, options: ReplayOptions) -> OfferedLoad:
         sustainable=_sustainable(trace, options, plan, load),
         alone=_alone(trace, plan, load),
         description=describe_plan(trace, plan),
+        peak=_peak(trace, plan, load) if options.arrivals == "trace" and load is not None and not instant else None,
     )
+
+
+def _peak(trace: Trace, plan: Plan, load: Fraction) -> Peak:
+    """Find the busiest hundredth of the time; reads the timestamps once."""
+    first, last = trace_span(trace)
+    borders = first + (last - first) * np.arange(_PEAK_PIECES + 1) // _PEAK_PIECES
+    count = np.zeros(_PEAK_PIECES, dtype=np.int64)
+    for batch in trace.batches(("timestamp",)):
+        assert batch.timestamp is not None
+        # The last piece has its end, too.
+        place = np.searchsorted(batch.timestamp, borders[1:-1], side="left")
+        count += np.diff(place, prepend=0, append=len(batch.timestamp))
+    busiest = int(np.argmax(count))
+    seconds = float(Fraction(last - first, _PEAK_PIECES * 1_000_000) / plan.speedup)
+    share = Fraction(int(count[busiest]) * _PEAK_PIECES, trace.tuples)
+    begin, end = int(borders[busiest]), int(borders[busiest + 1])
+    return Peak(int(count[busiest]) / seconds, float(load * share), begin, end)
 
 
 def _refuse(options: ReplayOptions) -> None:

@@ -1,27 +1,30 @@
 """Runs `advise`: replays candidates in bounded time, and recommends a grouping for a number of workers."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.memory import free_memory
+from streamgroup.base.progress import Silent, Watcher
+from streamgroup.base.storage.places import Place
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import select
 from streamgroup.replay.tiers import SMALL
 from streamgroup.study.advise.candidates import KEY_GROUPING, candidates
 from streamgroup.study.advise.hot_keys import HotKeys, find_hot_keys
-from streamgroup.study.advise.least_workers import MOST, Search, least_enough, together
 from streamgroup.study.advise.offered_load import OfferedLoad, find_offered_load
-from streamgroup.study.advise.recommendation import Choice, Row, Targets, balanced, choose, meets, same
+from streamgroup.study.advise.recommendation import Choice, Row, Targets, balanced, choose, same
 from streamgroup.study.advise.samples import SEGMENTS, Measured, Sample, measure, sample_of
+from streamgroup.study.advise.worker_search import LeastWorkers, chosen_workers, search_workers
 from streamgroup.study.estimate import BASE_MB, TUPLES_PER_S
 from streamgroup.study.run import checked
 from streamgroup.study.sweep.precompile import not_compiled
 from streamgroup.traces.trace import Trace
 
-__all__ = ["Advice", "LeastWorkers", "Question", "Watcher", "advise"]
+__all__ = ["Advice", "LeastWorkers", "Question", "advise"]
 
 # Shares of the budget: all groupings roughly, those that are left, and other numbers of workers.
 _ROUGHLY, _CLOSELY, _WORKERS = 0.25, 0.45, 0.3
@@ -38,36 +41,24 @@ class Question:
     """What is asked beside the options of the runs.
 
     `groupings` are asked as well as the usual ones. `budget` is in seconds (over 0) of two cores with an assumed speed,
-    so that the answer does not depend on the machine; nor does it on `jobs`, the number of threads.
+    so that the answer does not depend on the machine; nor does it on `jobs`, the number of threads. With `any_workers`
+    the number of workers is asked, too: that of the options means nothing, and half of the budget goes to it.
     """
 
     targets: Targets = field(default_factory=Targets)
     groupings: tuple[str, ...] = ()
     budget: float = 60.0
     jobs: int = 1
+    any_workers: bool = False
 
 
-@dataclass(frozen=True)
-class LeastWorkers:
-    """The least number of `workers` with which a grouping keeps up and meets the targets, and its figures there.
-
-    None if no number up to `most` does, or it was not found out; `reason` says why, where that is known.
-    """
-
-    grouping: str
-    workers: int | None
-    row: Row | None
-    most: int
-    reason: str | None = None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Advice:
     """The answer: `rows` are of the groupings in the last pass, `roughly` of all in the first, each in the order asked.
 
     `sample` is what the last pass replayed, `first_sample` the first one. `best` is the row with the least latency of
     those that keep up (and are balanced, where the rule asks for that), None without any. `failed` are pairs of
-    grouping and error.
+    grouping and error. `by_workers` are the least workers of all groupings, where the number of workers was asked.
     """
 
     trace: Trace
@@ -85,19 +76,37 @@ class Advice:
     workers_sample: Sample
     hot_keys: HotKeys
     least: list[LeastWorkers]
+    by_workers: list[LeastWorkers] | None = None
 
+    @property
+    def recommended(self) -> str:
+        """Return the recommended grouping, with its parameters."""
+        return self.choice.recommended.grouping
 
-@dataclass(frozen=True)
-class Watcher:
-    """Receives the progress: `step` of a part with its tuples (None: unknown), `advance` of tuples, `note`."""
+    @property
+    def met(self) -> bool:
+        """Return whether the recommended grouping keeps up and meets the targets, if there are any."""
+        return self.choice.recommended.keeps_up and self.choice.met is not False
 
-    step: Callable[[int | None, str], None] = lambda *_: None
-    advance: Callable[[int], None] = lambda *_: None
-    note: Callable[[str], None] = lambda *_: None
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as one JSON object, see docs/advice.md."""
+        from streamgroup.study.advise.advice_text import as_json
+
+        return as_json(self)
+
+    def __str__(self) -> str:
+        from streamgroup.study.advise.advice_text import as_text
+
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        from streamgroup.study.advise.advice_text import headline
+
+        return f"<Advice: {headline(self)}>"
 
 
 def advise(
-    trace_path: str | Path, options: ReplayOptions, question: Question, watcher: Watcher | None = None
+    trace_path: str | Path | Place, options: ReplayOptions, question: Question, progress: Watcher | None = None
 ) -> Advice:
     """Replay what is needed and choose; the grouping in `options` means nothing.
 
@@ -111,17 +120,42 @@ def advise(
     if limit is not None and not 1 <= limit < float("inf"):
         raise UsageError(f"--max-replication {limit:g} is below 1", "every key has one state entry at least")
     trace, options = checked(trace_path, dataclasses.replace(options, grouping=KEY_GROUPING), log=False)
-    named = [select(text).text for text in (*candidates(trace, options), *question.groupings)]
+    progress = progress or Silent()
+    texts: dict[str, str] = {}
+    for text in (*candidates(trace, options), *question.groupings):
+        texts.setdefault(select(text).text, text)
+    groupings = list(texts.values())
     offered = find_offered_load(trace, options)
-    return _Advisor(offered, question, list(dict.fromkeys(named)), watcher or Watcher()).answer()
+    if not question.any_workers:
+        return _Advisor(offered, question, groupings, progress).answer()
+    _check_any_workers(offered, question)
+    question = dataclasses.replace(question, budget=question.budget / 2)
+    fewest = find_offered_load(trace, dataclasses.replace(options, workers=offered.sustainable or 1))
+    by_workers = _Advisor(fewest, question, groupings, progress).by_workers()
+    options = dataclasses.replace(options, workers=chosen_workers(by_workers))
+    advice = _Advisor(find_offered_load(trace, options), question, groupings, progress).answer()
+    return dataclasses.replace(advice, by_workers=by_workers)
+
+
+def _check_any_workers(offered: OfferedLoad, question: Question) -> None:
+    """Refuse what the number of workers cannot follow from."""
+    if question.targets.max_p99_ms is None:
+        raise UsageError("without -n the number of workers needs a target", "give -n, or --max-p99")
+    if offered.assumed or offered.rate is not None or offered.load is None:
+        raise UsageError(
+            "how many workers are needed follows from the time a tuple takes and the rate of tuples; one is unknown",
+            "give -n, or --service and, where the trace's times are not the rate, --arrivals rate=R",
+        )
+    if offered.sustainable is None:
+        raise UsageError("no number of workers can do this load", "is --service right?")
 
 
 class _Advisor:
     """One answer on its way."""
 
-    def __init__(self, offered: OfferedLoad, question: Question, groupings: list[str], watcher: Watcher) -> None:
+    def __init__(self, offered: OfferedLoad, question: Question, groupings: list[str], progress: Watcher) -> None:
         self.offered, self.trace = offered, offered.trace
-        self.question, self.groupings, self.watcher = question, groupings, watcher
+        self.question, self.groupings, self.progress = question, groupings, progress
         self.workers = offered.options.workers
         self.budget = question.budget * TUPLES_PER_S["ordered"]
         self.rows: dict[str, Row] = {}
@@ -129,7 +163,7 @@ class _Advisor:
         self.warnings: dict[str, tuple[str, ...]] = {}
 
     def answer(self) -> Advice:
-        _note_compiling(self.groupings, self.trace.tuples, self.watcher)
+        _note_compiling(self.groupings, self.trace.tuples, self.progress)
         first = self._sample(_ROUGHLY, len(self.groupings))
         self._ask(self.groupings, first, "first pass")
         roughly = self._in_order()
@@ -159,7 +193,7 @@ class _Advisor:
             sample=sample,
             first_sample=first,
             workers_sample=workers_sample,
-            hot_keys=find_hot_keys(self.trace, self.workers, segments),
+            hot_keys=find_hot_keys(self.trace, self.workers, segments, self.offered.options.hash_seed),
             least=self._least(list(dict.fromkeys([choice.recommended, kg])), workers_sample),
         )
 
@@ -168,7 +202,7 @@ class _Advisor:
 
     def _ask(self, groupings: Sequence[str], sample: Sample, what: str) -> None:
         runs = [self.offered.run(text, self.workers, whole=sample.whole) for text in groupings]
-        self.watcher.step(len(runs) * sample.tuples, what)
+        self.progress.start(len(runs) * sample.tuples, what)
         for text, one in zip(groupings, self._measure(sample, runs), strict=True):
             if one.row is None:
                 self.failed[text] = one.error or ""
@@ -182,7 +216,7 @@ class _Advisor:
         ever = max(run.workers for run in runs) / self.workers
         own = (float(str(self.offered.description["memory_mb"])) - BASE_MB) * 1e6 * max(ever, 1.0)
         at_once = max(1, min(self.question.jobs, int(free_memory() * _FOR_RUNS / max(own, 1.0))))
-        return measure(self.trace, sample, runs, at_once, self.watcher.advance)
+        return measure(self.trace, sample, runs, at_once, self.progress.advance)
 
     def _kg(self) -> Row:
         row = self.rows.get(KEY_GROUPING)
@@ -194,9 +228,10 @@ class _Advisor:
         return sorted(self.rows.values(), key=lambda row: row.order)
 
     def _left(self) -> list[str]:
-        """Return the groupings of the second pass: the first choices, the least latency and load, and key grouping."""
+        """Return the groupings of the second pass: first choices, least latency and load, kg, and those asked."""
         rows, names = self._in_order(), [self.groupings[row.order] for row in self._in_order()]
-        wanted = {names.index(KEY_GROUPING)}
+        asked = {select(text).text for text in self.question.groupings}
+        wanted = {place for place, row in enumerate(rows) if row.grouping in {KEY_GROUPING, *asked}}
         if fit := balanced(rows):
             # All others are compared with these two.
             wanted.add(rows.index(min(fit, key=lambda row: (row.latency_p99_high_ms, row.order))))
@@ -217,59 +252,21 @@ class _Advisor:
         return [line for line in said if not line.startswith("offered load")]
 
     def _least(self, rows: Sequence[Row], sample: Sample) -> list[LeastWorkers]:
-        """Search the least number of workers for groupings, side by side."""
-        targets, offered = self.question.targets, self.offered
-        # More workers are more replicas: only time is searched for.
-        timed = Targets(max_p99_ms=targets.max_p99_ms)
+        """Search the least number of workers for groupings that were replayed."""
         texts = {row.grouping: self.groupings[row.order] for row in rows}
-        found = {(row.grouping, self.workers): row for row in rows}
-        reasons: dict[str, str] = {}
-        searches: dict[str, Search] = {}
-        for row in rows:
-            reason = self._hopeless(row)
-            if reason is not None:
-                reasons[row.grouping] = reason
-            else:
-                enough = meets(row, timed)
-                searches[row.grouping] = least_enough(
-                    self.workers, enough=enough, least=offered.sustainable or MOST + 1
-                )
+        return self._search(texts, {row.grouping: row for row in rows}, sample)
 
-        def tries(wanted: dict[str, int]) -> Mapping[str, bool]:
-            runs = [offered.run(texts[name], number, whole=sample.whole) for name, number in wanted.items()]
-            for name, number, one in zip(wanted, wanted.values(), self._measure(sample, runs), strict=True):
-                if one.row is None:
-                    reasons.setdefault(name, one.error or "")
-                else:
-                    found[name, number] = one.row
-            return {
-                name: (name, number) in found and meets(found[name, number], timed) for name, number in wanted.items()
-            }
+    def by_workers(self) -> list[LeastWorkers]:
+        """Search the least number of workers for all groupings."""
+        texts = {select(text).text: text for text in self.groupings}
+        return self._search(texts, {}, self._sample(1.0, _TRIES * len(texts) // 2))
 
-        self.watcher.step(None, "workers")
-        answers = together(searches, tries)
-        return [self._outcome(row.grouping, answers.get(row.grouping), found, reasons) for row in rows]
-
-    def _hopeless(self, row: Row) -> str | None:
-        alone = self.offered.alone
-        if row.grouping == KEY_GROUPING and alone is not None and alone > 1:
-            return f"the most frequent key alone is {alone:.3g} times what a worker can do"
-        if self.offered.sustainable is None:
-            return "the load is more than any number of workers can do, or these speeds are for these workers only"
-        return None
-
-    def _outcome(
-        self, grouping: str, workers: int | None, found: Mapping[tuple[str, int], Row], reasons: Mapping[str, str]
-    ) -> LeastWorkers:
-        most = max(MOST, self.workers)
-        limit = self.question.targets.max_replication
-        if grouping in reasons or workers is None:
-            return LeastWorkers(grouping, None, None, most, reasons.get(grouping))
-        row = found[grouping, workers]
-        if limit is not None and row.replication_factor > limit:
-            reason = f"with {workers}, the least that are fast enough, a key has {row.replication_factor:.3g} pieces"
-            return LeastWorkers(grouping, None, None, most, reason)
-        return LeastWorkers(grouping, workers, row, most)
+    def _search(self, texts: Mapping[str, str], known: Mapping[str, Row], sample: Sample) -> list[LeastWorkers]:
+        self.progress.start(None, "workers")
+        return search_workers(
+            self.offered, self.question.targets, texts, known, lambda runs: self._measure(sample, runs),
+            whole=sample.whole,
+        )  # fmt: skip
 
 
 def _fifths(tuples: int) -> list[tuple[int, int]]:
@@ -277,9 +274,9 @@ def _fifths(tuples: int) -> list[tuple[int, int]]:
     return [(first, min(first + size, tuples)) for first in range(0, tuples, size)]
 
 
-def _note_compiling(groupings: Sequence[str], tuples: int, watcher: Watcher) -> None:
+def _note_compiling(groupings: Sequence[str], tuples: int, progress: Watcher) -> None:
     """Note that compiling takes time, if some groupings are not compiled yet."""
     count = len(not_compiled([ReplayOptions(text, 1) for text in groupings]))
     if count and tuples > SMALL:
         what = "grouping, which takes some 10 s" if count == 1 else "groupings, which takes some 10 s each"
-        watcher.note(f"compiling {count} {what} the first time")
+        progress.note(f"compiling {count} {what} the first time")

@@ -31,7 +31,8 @@ from streamgroup.study.explain.assignment import (
 from streamgroup.study.explain.composition import Period, compose, find_hot, most_loaded
 from streamgroup.study.explain.remedies import Remedies, find_remedies
 from streamgroup.study.explain.verdict import Verdict, judge
-from streamgroup.study.run import LOG, MARKER, checked, make_run
+from streamgroup.study.records import MARKER
+from streamgroup.study.run import LOG, checked, make_run
 from streamgroup.study.where import Keys, Place
 from streamgroup.traces.trace import Trace, open_trace
 

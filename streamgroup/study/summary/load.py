@@ -1,23 +1,28 @@
 """Reads runs and the cells of sweeps from their directories into one table."""
 
 import json
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.metrics.names import METRICS
 from streamgroup.study.columns import DEFAULTS, KINDS, OPTION_COLUMNS
+from streamgroup.study.generator_columns import generator_columns
+from streamgroup.study.records import AGAIN, MARKER, read_record
 from streamgroup.study.summary.partners import with_partner
 
-__all__ = ["STATUS_COLUMNS", "load_runs", "run_directories"]
+__all__ = ["CODE_COLUMNS", "STATUS_COLUMNS", "load_pair", "load_runs", "run_directories"]
 
 # Columns of the cells of a sweep, besides those of a run.
 STATUS_COLUMNS = ("status", "error")
+# Columns that distinguish runs whose options are equal, there where needed: the directory of the run, version and
+# digest of the program, digest of the grouping's code.
+CODE_COLUMNS = ("run", "program", "code")
 
-_MARKER = "run.json"
 _SWEEP = "sweep.json"
 _SUMMARY = "summary.parquet"
 # Where runs lie within a directory that holds several: beside one another, or as the cells of a sweep.
@@ -25,8 +30,9 @@ _PLACES = ("*", "cells/*")
 _POLARS: dict[type, pl.DataType] = {bool: pl.Boolean(), int: pl.Int64(), str: pl.String()}
 _METRIC_KINDS: dict[type, pl.DataType] = {int: pl.Int64(), float: pl.Float64()}
 # Options by which workers come or go.
+_MARKS = ("_fingerprint", "_program", "_own", "_run")
+_DIGITS = 8
 _CHANGES = ("join", "leave", "crash")
-_AGAIN = "make the run again"
 
 
 def load_runs(paths: Iterable[str | Path], *, failed: bool = False) -> pl.DataFrame:
@@ -36,6 +42,8 @@ def load_runs(paths: Iterable[str | Path], *, failed: bool = False) -> pl.DataFr
     traces of one name are distinguished by the start of their fingerprints. `remapped_replicas` is filled in where the
     same run whose workers stay is there, too. With `failed` the cells of sweeps that failed come behind the runs, as
     rows without metrics; if there is a sweep, all rows have `status` (ok or failed) and `error`.
+    Runs with equal options have their directory in `run`. Where runs of one grouping were made by different versions
+    or code, `program` and `code` say which.
     UsageError for a path that is no run and holds none, DataError for what is damaged or of another version.
     """
     places = list(dict.fromkeys(map(Path, paths)))
@@ -49,6 +57,20 @@ def load_runs(paths: Iterable[str | Path], *, failed: bool = False) -> pl.DataFr
     frame = frame.with_columns(status=pl.lit("ok"), error=pl.lit(None, pl.String))
     failures = pl.concat(lost.values(), how="diagonal_relaxed").unique(maintain_order=True, keep="first")
     return pl.concat([frame, failures], how="diagonal_relaxed")
+
+
+def load_pair(old: Iterable[str | Path], new: Iterable[str | Path]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read the runs of two sides, whose traces have one name in both if they are the same; UsageError as `load_runs`.
+
+    A run may be on both sides.
+    """
+    sides = [run_directories(old), run_directories(new)]
+    for side in sides:
+        if not side:
+            raise UsageError("no run to read: every cell failed", "look at the errors with summarize")
+    frame = _read([*sides[0], *sides[1]])
+    count = len(sides[0])
+    return _with_remapped(frame[:count]), _with_remapped(frame[count:])
 
 
 def run_directories(paths: Iterable[str | Path]) -> list[Path]:
@@ -70,17 +92,17 @@ def _runs_in(path: Path) -> list[Path]:
     if not path.is_dir():
         what = "is not a directory" if path.exists() else "does not exist"
         raise UsageError(f"run {path} {what}", "name a run directory, as replay -o makes them")
-    if (path / _MARKER).is_file():
+    if (path / MARKER).is_file():
         return [path]
     # Hidden directories are runs that are being written.
     runs = sorted(
         marker.parent
         for place in _PLACES
-        for marker in path.glob(f"{place}/{_MARKER}")
+        for marker in path.glob(f"{place}/{MARKER}")
         if not marker.parent.name.startswith(".")
     )
     if not runs and not ((path / _SWEEP).is_file() and _failed_cells(path).height):
-        raise UsageError(f"{path} is no run and holds none: there is no {_MARKER}", "name a run directory")
+        raise UsageError(f"{path} is no run and holds none: there is no {MARKER}", "name a run directory")
     asked = _asked(path / _SWEEP)
     return sorted(runs, key=lambda run: asked.get(run.name, len(asked)))
 
@@ -94,7 +116,9 @@ def _asked(sweep: Path) -> dict[str, int]:
 
 
 def _read(runs: Sequence[Path]) -> pl.DataFrame:
-    marks = [_fingerprint(run) for run in runs]
+    records = [read_record(run) for run in runs]
+    marks = [_mark(record, run) for record, run in zip(records, runs, strict=True)]
+    made = generator_columns([record["trace"].get("generator") for record in records])
     # Tables of one kind are put together before they are completed: that takes a while for each, not for each run.
     kinds: dict[tuple[object, ...], list[int]] = {}
     summaries = _summaries(runs)
@@ -102,7 +126,8 @@ def _read(runs: Sequence[Path]) -> pl.DataFrame:
         kinds.setdefault(tuple(summary.schema.items()), []).append(place)
     parts = [
         _with_all_options(pl.concat([summaries[place] for place in places])).with_columns(
-            pl.Series("_place", places), pl.Series("_fingerprint", [marks[place] for place in places], pl.String)
+            pl.Series("_place", places),
+            *(pl.Series(name, [marks[place][name] for place in places], pl.String) for name in _MARKS),
         )
         for places in kinds.values()
     ]
@@ -110,19 +135,35 @@ def _read(runs: Sequence[Path]) -> pl.DataFrame:
     several = pl.col("_fingerprint").n_unique().over("trace") > 1
     told_apart = pl.format("{}@{}", "trace", pl.col("_fingerprint").str.slice(0, 8))
     frame = frame.with_columns(pl.when(several).then(told_apart).otherwise("trace").alias("trace"))
-    return frame.drop("_place", "_fingerprint")
+    frame = frame.select("trace", *(pl.Series(name, values) for name, values in made.items()), pl.exclude("trace"))
+    return _with_code(frame).drop("_place", *_MARKS)
 
 
-def _fingerprint(run: Path) -> str:
-    """Return the fingerprint of a run's trace."""
-    try:
-        manifest = json.loads((run / _MARKER).read_bytes())
-        version, fingerprint = manifest["schema_version"], str(manifest["trace"]["fingerprint"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise DataError(f"{run / _MARKER} is not the record of a run", _AGAIN) from None
-    if version != SCHEMA_VERSION:
-        raise DataError(f"{run}: tables of version {version}, this program reads {SCHEMA_VERSION}", _AGAIN)
-    return fingerprint
+def _mark(record: Mapping[str, Any], run: Path) -> dict[str, str | None]:
+    """Return what distinguishes runs besides their options: the trace, the program and the grouping's code."""
+    code, outside = record.get("code", {}), record.get("grouping", {}).get("file_digest")
+    version = record.get("versions", {}).get("streamgroup")
+    program = " ".join(str(part) for part in (version, code.get("program", "")[:_DIGITS]) if part)
+    own = str(code.get("grouping") or outside or "")
+    return {
+        "_fingerprint": str(record["trace"]["fingerprint"]), "_program": program, "_own": own[:_DIGITS],
+        "_run": os.fsencode(run).decode("utf-8", "backslashreplace"),
+    }  # fmt: skip
+
+
+def _with_code(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add the columns of `CODE_COLUMNS` that are needed to distinguish runs, after the trace."""
+    options = [name for name in OPTION_COLUMNS if name in frame.columns]
+    several = {name: pl.col(name).n_unique().over("grouping") > 1 for name in ("_program", "_own")}
+    found = frame.select(**several, again=pl.struct(options).is_duplicated())
+    made = {
+        "run": pl.col("_run"),
+        "program": pl.col("_program"),
+        "code": pl.when(several["_own"]).then("_own"),
+    }
+    needed = dict(zip(made, ("again", "_program", "_own"), strict=True))
+    kept = [made[name].alias(name) for name in CODE_COLUMNS if found[needed[name]].any()]
+    return frame.select("trace", *kept, pl.exclude("trace")) if kept else frame
 
 
 def _summaries(runs: Sequence[Path]) -> list[pl.DataFrame]:
@@ -141,9 +182,9 @@ def _summary(path: Path) -> pl.DataFrame:
         frame = pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         reason = "does not exist" if isinstance(error, FileNotFoundError) else "cannot be read"
-        raise DataError(f"{path} {reason}", _AGAIN) from None
+        raise DataError(f"{path} {reason}", AGAIN) from None
     if frame.height != 1 or not _names_runs(frame):
-        raise DataError(f"{path} is not the summary of one run", _AGAIN)
+        raise DataError(f"{path} is not the summary of one run", AGAIN)
     return frame
 
 
@@ -162,7 +203,7 @@ def _failed_cells(sweep: Path) -> pl.DataFrame:
     try:
         frame = pl.read_parquet(path, glob=False).filter(pl.col("status") != "ok")
         if "cell" in frame.columns:
-            done = [(sweep / "cells" / str(cell) / _MARKER).is_file() for cell in frame["cell"]]
+            done = [(sweep / "cells" / str(cell) / MARKER).is_file() for cell in frame["cell"]]
             frame = frame.filter(~pl.Series(done, dtype=pl.Boolean))
         known = [name for name in (*OPTION_COLUMNS, *METRICS, *STATUS_COLUMNS) if name in frame.columns]
         return _with_all_options(frame.select(known)).cast(

@@ -7,10 +7,11 @@ import polars as pl
 
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
+from streamgroup.base.row_formats import for_people
 from streamgroup.metrics.names import METRICS
 from streamgroup.study.summary.averages import averaged
-from streamgroup.study.summary.conditions import grouping_is, matches, parse_conditions
-from streamgroup.study.summary.load import STATUS_COLUMNS, load_runs, run_directories
+from streamgroup.study.summary.conditions import Condition, grouping_is, matches, parse_conditions
+from streamgroup.study.summary.load import CODE_COLUMNS, STATUS_COLUMNS, load_runs, run_directories
 from streamgroup.study.summary.partners import with_partner
 
 __all__ = ["check_gate", "load_runs", "run_directories", "summarize"]
@@ -30,11 +31,13 @@ def summarize(
 
     Without `by`: one row a run, its options (and of sweeps `status` and `error`) and then the metrics (all, or those in
     `metrics`). With `by`: one row for each combination of those columns, in order, with the number of `runs` and each
-    metric's mean, least, largest and interval over the runs that have it (see `averaged`). `where` keeps the runs that
-    meet all its conditions. `relative_to` names a grouping: each metric gets a column `<metric>_vs_<grouping>`, its
-    ratio to the run of that grouping with all other options equal (the seeds only if its results depend on them), null
-    where there is none or its metric is 0; baselines need not meet `where`. With `by` these are averaged, too: the mean
-    of the ratios of pairs, not a ratio of means. UsageError for names that do not exist.
+    metric's mean, least, largest and interval over the runs that have it (see `averaged`). Runs of one grouping that
+    were made by different code are never averaged: `program` or `code` is one more such column then. `where` keeps the
+    runs that meet all its conditions. `relative_to` names a grouping: each metric gets a column
+    `<metric>_vs_<grouping>`, its ratio to the run of that grouping with all other options equal (the seeds only if its
+    results depend on them), null where there is none or its metric is 0; baselines need not meet `where`. With `by`
+    these are averaged, too: the mean of the ratios of pairs, not a ratio of means. UsageError for names that do not
+    exist.
     """
     known = [name for name in METRICS if name in frame.columns]
     chosen = list(dict.fromkeys(metrics)) or known
@@ -48,8 +51,18 @@ def summarize(
         conditions = parse_conditions(where, frame.schema, "--where")
         frame = frame.filter(*(matches(condition) for condition in conditions))
     if by:
-        return averaged(frame, by, chosen)
+        return averaged(frame, [*by, *_mixed(frame, by)], chosen)
     return frame.select(*options, *(name for name in STATUS_COLUMNS if name in frame.columns), *chosen)
+
+
+def _mixed(frame: pl.DataFrame, by: Sequence[str]) -> list[str]:
+    """Name the columns without which a group of `by` would hold runs of one grouping made by different code."""
+    found: list[str] = []
+    for name in ("program", "code"):
+        if name in frame.columns and name not in by:
+            groups = frame.select((pl.col(name).n_unique().over(*dict.fromkeys([*by, "grouping"])) > 1).any())
+            found += [name] if groups.item() else []
+    return found
 
 
 def _must_be_among(names: Iterable[str], known: Sequence[str], what: str) -> None:
@@ -67,7 +80,8 @@ def _with_ratios(frame: pl.DataFrame, metrics: Sequence[str], options: Sequence[
         )
     if len(variants) > 1:
         raise UsageError(f"--relative-to: {relative_to!r} is several: {', '.join(variants)}", "name one in full")
-    names = [name for name in options if name != "grouping"]
+    # Of another grouping the code differs anyhow; a run is compared with one of the same program.
+    names = [name for name in options if name not in ("grouping", "run", "code")]
     joined = with_partner(frame, baseline, names, {name: f"_base_{name}" for name in metrics})
     ratios = [
         pl.when(pl.col(f"_base_{name}") != 0)
@@ -96,8 +110,19 @@ def check_gate(frame: pl.DataFrame, text: str) -> list[str]:
             if row["_true"] is None:
                 found.append(f"{where}: {condition.column} is null, so {condition} cannot be judged")
             else:
-                found.append(f"{where}: {condition.column} is {row[condition.column]}, and {condition} fails")
+                found.append(f"{where}: {condition.column} is {_against(row[condition.column], condition)}")
     return found
+
+
+def _against(value: Any, condition: Condition) -> str:
+    """Write a value that breaks a condition, and what was allowed."""
+    limit = "null" if condition.value is None else for_people(condition.value)
+    shown = for_people(value)
+    if shown == limit and value != condition.value:
+        shown, limit = repr(value), repr(condition.value)
+    if condition.sign in ("<", "<="):
+        return f"{shown}, at least {limit} is asked for"
+    return f"{shown}, limit {limit}" if ">" in condition.sign else f"{shown}, and {condition} is ruled out"
 
 
 def _has_failed(frame: pl.DataFrame) -> pl.Expr:
@@ -117,7 +142,6 @@ def _failure(row: dict[str, Any]) -> str:
 
 def _place(row: dict[str, Any], column: str | None = None) -> str:
     """Name a row by what identifies it: its options but the judged column."""
-    named = [
-        f"{name} {row[name]}" for name in ("trace", "grouping", "workers", "seed") if name in row and name != column
-    ]
+    names = ("trace", "grouping", "workers", "seed", *CODE_COLUMNS)
+    named = [f"{name} {row[name]}" for name in names if name != column and row.get(name) is not None]
     return ", ".join(named) or "the runs"

@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-import streamgroup
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.version import VERSION
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -129,7 +129,7 @@ def _simulation(trace: Trace, options: ReplayOptions) -> dict[str, Any]:
         "code": selection.outside_digest,
         "costs": None if full.key_cost is None else _content(Path(full.key_cost)),
         "fingerprint": trace.fingerprint(),
-        "versions": [streamgroup.__version__, SCHEMA_VERSION],
+        "versions": [VERSION, SCHEMA_VERSION],
     }
 
 

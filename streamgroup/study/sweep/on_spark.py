@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-import streamgroup
 from streamgroup.base.errors import EnvironmentFault
 from streamgroup.base.storage.places import locate
+from streamgroup.base.version import VERSION
 from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import check_environment, open_session
@@ -57,7 +57,7 @@ def run_on_spark(
     if not cells:
         return
     check_environment(spark)
-    here = _Here(str(Path.cwd()), streamgroup.__version__)
+    here = _Here(str(Path.cwd()), VERSION)
     with open_session(spark) as session:
         ensure_package(session)
         with contextlib.closing(run_each(session, partial(_in_task, here), cells, note)) as finished:
@@ -82,10 +82,8 @@ def _in_task(here: _Here, cell: Cell) -> _Packed:
 def _seen(here: _Here, cell: Cell) -> Trace:
     """Open the trace of a cell as this executor sees it; EnvironmentFault when it is not what the command sees."""
     host = platform.node()
-    if streamgroup.__version__ != here.version:
-        raise EnvironmentFault(
-            f"executor {host} has version {streamgroup.__version__} of streamgroup, not {here.version}"
-        )
+    if here.version != VERSION:
+        raise EnvironmentFault(f"executor {host} has version {VERSION} of streamgroup, not {here.version}")
     if not locate(cell.trace).is_dir():
         raise EnvironmentFault(
             f"executor {host} does not see {cell.trace}",

@@ -15,18 +15,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import streamgroup
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.base.storage.atomic_files import write_files
 from streamgroup.base.storage.staging import reclaim, staged_directory
+from streamgroup.base.version import VERSION
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.scenario.seeds_used import seeds_used
 from streamgroup.replay.scenario.selection import select
 from streamgroup.study.columns import readable
-from streamgroup.study.run import MARKER, TABLES, file_digest, named_options, without_changes, write_run
+from streamgroup.study.generator_columns import generator_columns
+from streamgroup.study.records import MARKER, TABLES
+from streamgroup.study.run import file_digest, generator_of, named_options, without_changes, write_run
 from streamgroup.study.sweep.cell import Cell, CellOutcome, simulation_of
 from streamgroup.study.sweep.summary_rows import as_table, row_of
+from streamgroup.study.sweep.synth_traces import TRACES
 from streamgroup.traces.trace import Trace
 
 __all__ = ["CELLS", "SWEEP", "FoundCells", "Runner", "SweepResult", "find_cells", "run_sweep"]
@@ -110,7 +113,9 @@ def find_cells(output: Path, cells: Sequence[Cell]) -> FoundCells:
         return FoundCells()
     if not output.is_dir():
         raise UsageError(f"{output} exists and is not a directory", "name another output")
-    if not (output / SWEEP).is_file() and any(not entry.name.startswith(".") for entry in output.iterdir()):
+    if not (output / SWEEP).is_file() and any(
+        not entry.name.startswith(".") and entry.name != TRACES for entry in output.iterdir()
+    ):
         raise UsageError(f"{output} exists and holds no {SWEEP}, so it is no sweep to resume", "name another output")
     if (output / CELLS).exists() and not (output / CELLS).is_dir():
         raise UsageError(
@@ -212,6 +217,11 @@ def _rows(
         rows.append(row_of(cell.id, {**naming, "trace": names[cell.trace]}, row, error))
         if row is not None:
             replicas[simulation_of(trace, options)] = row["replicas"]
+    more = generator_columns([generator_of(traces[cell.trace].manifest) for cell in cells])
+    rows = [
+        {"trace": row["trace"], **{name: values[place] for name, values in more.items()}, **row}
+        for place, row in enumerate(rows)
+    ]
     for cell, row in zip(cells, rows, strict=True):
         options = cell.options
         if (
@@ -248,7 +258,7 @@ def _record(cells: Iterable[Cell], traces: Mapping[str, Trace]) -> dict[str, Any
         listed.append({"id": cell.id, "trace": place, "baseline": cell.baseline, "options": named})
     return {
         "schema_version": SCHEMA_VERSION,
-        "versions": {"streamgroup": streamgroup.__version__},
+        "versions": {"streamgroup": VERSION},
         "cells": listed,
     }
 

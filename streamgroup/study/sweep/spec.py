@@ -11,6 +11,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
+from streamgroup.base.globs import has_magic, matching
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.storage.filesystems import split_url
@@ -20,10 +21,11 @@ from streamgroup.replay.input.arrivals import parse_arrivals
 from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds_used import seeds_used
-from streamgroup.replay.scenario.selection import select, split_text
+from streamgroup.replay.scenario.selection import select, split_label, split_text
 from streamgroup.study.run import check_top_keys
 from streamgroup.study.sweep.cell import Cell, make_cell
 from streamgroup.study.sweep.value_lists import arrivals_of, as_text, groupings_of, whole_numbers
+from streamgroup.traces import schema
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Spec", "cells_of", "groupings_without_draws", "make_spec", "read_file"]
@@ -40,9 +42,11 @@ _CHANGE = "add --join, --leave or --crash"
 
 @dataclass(frozen=True)
 class Spec:
-    """Traces, and values of each option: a sweep is all their combinations. `options` are the same in every cell."""
+    """Traces, and values of each option: a sweep is all their combinations. `synth` are the texts of
+    traces to be made. `options` are the same in every cell."""
 
     traces: tuple[str, ...]
+    synth: tuple[str, ...]
     groupings: tuple[str, ...]
     workers: tuple[int, ...]
     sources: tuple[int, ...]
@@ -66,6 +70,7 @@ class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
     traces: _Texts = Field((), validation_alias=AliasChoices("traces", "trace"))
+    synth: _Texts = ()
     groupings: Annotated[tuple[str | dict[str, Any], ...], BeforeValidator(_listed)] = Field(
         (), validation_alias=AliasChoices("groupings", "grouping")
     )
@@ -132,8 +137,22 @@ def _trace_beside(text: str, directory: Path) -> str:
 
 
 def _beside(text: str, directory: Path) -> str:
-    name, _ = split_text(text)
-    return f"{directory / name}{text[len(name) :]}" if name.endswith(".py") else text
+    labelled, _ = split_text(text)
+    _, name = split_label(labelled)
+    if not name.endswith(".py"):
+        return text
+    return f"{labelled[: -len(name)]}{directory / name}{text[len(labelled) :]}"
+
+
+def _matching(text: str) -> list[str]:
+    """Return the traces that a pattern matches, sorted; the text itself where it is none, or names a trace."""
+    place = locate(text)
+    if not has_magic(place) or place.exists():
+        return [text]
+    found = [entry.place.reference for entry in matching(place) if (entry.place / schema.MANIFEST).is_file()]
+    if not found:
+        raise UsageError(f"no trace matches {text}", "check the path")
+    return found
 
 
 def make_spec(given: Mapping[str, Any]) -> Spec:
@@ -142,7 +161,7 @@ def make_spec(given: Mapping[str, Any]) -> Spec:
     `seeds` is a number of seeds, from 0 on, `seed` lists them. UsageError for what is missing or wrong in itself.
     """
     for name, flag in (("traces", "a trace"), ("groupings", "-g"), ("workers", "-n")):
-        if not given.get(name):
+        if not (given.get(name) or (name == "traces" and given.get("synth"))):
             raise UsageError(f"a sweep needs {flag}", "streamgroup sweep TRACE... -g pkg -g sg -n 16,32 -o SWEEP")
     if given.get("seed") and given.get("seeds") is not None:
         raise UsageError("--seed and --seeds exclude each other", "give one of them")
@@ -164,7 +183,8 @@ def make_spec(given: Mapping[str, Any]) -> Spec:
         check_top_keys(given["top_keys"])
     names = {field.name for field in dataclasses.fields(ReplayOptions)} - {*_SWEPT}
     return Spec(
-        traces=tuple(given["traces"]),
+        traces=tuple(path for text in given.get("traces") or () for path in _matching(text)),
+        synth=tuple(given.get("synth") or ()),
         groupings=tuple(groupings),
         workers=tuple(whole_numbers(given["workers"], "-n", 1, MOST_WORKERS)),
         sources=tuple(whole_numbers(given.get("sources") or [str(_DEFAULTS.sources)], "--sources", 1, MOST_WORKERS)),

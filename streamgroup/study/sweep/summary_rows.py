@@ -27,9 +27,13 @@ def row_of(name: str, options: Mapping[str, Any], found: Mapping[str, Any] | Non
 
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return rows as a table with the same column types whatever is null."""
+    """Return rows as a table with the same column types whatever is null; other columns follow the trace."""
     kinds: dict[str, type] = {name: KINDS[name] for name in OPTION_COLUMNS}
     kinds |= dict.fromkeys(("cell", "status", "error"), str)
     kinds |= dict(METRICS)
+    more = [name for name in (rows[0] if rows else ()) if name not in {*kinds, "schema_version"}]
+    extra = {name: pa.array([row[name] for row in rows]) for name in more}
     made = {name: column([row[name] for row in rows], _ARROW[kind]) for name, kind in kinds.items()}
-    return pa.table({**made, "schema_version": pa.array([SCHEMA_VERSION] * len(rows), pa.int32())})
+    return pa.table(
+        {"trace": made["trace"], **extra, **made, "schema_version": pa.array([SCHEMA_VERSION] * len(rows), pa.int32())}
+    )

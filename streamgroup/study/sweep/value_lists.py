@@ -1,6 +1,7 @@
 """Expands lists and ranges in texts: `16,32`, `8..64..8`, `fish:alpha=0.1..0.3..0.1,epoch=1000`."""
 
 import itertools
+import math
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -9,7 +10,7 @@ from typing import Any
 from streamgroup.base.errors import UsageError
 from streamgroup.replay.scenario.selection import split_text
 
-__all__ = ["arrivals_of", "as_text", "groupings_of", "values_of", "whole_numbers"]
+__all__ = ["arrivals_of", "as_text", "combinations_of", "groupings_of", "values_of", "whole_numbers"]
 
 _NUMBER = r"[+-]?\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"\s*({_NUMBER})\.\.({_NUMBER})(?:\.\.({_NUMBER}))?\s*")
@@ -82,20 +83,26 @@ def groupings_of(text: str) -> list[str]:
 
     UsageError for a text that names no grouping or gives a parameter twice; what it names is not looked at.
     """
-    name, given = split_text(text)
-    lists = [values_of(pieces, f"-g {text!r}: {key}") for key, pieces in given]
-    names = [key for key, _ in given]
     found = []
-    for combination in itertools.product(*lists):
-        pieces = ",".join(f"{key}={value}" for key, value in zip(names, combination, strict=True))
+    for name, given in combinations_of(text, "-g"):
+        pieces = ",".join(f"{key}={value}" for key, value in given.items())
         found.append(f"{name}:{pieces}" if pieces else name)
-    if len(found) > _MOST:
-        raise UsageError(f"-g {text!r} is {len(found)} groupings, and at most {_MOST} are taken", "list less")
     return found
 
 
+def combinations_of(text: str, flag: str) -> list[tuple[str, dict[str, str]]]:
+    """Return name and parameters of each combination that `name:a=1,2,b=1..3` stands for, the last changing fastest."""
+    name, given = split_text(text, flag)
+    lists = [values_of(pieces, f"{flag} {text!r}: {key}") for key, pieces in given]
+    count = math.prod(map(len, lists))
+    if count > _MOST:
+        raise UsageError(f"{flag} {text!r} is {count} combinations, and at most {_MOST} are taken", "list less")
+    names = [key for key, _ in given]
+    return [(name, dict(zip(names, combination, strict=True))) for combination in itertools.product(*lists)]
+
+
 def as_text(table: Mapping[str, Any], where: str) -> str:
-    """Write a table with `name` and parameters, each a value or a list, as the text that it stands for."""
+    """Write a table with `name`, perhaps `label`, and parameters, each a value or a list, as the text for it."""
     if not isinstance(table.get("name"), str):
         raise UsageError(f"{where}: a grouping has a name", 'write { name = "fish", alpha = [0.1, 0.2] }')
     pieces = []
@@ -103,8 +110,9 @@ def as_text(table: Mapping[str, Any], where: str) -> str:
         values = value if isinstance(value, list) else [value]
         if any(not isinstance(one, str | int | float) for one in values) or not values:
             raise UsageError(f"{where}: {key} is neither a value nor a list of some", "write numbers, texts or truths")
-        if key != "name":
+        if key not in ("name", "label"):
             pieces.append(
                 f"{key}=" + ",".join(str(one).lower() if isinstance(one, bool) else str(one) for one in values)
             )
-    return f"{table['name']}:{','.join(pieces)}" if pieces else str(table["name"])
+    name = f"{table['label']}={table['name']}" if "label" in table else str(table["name"])
+    return f"{name}:{','.join(pieces)}" if pieces else name

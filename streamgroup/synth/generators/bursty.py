@@ -7,12 +7,12 @@ place.
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
 
 from streamgroup.kernels.draws import uniform
 from streamgroup.kernels.elementary import log
-from streamgroup.synth.arrivals import Arrivals, arrival_times
+from streamgroup.synth.arrivals import arrival_times
 from streamgroup.synth.generators.protocol import Chunk, Stream
+from streamgroup.synth.params import Bursty as Params
 
 __all__ = ["Params", "generate"]
 
@@ -20,19 +20,6 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 _BLOCK = 1 << 20
-
-
-class Params(Arrivals):
-    """The parameters of a bursty stream."""
-
-    length: float = Field(default=100.0, ge=1, le=10**9, description="mean number of tuples of a key")
-    active: int = Field(default=1, ge=1, le=10_000, description="keys active at a time")
-
-    @model_validator(mode="after")
-    def _few_enough(self) -> "Params":
-        if self.tuples / self.length > 10**8:
-            raise ValueError("more than 10^8 keys; raise the length or take fewer tuples")
-        return self
 
 
 def generate(params: Params) -> Stream:

@@ -5,20 +5,13 @@ Every `every` tuples the ranks shift by `step` keys: the coldest keys become the
 """
 
 import numpy as np
-from pydantic import Field
 
-from streamgroup.synth.arrivals import ZipfArrivals, arrival_times
+from streamgroup.synth.arrivals import arrival_times
 from streamgroup.synth.generators.protocol import Chunk, Stream
+from streamgroup.synth.params import Drift as Params
 from streamgroup.synth.zipf_ranks import zipf_ranks
 
 __all__ = ["Params", "generate"]
-
-
-class Params(ZipfArrivals):
-    """The parameters of a drifting stream."""
-
-    every: int = Field(default=10_000, ge=1, le=10**12, description="tuples from one move of the hot set to the next")
-    step: int = Field(default=1, ge=0, le=10**8, description="ranks that each key falls at a move; 0 is no drift")
 
 
 def generate(params: Params) -> Stream:

@@ -6,50 +6,21 @@ shifted by half of the keys; E as C, before each of the two stretches, in ten bl
 """
 
 from collections.abc import Callable
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, field_serializer, field_validator
 
-from streamgroup.synth.arrivals import ZipfArrivals, arrival_times
+from streamgroup.synth.arrivals import arrival_times
 from streamgroup.synth.generators.protocol import Chunk, Stream
+from streamgroup.synth.params import EvolvingZipf as Params
 from streamgroup.synth.permutations import shuffled
 from streamgroup.synth.zipf_ranks import zipf_ranks
 
 __all__ = ["Params", "generate"]
 
 I64 = NDArray[np.int64]
-
-
-class Params(ZipfArrivals):
-    """The parameters of an evolving Zipf stream."""
-
-    tuples: int = Field(default=5_000_000, ge=1, le=10**12, description="number of tuples (N; 50M in Table 2)")
-    keys: int = Field(default=100_000, ge=1, le=10**7, description="number of keys that may come (K)")
-    exponent: float = Field(default=1.0, ge=0, le=3, description="skew: 0 is uniform (z; 1.0 to 2.0 in the paper)")
-    reading: Literal["A", "B", "C", "D", "E"] = Field(
-        default="B",
-        description="what changes: A nothing, B ranks reversed, C permuted, D shifted by K/2, E permuted in blocks",
-    )
-    blocks: int | None = Field(
-        default=None, ge=1, le=10_000, description="blocks one after the other, each with its change; 1, for E 10"
-    )
-    change: Decimal = Field(
-        default=Decimal("0.8"), ge=0, le=1, decimal_places=6, description="share of a block before the ranks change"
-    )
-
-    @field_validator("reading", mode="before")
-    @classmethod
-    def _letter(cls, value: Any) -> Any:
-        return value.strip().upper() if isinstance(value, str) else value
-
-    @field_serializer("change")
-    def _share(self, change: Decimal) -> float:
-        return float(change)
 
 
 def generate(params: Params) -> Stream:

@@ -5,20 +5,19 @@ key costs what is drawn at random, once for all tuples of the stream.
 """
 
 from collections.abc import Sequence
-from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate
 from math import comb
-from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, field_serializer, field_validator, model_validator
 
 from streamgroup.base.errors import UsageError
 from streamgroup.kernels.elementary import exp, log
-from streamgroup.synth.arrivals import RATE, Start, arrival_times, check_times, interval_of, plain
+from streamgroup.synth.arrivals import arrival_times
 from streamgroup.synth.generators.protocol import Chunk, Stream
+from streamgroup.synth.params import Posg as Params
+from streamgroup.synth.params import check_times, interval_of
 from streamgroup.synth.permutations import shuffled
 from streamgroup.synth.zipf_ranks import zipf_ranks, zipf_weights
 
@@ -26,93 +25,7 @@ __all__ = ["Params", "generate"]
 
 F64 = NDArray[np.float64]
 
-# Longest cost in ms: 10 days.
-_LONGEST = 864_000_000
 _BLOCK = 1 << 20
-
-
-class Params(Start):
-    """The parameters of a stream with costs. Times of execution are in ms, as in the paper."""
-
-    tuples: int = Field(default=32_768, ge=1, le=10**12, description="number of tuples (m)")
-    keys: int = Field(default=4_096, ge=1, le=10**7, description="number of items (n)")
-    exponent: float = Field(default=1.0, ge=0, le=3, description="skew of the items: 0 is uniform (alpha)")
-    w_n: int = Field(default=64, ge=1, le=10_000, description="number of distinct execution times")
-    w_min: Decimal = Field(
-        default=Decimal(1), gt=0, le=_LONGEST, decimal_places=6, description="shortest execution time in ms"
-    )
-    w_max: Decimal = Field(
-        default=Decimal(64), gt=0, le=_LONGEST, decimal_places=6, description="longest execution time in ms"
-    )
-    steps: Literal["constant", "geometric"] = Field(
-        default="constant", description="how the execution times go from w_min to w_max: by equal steps or equal ratios"
-    )
-    values: tuple[Decimal, ...] | None = Field(
-        default=None, description="execution times in ms instead, with commas, as 25,5,1"
-    )
-    association: Literal["uniform", "geometric", "binomial"] = Field(
-        default="uniform",
-        description="how many items have each value: equally many, or by this law of the value's number",
-    )
-    probability: Decimal = Field(
-        default=Decimal("0.5"), gt=0, lt=1, decimal_places=6, description="parameter of the geometric or binomial law"
-    )
-    shares: tuple[Decimal, ...] | None = Field(
-        default=None, description="shares of the items instead, one for each value, with commas, in any unit"
-    )
-    rate: Annotated[Decimal | None, RATE] = Field(
-        default=None, description="tuples a second; from instances and provisioning unless given"
-    )
-    instances: int = Field(default=5, ge=1, le=10**6, description="instances that the rate is for (k)")
-    provisioning: Decimal = Field(
-        default=Decimal(100),
-        gt=0,
-        le=10**6,
-        decimal_places=6,
-        description="percentage of the mean execution time by instances that lies between two tuples",
-    )
-
-    @field_validator("values", "shares", mode="before")
-    @classmethod
-    def _list(cls, value: Any) -> Any:
-        return tuple(each.strip() for each in value.split(",")) if isinstance(value, str) else value
-
-    @field_validator("values", "shares")
-    @classmethod
-    def _positive(cls, value: tuple[Decimal, ...] | None) -> tuple[Decimal, ...] | None:
-        if value is not None:
-            if not 1 <= len(value) <= 10_000:
-                raise ValueError("1 to 10000 numbers, with commas between")
-            for each in value:
-                if not 0 <= each <= _LONGEST or each != round(each, 6):
-                    raise ValueError(f"{each} is not a number from 0 to {_LONGEST} with at most 6 decimals")
-        return value
-
-    @model_validator(mode="after")
-    def _agree(self) -> "Params":
-        given = self.model_fields_set
-        if self.values is not None and (clash := sorted({"w_n", "w_min", "w_max", "steps"} & given)):
-            raise ValueError(f"--values and --{clash[0].replace('_', '-')} are two ways to say the same: give one")
-        if self.shares is not None and "association" in given:
-            raise ValueError("--shares and --association are two ways to say the same: give one")
-        count = self.w_n if self.values is None else len(self.values)
-        if self.shares is not None and (len(self.shares) != count or not sum(self.shares)):
-            raise ValueError(f"shares: {len(self.shares)} for {count} values; one for each is needed, not all 0")
-        if count > self.keys:
-            raise ValueError(f"{count} values for {self.keys} keys; take more keys or fewer values")
-        if self.w_min > self.w_max:
-            raise ValueError(f"w_min {self.w_min} is above w_max {self.w_max}")
-        if self.rate is not None:
-            check_times(self.start, interval_of(self.rate), self.tuples)
-        return self
-
-    @field_serializer("w_min", "w_max", "probability", "rate", "provisioning", when_used="unless-none")
-    def _number(self, value: Decimal) -> int | float:
-        return plain(value)
-
-    @field_serializer("values", "shares", when_used="unless-none")
-    def _numbers(self, value: tuple[Decimal, ...]) -> list[float]:
-        return [float(each) for each in value]
 
 
 def generate(params: Params) -> Stream:

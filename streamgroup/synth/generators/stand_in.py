@@ -6,17 +6,17 @@ frequent key (or of the most frequent keys, where the paper gives that) is met.
 """
 
 from collections.abc import Callable
-from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, field_serializer, field_validator
 
 from streamgroup.base.errors import UsageError
-from streamgroup.synth.arrivals import Rated, arrival_times, check_times, plain
+from streamgroup.synth.arrivals import arrival_times
 from streamgroup.synth.generators.protocol import Chunk, Stream
+from streamgroup.synth.params import StandIn as Params
+from streamgroup.synth.params import check_times
 from streamgroup.synth.permutations import shuffled
 from streamgroup.synth.zipf_ranks import cumulative_distribution, fitted_exponent, zipf_ranks
 
@@ -49,34 +49,6 @@ DATASETS = {
     "ha": Dataset(43_000_000, 3_400_000),
     "mentions": Dataset(500_000, 35_000, "0.065"),
 }
-
-
-class Params(Rated):
-    """The parameters of a stand-in."""
-
-    dataset: Literal["wp", "tw", "ct", "mt", "am", "tweets", "st", "ha", "mentions"] = Field(
-        description="Wikipedia, Twitter, cashtags, MemeTracker, Amazon movies, tweets, stocks, hashtags or mentions"
-    )
-    scale: Decimal = Field(
-        default=Decimal(1), gt=0, le=1, decimal_places=9, description="part of the tuples and of the keys to make"
-    )
-    p1: Decimal | None = Field(
-        default=None, gt=0, lt=1, decimal_places=9, description="share of the most frequent key, instead of the paper's"
-    )
-    order: Literal["auto", "mixed", "drifting", "grouped"] = Field(
-        default="auto",
-        description="mixed; drifting: the hot set changes; grouped: all tuples of a key together; auto: the data set's",
-    )
-    moves: int = Field(default=9, ge=0, le=10**6, description="moves of the hot set by one key, where it drifts")
-
-    @field_validator("dataset", mode="before")
-    @classmethod
-    def _name(cls, value: Any) -> Any:
-        return value.strip().lower() if isinstance(value, str) else value
-
-    @field_serializer("scale", "p1", when_used="unless-none")
-    def _part(self, value: Decimal) -> int | float:
-        return plain(value)
 
 
 class Law(NamedTuple):

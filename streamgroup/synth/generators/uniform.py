@@ -1,19 +1,13 @@
 """Uniform: each of the keys `k0`, `k1`, ... is as likely as any other, independently for each tuple."""
 
 import numpy as np
-from pydantic import Field
 
 from streamgroup.kernels.draws import uniform
-from streamgroup.synth.arrivals import Arrivals, arrival_times
+from streamgroup.synth.arrivals import arrival_times
 from streamgroup.synth.generators.protocol import Chunk, Stream
+from streamgroup.synth.params import Uniform as Params
 
 __all__ = ["Params", "generate"]
-
-
-class Params(Arrivals):
-    """The parameters of a uniform stream."""
-
-    keys: int = Field(default=10_000, ge=1, le=10**8, description="number of keys that may come (K)")
 
 
 def generate(params: Params) -> Stream:

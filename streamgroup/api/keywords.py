@@ -1,0 +1,120 @@
+"""The keyword options of the functions: names and meanings are those of the command line's flags."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Literal, TypedDict
+
+__all__ = ["AdviseOptions", "IngestOptions", "ReplayOptions", "SparkPlace", "SweepOptions"]
+
+Number = int | float | str
+# A text with a unit, as in "10ms".
+Duration = str | timedelta
+# A time, a number of tuples, or a share of them, as in "1%".
+Extent = str | int | timedelta
+_Many = Sequence[str] | str
+
+
+class _Conditions(TypedDict, total=False):
+    """How tuples arrive, what they cost, how fast workers are."""
+
+    source_assignment: Literal["shuffle", "random", "key"]
+    spread_ties: bool
+    speedup: Number
+    service: Duration | None
+    key_cost: str | Path | None
+    service_distribution: str | None
+    slowdown: str | Sequence[int | float] | None
+    speed_jitter: str | None
+    network_delay: Duration
+    control_delay: Duration | None
+    hash_seed: int | None
+    key_type: str
+
+
+class _Simulation(_Conditions, total=False):
+    """Also what changes on the way, and what is measured."""
+
+    max_pending: int
+    slowdown_at: _Many
+    queue_capacity: int | None
+    when_full: Literal["block", "drop"] | None
+    join: Extent | Sequence[Extent]
+    leave: Extent | Sequence[Extent]
+    crash: Extent | Sequence[Extent]
+    redeliver: bool
+    aggregate_every: Extent | None
+    window: Extent
+    warmup: Extent
+    top_keys: int
+
+
+class ReplayOptions(_Simulation, total=False):
+    """The options of `replay`."""
+
+    sources: int
+    arrivals: str
+    capacity: str | Path | None
+    seed: int
+
+
+class AdviseOptions(_Conditions, total=False):
+    """The options of `advise`: the conditions of all runs."""
+
+    sources: int
+    arrivals: str
+    capacity: str | Path | None
+    seed: int
+
+
+class SparkPlace(TypedDict, total=False):
+    """Where Spark runs."""
+
+    master: str | None
+    remote: str | None
+    spark_conf: Mapping[str, str] | Sequence[str]
+    driver_memory: str | None
+
+
+class SweepOptions(_Simulation, SparkPlace, total=False):
+    """The options of `sweep`: several values of some, and where the cells run."""
+
+    sources: int | str | Sequence[int | str]
+    arrivals: _Many
+    capacity: str | Path | Sequence[str | Path]
+    seed: int | str | Sequence[int | str]
+    seeds: int
+    baseline: bool
+    synth: _Many
+
+
+class IngestOptions(SparkPlace, total=False):
+    """The options of `ingest`, for every reader."""
+
+    time: _Many
+    key: _Many
+    cost: str
+    value: str
+    weight: str
+    delimiter: str
+    header: bool
+    encoding: str
+    multiline: bool
+    engine: Literal["spark", "local"]
+    checksum: bool
+    cost_unit: Literal["s", "ms", "us", "ns"]
+    where: str
+    time_format: str
+    timezone: str
+    split_words: bool
+    stopwords: str | Path
+    null_keys: Literal["drop", "keep", "fail"]
+    null_values: _Many
+    limit: int
+    since: str | datetime
+    until: str | datetime
+    head: int
+    sample_keys: float | str
+    max_rejects: int | str
+    if_missing: bool
+    overwrite: bool

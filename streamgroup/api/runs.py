@@ -1,0 +1,148 @@
+"""One run: `replay`, and what it gives."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from streamgroup.api.keywords import ReplayOptions
+from streamgroup.base.progress import Progress
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from streamgroup.base.storage.places import Place
+
+__all__ = ["Run", "Tables", "open_run", "replay"]
+
+
+class Tables:
+    """The tables of a run as Polars frames; columns and units are those of the run directory (docs/metrics.md)."""
+
+    def __init__(self, tables: Mapping[str, Any]) -> None:
+        self._tables = tables
+
+    def _frame(self, name: str) -> "pl.DataFrame":
+        import polars as pl
+
+        frame = pl.from_arrow(self._tables[name])
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    @cached_property
+    def summary(self) -> "pl.DataFrame":
+        """One row: every option, then every metric."""
+        return self._frame("summary")
+
+    @cached_property
+    def windows(self) -> "pl.DataFrame":
+        """A row for each window."""
+        return self._frame("windows")
+
+    @cached_property
+    def workers(self) -> "pl.DataFrame":
+        """A row for each worker."""
+        return self._frame("workers")
+
+    @cached_property
+    def loads(self) -> "pl.DataFrame":
+        """A row for each window and worker."""
+        return self._frame("loads")
+
+    @cached_property
+    def latency(self) -> "pl.DataFrame":
+        """The latency histogram."""
+        return self._frame("latency")
+
+    @cached_property
+    def lag(self) -> "pl.DataFrame":
+        """A row for each window and worker: how far it is behind."""
+        return self._frame("lag")
+
+    @cached_property
+    def keys(self) -> "pl.DataFrame":
+        """A row for each of the most frequent keys."""
+        return self._frame("keys")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a replay gave, in memory.
+
+    `grouping` is the canonical text with all parameters. `options` and `metrics` are by name, None where a metric does
+    not exist. `record` is the content of `run.json`. `warnings` and `notes` are sentences for people. `output` is the
+    run directory, None where none was asked for.
+    """
+
+    grouping: str
+    options: dict[str, Any]
+    metrics: dict[str, Any]
+    tables: Tables
+    record: dict[str, Any]
+    warnings: list[str]
+    notes: list[str]
+    output: Path | None
+
+    def __repr__(self) -> str:
+        trace, workers = self.options["trace"], self.options["workers"]
+        return f"<Run: {self.grouping} on {workers} workers of {trace}>"
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Return options and metrics in one dict, as `replay --json` prints them."""
+        row: dict[str, Any] = self.tables.summary.row(0, named=True)
+        return row
+
+
+def replay(
+    trace: "str | Path | Place",
+    grouping: str | Path,
+    workers: int,
+    *,
+    output: str | Path | None = None,
+    log: bool = False,
+    overwrite: bool = False,
+    baseline: bool = False,
+    progress: Progress | None = None,
+    **options: Unpack[ReplayOptions],
+) -> Run:
+    """Replay a trace through a grouping and measure balance, latency and state.
+
+    `trace` is a directory or URL; `grouping` a name with parameters (`"greedy_d:d=3"`) or a file. The tables are in
+    memory; with `output` they are also written to that directory, and with `log` the assignment log. `baseline` also
+    runs it without workers that join, leave or crash, for `remapped_replicas`. Other options are the flags of
+    `streamgroup replay`. `progress` receives the tuples as they are replayed.
+
+    Raises UsageError for options, DataError for a trace that is not sound or empty.
+    """
+    from streamgroup.api.values import made_options
+    from streamgroup.study.run import run_to_directory
+
+    result = run_to_directory(
+        trace, made_options(grouping, workers, options), None if output is None else Path(output),
+        log=log, overwrite=overwrite, baseline=baseline, progress=progress,
+    )  # fmt: skip
+    run = _run(result.tables, result.record, result.output)
+    return dataclasses.replace(run, warnings=list(result.warnings), notes=list(result.notes))
+
+
+def open_run(path: str | Path) -> Run:
+    """Read a run directory; UsageError where there is none, DataError for one that is damaged.
+
+    Warnings and notes are those of the replay alone: here there are none.
+    """
+    from streamgroup.study.records import read_tables
+
+    return _run(*read_tables(Path(path)), Path(path))
+
+
+def _run(tables: Mapping[str, Any], record: dict[str, Any], output: Path | None) -> Run:
+    from streamgroup.metrics.names import METRICS
+    from streamgroup.study.columns import OPTION_COLUMNS
+
+    row = tables["summary"].to_pylist()[0]
+    options = {name: row[name] for name in OPTION_COLUMNS if name in row}
+    metrics = {name: row.get(name) for name in METRICS}
+    return Run(row["grouping"], options, metrics, Tables(tables), record, [], [], output)

@@ -1,0 +1,214 @@
+"""Many runs: `sweep`, `summarize`, `compare` and `advise`."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from streamgroup.api.keywords import AdviseOptions, SweepOptions
+from streamgroup.base.progress import Watcher
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from streamgroup.base.storage.places import Place
+    from streamgroup.study.advise.run import Advice
+    from streamgroup.study.summary.compare import Comparison
+    from streamgroup.study.sweep.start import PlannedSweep
+
+__all__ = ["Sweep", "advise", "check_gate", "compare", "load_runs", "planned_sweep", "summarize", "sweep"]
+
+# Options of which a sweep takes several values, besides the grouping.
+_SEVERAL = ("workers", "sources", "arrivals", "capacity", "seed", "synth")
+_SPARK = ("master", "remote", "spark_conf", "driver_memory")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep gave: a row for each cell, with its options, `status`, `error` and metrics.
+
+    `ran`, `reused` and `failed` are numbers of cells; `warnings` are sentences by cell, `notes` those on the whole.
+    `output` is the directory of the sweep, None where none was asked for.
+    """
+
+    rows: list[dict[str, Any]] = field(repr=False)
+    ran: int
+    reused: int
+    failed: int
+    warnings: Mapping[str, list[str]] = field(repr=False)
+    notes: list[str] = field(repr=False)
+    output: Path | None
+
+    @property
+    def summary(self) -> "pl.DataFrame":
+        """Return the rows as a Polars frame, as `summary.parquet` of the sweep has them."""
+        import polars as pl
+
+        from streamgroup.study.sweep.summary_rows import as_table
+
+        frame = pl.from_arrow(as_table(self.rows))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+
+def sweep(
+    inputs: "str | Path | Place | Sequence[str | Path | Place]" = (),
+    grouping: str | Path | Sequence[str | Path] = (),
+    workers: int | str | Sequence[int | str] = (),
+    *,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    jobs: int | None = None,
+    progress: Watcher | None = None,
+    **options: Unpack[SweepOptions],
+) -> Sweep:
+    """Replay every combination of traces, groupings and options.
+
+    `inputs` are traces, or a TOML file that says what to run; `synth` are traces to be made in `output`, as in
+    `"zipf:exponent=0.8..2.0..0.2"`. `grouping`, `workers`, `sources`, `arrivals`, `capacity`
+    and `seed` take one value or several; `seeds=3` is three replicates. A cell that fails is a row with its `error`;
+    the others continue. With `output` every cell is kept as a run in that directory, and a sweep that is there is
+    resumed; without, only the rows are kept. Cells run in `jobs` threads (the number of cores), or on Spark with
+    `master` or `remote`. Other options are the flags of `streamgroup sweep`.
+
+    Raises UsageError for what is wrong in itself, DataError for a trace that is not sound or empty.
+    """
+    import tempfile
+
+    from streamgroup.api.values import spark_values
+    from streamgroup.study.sweep.start import run_planned, spark_of
+
+    spark = spark_of(spark_values(options), jobs)
+    given: dict[str, Any] = {"grouping": grouping, "workers": workers, **options}
+    with tempfile.TemporaryDirectory(prefix="streamgroup-") as scratch:
+        place = Path(scratch) / "sweep" if output is None else Path(output)
+        planned = planned_sweep(inputs, given, place, overwrite=overwrite, progress=progress)
+        if progress is not None:
+            for note in planned.notes:
+                progress.note(note)
+        result = run_planned(planned, jobs=jobs, spark=spark, progress=progress)
+    kept = None if output is None else place
+    return Sweep(result.rows, result.ran, result.reused, result.failed, result.warnings, planned.notes, kept)
+
+
+def planned_sweep(
+    inputs: Any,
+    given: Mapping[str, Any],
+    output: Path,
+    *,
+    overwrite: bool = False,
+    progress: Watcher | None = None,
+) -> "PlannedSweep":
+    """Plan a sweep with options by the names of `sweep`; UsageError and DataError as there."""
+    from streamgroup.api.values import known_only, listed, made_options, text
+    from streamgroup.base.storage.places import Place
+    from streamgroup.study.sweep.start import plan_sweep
+
+    known_only("sweep", given, {"grouping", "workers", *SweepOptions.__annotations__})
+    values: dict[str, Any] = {"groupings": listed(given.get("grouping"))}
+    for name in _SEVERAL:
+        values[name] = listed(given.get(name))
+    for name in ("seeds", "baseline"):
+        values[name] = given.get(name)
+    # An empty list and None stand for what is not given: the file may say it.
+    values = {name: value for name, value in values.items() if value not in ([], None)}
+    aside = {"grouping", *_SEVERAL, "seeds", "baseline", *_SPARK}
+    shared = {name: value for name, value in given.items() if name not in aside and value is not None}
+    checked = vars(made_options("", 1, shared))
+    values |= {name: checked[name] for name in shared}
+    several = [inputs] if isinstance(inputs, str | Path | Place) else inputs
+    places = [one.reference if isinstance(one, Place) else text(one) for one in several]
+    return plan_sweep(places, values, output, overwrite=overwrite, progress=progress)
+
+
+def load_runs(runs: str | Path | Iterable[str | Path]) -> "pl.DataFrame":
+    """Read run directories, sweeps, or directories that hold some runs: one row a run, all options and metrics.
+
+    Cells of sweeps that failed are rows without metrics, with `status` and `error`. UsageError for a path that holds no
+    run, DataError for what is damaged or of another version of the tables.
+    """
+    from streamgroup.study.summary.summarize import load_runs
+
+    return load_runs([runs] if isinstance(runs, str | Path) else runs, failed=True)
+
+
+def summarize(
+    runs: "pl.DataFrame | str | Path | Iterable[str | Path]",
+    *,
+    by: Sequence[str] | str = (),
+    metrics: Sequence[str] | str = (),
+    where: str | None = None,
+    relative_to: str | None = None,
+) -> "pl.DataFrame":
+    """Read runs (or take what `load_runs` gave) into one table: chosen, averaged, compared with a baseline.
+
+    With `by` a row for each combination of these columns: mean, `<metric>_min`, `<metric>_max` and `<metric>_ci95` of
+    each metric. `where` is written as in `"workers>=16,grouping=pkg"`. `relative_to` adds ratios to a grouping.
+    UsageError for names that do not exist.
+    """
+    import polars as pl
+
+    from streamgroup.study.summary.summarize import summarize
+
+    frame = runs if isinstance(runs, pl.DataFrame) else load_runs(runs)
+    return summarize(frame, by=_names(by), metrics=_names(metrics), where=where, relative_to=relative_to)
+
+
+def compare(
+    old: str | Path | Iterable[str | Path],
+    new: str | Path | Iterable[str | Path],
+    *,
+    metrics: Sequence[str] | str = (),
+) -> "Comparison":
+    """Compare runs before and after a change: run directories, sweeps, or directories that hold some.
+
+    Cells are matched by trace and options. `table` has `old`, `new` and `change` (a share of the old value) of each
+    metric, `only_old` and `only_new` name the cells without a partner, and `broken("latency_p99_ms>+5%")` returns a
+    sentence for each pair that breaks a gate. UsageError for paths without runs and unknown metrics.
+    """
+    from streamgroup.study.summary.compare import compare
+
+    before, after = ([side] if isinstance(side, str | Path) else side for side in (old, new))
+    return compare(before, after, _names(metrics))
+
+
+def check_gate(table: "pl.DataFrame", condition: str) -> list[str]:
+    """Return a sentence for each row of a summary where a `--fail-on` condition is true; none when the gate holds."""
+    from streamgroup.study.summary.summarize import check_gate
+
+    return check_gate(table, condition)
+
+
+def _names(names: Sequence[str] | str) -> Sequence[str]:
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else names
+
+
+def advise(
+    trace: "str | Path | Place",
+    workers: int | None = None,
+    *,
+    max_p99: float | None = None,
+    max_replication: float | None = None,
+    grouping: str | Path | Sequence[str | Path] = (),
+    budget: float = 60.0,
+    jobs: int | None = None,
+    progress: Watcher | None = None,
+    **options: Unpack[AdviseOptions],
+) -> "Advice":
+    """Recommend a grouping for a trace and a number of workers: `print(advise("t.trace", 48))`.
+
+    Without `workers`, which needs `max_p99`, it recommends a number of workers, too.
+
+    `max_p99` (ms) and `max_replication` (state entries a key) are targets; `grouping` are asked besides the usual ones.
+    Replays the trace, or segments of it that take about `budget` seconds on two cores. Other options are the flags of
+    `streamgroup advise`. UsageError for wrong options, DataError for a trace that is not sound or empty.
+    """
+    from streamgroup.api.values import listed, made_options
+    from streamgroup.study.advise.recommendation import Targets
+    from streamgroup.study.advise.run import Question, advise
+    from streamgroup.study.sweep.threads import default_jobs
+
+    question = Question(
+        Targets(max_p99, max_replication), tuple(listed(grouping)), budget, jobs or default_jobs(), workers is None
+    )
+    return advise(trace, made_options("kg", 1 if workers is None else workers, options), question, progress)
