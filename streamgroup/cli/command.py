@@ -27,6 +27,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.cli.config import read_defaults
 from streamgroup.cli.console import Console
 from streamgroup.cli.error_output import report_error
+from streamgroup.cli.help_sections import section_of, sections_in_order
 
 __all__ = [
     "ENVIRONMENT",
@@ -182,6 +183,23 @@ class LazyCommand(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
         """Return the flags and arguments."""
         return self.whole().get_params(ctx)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """List arguments, and options by what they are about."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        arguments: list[tuple[str, str]] = []
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and parameter.param_type_name == "argument":
+                arguments.append(record)
+            elif record is not None:
+                sections.setdefault(section_of(parameter.name), []).append(record)
+        if arguments:
+            with formatter.section("Arguments"):
+                formatter.write_dl(arguments)
+        for section in sections_in_order(sections):
+            with formatter.section(section):
+                formatter.write_dl(sections[section])
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""

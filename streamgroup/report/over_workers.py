@@ -8,10 +8,13 @@ import polars as pl
 from streamgroup.report.formatting import number
 from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import HEIGHT, WIDTH, Look
+from streamgroup.report.x_axis import WORKERS
 
-__all__ = ["curves_of", "describe_spread", "draw_curves", "faceted", "over_seeds", "paneled", "with_points"]
+__all__ = ["CURVES", "curves_of", "describe_spread", "draw_curves", "faceted", "over_seeds", "paneled", "with_points"]
 
 _PANEL_HEIGHT = 230
+# The charts of curves, which can be over something else than workers.
+CURVES = ("imbalance", "window_imbalance", "replication", "latency")
 
 # `frame`, `draw` and `caption` of a chart, see `charts.protocol`.
 ChartFunctions = tuple[
@@ -28,7 +31,7 @@ def curves_of(metric: str, label: str, *, name: str, axis: str, about: str) -> C
     """
 
     def frame(data: ReportData) -> pl.DataFrame:
-        return over_seeds(data.charted, {metric: label})
+        return over_seeds(data.charted, {metric: label}, data.x)
 
     def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
         return draw_curves(frame, look, axis)
@@ -39,13 +42,13 @@ def curves_of(metric: str, label: str, *, name: str, axis: str, about: str) -> C
     return frame, draw, caption
 
 
-def over_seeds(runs: pl.DataFrame, metrics: Mapping[str, str]) -> pl.DataFrame:
+def over_seeds(runs: pl.DataFrame, metrics: Mapping[str, str], x: str = WORKERS) -> pl.DataFrame:
     """Return `mean`, `min` and `max` of metrics over runs that differ in nothing but their seeds.
 
     `metrics` maps a metric to what a panel calls it. One row for each `panel`, `condition`, `what`, `grouping` and
-    `workers`, with how many `runs` have the metric; no row where none has, and none at all for a single run.
+    `x` (the workers), with how many `runs` have the metric; no row where none has, and none at all for a single run.
     """
-    keys = ["condition", "grouping", "workers"]
+    keys = ["condition", "grouping", x]
     frames = [
         runs.filter(pl.col(metric).is_not_null())
         .group_by(keys)
@@ -103,17 +106,17 @@ def with_points(lines: alt.Chart, base: alt.Chart, frame: pl.DataFrame) -> alt.L
 
 def draw_curves(frame: pl.DataFrame, look: Look, title: str, *, percent: bool = False) -> alt.TopLevelMixin:
     """Draw a frame of `over_seeds`: lines over the workers, or points beside each other for one number of workers."""
-    names = frame["grouping"].to_list()
+    names, over = frame["grouping"].to_list(), _x_of(frame)
     axis = look.axis([*frame["min"], *frame["max"]], percent=percent)
     tooltip = [
         alt.Tooltip("grouping:N"),
-        alt.Tooltip("workers:Q"),
+        alt.Tooltip(f"{over}:Q"),
         alt.Tooltip("mean:Q", format=".4~g"),
         alt.Tooltip("min:Q", format=".4~g"),
         alt.Tooltip("max:Q", format=".4~g"),
         alt.Tooltip("runs:Q"),
     ]
-    counts = sorted(frame["workers"].unique().to_list())
+    counts = sorted(frame[over].unique().to_list())
     if len(counts) == 1:
         y = alt.Y("grouping:N", title=None, sort=alt.EncodingSortField("mean", op="max"), axis=alt.Axis(labelLimit=160))
         base = alt.Chart().encode(y=y, color=look.colour(names, legend=False), tooltip=tooltip)
@@ -122,12 +125,12 @@ def draw_curves(frame: pl.DataFrame, look: Look, title: str, *, percent: bool = 
         )
         dots = base.mark_point(size=90, opacity=1).encode(x=alt.X("mean:Q", title=title, **axis))
         return faceted(alt.layer(span, dots), frame, max(90, 26 * len(set(names))))
-    x = alt.X(
-        "workers:Q",
-        title="workers",
-        scale=alt.Scale(type="log", base=2, nice=False, padding=8),
-        axis=alt.Axis(values=counts, format="d", grid=False),
-    )
+    if over == WORKERS:
+        scale = alt.Scale(type="log", base=2, nice=False, padding=8)
+        x = alt.X("workers:Q", title="workers", scale=scale, axis=alt.Axis(values=counts, format="d", grid=False))
+    else:
+        scale = alt.Scale(zero=False, nice=False, padding=8)
+        x = alt.X(f"{over}:Q", title=over.replace("_", " "), scale=scale, axis=alt.Axis(grid=False))
     base = alt.Chart().encode(x=x, color=look.colour(names), tooltip=tooltip)
     layers = [
         base.mark_line(opacity=0.9).encode(y=alt.Y("mean:Q", title=title, **axis), strokeDash=look.dash(names)),
@@ -139,23 +142,29 @@ def draw_curves(frame: pl.DataFrame, look: Look, title: str, *, percent: bool = 
     return faceted(alt.layer(*layers), frame)
 
 
+def _x_of(frame: pl.DataFrame) -> str:
+    """Return what a frame of `over_seeds` is over: the column after the grouping."""
+    return frame.columns[frame.columns.index("grouping") + 1]
+
+
 def describe_spread(frame: pl.DataFrame, what: str, unit: str = "") -> str:
     """Describe of a frame of `over_seeds` which grouping has the least and which the most, on the most workers."""
-    sentences = []
+    sentences, over = [], _x_of(frame)
     for panel in frame.partition_by("panel", maintain_order=True)[:4]:
-        most = max(panel["workers"].to_list())
-        at = panel.filter(pl.col("workers") == most).sort("mean", "grouping").to_dicts()
+        most = max(panel[over].to_list())
+        at = panel.filter(pl.col(over) == most).sort("mean", "grouping").to_dicts()
         place = f"{at[0]['panel']}: on" if at[0]["panel"] else "On"
         least, worst = at[0], at[-1]
-        sentence = f"{place} {most} workers {least['grouping']} has the least {what}, {_value(least, unit)}"
+        where = f"{most} workers" if over == WORKERS else f"{over.replace('_', ' ')} {most:g}"
+        if over != WORKERS:
+            place = place[:-2] + ("at" if at[0]["panel"] else "At")
+        sentence = f"{place} {where} {least['grouping']} has the least {what}, {_value(least, unit)}"
         if len(at) > 1:
             sentence += f", and {worst['grouping']} the most, {_value(worst, unit)}"
         sentences.append(f"{sentence}.")
     if (frame["runs"] > 1).any():
         marks = (
-            "Lines are means over seeds, bands"
-            if frame["workers"].n_unique() > 1
-            else "Points are means over seeds, bars"
+            "Lines are means over seeds, bands" if frame[over].n_unique() > 1 else "Points are means over seeds, bars"
         )
         sentences.append(f"{marks} reach from the least to the largest of them.")
         alone = frame.group_by("grouping").agg(pl.col("runs").max() == 1).filter("runs")["grouping"].sort().to_list()

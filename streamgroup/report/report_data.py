@@ -13,6 +13,7 @@ import polars as pl
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.report.formatting import shown
+from streamgroup.report.x_axis import WORKERS, with_x
 from streamgroup.study.columns import DEFAULTS, OPTION_COLUMNS
 from streamgroup.study.summary.conditions import matches, parse_conditions
 from streamgroup.study.summary.load import STATUS_COLUMNS
@@ -50,7 +51,8 @@ class ReportData:
     - `failed`: cells of sweeps without a run;
     - `traces`: the traces that are where the runs say and are what they were;
     - `notes`: what the reader has to know of what is missing;
-    - `letters`: what the letters in names of conditions stand for, where these would be long.
+    - `letters`: what the letters in names of conditions stand for, where these would be long;
+    - `x`: what curves are over, a column of the runs; `whole`: nothing is left out for lack of room.
     """
 
     runs: pl.DataFrame
@@ -59,6 +61,8 @@ class ReportData:
     traces: tuple[TraceProfile, ...] = ()
     notes: tuple[str, ...] = ()
     letters: Mapping[str, str] = field(default_factory=dict)
+    x: str = WORKERS
+    whole: bool = False
     _tables: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False)
 
     def table(self, name: str, runs: Sequence[str] | None = None) -> pl.DataFrame:
@@ -89,12 +93,22 @@ class ReportData:
             .with_columns(pl.int_range(pl.len()).over("family").alias("turn"))
             .sort("turn", maintain_order=True)
         )
-        return tuple(ranked["grouping"].head(MOST_GROUPINGS).sort().to_list())
+        return tuple(ranked["grouping"].head(ranked.height if self.whole else MOST_GROUPINGS).sort().to_list())
 
     @cached_property
     def conditions(self) -> tuple[str, ...]:
         """Name the conditions that charts show: the first of all."""
-        return tuple(self.runs["condition"].unique().sort().head(MOST_CONDITIONS).to_list())
+        found = self.runs["condition"].unique().sort().to_list()
+        return tuple(found if self.whole else found[:MOST_CONDITIONS])
+
+    @property
+    def left_out(self) -> str:
+        """Say what charts have no room for, "" where they show everything."""
+        if self.runs.is_empty():
+            return ""
+        kinds = (("groupings", self.groupings, "grouping"), ("conditions", self.conditions, "condition"))
+        counts = [(name, len(shown), self.runs[column].n_unique()) for name, shown, column in kinds]
+        return ", ".join(f"{shown} of {count} {name}" for name, shown, count in counts if shown < count)
 
     @cached_property
     def charted(self) -> pl.DataFrame:
@@ -120,12 +134,12 @@ class ReportData:
         return self.focus.join(first.select("run"), "run", "semi")
 
 
-def gather(paths: Iterable[str | Path], *, where: str | None = None) -> ReportData:
+def gather(paths: Iterable[str | Path], *, where: str | None = None, x: str = WORKERS) -> ReportData:
     """Read runs, or what sweeps hold, and look at their traces.
 
     `where` keeps the runs that meet all its conditions, as `summarize` has them. Where every cell of a sweep failed
-    there are no runs. UsageError for a path that is no run and holds none, for a bad condition and when no run is left;
-    DataError for a damaged run.
+    there are no runs. Curves are over `x`, see `with_x`. UsageError for a path that is no run and holds none, for a bad
+    condition and when no run is left; DataError for a damaged run.
     """
     given = [Path(path) for path in paths]
     directories = run_directories(given)
@@ -146,10 +160,16 @@ def gather(paths: Iterable[str | Path], *, where: str | None = None) -> ReportDa
             raise UsageError(f"--where {where}: no run is left", "loosen the condition")
     names = _names(directories)
     profiles, notes = _traces(frame["trace"].to_list(), records)
+    if x != WORKERS:
+        frame, without = with_x(frame.with_columns(_place=pl.int_range(pl.len())), x)
+        places = frame["_place"].to_list()
+        frame, names = frame.drop("_place"), [names[place] for place in places]
+        directories = [directories[place] for place in places]
+        notes = (*notes, *(f"{name} has no {x} and is not shown." for name in without))
     runs = _readable(frame).with_columns(pl.Series("run", names), _grouping_and_code(frame))
-    conditions, letters = _conditions(runs)
+    conditions, letters = _conditions(runs, x)
     runs = runs.with_columns(conditions).select("run", "condition", pl.exclude("run", "condition", "code"))
-    return ReportData(runs, dict(zip(names, directories, strict=True)), lost, profiles, notes, letters)
+    return ReportData(runs, dict(zip(names, directories, strict=True)), lost, profiles, notes, letters, x)
 
 
 def _record(run: Path) -> dict[str, Any]:
@@ -206,12 +226,13 @@ def _grouping_and_code(frame: pl.DataFrame) -> pl.Series:
     return pl.Series("grouping", names, pl.Enum(order))
 
 
-def _conditions(runs: pl.DataFrame) -> tuple[pl.Series, dict[str, str]]:
+def _conditions(runs: pl.DataFrame, x: str) -> tuple[pl.Series, dict[str, str]]:
     """Describe the conditions of each run: the trace, and every option in which runs differ; the plainest come first.
 
     Long ones get a letter: second is what each letter stands for.
     """
-    options = [name for name in (*OPTION_COLUMNS, "program") if name not in _ASIDE and name in runs.columns]
+    aside = {*_ASIDE, x} if x == WORKERS else {*_ASIDE, x} - {WORKERS}
+    options = [name for name in (*OPTION_COLUMNS, "program") if name not in aside and name in runs.columns]
     varying = [name for name in options if name != "trace" and runs[name].n_unique() > 1]
     places: dict[tuple[str, str], int] = {}
     made: list[tuple[str, str]] = []

@@ -235,3 +235,23 @@ def test_ingest_without_java_says_so_and_leaves_nothing(spawn, tmp_path) -> None
     assert done.returncode == 3
     assert "install Java 17" in done.stderr
     assert [entry.name for entry in tmp_path.iterdir()] == ["raw.csv"]
+
+
+def test_numbers_of_papers_are_explained_where_they_are_used(invoke) -> None:
+    text = invoke("groupings", "kg").stdout
+    assert "(001 section II" in text
+    assert "\n001: When Two Choices Are not Enough" in text
+    assert "\n002: " not in text
+    for name in (row["grouping"] for row in json.loads(invoke("groupings", "--json").stdout)):
+        text = invoke("groupings", name).stdout
+        for number in re.findall(r"\b(00[0-4])\b", text):
+            assert f"\n{number}: " in text, name
+
+
+def test_help_lists_options_by_what_they_are_about(invoke) -> None:
+    text = invoke("replay", "--help").stdout
+    heads = [line.removesuffix(":") for line in text.splitlines() if re.fullmatch(r"[A-Z][a-z ]+:", line)]
+    assert heads == ["Arguments", "Options", "Load", "Workers and failures", "Seeds and keys", "Measuring", "Output"]
+    load, failures = text.index("\nLoad:"), text.index("\nWorkers and failures:")
+    assert load < text.index("--arrivals") < failures < text.index("--crash") < text.index("\nMeasuring:")
+    assert text.count("--quiet") == text.count("--service ") == 1

@@ -3,12 +3,13 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from streamgroup.report.charts import imbalance
 from streamgroup.report.render import chart_names
-from streamgroup.report.report_data import gather
+from streamgroup.report.report_data import MOST_CONDITIONS, gather
 from tests.cli.conftest import Invoke
 from tests.report.made import make_runs
 
@@ -127,3 +128,22 @@ def test_traces_where_they_mean_nothing(trace: Path, runs: Path, tmp_path: Path,
         assert (told.exit_code, told.stdout) == (2, ""), args
         assert said in told.stderr
         assert not (tmp_path / "x.svg").exists()
+
+
+def test_another_axis(tmp_path: Path, invoke: Invoke) -> None:
+    make_runs(tmp_path / "runs", ("kg", "pkg"), workers=(4,), sources=(1, 2, 5))
+    told = invoke("plot", "imbalance", tmp_path / "runs", "--x", "sources", "-o", tmp_path / "a.svg")
+    assert told.exit_code == 0, told.output
+    with (tmp_path / "a.csv").open(newline="") as file:
+        assert {row["sources"] for row in csv.DictReader(file)} == {"1.0", "2.0", "5.0"}
+    refused = invoke("plot", "frontier", tmp_path / "runs", "--x", "sources", "-o", tmp_path / "b.svg")
+    assert (refused.exit_code, "frontier has no --x" in refused.stderr) == (2, True)
+
+
+def test_what_a_picture_has_no_room_for_is_told_and_is_in_its_numbers(tmp_path: Path, invoke: Invoke) -> None:
+    traces: tuple[Any, ...] = tuple(f"t{number:02}" for number in range(MOST_CONDITIONS + 3))
+    make_runs(tmp_path / "runs", ("kg", "pkg"), workers=(4, 8), trace=traces)
+    told = invoke("plot", "imbalance", tmp_path / "runs", "-o", tmp_path / "a.svg")
+    assert f"the picture shows {MOST_CONDITIONS} of {len(traces)} conditions" in told.stderr
+    with (tmp_path / "a.csv").open(newline="") as file:
+        assert {row["condition"] for row in csv.DictReader(file)} == set(traces)

@@ -22,7 +22,7 @@ def test_keys_or_key_groups(tmp_path: Path) -> None:
 @pytest.mark.many_groupings
 @pytest.mark.usefixtures("_without_spark")
 def test_advice(tmp_path: Path) -> None:
-    assert follow(DOCS / "advice.md", tmp_path) == 3
+    assert follow(DOCS / "advice.md", tmp_path) == 4
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,7 @@ def test_advice(tmp_path: Path) -> None:
         ("compare.md", 7),
         ("explain.md", 7),
         ("hot-keys.md", 5),
+        ("many-files.md", 6),
         ("references.md", 1),
         ("sweeps.md", 8),
         ("what-happens-when.md", 16),

@@ -1,6 +1,7 @@
 """`groupings`: the list of groupings, and the parameters of one."""
 
 import inspect
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -54,7 +55,10 @@ def run(console: Console, options: Options) -> None:
     if console.form not in PEOPLE:
         console.record({"grouping": options.name, "about": _about(module), "parameters": parameters})
         return
-    console.text(f"{options.name}: {_about(module)}\n")
+    about = _about(module)
+    console.text(f"{options.name}: {about}\n")
+    for line in _papers_named(f"{about} {parameters}"):
+        console.text(line)
     if parameters:
         console.rows(parameters)
     else:
@@ -75,6 +79,18 @@ def _print_citations(console: Console, name: str | None) -> None:
         console.text("\n\n".join(paper.bibtex() for paper in found))
     else:
         console.rows([{**paper._asdict(), "authors": list(paper.authors), "bibtex": paper.bibtex()} for paper in found])
+
+
+def _papers_named(text: str) -> list[str]:
+    """Say which papers the numbers in a text stand for, and end with an empty line if there are some."""
+    from streamgroup.groupings._papers import PAPERS
+
+    found = [
+        f"{number}: {paper.title}" + (f" ({paper.year})" if paper.year else "")
+        for number, paper in PAPERS.items()
+        if number.isdecimal() and re.search(rf"\b{number}\b", text)
+    ]
+    return [*found, ""] if found else []
 
 
 def _about(module: Any) -> str:

@@ -1,5 +1,6 @@
 """`plot`: one chart as a picture."""
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -42,6 +43,13 @@ class Options(Formatted):
         ),
     ] = None  # fmt: skip
     where: Where = None
+    x: Annotated[
+        str | None,
+        typer.Option(
+            "--x", metavar="NAME", show_default=False,
+            help="What curves are over in place of workers: an option, or a parameter of traces or groupings.",
+        ),
+    ] = None  # fmt: skip
     theme: Annotated[Literal["light", "dark"], typer.Option("--theme", help="On light or on dark ground.")] = "light"
     list: Annotated[bool, typer.Option("--list", help="List the charts.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False
@@ -62,12 +70,15 @@ def run(console: Console, options: Options) -> None:
     places = _places(options.output)
     for place in places.values():
         check_free(place, overwrite=options.overwrite)
+    from streamgroup.report.over_workers import CURVES
     from streamgroup.report.render import Drawn, load_chart, png, specification, svg
     from streamgroup.report.report_data import gather
     from streamgroup.report.theme import Look
     from streamgroup.report.traces_alone import all_traces, gather_traces
+    from streamgroup.report.x_axis import WORKERS
 
-    chart = load_chart(options.name)
+    name = options.name.replace("-", "_")
+    chart = load_chart(name)
     if all_traces(options.runs):
         if chart.SECTION != "trace":
             raise UsageError(
@@ -77,18 +88,26 @@ def run(console: Console, options: Options) -> None:
             raise UsageError("--where chooses runs, and there are traces alone", "leave it out")
         data = gather_traces(options.runs)
     else:
-        data = gather(options.runs, where=options.where)
-    drawn = Drawn.of(options.name.replace("-", "_"), data)
+        if options.x is not None and name not in CURVES:
+            raise UsageError(f"{options.name} has no --x", f"{', '.join(CURVES)} have")
+        data = gather(options.runs, where=options.where, x=options.x or WORKERS)
+    drawn = Drawn.of(name, data)
     if drawn is None:
         raise UsageError(f"{options.name} has nothing to show of these", "name more runs or traces, or another chart")
+    # A picture has room for some of them, its numbers for all.
+    numbers = drawn.chart.frame(dataclasses.replace(data, whole=True)) if data.left_out else drawn.frame
     look = Look(options.theme, data.groupings)
     spec = specification(drawn, look)
     makers = {
         ".svg": lambda: svg(spec, look).encode(),
         ".png": lambda: png(spec, look),
-        ".csv": lambda: render(drawn.frame.to_dicts(), "csv", columns=drawn.frame.columns).encode(),
+        ".csv": lambda: render(numbers.to_dicts(), "csv", columns=numbers.columns).encode(),
     }
     write_files({place: makers[kind]() for kind, place in places.items()}, overwrite=options.overwrite)
+    for text in (*data.notes, *(f"{sign}: {text}" for sign, text in data.letters.items())):
+        console.note(text)
+    if data.left_out:
+        console.warn(f"the picture shows {data.left_out}; the CSV has all, and --where chooses others")
     for place in places.values():
         console.note(f"wrote {place}")
     if console.form in PEOPLE:

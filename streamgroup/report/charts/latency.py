@@ -19,7 +19,7 @@ _METRICS = {"latency_p50_ms": "p50", "latency_p99_ms": "p99", "latency_max_ms": 
 
 def frame(data: ReportData) -> pl.DataFrame:
     """Return the latencies in ms, a panel each: see `over_seeds`."""
-    return over_seeds(data.charted, _METRICS)
+    return over_seeds(data.charted, _METRICS, data.x)
 
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:

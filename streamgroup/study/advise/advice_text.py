@@ -199,13 +199,13 @@ def _no_need(advice: Advice) -> str:
 def _rule(advice: Advice) -> str:
     best = advice.best
     least = "" if best is None else f"{best.grouping}, {short(best.latency_p99_high_ms)} ms in its worst segment"
-    even = f"of the groupings that are nearly as even as the best (its maximum load times {NEAR_LOAD})"
+    even = f"of the groupings within {NEAR_LOAD} times the smallest maximum load"
     return {
-        "compromise": f"Rule: {even} and nearly as fast (its p99 times {NEAR}), the one with the least state. "
-        f"Least p99: {least}.",
+        "compromise": f"Rule: {even} and {NEAR} times the smallest p99, the one with the least state. "
+        f"Smallest p99: {least}.",
         "least state": "Rule: the least state of those that meet the target.",
         "least latency": "Rule: the least p99 of those that meet the target.",
-        "nearest": f"Rule: the grouping that misses the target by the least factor. Least p99: {least}.",
+        "nearest": f"Rule: the grouping that misses the target by the least factor. Smallest p99: {least}.",
         "throughput": f"Rule: {even}, the one with the least state.",
     }[advice.choice.rule]
 
