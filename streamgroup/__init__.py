@@ -20,7 +20,16 @@ for _name in ("ingest", "replay", "synth"):
     import_module(f"streamgroup.{_name}")
 
 from streamgroup.api.runs import Run, Tables, open_run, replay  # noqa: E402
-from streamgroup.api.studies import Sweep, advise, check_gate, compare, load_runs, summarize, sweep  # noqa: E402
+from streamgroup.api.studies import (  # noqa: E402
+    Sweep,
+    advise,
+    check_gate,
+    compare,
+    explain,
+    load_runs,
+    summarize,
+    sweep,
+)
 from streamgroup.api.traces import describe, from_dataframe, ingest, ingest_each, synth  # noqa: E402
 from streamgroup.base.errors import (  # noqa: E402
     DataError,
@@ -46,6 +55,7 @@ __all__ = [
     "check_gate",
     "compare",
     "describe",
+    "explain",
     "from_dataframe",
     "ingest",
     "ingest_each",

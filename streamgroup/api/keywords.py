@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal, TypedDict
 
-__all__ = ["AdviseOptions", "IngestOptions", "ReplayOptions", "SparkPlace", "SweepOptions"]
+__all__ = ["AdviseOptions", "ExplainOptions", "IngestOptions", "ReplayOptions", "SparkPlace", "SweepOptions"]
 
 Number = int | float | str
 # A text with a unit, as in "10ms".
@@ -65,6 +65,13 @@ class AdviseOptions(_Conditions, total=False):
     arrivals: str
     capacity: str | Path | None
     seed: int
+
+
+class ExplainOptions(AdviseOptions, total=False):
+    """The options of `explain`: the conditions, and what is measured."""
+
+    window: Extent
+    warmup: Extent
 
 
 class SparkPlace(TypedDict, total=False):

@@ -58,7 +58,7 @@ class Tables:
 
     @cached_property
     def lag(self) -> "pl.DataFrame":
-        """A row for each window and worker: how far it is behind."""
+        """A row for each worker and cell of time: how far it is behind."""
         return self._frame("lag")
 
     @cached_property

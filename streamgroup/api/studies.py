@@ -1,22 +1,23 @@
-"""Many runs: `sweep`, `summarize`, `compare` and `advise`."""
+"""Many runs: `sweep`, `summarize`, `compare`, `advise` and `explain`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from streamgroup.api.keywords import AdviseOptions, SweepOptions
-from streamgroup.base.progress import Watcher
+from streamgroup.api.keywords import AdviseOptions, ExplainOptions, SweepOptions
+from streamgroup.base.progress import Progress, Watcher
 
 if TYPE_CHECKING:
     import polars as pl
 
     from streamgroup.base.storage.places import Place
     from streamgroup.study.advise.run import Advice
+    from streamgroup.study.explain.run import Explanation
     from streamgroup.study.summary.compare import Comparison
     from streamgroup.study.sweep.start import PlannedSweep
 
-__all__ = ["Sweep", "advise", "check_gate", "compare", "load_runs", "planned_sweep", "summarize", "sweep"]
+__all__ = ["Sweep", "advise", "check_gate", "compare", "explain", "load_runs", "planned_sweep", "summarize", "sweep"]
 
 # Options of which a sweep takes several values, besides the grouping.
 _SEVERAL = ("workers", "sources", "arrivals", "capacity", "seed", "synth")
@@ -212,3 +213,37 @@ def advise(
         Targets(max_p99, max_replication), tuple(listed(grouping)), budget, jobs or default_jobs(), workers is None
     )
     return advise(trace, made_options("kg", 1 if workers is None else workers, options), question, progress)
+
+
+def explain(
+    trace: str | Path,
+    grouping: str | Path | None = None,
+    workers: int | None = None,
+    *,
+    top_workers: int = 3,
+    progress: Progress | None = None,
+    **options: Unpack[ExplainOptions],
+) -> "Explanation":
+    """Explain what the most loaded workers get: `print(explain("t.trace", "flink_keyby", 48))`, or of a run directory.
+
+    A run has its own grouping, workers and options. `top_workers` of the whole trace and of its worst window are taken
+    apart. Other options are the flags of `streamgroup explain`. UsageError for wrong options, DataError for a trace
+    that is not sound, and for a run whose trace is gone.
+    """
+    from streamgroup.api.values import known_only, made_options
+    from streamgroup.base.errors import UsageError
+    from streamgroup.base.progress import Silent
+    from streamgroup.study.explain.run import explain, explain_run, is_run
+
+    known_only("explain", options, ExplainOptions.__annotations__)
+    progress = progress or Silent()
+    if is_run(trace):
+        if grouping is not None or workers is not None or options:
+            raise UsageError("a run has its own grouping, workers and options", "explain its trace to change them")
+        progress.start(None, "replay")
+        return explain_run(Path(trace), workers=top_workers, progress=progress.advance)
+    if grouping is None or workers is None:
+        raise UsageError("explain needs a grouping and a number of workers", "or the directory of a run")
+    chosen = made_options(grouping, workers, options)
+    progress.start(None, "replay")
+    return explain(trace, chosen, workers=top_workers, progress=progress.advance)

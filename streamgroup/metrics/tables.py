@@ -146,7 +146,7 @@ def _lag(outcome: Outcome) -> pa.Table:
     """Return one row for every worker at the end of every cell of time, zeros included."""
     lag = outcome.lag
     tuples = np.zeros((0, 0), dtype=np.int64) if lag is None else lag.tuples
-    behind = tuples if lag is None else lag.behind_ns
+    behind = np.zeros((0, 0)) if lag is None else lag.behind_ns
     cells, workers = tuples.shape
     ends = np.arange(1, cells + 1) * (0 if lag is None else lag.width_ns)
     return pa.table(
@@ -154,7 +154,7 @@ def _lag(outcome: Outcome) -> pa.Table:
             "time_s": arrow(np.repeat(ends / NS_PER_S, workers)),
             "worker": arrow(np.tile(np.arange(workers, dtype=np.int32), cells)),
             "backlog_tuples": arrow(tuples.ravel()),
-            "backlog_s": _floats(behind.ravel() / NS_PER_S, behind.ravel() >= 0),
+            "backlog_s": _floats(behind.ravel() / NS_PER_S),
         }
     )
 

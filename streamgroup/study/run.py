@@ -30,7 +30,7 @@ from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import select
+from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.study.columns import KINDS, OPTION_COLUMNS, readable
 from streamgroup.study.records import MARKER
 from streamgroup.study.run_warnings import warnings_of
@@ -39,7 +39,7 @@ from streamgroup.traces.manifest import Manifest
 from streamgroup.traces.trace import Trace, open_trace
 
 __all__ = [
-    "RunResult", "check_top_keys", "checked", "file_digest", "generator_of", "make_run", "named_options",
+    "RunResult", "check_top_keys", "checked", "code_of", "file_digest", "generator_of", "make_run", "named_options",
     "run_to_directory", "without_changes", "write_run",
 ]  # fmt: skip
 
@@ -185,6 +185,12 @@ def without_changes(options: ReplayOptions) -> ReplayOptions:
     return dataclasses.replace(options, join=(), leave=(), crash=(), redeliver=False, capacity=None)
 
 
+def code_of(selection: Selection) -> dict[str, str]:
+    """Return the digests of the code that decides the figures of a run: the program's, and the grouping's."""
+    own = selection.outside_digest or imported_digest((selection.module.__name__,))
+    return {"program": sources_digest(_DECIDING, VERSION), "grouping": own}
+
+
 def _replicas(outcome: Outcome) -> int:
     return int(outcome.worker.keys.sum())
 
@@ -221,10 +227,7 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baselin
         "grouping": {"text": readable(outcome.grouping), "parameters": outcome.parameters, **facts, **outside},
         "options": {name: readable(value) for name, value in dataclasses.asdict(options).items()},
         "baseline": baseline,
-        "code": {
-            "program": sources_digest(_DECIDING, VERSION),
-            "grouping": outcome.grouping_digest or imported_digest((selection.module.__name__,)),
-        },
+        "code": code_of(selection),
         "versions": {"streamgroup": VERSION, "python": platform.python_version(), **_libraries()},
         "timings": {"loop_seconds": outcome.loop_seconds, "replay_seconds": outcome.total_seconds},
         "host": {"system": platform.platform(), "machine": platform.machine(), "cores": os.cpu_count()},

@@ -18,6 +18,8 @@ _BUCKETS = 200
 _PIECES = 10
 _RANKS = 300
 _WINDOWS = 60
+# In a window with a smaller part of the mean tuples, any key may have it all.
+_FEW = 10
 # A trace with fewer distinct times than this has its buckets cut between them; with more it does not matter.
 _INSTANTS = 200_000
 _TIMES = {"from_s": pl.Float64, "to_s": pl.Float64, "tuples": pl.Int64}
@@ -37,7 +39,8 @@ class TraceProfile:
       rates are null when all tuples have one time;
     - `ranks`: `rank` (1 is the most frequent key), `count`, `zipf` (the count by the fitted law, null without one):
       at most 300 ranks, evenly spaced in their logarithm, the first and the last among them;
-    - `top_keys`: the 10 most frequent keys, ties by id;
+    - `top_keys`: the 10 keys with the largest share of any window of `hot`, ties by their tuples, then by id; windows
+      with fewer than a tenth of the mean tuples do not count;
     - `hot`: `from_s`, `to_s`, `tuples`, `rank`, `share`: for each of at most 60 equal windows of time that hold a
       tuple, the share of its tuples that each of `top_keys` has. Windows hold whole units, too, as far as the first
       2^20 tuples show one;
@@ -138,16 +141,20 @@ class _Pace:
 
 
 class _Hot:
-    """Shares of given keys, and which keys are hot, in each window of time that has tuples."""
+    """Which keys are hot in each window of time that has tuples, and the largest share that each key has of any.
 
-    def __init__(self, grid: _Grid, keys: int, top: list[int]) -> None:
+    `peak` float64[keys] is that share; windows with fewer than `least` tuples do not count.
+    """
+
+    def __init__(self, grid: _Grid, keys: int, least: float) -> None:
         self._inner, self._borders = grid.inner(), grid.seconds()
-        self._top = top
+        self._least = least
         self._count = np.zeros(keys, np.int64)
         self._tuples = self._window = 0
         self._before: set[int] | None = None
         self._windows: list[tuple[float, float, int, float | None]] = []
-        self._shares: list[NDArray[np.float64]] = []
+        self._numbers: list[int] = []
+        self.peak = np.zeros(keys)
 
     def add(self, stamps: NDArray[np.int64], ids: NDArray[np.uint32]) -> None:
         cuts = [0, *np.searchsorted(stamps, self._inner).tolist(), len(stamps)]
@@ -165,17 +172,32 @@ class _Hot:
         stay = None if self._before is None else len(hot & self._before) / len(hot)
         start, stop = self._borders[self._window : self._window + 2].tolist()
         self._windows.append((start, stop, self._tuples, stay))
-        self._shares.append(self._count[self._top] / self._tuples)
+        self._numbers.append(self._window)
+        if self._tuples >= self._least:
+            np.maximum(self.peak, self._count / self._tuples, out=self.peak)
         self._before = hot
         self._count[:] = 0
         self._tuples = 0
 
-    def frames(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        windows = pl.DataFrame(self._windows, _STAY, orient="row")
-        ranks = np.tile(np.arange(1, len(self._top) + 1), len(self._windows))
-        long = windows.drop("stay").select(pl.all().repeat_by(len(self._top)).explode())
-        hot = long.with_columns(pl.Series("rank", ranks), pl.Series("share", np.concatenate(self._shares)))
-        return hot, windows
+    def windows(self) -> pl.DataFrame:
+        return pl.DataFrame(self._windows, _STAY, orient="row")
+
+    def shares(self, trace: Trace, top: list[int]) -> pl.DataFrame:
+        """Return the shares that the keys `top` have of each window, in another pass over the trace."""
+        rank = np.zeros(trace.keys, np.int64)
+        rank[top] = np.arange(1, len(top) + 1)
+        width = len(top) + 1
+        count = np.zeros((len(self._inner) + 1) * width, np.int64)
+        for batch in trace.batches():
+            assert batch.timestamp is not None
+            assert batch.key_id is not None
+            window = np.searchsorted(self._inner, batch.timestamp, side="right")
+            count += np.bincount(window * width + rank[batch.key_id], minlength=len(count))
+        found = count.reshape(-1, width)[self._numbers]
+        shares = found[:, 1:] / found.sum(axis=1, keepdims=True)
+        long = self.windows().drop("stay").select(pl.all().repeat_by(len(top)).explode())
+        ranks = np.tile(np.arange(1, width), len(self._numbers))
+        return long.with_columns(pl.Series("rank", ranks), pl.Series("share", shares.ravel()))
 
 
 def _ranks(count: NDArray[np.int64], exponent: float | None) -> pl.DataFrame:
@@ -191,9 +213,9 @@ def _ranks(count: NDArray[np.int64], exponent: float | None) -> pl.DataFrame:
 
 
 def profile_trace(trace: Trace) -> TraceProfile:
-    """Look at an open trace in one pass over its tuples; memory is O(keys). DataError when a file is damaged."""
+    """Look at an open trace in two passes over its tuples; memory is O(keys). DataError when a file is damaged."""
     count = trace.dictionary().count
-    top = top_ids(count, HOT_KEYS)
+    top: list[int] = []
     exponent = zipf_exponent(count)
     first, last = trace.first_timestamp, trace.last_timestamp
     rate, hot, stay = pl.DataFrame(schema=_RATE), pl.DataFrame(schema=_HOT), pl.DataFrame(schema=_STAY)
@@ -203,13 +225,17 @@ def profile_trace(trace: Trace) -> TraceProfile:
             assert batch.timestamp is not None
             assert batch.key_id is not None
             if drift is None:
-                drift = _Hot(_Grid(first, last, _unit(batch.timestamp), _WINDOWS), trace.keys, top)
+                grid = _Grid(first, last, _unit(batch.timestamp), _WINDOWS)
+                drift = _Hot(grid, trace.keys, trace.tuples / grid.cells / _FEW)
             pace.add(batch.timestamp)
             drift.add(batch.timestamp, batch.key_id)
         assert drift is not None
         drift.end()
         rate = pace.frame()
-        hot, stay = drift.frames()
+        known = np.flatnonzero(drift.peak)
+        order = np.lexsort((known, -count[known], -drift.peak[known]))
+        top = known[order][:HOT_KEYS].tolist()
+        hot, stay = drift.shares(trace, top), drift.windows()
     return TraceProfile(
         name=trace.name,
         tuples=trace.tuples,

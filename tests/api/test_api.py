@@ -19,14 +19,14 @@ import streamgroup as sg
 from streamgroup.api import keywords, values
 from streamgroup.base.progress import Silent
 from streamgroup.cli.app import app
-from streamgroup.cli.commands import advise, ingest, replay, sweep
+from streamgroup.cli.commands import advise, explain, ingest, replay, sweep
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.scenario.options import ReplayOptions
 
 # Flags of commands that are arguments of the functions, or that say how a command prints.
 ARGUMENTS = {
-    "each", "fail", "trace", "inputs", "grouping", "workers", "output", "log", "overwrite", "baseline", "jobs",
-    "max_p99", "max_replication", "budget", "dry_run", "form", "json",
+    "each", "trace", "inputs", "grouping", "workers", "output", "log", "overwrite", "baseline", "jobs",
+    "max_p99", "max_replication", "budget", "top_workers", "top_keys", "dry_run", "form", "json", "fail",
 }  # fmt: skip
 
 
@@ -84,6 +84,7 @@ def test_everything_public_is_documented_and_typed() -> None:
         (sweep.Options, keywords.SweepOptions),
         (advise.Options, keywords.AdviseOptions),
         (ingest.Options, keywords.IngestOptions),
+        (explain.Options, keywords.ExplainOptions),
     ],
 )
 def test_options_are_the_flags(flags: Any, options: Any) -> None:
@@ -264,3 +265,19 @@ def test_nothing_is_printed(trace: Path, capfd: pytest.CaptureFixture[str]) -> N
     sg.replay(trace, "pkg", 4)
     sg.sweep(trace, "pkg", 4)
     assert capfd.readouterr() == ("", "")
+
+
+def test_an_explanation_is_what_the_command_prints(trace: Path, tmp_path: Path) -> None:
+    found = sg.explain(trace, "flink_keyby", 6, window=500, top_workers=2)
+    flags = ("explain", trace, "-g", "flink_keyby", "-n", 6, "--window", 500, "--top-workers", 2)
+    assert of_command(*flags) == found.to_json()
+    assert CliRunner().invoke(app, [*map(str, flags)]).stdout == str(found)
+    assert repr(found) == f"<Explanation: {found.verdict} under flink_keyby on 6 workers>"
+    sg.replay(trace, "kg", 5, output=tmp_path / "run")
+    assert of_command("explain", tmp_path / "run") == sg.explain(tmp_path / "run").to_json()
+    with pytest.raises(sg.UsageError, match="a run has its own"):
+        sg.explain(tmp_path / "run", "kg")
+    with pytest.raises(sg.UsageError, match="needs a grouping"):
+        sg.explain(trace, workers=4)
+    with pytest.raises(sg.UsageError, match="has no option 'windw'"):
+        sg.explain(trace, "kg", 4, windw=3)  # type: ignore[call-arg]

@@ -112,7 +112,7 @@ def test_neither_hash_seed_nor_clock_nor_zone_changes_a_byte(spawn, trace, tmp_p
     assert plain.stdout == odd.stdout
     content = _content(tmp_path / "plain")
     assert content == _content(tmp_path / "odd")
-    names = ("summary", "windows", "workers", "loads", "latency", "keys")
+    names = ("summary", "windows", "workers", "loads", "latency", "keys", "lag")
     assert set(content) == {"run.json", *(f"{name}.parquet" for name in names), "assignments/part-00000.parquet"}
 
 

@@ -13,6 +13,12 @@ PAGES = sorted((DOCS / "engines").glob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_it_says_what_the_engine_does_at_a_crash(page: Path) -> None:
+    (section,) = re.findall(r"^## At a crash\n(.*?)^## ", page.read_text(), re.DOTALL | re.MULTILINE)
+    assert "`--crash`" in section
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
 def test_examples(page: Path) -> None:
     names: dict[str, Any] = {}
     checked = 0

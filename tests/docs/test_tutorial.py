@@ -35,7 +35,7 @@ def test_advice(tmp_path: Path) -> None:
         ("many-files.md", 6),
         ("references.md", 1),
         ("sweeps.md", 8),
-        ("what-happens-when.md", 13),
+        ("what-happens-when.md", 16),
         ("where.md", 8),
     ],
 )

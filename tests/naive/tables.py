@@ -137,7 +137,13 @@ def lag_rows(run: Run, measured: list[Record]) -> list[dict[str, Any]]:
     rows = []
     for cell in cells:
         for worker, (come, gone) in enumerate(by_worker):
-            later = next((until - cell for until in cells[cell:] if gone[until] >= come[cell]), None)
+            later: Fraction | None = Fraction(0)
+            if come[cell] > gone[cell]:
+                until = next((until for until in cells[cell:] if gone[until] >= come[cell]), None)
+                later = None
+                if until is not None:
+                    part = Fraction(come[cell] - gone[until - 1], gone[until] - gone[until - 1])
+                    later = until - cell - 1 + part
             rows.append(
                 {
                     "time_s": as_float((cell + 1) * width, SECOND),

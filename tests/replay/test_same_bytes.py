@@ -140,7 +140,7 @@ def test_runs_differ_from_each_other(whole: Whole) -> None:
 
 
 def tables_of_a_run() -> set[str]:
-    return {"summary", "windows", "workers", "loads", "latency", "keys"}
+    return {"summary", "windows", "workers", "loads", "latency", "keys", "lag"}
 
 
 @pytest.mark.parametrize("name", RUNS)

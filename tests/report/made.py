@@ -54,6 +54,13 @@ def make_run(
         [{"window": w, "worker": at, "tuples": draw.randrange(1, 50)} for w in range(windows) for at in range(workers)],
     )  # fmt: skip
     _write(path, "latency", [{"at_least_ms": 1.1**at, "tuples": draw.randrange(1, 1000)} for at in range(60)])
+    _write(
+        path, "lag",
+        [
+            {"time_s": 0.5 * at, "worker": worker, "backlog_tuples": draw.randrange(90), "backlog_s": draw.random()}
+            for at in range(1, 30) for worker in range(workers)
+        ],
+    )  # fmt: skip
     _write(path, "keys", [{"key": key, "count": 9, "share": 0.1, "hot": None, "workers": 2} for key in keys])
     trace = {"path": str(path / "gone.trace"), "name": row["trace"], "fingerprint": f"{row['trace']:f<64.64}"}
     (path / "run.json").write_text(json.dumps({"schema_version": 1, "trace": trace}))

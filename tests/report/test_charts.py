@@ -186,7 +186,7 @@ def test_one_run_has_no_chart_that_compares(tmp_path: Path) -> None:
     make_run(tmp_path / "r")
     one = gather([tmp_path / "r"])
     shown = [name for name in chart_names() if Drawn.of(name, one)]
-    assert shown == ["latency_tail", "load_map", "imbalance_over_time", "latency_over_time"]
+    assert shown == ["latency_tail", "load_map", "imbalance_over_time", "latency_over_time", "lag"]
 
 
 def test_one_number_of_workers_gives_points_for_groupings(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.report.formatting import shown
 from streamgroup.report.page import page
 from streamgroup.report.render import Drawn, chart_names, specification, svg
 from streamgroup.report.report_data import ReportData, gather
@@ -74,14 +75,14 @@ def test_charts_of_a_trace_tell_what_it_holds(material: ReportData, tuples: list
     assert dict(zip(ranks["rank"], ranks["count"], strict=True)) == {rank: counts[rank - 1] for rank in ranks["rank"]}
     assert (ranks["rank"].min(), ranks["rank"].max()) == (1, len(counts))
     hot = drawn("hot_keys", material).frame
-    told = (
-        hot.with_columns(of=hot["share"] * hot["tuples"])
-        .group_by("rank")
-        .agg(pl.col("of").sum())
-        .sort("rank")["of"]
-        .to_list()
-    )
-    assert told == pytest.approx(counts[: len(told)])
+    told = hot.with_columns(of=hot["share"] * hot["tuples"]).group_by("key").agg(pl.col("of").sum())
+    count = Counter("(no key)" if key is None else shown(key.decode()) or "(empty)" for _, key, _ in tuples)
+    assert told.height == 10
+    for key, of in told.rows():
+        assert of == pytest.approx(count[key])
+    # The largest share of any window goes down with the rank.
+    peaks = hot.group_by("rank").agg(pl.col("share").max()).sort("rank")["share"].to_list()
+    assert peaks == sorted(peaks, reverse=True)
 
 
 def test_a_browser_finds_no_fault(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -264,8 +264,27 @@ def test_a_key_that_two_workers_cannot_hold(tmp_path: Path) -> None:
     keys = _shuffled({**_cold(400, 5), "hot": 3000})
     found = explain(_written(tmp_path / "t", keys), ReplayOptions("pkg", 16))
     assert found.verdict == "hot key"
-    assert "It has 9.60 in all: pkg splits it, but not over enough workers." in headline(found)
+    assert "It has 9.60 in all: pkg does not spread it over enough workers." in headline(found)
     assert any("the hottest needs 10 workers at least" in line for line in helps(found))
+
+
+def test_a_key_has_one_worker_also_where_that_must_be_replayed(tmp_path: Path) -> None:
+    keys = _shuffled({**_cold(400, 5), "hot": 1000})
+    trace = _written(tmp_path / "t", keys)
+    found = explain(trace, ReplayOptions("kg", 16, arrivals="saturate"))
+    assert (found.how, found.verdict) == ("replayed", "hot key")
+    assert found.whole.tuples.tolist() == explain(trace, ReplayOptions("kg", 16)).whole.tuples.tolist()
+    assert headline(found).endswith("nothing but splitting it goes below that.")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("kg", "hash seed"), ("storm_fields", "number of workers"), ("hazelcast", "number of partitions")],
+)
+def test_what_does_not_help(text: str, name: str, tmp_path: Path) -> None:
+    keys = _shuffled({**_cold(400, 5), "hot": 3000})
+    found = explain(_written(tmp_path / "t", keys), ReplayOptions(text, 8))
+    assert any(line.startswith(f"Another {name} does not help: none of ") for line in helps(found))
 
 
 def test_imbalance_that_no_key_explains(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from streamgroup.synth.run import synthesise
 from streamgroup.traces.trace import open_trace
 from tests.study.traces import write_trace
 
-TABLES = ["keys", "latency", "loads", "summary", "windows", "workers"]
+TABLES = ["keys", "lag", "latency", "loads", "summary", "windows", "workers"]
 KEYS = [f"k{int(1 / ((i * 0.6180339887) % 1 + 0.01))}" for i in range(400)]
 
 

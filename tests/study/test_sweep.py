@@ -111,6 +111,17 @@ def test_a_row_a_cell_in_the_order_asked(trace: str, tmp_path: Path) -> None:
     assert listed[2]["options"]["crash"] == "50%:2"
 
 
+def test_cells_of_other_code_are_noted(trace: str, tmp_path: Path) -> None:
+    out, told = tmp_path / "out", list[str]()
+    cells = [cell(trace, "kg", 1), cell(trace, "kg", 2)]
+    sweep(cells, out)
+    path = out / "cells" / cells[0].id / "run.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "code": {**record["code"], "program": "0" * 16}}))
+    assert sweep(cells, out, note=told.append).reused == 2
+    assert told == ["2 reused, 0 to run; 1 of the reused was made by other code, --overwrite runs all again"]
+
+
 def test_a_sweep_goes_on_where_it_was_left(trace: str, tmp_path: Path) -> None:
     out, told = tmp_path / "out", list[str]()
     first, second, third = (cell(trace, "kg", n) for n in (1, 2, 3))

@@ -1,21 +1,18 @@
 """`explain`: what the loads of the most loaded workers are made of."""
 
-import dataclasses
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
+import streamgroup as sg
+from streamgroup.api.keywords import ExplainOptions
 from streamgroup.base.errors import UsageError
-from streamgroup.base.row_formats import PEOPLE, wrapped
+from streamgroup.base.row_formats import PEOPLE
 from streamgroup.cli.commands.replay import as_replay
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, Conditions
-
-if TYPE_CHECKING:
-    from streamgroup.replay.scenario.options import ReplayOptions
 
 __all__ = ["Options", "run"]
 
@@ -60,35 +57,30 @@ def run(console: Console, options: Options) -> None:
     For the whole trace and its worst window. A grouping that gives each key one worker is counted, not replayed; any
     other is replayed. Prints one verdict and what would help. A run is explained by its record, trace and log.
     """
-    from streamgroup.study.explain.explain_text import as_json, headline, helps, worker_lines
-    from streamgroup.study.explain.run import explain, explain_run, is_run
+    from streamgroup.study.explain.explain_text import as_text
+    from streamgroup.study.explain.run import is_run
 
+    given: dict[str, Any] = {}
+    if is_run(options.trace):
+        if own := console.asked - _OF_RUN:
+            name = min(own).replace("_", "-")
+            raise UsageError(f"--{name}: a run has its own options", "explain its trace to change them")
+    else:
+        if len(options.grouping) != 1:
+            raise UsageError("explain takes one -g", "add -g NAME; run it once for each grouping")
+        if options.workers is None:
+            raise UsageError("explain needs a number of workers", "add -n N")
+        given = {name: getattr(options, name) for name in ("workers", *ExplainOptions.__annotations__)}
+        given["grouping"] = options.grouping[0]
     with console.bar("tuples") as bar:
-        if is_run(options.trace):
-            if own := console.asked - _OF_RUN:
-                name = min(own).replace("_", "-")
-                raise UsageError(f"--{name}: a run has its own options", "explain its trace to change them")
-            bar.start(None, "replay")
-            found = explain_run(Path(options.trace), workers=options.top_workers, progress=bar.advance)
-        else:
-            chosen = _chosen(options)
-            bar.start(None, "replay")
-            found = explain(options.trace, chosen, workers=options.top_workers, progress=bar.advance)
+        found = sg.explain(options.trace, top_workers=options.top_workers, progress=bar, **given)
         seconds = bar.seconds
     console.detail(f"{found.trace.tuples:,} tuples in {seconds:.2f} s")
     console.note(_HOW[found.how])
-    if console.form not in PEOPLE:
-        console.record(as_json(found))
-        return
-    for line in worker_lines(found, options.top_keys):
-        console.text(wrapped(line, console.form))
-    console.text("")
-    console.text(wrapped(headline(found), console.form))
-    lines = list(helps(found))
-    if lines:
-        console.text("What would help:")
-    for line in lines:
-        console.text(wrapped(f"- {line}", console.form))
+    if console.form in PEOPLE:
+        console.write(as_text(found, options.top_keys, console.form))
+    else:
+        console.record(found.to_json())
 
 
 _HOW = {
@@ -96,14 +88,3 @@ _HOW = {
     "log": "from the log of the run",
     "replayed": "replayed: under this grouping a key has no one worker",
 }
-
-
-def _chosen(options: Options) -> "ReplayOptions":
-    from streamgroup.replay.scenario.options import ReplayOptions
-
-    if len(options.grouping) != 1:
-        raise UsageError("explain takes one -g", "add -g NAME; run it once for each grouping")
-    if options.workers is None:
-        raise UsageError("explain needs a number of workers", "add -n N")
-    names = {field.name for field in dataclasses.fields(ReplayOptions)} & set(vars(options)) - {"grouping", "top_keys"}
-    return ReplayOptions(**{name: getattr(options, name) for name in names}, grouping=options.grouping[0])

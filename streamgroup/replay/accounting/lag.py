@@ -55,9 +55,24 @@ def lag_table(meters: Meters, repeats: Repeats, members: Members) -> LagTable:
     for worker in np.flatnonzero(lost[: members.ever]).tolist():
         _add(left, int(crashed[worker]) >> shift, worker, int(lost[worker]))
     sent, left = sent.cumsum(axis=0), left.cumsum(axis=0)
-    behind = np.empty_like(sent)
+    behind = np.zeros(sent.shape)
     for worker in range(sent.shape[1]):
-        caught_up = np.searchsorted(left[:, worker], sent[:, worker])
-        later = np.maximum(caught_up - np.arange(cells), 0) << shift
-        behind[:, worker] = np.where(caught_up == cells, -1, later)
-    return LagTable(1 << shift, sent - left, behind)
+        behind[:, worker] = _behind(sent[:, worker], left[:, worker])
+    return LagTable(1 << shift, sent - left, behind * (1 << shift))
+
+
+def _behind(sent: I64, left: I64) -> NDArray[np.float64]:
+    """Return how many cells after the end of each as many have left as were sent by then, NaN if that never comes.
+
+    Both are int64[cells], from the beginning. Within a cell they leave at equal distances.
+    """
+    cells = np.arange(len(sent))
+    found = np.zeros(len(sent))
+    waits = np.flatnonzero(sent > left)
+    place = np.searchsorted(left, sent[waits])
+    known = place < len(left)
+    waits, found[waits[~known]] = waits[known], np.nan
+    place = place[known]
+    part = (sent[waits] - left[place - 1]) / (left[place] - left[place - 1])
+    found[waits] = place - cells[waits] - 1 + part
+    return found

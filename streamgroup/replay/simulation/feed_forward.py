@@ -168,15 +168,20 @@ class FeedForward:
         rows = account.BLOCK if self._by_block else size
         self._served = Served(np.zeros(rows, dtype=np.int64) if starts else None, np.zeros(rows, dtype=np.int64))
 
-    def _events(self, ready: Ready, begin: int = 0) -> Events:
+    def _events(self, ready: Ready) -> Events:
         (worker, hot, entries), (start, finish) = self._choices, self._served
         events = Events(None, ready.key, worker, ready.arrival, start, finish, hot, entries)
-        return each_column(events, lambda column: frozen(column[begin : len(ready.key)]))
+        return each_column(events, lambda column: frozen(column[: len(ready.key)]))
 
     def finish(self, last: Ready) -> None:
         """End the last window, and let the workers change that do so while the last tuples are served."""
         end = len(last.arrival)
-        self._recorder.account(self._events(last, end), last.offset + end, np.array([last.offset + end]))
+        # As for a span, though there are no tuples: so it is the same compiled function.
+        _, serving = self._halves(last, self._recorder)
+        ends = np.array([last.offset + end])
+        accounting = Accounting(self._recorder, self._events(last), last.offset, end, ends, serving=serving)
+        accounting.advance(end)
+        accounting.finish()
         if self._recorder.hotness is not None:
             begun = time.perf_counter()
             self._recorder.hotness.end()

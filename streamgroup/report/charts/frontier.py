@@ -139,18 +139,17 @@ def _labelled(frame: pl.DataFrame, axes: dict[str, dict[str, Any]]) -> pl.DataFr
 
 def caption(frame: pl.DataFrame) -> str:
     """Walk along the frontier of the most workers in each of the first panels."""
-    sentences = ["Down and to the left is better; the dashed line joins the groupings that no other beats in both."]
     several = frame["workers"].n_unique() > 1
+    best = "the dashed line joins the groupings that no other beats in both"
+    sentences = [f"Down and to the left is better; {best}{' on the most workers' if several else ''}."]
     if several:
-        sentences.append(
-            "Points grow with the number of workers, a line joins those of a grouping, the dashed line is for the most."
-        )
+        sentences.append("Points are larger on more workers, and solid lines join those of a grouping.")
     for part in frame.partition_by("panel", maintain_order=True)[:3]:
         most = max(part["workers"].to_list())
-        best = part.filter(pl.col("frontier") & (pl.col("workers") == most)).sort("replication_factor", "grouping")
+        chosen = part.filter(pl.col("frontier") & (pl.col("workers") == most)).sort("replication_factor", "grouping")
         steps = ", ".join(
             f"{row['grouping']} ({number(row['replication_factor'])} replicas, {number(row['latency_p99_ms'])} ms)"
-            for row in best.to_dicts()
+            for row in chosen.to_dicts()
         )
         place = ", ".join(text for text in (part["panel"][0], f"{most} workers" if several else "") if text)
         sentences.append(f"{place or 'On it'}: {steps}.")

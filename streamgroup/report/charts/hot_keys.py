@@ -20,9 +20,10 @@ _ROW = 24
 
 
 def frame(data: ReportData) -> pl.DataFrame:
-    """Return `share` (0..1), the part of the tuples of a window of time that each of a trace's 10 hottest keys has.
+    """Return `share` (0..1), the part of the tuples of a window of time that each of 10 keys has.
 
-    `share_overall` is its part of all tuples; no row for a window without a tuple, or a trace of a single window.
+    They are those with the largest share of any window, from `rank` 1 on. `share_overall` is a key's part of all
+    tuples; no row for a window without a tuple, or a trace of a single window.
     """
     return each_trace(data, _of)
 
@@ -47,7 +48,7 @@ def _label(key: str | None) -> str:
 
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
-    """Draw a row for each key, from the hottest down, the darker the larger its share."""
+    """Draw a row for each key, from the largest peak down, the darker the larger its share."""
     rows = in_units(frame)
     # With its rank a name is the only one of its kind.
     rows = rows.with_columns(pl.format("{}. {}", "rank", "key").alias("name"))
@@ -77,20 +78,18 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 
 
 def caption(frame: pl.DataFrame) -> str:
-    """Name the share of the hottest keys together, and the key whose share rises most above its own mean."""
+    """Name the key with the largest share of any window, when that is, and the share of all keys shown together."""
     sentences = []
     for part in frame.partition_by("panel", maintain_order=True)[:4]:
         keys = part.unique("rank", keep="first", maintain_order=True)
         # In a window of few tuples any key may have it all.
         full = part.filter(pl.col("tuples") >= 0.1 * pl.col("tuples").mean())
-        rise = (pl.col("share") - pl.col("share_overall")).alias("rise")
-        most = full.sort(rise, descending=True, maintain_order=True).row(0, named=True)
+        most = full.sort("share", descending=True, maintain_order=True).row(0, named=True)
         where = f"{part['panel'][0]}: the" if part["panel"][0] else "The"
-        together = sum(keys["share_overall"])
         sentences.append(
-            f"{where} {keys.height} most frequent keys have {number(100 * together)} % of all tuples, "
-            f"{keys['key'][0]} alone {number(100 * keys['share_overall'][0])} %. The largest rise is that of "
-            f"{most['key']}: {number(100 * most['share'])} % of the tuples of {moment(most['to_s'] - most['from_s'])}, "
+            f"{where} {keys.height} keys with the largest share of any window have "
+            f"{number(100 * sum(keys['share_overall']))} % of all tuples together. {most['key']} has the largest: "
+            f"{number(100 * most['share'])} % of the tuples of {moment(most['to_s'] - most['from_s'])}, "
             f"{moment(most['from_s'])} after the first tuple, against {number(100 * most['share_overall'])} % of all."
         )
     return " ".join(sentences)

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamgroup.kernels import hashing
-from streamgroup.traces.arrays import add_counts
+from streamgroup.traces.key_counts import count_keys
 from streamgroup.traces.trace import Trace
 
 __all__ = ["FAIR_PART", "HotKey", "HotKeys", "find_hot_keys"]
@@ -55,7 +54,7 @@ def find_hot_keys(
     ids = np.argsort(-count, kind="stable")[: max(1, min(hot, most))]
     high = np.zeros(len(ids))
     for first, end in segments:
-        high = np.maximum(high, _counts(trace, ids, first, end) / (end - first))
+        high = np.maximum(high, count_keys(trace, first, end)[ids] / (end - first))
     keys = [
         HotKey(text, int(number) / trace.tuples, float(top), workers * int(number) / trace.tuples)
         for text, number, top in zip(trace.key_texts(ids.tolist()), count[ids], high, strict=True)
@@ -73,13 +72,3 @@ def _together(trace: Trace, workers: int, hash_seed: int, most: int = 8) -> list
     return [
         (text, int(count[key]) / trace.tuples) for key, text in zip(ids, trace.key_texts(ids.tolist()), strict=True)
     ]
-
-
-def _counts(trace: Trace, ids: NDArray[np.int64], first: int, end: int) -> NDArray[np.int64]:
-    found = np.zeros(trace.keys, dtype=np.int64)
-    for batch in trace.batches(("key_id",), first):
-        assert batch.key_id is not None
-        add_counts(found, batch.key_id[: end - batch.offset])
-        if batch.offset + len(batch.key_id) >= end:
-            break
-    return found[ids]

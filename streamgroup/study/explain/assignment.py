@@ -15,12 +15,10 @@ from streamgroup.replay.run import typed_keys
 from streamgroup.replay.scenario.open_loop import make_arrivals, tuples_before
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.study.where import Keys, Place
-from streamgroup.traces.arrays import add_counts
 from streamgroup.traces.trace import Trace
 
 __all__ = [
-    "Assignment", "Counted", "Logged", "WindowLoads", "count_keys", "counted", "keys_of", "stamp_at", "warmup_of",
-    "window_loads",
+    "Assignment", "Counted", "Logged", "WindowLoads", "counted", "keys_of", "stamp_at", "warmup_of", "window_loads",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
@@ -129,19 +127,6 @@ def counted(place: Place, keys: Keys) -> Counted | None:
 def warmup_of(trace: Trace, plan: Plan) -> int:
     """Return how many of the first tuples are not measured."""
     return tuples_before(trace, plan, plan.warmup_ns) if plan.warmup is None else plan.warmup
-
-
-def count_keys(trace: Trace, first: int, end: int) -> I64:
-    """Count the keys of the tuples `first` to `end` - 1: int64[keys]."""
-    if (first, end) == (0, trace.tuples):
-        return trace.dictionary().count
-    count = np.zeros(trace.keys, dtype=np.int64)
-    for batch in trace.batches(("key_id",), first):
-        assert batch.key_id is not None
-        add_counts(count, batch.key_id[: end - batch.offset])
-        if batch.offset + len(batch.key_id) >= end:
-            break
-    return count
 
 
 def stamp_at(trace: Trace, place: int) -> int:

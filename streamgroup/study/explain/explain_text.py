@@ -4,18 +4,35 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
+from streamgroup.base.row_formats import Format, wrapped
 from streamgroup.study.columns import readable
-from streamgroup.study.explain.composition import HOT_LOAD, Period, WorkerLoad
+from streamgroup.study.explain.composition import HOT_LOAD, KeyLoad, Period, WorkerLoad
 from streamgroup.study.explain.remedies import Remedies
 from streamgroup.study.explain.run import Explanation
 from streamgroup.study.explain.verdict import has_drift, is_usual
 from streamgroup.traces.timestamps import moment
 
-__all__ = ["as_json", "headline", "helps", "reason", "worker_lines"]
+__all__ = ["as_json", "as_text", "headline", "helps", "reason", "worker_lines"]
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _MOST_SPLIT = 3
 _NAMES = {"hash_seed": "--hash-seed", "workers": "-n"}
+_SETTINGS = {
+    "hash_seed": "hash seed",
+    "workers": "number of workers",
+    "max_parallelism": "max parallelism",
+    "partitions": "number of partitions",
+    "partition_count": "number of partitions",
+}
+
+
+def as_text(found: Explanation, keys: int = 5, form: Format = "table") -> str:
+    """Return the whole explanation for people, which ends in a newline, with so many hot keys on each worker."""
+    lines = [*worker_lines(found, keys), "", headline(found)]
+    remedies = list(helps(found))
+    if remedies:
+        lines += ["What would help:", *(f"- {line}" for line in remedies)]
+    return "".join(f"{wrapped(line, form)}\n" for line in lines)
 
 
 def headline(found: Explanation) -> str:
@@ -48,7 +65,7 @@ def reason(found: Explanation) -> str:
     if found.verdict == "hot key":
         key = worker.hot[0]
         text = f"{_name(found, key.key_id)} alone gives worker {worker.worker} {_x(key.load)} times {mean}."
-        return text + _elsewhere(found, key.key_id)
+        return text + _elsewhere(found, key)
     if found.verdict == "collision of hot keys":
         hot = len(worker.hot)
         together = sum(key.load for key in worker.hot)
@@ -78,12 +95,12 @@ def _within_chance(found: Explanation) -> str:
     return f", and {_x(found.window.peak)} times in the worst window{why}."
 
 
-def _elsewhere(found: Explanation, key_id: int) -> str:
-    """Say where a key that is split has the rest."""
-    load = found.focus.load_of(key_id)
-    if found.by_key:
+def _elsewhere(found: Explanation, key: KeyLoad) -> str:
+    """Say where a key has the rest, if any."""
+    if key.tuples == int(found.focus.count[key.key_id]):
         return f" A key has one worker under {found.grouping}, so nothing but splitting it goes below that."
-    return f" It has {_x(load)} in all: {found.grouping} splits it, but not over enough workers."
+    load = found.focus.load_of(key.key_id)
+    return f" It has {_x(load)} in all: {found.grouping} does not spread it over enough workers."
 
 
 def _drift(found: Explanation, worker: WorkerLoad) -> str:
@@ -163,7 +180,7 @@ def helps(found: Explanation) -> Iterator[str]:
             f"best of {remedies.tried} tried."
         )
     elif remedies.tried:
-        what = f"Another {remedies.name.replace('_', ' ')}"
+        what = f"Another {_SETTINGS[remedies.name]}"
         yield f"{what} does not help: none of {remedies.tried} tried is better by more than 5 %{where}."
     if remedies.split is not None:
         yield _split(found, remedies, where)
@@ -179,12 +196,10 @@ def _split(found: Explanation, remedies: Remedies, where: str) -> str:
     named = [f"{_name(found, key)} into {parts}" for key, parts in list(pieces.items())[:_MOST_SPLIT]]
     if len(pieces) > _MOST_SPLIT:
         named.append(f"{_count(len(pieces) - _MOST_SPLIT, 'more key')} of over half a worker's mean load")
-    text = f"Splitting {', '.join(named)} (a suffix #0, #1, ... and a second aggregation)"
-    return (
-        f"{text}: {_x(remedies.split.peak)} x mean{where}, counted over all keys."
-        if remedies.split.peak
-        else f"{text}."
-    )
+    text = f"Splitting {', '.join(named)} (a salt and a second aggregation)"
+    if remedies.split.peak is None:
+        return f"{text}."
+    return f"{text}: {_x(remedies.split.peak)} x mean{where}, counted over all keys, with #0, #1, ... as salt."
 
 
 def _groupings(largest: float) -> str:

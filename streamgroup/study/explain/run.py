@@ -21,7 +21,6 @@ from streamgroup.study.explain.assignment import (
     Assignment,
     Logged,
     WindowLoads,
-    count_keys,
     counted,
     keys_of,
     stamp_at,
@@ -34,6 +33,7 @@ from streamgroup.study.explain.verdict import Verdict, judge
 from streamgroup.study.records import MARKER
 from streamgroup.study.run import LOG, checked, make_run
 from streamgroup.study.where import Keys, Place
+from streamgroup.traces.key_counts import count_keys
 from streamgroup.traces.trace import Trace, open_trace
 
 __all__ = ["Explanation", "explain", "explain_run", "is_run"]
@@ -44,7 +44,7 @@ How = Literal["counted", "log", "replayed"]
 _AGAIN = "make the run again, or explain the trace"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """Why the workers of a replay have the loads they have.
 
@@ -70,6 +70,20 @@ class Explanation:
     def by_key(self) -> bool:
         """Return whether every key has one worker."""
         return self.how == "counted"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as one JSON object."""
+        from streamgroup.study.explain.explain_text import as_json
+
+        return as_json(self)
+
+    def __str__(self) -> str:
+        from streamgroup.study.explain.explain_text import as_text
+
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Explanation: {self.verdict} under {self.grouping} on {self.options.workers} workers>"
 
 
 def is_run(path: str | Path) -> bool:

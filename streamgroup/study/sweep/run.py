@@ -26,7 +26,7 @@ from streamgroup.replay.scenario.selection import select
 from streamgroup.study.columns import readable
 from streamgroup.study.generator_columns import generator_columns
 from streamgroup.study.records import MARKER, TABLES
-from streamgroup.study.run import file_digest, generator_of, named_options, without_changes, write_run
+from streamgroup.study.run import code_of, file_digest, generator_of, named_options, without_changes, write_run
 from streamgroup.study.sweep.cell import Cell, CellOutcome, simulation_of
 from streamgroup.study.sweep.summary_rows import as_table, row_of
 from streamgroup.study.sweep.synth_traces import TRACES
@@ -55,10 +55,14 @@ class SweepResult:
 
 @dataclass(frozen=True)
 class FoundCells:
-    """What a sweep's directory holds of the cells that are asked for: rows by id, and the ids of damaged ones."""
+    """What a sweep's directory holds of the cells that are asked for: rows by id, and the ids of damaged ones.
+
+    `of_other_code` are the ids of rows that other code made, of the program or of the grouping.
+    """
 
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
     damaged: list[str] = field(default_factory=list)
+    of_other_code: list[str] = field(default_factory=list)
 
 
 def run_sweep(
@@ -126,27 +130,29 @@ def find_cells(output: Path, cells: Sequence[Cell]) -> FoundCells:
         directory = output / CELLS / cell.id
         if not directory.exists() and not directory.is_symlink():
             continue
-        row = _row_in(directory)
+        row, code = _row_in(directory)
         if row is None or not _is_of(cell, row):
             found.damaged.append(cell.id)
-        else:
-            found.rows[cell.id] = row
+            continue
+        found.rows[cell.id] = row
+        if code != code_of(select(cell.options.grouping)):
+            found.of_other_code.append(cell.id)
     return found
 
 
-def _row_in(directory: Path) -> dict[str, Any] | None:
-    """Read the row of a cell's directory; None unless all of its tables have the bytes that were written."""
+def _row_in(directory: Path) -> tuple[dict[str, Any] | None, Any]:
+    """Read the row of a cell's directory, None unless all of its tables are as written, and what code made it."""
     try:
         record = json.loads((directory / MARKER).read_bytes())
         if record["schema_version"] != SCHEMA_VERSION or not isinstance(record["trace"]["fingerprint"], str):
-            return None
+            return None, None
         digests = {name: file_digest(directory / f"{name}.parquet") for name in TABLES}
         if record["table_digests"] != digests:
-            return None
+            return None, None
         rows: list[dict[str, Any]] = pq.read_table(directory / f"{TABLES[0]}.parquet", partitioning=None).to_pylist()
     except (OSError, ValueError, KeyError, TypeError, RecursionError, pa.ArrowException):
-        return None
-    return rows[0] if len(rows) == 1 and METRICS.keys() <= rows[0].keys() else None
+        return None, None
+    return rows[0] if len(rows) == 1 and METRICS.keys() <= rows[0].keys() else None, record.get("code")
 
 
 def _is_of(cell: Cell, row: Mapping[str, Any]) -> bool:
@@ -163,6 +169,9 @@ def _resumed(found: FoundCells, missing: int) -> str:
     if found.damaged:
         count = len(found.damaged)
         text += f" ({count} of them {'was' if count == 1 else 'were'} damaged: {', '.join(found.damaged)})"
+    if count := len(found.of_other_code):
+        was = "was" if count == 1 else "were"
+        text += f"; {count} of the reused {was} made by other code, --overwrite runs all again"
     return text
 
 
