@@ -87,6 +87,23 @@ def test_no_worker_has_more_than_the_bound_at_any_tuple(
     assert state.bound.tolist() == [bound(c, count, workers) for count in sent]
 
 
+@pytest.mark.parametrize(("vnodes", "seed"), [(1, 1), (1, 2), (3, 3)])
+def test_the_first_worker_with_room_is_found_though_searches_are_remembered(vnodes: int, seed: int) -> None:
+    """Keys that are 256 apart share a place in the memory, and a leaver leaves the bound about as it was."""
+    state = started(f"bounded_load:c=0.01,vnodes={vnodes}", 30, sources=1)
+    remembered = 0
+    for i, key in enumerate(np.random.default_rng(seed).choice([3, 259, 4, 260], 3000).tolist()):
+        if i == 1500:
+            state = changed(state, list(range(29)), left=(29,), sources=1)
+            assert not state.memory.any()
+        before = state.load[0].copy()
+        worker = int(state.choose(0, key, 0))
+        onwards = np.roll(state.owner, -int(state.home[key]))
+        assert worker == onwards[np.argmax(before[onwards] < state.bound[0])]
+        remembered += state.memory[0, key % 256, :2].tolist() == [key, state.bound[0]]
+    assert remembered > 300
+
+
 def test_who_is_above_the_bound_after_a_change_gets_nothing_until_it_has_caught_up() -> None:
     state = started("bounded_load:c=0.5", 2, sources=1)
     chosen(state, 0, 100)

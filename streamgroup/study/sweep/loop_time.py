@@ -11,6 +11,7 @@ __all__ = ["loop_seconds"]
 # not listed is taken as the dry run of a replay takes it.
 _WORKERS = (16, 128, 1024)
 _NS = {
+    "bounded_load": (20, 31, 57),
     "consistent_grouping": (70, 100, 140),
     "d_choices": (70, 100, 385),
     "dstream": (29, 40, 54),
