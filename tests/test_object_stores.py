@@ -19,8 +19,8 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.storage import outputs
-from streamgroup.base.storage.outputs import UNFINISHED, staged_output
+from streamgroup.base.storage import atomic_directories
+from streamgroup.base.storage.atomic_directories import UNFINISHED, staged_output
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.cli.app import app
 from streamgroup.ingest.files.inputs import check_unchanged, resolve_inputs
@@ -315,7 +315,7 @@ def test_a_part_that_comes_late_does_not_lock_the_output(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
     place = bucket.place("x.trace")
-    remove = outputs.remove_old
+    remove = atomic_directories.remove_old
 
     def fail() -> None:
         with staged_output(place, overwrite=False, marker=MANIFEST) as out:
@@ -325,12 +325,12 @@ def test_a_part_that_comes_late_does_not_lock_the_output(
                 remove(*args, **named)
                 bucket.put("x.trace/tuples/part-00001.parquet", b"from a task that is cancelled only now")
 
-            monkeypatch.setattr(outputs, "remove_old", slow)
+            monkeypatch.setattr(atomic_directories, "remove_old", slow)
             raise error
 
     with pytest.raises(error):
         fail()
-    monkeypatch.setattr(outputs, "remove_old", remove)
+    monkeypatch.setattr(atomic_directories, "remove_old", remove)
     assert _files(place) == [UNFINISHED, "tuples/part-00001.parquet"]
     with pytest.raises(UsageError, match="what an interrupted run left"):
         _write_whole(place, 6)

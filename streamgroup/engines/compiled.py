@@ -21,7 +21,7 @@ from streamgroup.base.compiling.code_cache import (
     is_at_hand,
     sources_digest,
 )
-from streamgroup.base.compiling.plain import NotPlainError, cells, interpreted
+from streamgroup.base.compiling.interpreting import NotPlainError, cells, interpreted
 
 __all__ = ["compiled", "helper"]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from streamgroup.base.errors import DataError, RunError
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage.outputs import staged_output
+from streamgroup.base.storage.atomic_directories import staged_output
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.base.version import VERSION
 from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.plain import MOST_CELLS, NotPlainError, cells, view
+from streamgroup.base.compiling.interpreting import MOST_CELLS, NotPlainError, cells, view
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.replay.compile import Code, check_shape, code_of

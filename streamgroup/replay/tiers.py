@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.code_cache import is_at_hand
+from streamgroup.base.compiling.interpreting import NotPlainError, plain_of, view
 from streamgroup.base.compiling.kinds import Kind, kind_of
-from streamgroup.base.compiling.plain import NotPlainError, plain_of, view
 from streamgroup.replay.compile import COMMON, Code, Interpreted, compiled
 from streamgroup.replay.input.prefetch import Ready
 

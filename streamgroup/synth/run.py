@@ -20,7 +20,7 @@ from streamgroup.base.discover import GENERATORS, load, suggest
 from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.pydantic_errors import first_problem
-from streamgroup.base.storage.outputs import staged_output
+from streamgroup.base.storage.atomic_directories import staged_output
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.base.version import VERSION
 from streamgroup.ingest.pipeline.blocks import block, rows_of

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, f
 
 from streamgroup.base.errors import DataError
 from streamgroup.base.pydantic_errors import first_problem
-from streamgroup.base.storage.outputs import is_unfinished
+from streamgroup.base.storage.atomic_directories import is_unfinished
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces.schema import FORMAT_VERSION, MANIFEST
 from streamgroup.traces.writer import PartStats

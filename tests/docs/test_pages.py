@@ -43,8 +43,10 @@ def test_commands_of_the_readme_and_of_the_metrics_page(tmp_path: Path) -> None:
     (begun,) = re.findall(r"`cp (streamgroup/\S+) mine\.py`", (ROOT / "README.md").read_text())
     shutil.copy(ROOT / begun, tmp_path / "mine.py")
     found = _commands(ROOT / "README.md")
-    assert len(found) == 7
+    assert len(found) == 9
     for command in found:
+        if " new-sweep " in command:
+            shutil.copytree(tmp_path / "sweep", tmp_path / "new-sweep")
         _works(command, tmp_path)
     _works("streamgroup replay requests.trace -g sg -n 50 --arrivals utilization=0.8 -o runs/sg", tmp_path)
     for command in _commands(DOCS / "metrics.md"):

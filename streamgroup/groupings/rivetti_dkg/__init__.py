@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.base.compiling.plain import call
+from streamgroup.base.compiling.interpreting import call
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._share_threshold import Share, share_of

@@ -4,7 +4,7 @@ from functools import partial
 from typing import NamedTuple
 
 from streamgroup.base.errors import RunError
-from streamgroup.base.storage.outputs import remove_old
+from streamgroup.base.storage.atomic_directories import remove_old
 from streamgroup.base.storage.places import Place
 from streamgroup.ingest.pipeline import apply_key_ids, dictionary, head, order, output_parts
 from streamgroup.ingest.pipeline.blocks import Row

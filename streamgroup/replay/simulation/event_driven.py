@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.plain import interpreted
+from streamgroup.base.compiling.interpreting import interpreted
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.simulation import departures, event_loop

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from streamgroup.base.compiling.plain import call
+from streamgroup.base.compiling.interpreting import call
 from streamgroup.base.limits import fits
 from streamgroup.groupings._times import Delay, delay_ns
 from streamgroup.groupings.detectors.synopsis import bit_vectors, bloom, message_queue
