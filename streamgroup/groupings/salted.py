@@ -43,7 +43,7 @@ class Params(GroupingParams):
 
     def destinations(self, context: Context) -> Destinations:
         """A key that is not salted goes to F_1; which keys are salted depends on the trace."""
-        remark = f"each of the {self.top} most frequent keys of a trace goes to F_1 to F_{self.salts}"
+        remark = f"tuples of the {self.top} most frequent keys of a trace go to F_1 to F_{self.salts}"
         return Destinations(context.candidates(1), remark if self.salts > 1 else "")
 
 
@@ -85,7 +85,7 @@ class SaltedKeys(NamedTuple):
         row = self.row[key]
         if row < 0:
             self.choices[0] = 0
-            return np.int64(self.first[key])
+            return self.first[key]
         salts = self.of_salt.shape[1]
         self.choices[0] = min(salts, self.workers)
         if self.is_random:
@@ -95,7 +95,7 @@ class SaltedKeys(NamedTuple):
             salt = self.next_salt[source, row]
             following = salt + 1
             self.next_salt[source, row] = following if following < salts else 0
-        return np.int64(self.of_salt[row, salt])
+        return self.of_salt[row, salt]
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "SaltedKeys":
         """Hash every key and salt anew to the live workers; each source continues with its next salt or draw."""
