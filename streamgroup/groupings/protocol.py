@@ -174,7 +174,8 @@ class Context(NamedTuple):
     (DataError where one does not parse); `key_type` is the kind that the user declared. `cost` (float64[1]: base cost
     in ns of the tuple at hand with its random factor, before the slowdown), `free` (int64[N]: when each worker is done
     with all that it was sent) and `slowdown` (float64[N]: as it is now), N workers ever there, are the loop's live
-    arrays, and None unless the parameters declare them in `sees`.
+    arrays, and None unless the parameters declare them in `sees`. `counts` int64[keys] are the tuples of each key in
+    the whole trace, for rules that a user makes from a recording; None where there is no trace (`where`).
     """
 
     workers: int
@@ -195,6 +196,7 @@ class Context(NamedTuple):
     cost: NDArray[np.float64] | None = None
     free: NDArray[np.int64] | None = None
     slowdown: NDArray[np.float64] | None = None
+    counts: NDArray[np.int64] | None = None
 
 
 class WorkersChange(NamedTuple):

@@ -134,6 +134,7 @@ class Run:
             cost=self._cost if "cost" in self._sees else None,
             free=self.free if "free" in self._sees else None,
             slowdown=self._speed if "slowdown" in self._sees else None,
+            counts=dictionary.count,
         )
 
     def _typed_keys(self, kind: str) -> Keys:

@@ -27,6 +27,7 @@ VARIANTS = (
     "fish:ring=false",
     "fish:chk=false,hwa=false",
     "dynamic_kg:initial=3",
+    "salted:salts=1",
     "dstream:detector=space_saving",
     "rivetti_dkg:learning_length=1000",
     "consistent_grouping:virtual=2",

@@ -31,6 +31,7 @@ VARIANTS: dict[str, list[str]] = {
     "kg": ["", "ring=true", "ring=true,vnodes=3"],
     "pkg": ["", "d=3"],
     "bounded_load": ["", "c=0.001,vnodes=3", "c=1.5,vnodes=10"],
+    "salted": ["", "pick=random,salts=5", "salts=20,top=3", "top=10000,salts=2", "salts=1,pick=random"],
     "greedy_d": ["d=4", "scope=head,d=5", "scope=head,theta=2/n,capacity=9"],
     "full_knowledge": [""],
     "oracle": [""],

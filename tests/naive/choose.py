@@ -26,6 +26,7 @@ ELSEWHERE = {
     "dynamic_kg": ("dynamic_kg", "DynamicKg"),
     "posg": ("posg", "Posg"),
     "rivetti_dkg": ("rivetti", "RivettiDkg"),
+    "salted": ("salted", "Salted"),
     "consistent_grouping": ("consistent", "ConsistentGrouping"),
 }
 

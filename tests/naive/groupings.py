@@ -5,7 +5,7 @@ is kept per source. `choices` is the number of workers a key may go to, `state_e
 source keeps. Workers come and go: `live` lists the ids of those that are there, ascending.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tests.naive.hashing import below, candidate
@@ -16,7 +16,10 @@ Key = bytes | None
 
 
 class Setting(NamedTuple):
-    """Workers, sources, seeds, delays in ns; `candidates` replaces F_j(key) where an example gives its own."""
+    """Workers, sources, seeds, delays in ns; `candidates` replaces F_j(key) where an example gives its own.
+
+    `counts` are the tuples of each key in the whole stream, for rules that are made from a recording.
+    """
 
     workers: int
     sources: int = 5
@@ -25,6 +28,7 @@ class Setting(NamedTuple):
     candidates: Callable[[Key, int], int] | None = None
     network_delay: int = 0
     control_delay: int = 0
+    counts: Mapping[Key, int] | None = None
 
 
 class WorkersChange(NamedTuple):

@@ -1,5 +1,6 @@
 """Small random replays over all options at once: the command line's texts, and the same for the naive twin."""
 
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -52,6 +53,7 @@ class Scenario:
             given["hash_seed"],
             network_delay=network,
             control_delay=control,
+            counts=Counter(key for _, key, _ in self.tuples),
         )
         return make(given["grouping"], setting)
 

@@ -105,14 +105,15 @@ def test_the_seed_alone_decides(trace: Trace, tmp_path: Path, name: str) -> None
     reseeded, _ = logged(trace, replace(options, seed=1), tmp_path / "c")
     rehashed, _ = logged(trace, replace(options, hash_seed=1), tmp_path / "d")
     # Nothing but the choices may change, and these only by the seed that the grouping uses.
-    code = own_code(name)
-    # The ring takes no hash seed.
-    draws, hashes = "draw_stream" in code, "candidate" in code and not getattr(select(name).params, "ring", False)
+    code, params = own_code(name), select(name).params
+    # Round robin draws nothing, and the ring takes no hash seed.
+    draws = "draw_stream" in code and getattr(params, "pick", "random") == "random"
+    hashes = "candidate" in code and not getattr(params, "ring", False)
     for other, changes in ((reseeded, draws), (rehashed, hashes)):
         assert other["arrival_ns"] == first["arrival_ns"]
         assert other["source"] == first["source"]
         assert (other["worker"] != first["worker"]) is changes
-    assert set(select(name).params.seeds_used()) == {*["seed"] * draws, *["hash_seed"] * hashes}
+    assert set(params.seeds_used()) == {*["seed"] * draws, *["hash_seed"] * hashes}
 
 
 @pytest.mark.parametrize("name", family())

@@ -20,7 +20,7 @@ from tests.traces_by_hand import write_trace
 # Where a parameter decides whether the seed matters.
 VARIANTS = [
     "kg:ring=true", "w_choices:detector=synopsis", "dstream:detector=space_saving",
-    "fish:ring=false", "fish:head=d", "full_knowledge:backlog=true", "storm_pkg:version=1",
+    "fish:ring=false", "fish:head=d", "full_knowledge:backlog=true", "storm_pkg:version=1", "salted:pick=random",
 ]  # fmt: skip
 
 

@@ -1,0 +1,141 @@
+"""Salted keys: the most frequent keys are split by a suffix, the others have one worker by hash."""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from streamgroup.groupings._heads import ENTRY_BYTES
+from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
+from streamgroup.kernels.hashing import candidates
+from streamgroup.kernels.least_loaded import draw_below
+
+__all__ = ["Params", "SaltedKeys", "start"]
+
+
+class Params(GroupingParams):
+    """Parameters of salted keys."""
+
+    salts: int = Field(
+        default=8, ge=1, le=1024, description="salts of each salted key (suffixes it may get); 1 is key grouping"
+    )
+
+    top: int = Field(
+        default=10, ge=1, le=10_000, description="how many keys are salted: the most frequent of the trace"
+    )
+
+    pick: Literal["round_robin", "random"] = Field(
+        default="round_robin", description="salt of a tuple: the next one of its key at its source, or a random one"
+    )
+
+    def seeds_used(self) -> tuple[str, ...]:
+        """Candidates move with the hash seed; salts are drawn with pick=random alone."""
+        return ("seed", "hash_seed") if self.pick == "random" else ("hash_seed",)
+
+    def choices_per_key(self, workers: int) -> int | None:
+        """A salted key may go to several workers unless it has just one salt."""
+        return 1 if self.salts == 1 else None
+
+    def cold_choices(self, workers: int) -> int:
+        """A key that is not salted goes to F_1."""
+        return 1
+
+    def destinations(self, context: Context) -> Destinations:
+        """A key that is not salted goes to F_1; which keys are salted depends on the trace."""
+        remark = f"tuples of the {self.top} most frequent keys of a trace go to F_1 to F_{self.salts}"
+        return Destinations(context.candidates(1), remark if self.salts > 1 else "")
+
+
+class SaltedKeys(NamedTuple):
+    """A tuple of a salted key goes to one of F_1..F_r, round robin or at random; any other key goes to F_1.
+
+    What Flink and Spark jobs do against hot keys: append one of r suffixes ("salts") to the key, group by the result,
+    and merge the r partial results of a key in a second aggregation. The worker of a key's salt j, from 0, is its
+    candidate F_(j+1). The salted keys are the most frequent ones by exact counts of the whole trace, ties to the lower
+    id: what a user knows from a recording, not what a source could know.
+
+    `first` uint16[keys] is F_1. `row` int32[keys] is the place of a salted key among `salted` int64[rows], the ids of
+    these keys, else -1. `of_salt` uint16[rows, r] are the workers of the salts. With pick=round_robin the next salt is
+    `next_salt` int64[sources, rows], which starts at source mod r. With pick=random a source draws its i-th salt at
+    place i of its stream: `stream` uint64[sources], `drawn` int64[sources].
+
+    Costs: up to r replicas of a salted key, and a second aggregation. Loads are ignored, and the list of salted keys
+    stays as it is when other keys become hot. Salts of a key may share a worker.
+
+    Departures from practice: a job hashes the key with its suffix. Here the candidates take the place of these hashes,
+    so that salts=1 is exactly `kg`.
+    """
+
+    first: NDArray[np.uint16]
+    row: NDArray[np.int32]
+    salted: NDArray[np.int64]
+    of_salt: NDArray[np.uint16]
+    next_salt: NDArray[np.int64]
+    stream: NDArray[np.uint64]
+    drawn: NDArray[np.int64]
+    choices: NDArray[np.int64]
+    state_entries: int
+    state_entry_bytes: int
+    workers: int
+    is_random: bool
+
+    def choose(self, source: int, key: int, now: int) -> int:
+        """Take the worker of the next or a random salt, or F_1."""
+        row = self.row[key]
+        if row < 0:
+            self.choices[0] = 0
+            return self.first[key]
+        salts = self.of_salt.shape[1]
+        self.choices[0] = min(salts, self.workers)
+        if self.is_random:
+            salt = draw_below(self.stream[source], self.drawn[source], salts)
+            self.drawn[source] += 1
+        else:
+            salt = self.next_salt[source, row]
+            following = salt + 1
+            self.next_salt[source, row] = following if following < salts else 0
+        return self.of_salt[row, salt]
+
+    def workers_changed(self, change: WorkersChange, context: Context) -> "SaltedKeys":
+        """Hash every key and salt anew to the live workers; each source continues with its next salt or draw."""
+        return self._replace(
+            first=_first_workers(context),
+            of_salt=_workers_of_salts(context, self.salted, self.of_salt.shape[1]),
+            workers=context.workers,
+        )
+
+
+def _first_workers(context: Context) -> NDArray[np.uint16]:
+    return context.candidates(1)[:, 0].copy()
+
+
+def _workers_of_salts(context: Context, salted: NDArray[np.int64], salts: int) -> NDArray[np.uint16]:
+    """Return F_1..F_r of the salted keys alone: a table of all keys could be large."""
+    return candidates(context.hash_lo[salted], context.hash_hi[salted], salts, context.live, context.hash_seed)
+
+
+def start(params: Params, context: Context) -> SaltedKeys:
+    """Find the most frequent keys and hash them with each salt."""
+    assert context.counts is not None
+    # With one salt no key is split.
+    top = params.top if params.salts > 1 else 0
+    salted = np.argsort(-context.counts, kind="stable")[:top].astype(np.int64)
+    row = np.full(context.keys, -1, dtype=np.int32)
+    row[salted] = np.arange(len(salted))
+    begin = np.arange(context.sources, dtype=np.int64)[:, np.newaxis] % params.salts
+    streams = [context.draw_stream(f"salted:{source}") for source in range(context.sources)]
+    return SaltedKeys(
+        first=_first_workers(context),
+        row=row,
+        salted=salted,
+        of_salt=_workers_of_salts(context, salted, params.salts),
+        next_salt=np.repeat(begin, len(salted), axis=1),
+        stream=np.array(streams, dtype=np.uint64),
+        drawn=np.zeros(context.sources, dtype=np.int64),
+        choices=np.zeros(1, dtype=np.int64),
+        state_entries=len(salted),
+        state_entry_bytes=ENTRY_BYTES,
+        workers=context.workers,
+        is_random=params.pick == "random",
+    )
