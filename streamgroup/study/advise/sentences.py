@@ -41,12 +41,11 @@ def costs(row: Row, kg: Row | None) -> str:
 def values_range(row: Row, name: str, unit: str = "", by: str = "segment") -> str:
     """Write from which value to which a figure goes by segment, or by seed; nothing where they are equal."""
     low, high = getattr(row, f"{name}_low{unit}"), getattr(row, f"{name}_high{unit}")
-    if low == high:
-        return ""
-    if low <= getattr(row, f"{name}{unit}") <= high:
-        return f" ({short(low)} to {short(high)} by {by})"
-    # Other workers are the most loaded in other segments.
-    return f" ({short(low)} to {short(high)} within a {by})"
+    span = short(low) if low == high else f"{short(low)} to {short(high)}"
+    if not low <= getattr(row, f"{name}{unit}") <= high:
+        # Other workers are the most loaded in other segments.
+        return f" ({span} within a {by})"
+    return "" if low == high else f" ({span} by {by})"
 
 
 def busy(row: Row) -> str:
