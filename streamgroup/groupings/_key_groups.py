@@ -45,13 +45,13 @@ class KeyGroupRule(FollowedRule):
         live = holding[1:]
         return live[self.subtask_of(keys, len(live), int(holding[0]))]
 
-    def parts(self, workers: int) -> Parts:
+    def parts_by_worker(self, workers: int) -> Parts:
         """Return the key groups of each subtask."""
         return Parts("key groups", groups_of_subtasks(workers, self.max_parallelism or None))
 
     def facts(self, workers: int) -> dict[str, int | float]:
         """Return how many key groups there are, and how many a worker has."""
-        groups = self.parts(workers)
+        groups = self.parts_by_worker(workers)
         return {"max_parallelism": int(groups.of_worker.sum()), **evenness(groups)}
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:

@@ -46,7 +46,7 @@ class TopicRule(FollowedRule):
         """Return the reader of each key's partition."""
         return holding[self.partition_of(keys, len(holding))]
 
-    def parts(self, workers: int) -> Parts | None:
+    def parts_by_worker(self, workers: int) -> Parts | None:
         """Return the partitions that each worker reads."""
         if self.partitions == 0:
             return None
@@ -54,7 +54,7 @@ class TopicRule(FollowedRule):
 
     def facts(self, workers: int) -> dict[str, int | float]:
         """Return how many partitions a worker reads."""
-        parts = self.parts(workers)
+        parts = self.parts_by_worker(workers)
         return {} if parts is None else evenness(parts)
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:

@@ -28,13 +28,13 @@ class Params(EngineRule):
         partitions = hazelcast_partition_all(keys, self.partition_count).astype(np.int64)
         return (partitions % workers).astype(np.uint16)
 
-    def parts(self, workers: int) -> Parts:
+    def parts_by_worker(self, workers: int) -> Parts:
         """Return the partitions of each worker."""
         return Parts("partitions", np.bincount(np.arange(self.partition_count) % workers, minlength=workers))
 
     def facts(self, workers: int) -> dict[str, int | float]:
         """Return how many partitions a worker has."""
-        return evenness(self.parts(workers))
+        return evenness(self.parts_by_worker(workers))
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """Who has no partition has nothing to do."""

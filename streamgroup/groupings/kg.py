@@ -29,7 +29,7 @@ class Params(GroupingParams):
         """A key has one worker."""
         return 1
 
-    def parts(self, workers: int) -> Parts | None:
+    def parts_by_worker(self, workers: int) -> Parts | None:
         """Return how many positions on the ring lead to each worker."""
         if not self.ring:
             return None

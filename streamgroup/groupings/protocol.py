@@ -147,7 +147,7 @@ class GroupingParams(BaseModel):
         del workers
         return {}
 
-    def parts(self, workers: int) -> Parts | None:
+    def parts_by_worker(self, workers: int) -> Parts | None:
         """Return the key groups, partitions or slots of each worker; None where keys are hashed to workers alone."""
         del workers
         return None

@@ -55,7 +55,7 @@ class Params(FollowedRule):
             return holding[consistent_consumer_all(keys, _names(holding))]
         return holding[pulsar_partition_all(keys, len(holding), self.mode)]
 
-    def parts(self, workers: int) -> Parts | None:
+    def parts_by_worker(self, workers: int) -> Parts | None:
         """Return the slots of each worker, where it has slots."""
         first = np.arange(workers)
         if self.mode == "auto_split":
@@ -67,7 +67,7 @@ class Params(FollowedRule):
 
     def facts(self, workers: int) -> dict[str, int | float]:
         """Return how many slots a worker has, where it has slots."""
-        parts = self.parts(workers)
+        parts = self.parts_by_worker(workers)
         return {} if parts is None else evenness(parts)
 
 

@@ -71,8 +71,8 @@ def _behind(sent: I64, left: I64) -> NDArray[np.float64]:
     waits = np.flatnonzero(sent > left)
     place = np.searchsorted(left, sent[waits])
     known = place < len(left)
-    waits, found[waits[~known]] = waits[known], np.nan
-    place = place[known]
+    found[waits[~known]] = np.nan
+    waits, place = waits[known], place[known]
     part = (sent[waits] - left[place - 1]) / (left[place] - left[place - 1])
     found[waits] = place - cells[waits] - 1 + part
     return found

@@ -130,7 +130,7 @@ def _find_setting(trace: Trace, keys: Keys, period: Period, settings: list[Setti
     rest = int(count.sum() - count[frequent].sum())
 
     def roughly(setting: Setting) -> float:
-        parts = setting.place.selection.params.parts(setting.place.workers)
+        parts = setting.place.selection.params.parts_by_worker(setting.place.workers)
         share = np.ones(setting.place.workers) if parts is None else parts.of_worker.astype(np.float64)
         return float((_loads(setting.place, some, count[frequent]) + rest * share / share.sum()).max())
 

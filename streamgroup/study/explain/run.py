@@ -234,7 +234,7 @@ class _Question:
     @property
     def _parts(self) -> Parts | None:
         """Return the key groups or partitions of each worker, where workers stay."""
-        return None if self.plan.events else self.plan.selection.params.parts(self.plan.options.workers)
+        return None if self.plan.events else self.plan.selection.params.parts_by_worker(self.plan.options.workers)
 
     def _period(self, first: int, end: int, tuples: I64) -> Period:
         count = count_keys(self.trace, first, end)
