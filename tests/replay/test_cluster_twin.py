@@ -93,8 +93,17 @@ _TWO_LEAVE = {
 }  # fmt: skip
 
 
+# The worker crashes before any tuple that is measured has come to it.
+_CRASH_BEFORE_ALL = {
+    **_TWO_LEAVE, "workers": 2, "speedup": "1", "service": None, "spread_ties": True, "when_full": "drop",
+    "join": ("0", "0", "0us"), "leave": (), "crash": ("500ns",), "network_delay": "1us", "warmup": "50%",
+    "hash_seed": 0,
+}  # fmt: skip
+
+
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenarios())
+@example(Scenario([(0, b"a", None)] * 9, _CRASH_BEFORE_ALL))
 @example(Scenario([(0, b"", 0.0)] * 30, _TWO_LEAVE))
 def test_interpreted_replays_agree_with_the_twin(scenario: Scenario) -> None:
     agree(scenario, interpreted=True)

@@ -107,8 +107,9 @@ class EventDriven:
 
     @property
     def queue_max(self) -> int | None:
-        """Return the longest queue, where queues were counted."""
-        return int(self._state.scalars[0].queue_max) if self._queues.capacity else None
+        """Return the longest queue, where queues were counted; None where no measured tuple came to a worker."""
+        longest = int(self._state.scalars[0].queue_max)
+        return longest if self._queues.capacity and longest >= 0 else None
 
     def chunk(self, ready: Ready) -> None:
         """Send the tuples of a chunk; after the last one, all that is still to happen happens."""

@@ -119,7 +119,8 @@ def _queue(state: Any, worker: Any, taken: Any, judged: Any) -> None:
     """Count an accepted tuple as waiting unless it starts at once; fullness is judged at the instant `judged`."""
     tuples, by_worker, scalars, model = state.tuples, state.by_worker, state.scalars, state.model
     place, row = np.uint64(worker), np.uint64(taken)
-    if tuples[row].start > judged:
+    waits = tuples[row].start > judged
+    if waits:
         by_worker[place].waiting += 1
         if by_worker[place].first_waiting < 0:
             by_worker[place].first_waiting = taken
@@ -127,9 +128,9 @@ def _queue(state: Any, worker: Any, taken: Any, judged: Any) -> None:
             tuples[by_worker[place].last].following = taken
         if model.light:
             by_worker[place].last = taken
-        if tuples[row].seq >= model.measured_from:
-            scalars[0].queue_max = max(scalars[0].queue_max, by_worker[place].waiting)
-    elif model.light:
+    if tuples[row].seq >= model.measured_from:
+        scalars[0].queue_max = max(scalars[0].queue_max, by_worker[place].waiting)
+    if model.light and not waits:
         free(tuples, scalars, taken)
 
 

@@ -109,7 +109,7 @@ def make_state(model: Model, sources: int, workers: int, crashes: int, capacity:
         by_source.next_tuple = np.arange(sources)
     by_source.ready_at, by_source.pending, by_source.may_emit = 0, 0, 1
     by_worker.waiting = 0
-    scalars.first_free = scalars.lowest_emitter = scalars.queue_max = scalars.redelivered = 0
+    scalars.first_free = scalars.lowest_emitter = scalars.redelivered = 0
     scalars.emitters = sources
     return State(
         model, tuples, np.zeros(capacity, dtype=np.int64), by_source, by_worker, *_no_events(workers),
