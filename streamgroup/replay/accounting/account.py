@@ -60,12 +60,15 @@ class Lag(NamedTuple):
     """What came to workers and what left them in equal cells of time, each 2^shift ns long, as many as hold the run.
 
     `sent` and `left` int64[LAG_CELLS n] count by cell and then by worker: tuples by their arrival, lost ones among
-    them, and by their finish. `shift` int64[1].
+    them, and by their finish. `shift` int64[1]. Tuples come in the order of their arrival: `sent` lacks those of the
+    cell at hand, `cell` int64[1], which are what the sums have more than `before` int64[n].
     """
 
     sent: I64
     left: I64
     shift: I64
+    cell: I64
+    before: I64
 
 
 class Meters(NamedTuple):
@@ -148,7 +151,13 @@ def make_meters(workers: int) -> Meters:
 
     return Meters(
         WorkerSums(*(filled(workers) for _ in WorkerSums._fields)),
-        Lag(filled(LAG_CELLS * workers), filled(LAG_CELLS * workers), filled(1, _LEAST_SHIFT)),
+        Lag(
+            sent=filled(LAG_CELLS * workers),
+            left=filled(LAG_CELLS * workers),
+            shift=filled(1, _LEAST_SHIFT),
+            cell=filled(1),
+            before=filled(workers),
+        ),
         latency_min=filled(1, NEVER),
         latency_max=filled(1, -1),
         pairs=filled(1),
@@ -215,6 +224,34 @@ def _widen(lag: Any, until: Any) -> None:
             lag.sent[place] = 0
             lag.left[place] = 0
         lag.shift[0] += 1
+        lag.cell[0] >>= 1
+
+
+@njit
+def _end_cell(lag: Any, tuples: Any, cell: Any) -> None:
+    """Count what was sent in the cell at hand, and go on to another."""
+    first = lag.cell[0] * tuples.shape[0]
+    for worker in range(tuples.shape[0]):
+        lag.sent[first + worker] += tuples[worker] - lag.before[worker]
+        lag.before[worker] = tuples[worker]
+    lag.cell[0] = cell
+
+
+@njit
+def _in_one_cell(arrival: Any, lag: Any, tuples: Any, begin: Any, end: Any) -> Any:
+    """Return the end of the tuples from `begin` on, before `end`, that arrive in one cell; it becomes that at hand."""
+    if arrival[end - 1] >> lag.shift[0] >= LAG_CELLS:
+        _widen(lag, arrival[end - 1])
+    shift = lag.shift[0]
+    cell = arrival[begin] >> shift
+    if cell != lag.cell[0]:
+        _end_cell(lag, tuples, cell)
+    if arrival[end - 1] >> shift == cell:
+        return end
+    place = begin + 1
+    while arrival[place] >> shift == cell:
+        place += 1
+    return place
 
 
 @njit(forceinline=True)
@@ -239,10 +276,6 @@ def _account_latencies(events: Any, meters: Any, begin: Any, end: Any, base: Any
             if finish == LOST:
                 sums.tuples[worker] += 1
                 sums.lost[worker] += 1
-                if events.arrival[i] >> shift >= LAG_CELLS:
-                    _widen(lag, events.arrival[i])
-                    shift = lag.shift[0]
-                lag.sent[np.uint64((events.arrival[i] >> shift) * workers) + worker] += 1
             else:
                 meters.dropped[0] += 1
             continue
@@ -250,7 +283,6 @@ def _account_latencies(events: Any, meters: Any, begin: Any, end: Any, base: Any
         if finish >> shift >= LAG_CELLS:
             _widen(lag, finish)
             shift = lag.shift[0]
-        lag.sent[np.uint64((events.arrival[i] >> shift) * workers) + worker] += 1
         lag.left[np.uint64((finish >> shift) * workers) + worker] += 1
         sums.tuples[worker] += 1
         low = sums.low[worker] + latency
@@ -317,6 +349,7 @@ def account(events: Any, serving: Any, meters: Any, pairs: Any, again: Any, rows
             stop = min(stop, rows.ends[row] - offset)
         while begin < stop:
             upto = min(begin + BLOCK, stop)
+            upto = _in_one_cell(events.arrival, meters.lag, meters.sums.tuples, begin, upto)
             if pairs.is_full(upto - begin + again.shape[0] - redelivery):
                 return Progress(offset, begin, end, row, redelivery, 0)
             served = _serve(serving, events, begin, upto)
@@ -326,6 +359,8 @@ def account(events: Any, serving: Any, meters: Any, pairs: Any, again: Any, rows
                 worker = again[redelivery, 1]
                 meters.sums.tuples[worker] += 1
                 meters.sums.lost[worker] += 1
+                # Sent by the arrival of tuples: those sent again are moved later.
+                meters.lag.before[worker] += 1
                 _touch(meters, pairs, np.int64(events.key[again[redelivery, 0] - offset]), worker)
                 redelivery += 1
             base = _base(serving, begin)
