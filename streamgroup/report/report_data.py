@@ -104,10 +104,10 @@ class ReportData:
     @property
     def left_out(self) -> str:
         """Say what charts have no room for, "" where they show everything."""
-        if self.runs.is_empty():
-            return ""
-        kinds = (("groupings", self.groupings, "grouping"), ("conditions", self.conditions, "condition"))
-        counts = [(name, len(shown), self.runs[column].n_unique()) for name, shown, column in kinds]
+        counts = [("traces", min(len(self.traces), MOST_CONDITIONS), len(self.traces))]
+        if not self.runs.is_empty():
+            counts.append(("groupings", len(self.groupings), self.runs["grouping"].n_unique()))
+            counts.append(("conditions", len(self.conditions), self.runs["condition"].n_unique()))
         return ", ".join(f"{shown} of {count} {name}" for name, shown, count in counts if shown < count)
 
     @cached_property

@@ -19,7 +19,7 @@ _LEAST = (1e-6, "us")
 def each_trace(data: ReportData, made: Callable[[TraceProfile], pl.DataFrame]) -> pl.DataFrame:
     """Make a frame of each trace and put them below one another, after `panel` (empty for one alone) and `trace`."""
     frames = [made(found).select(pl.lit(found.name).alias("trace"), pl.all()) for found in data.traces]
-    shown = [frame for frame in frames if frame.height][:MOST_CONDITIONS]
+    shown = [frame for frame in frames if frame.height][: len(frames) if data.whole else MOST_CONDITIONS]
     if not shown:
         return frames[0].select(pl.lit("").alias("panel"), pl.all()) if frames else pl.DataFrame()
     panel = pl.col("trace") if len(shown) > 1 else pl.lit("")

@@ -1,5 +1,6 @@
 """The numbers of charts, computed once more the obvious way; colours; what is shown where there is little to show."""
 
+import dataclasses
 import json
 import math
 import struct
@@ -27,7 +28,9 @@ from streamgroup.report.findings import compared
 from streamgroup.report.render import Drawn, chart_names, load_chart, png, specification, svg
 from streamgroup.report.report_data import MOST_CONDITIONS, MOST_GROUPINGS, ReportData, gather
 from streamgroup.report.theme import THEMES, Look
+from streamgroup.report.traces_alone import gather_traces
 from tests.report.made import make_run, make_runs
+from tests.traces_by_hand import write_trace
 
 GROUPINGS = ("kg", "pkg", "fish:alpha=0.2", "sg")
 
@@ -325,3 +328,16 @@ def test_runs_of_different_code_are_two_groupings(tmp_path: Path) -> None:
         (tmp_path / name / "run.json").write_text(json.dumps(record))
     assert gather([tmp_path]).groupings == ("./mine.py @aaaaaaaa", "./mine.py @bbbbbbbb")
     assert gather([tmp_path / "a"]).groupings == ("./mine.py",)
+
+
+def test_traces_that_a_picture_has_no_room_for_are_told_and_are_in_its_numbers(tmp_path: Path) -> None:
+    path = write_trace(tmp_path / "t", [(i * 1000, b"k%d" % (i % 7), None) for i in range(100)])
+    one = gather_traces([path])
+    names = tuple(f"t{number}" for number in range(MOST_CONDITIONS + 3))
+    data = dataclasses.replace(one, traces=tuple(dataclasses.replace(one.traces[0], name=name) for name in names))
+    assert data.left_out == f"{MOST_CONDITIONS} of {len(names)} traces"
+    assert one.left_out == ""
+    for chart in ("rank_frequency", "trace_rate", "hot_keys"):
+        drawn = load_chart(chart)
+        assert drawn.frame(data)["trace"].n_unique() == MOST_CONDITIONS
+        assert drawn.frame(dataclasses.replace(data, whole=True))["trace"].n_unique() == len(names)
