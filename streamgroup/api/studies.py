@@ -204,11 +204,12 @@ def advise(
     Replays the trace, or segments of it that take about `budget` seconds on two cores. Other options are the flags of
     `streamgroup advise`. UsageError for wrong options, DataError for a trace that is not sound or empty.
     """
-    from streamgroup.api.values import listed, made_options
+    from streamgroup.api.values import known_only, listed, made_options
     from streamgroup.study.advise.recommendation import Targets
     from streamgroup.study.advise.run import Question, advise
     from streamgroup.study.sweep.threads import default_jobs
 
+    known_only("advise", options, AdviseOptions.__annotations__)
     question = Question(
         Targets(max_p99, max_replication), tuple(listed(grouping)), budget, jobs or default_jobs(), workers is None
     )

@@ -261,8 +261,6 @@ class Run:
         plan, trace, grouping, members = self.plan, self.trace, self.grouping, self.members
         options = plan.options
         totals = self.recorder.totals()
-        accepted = bool(self.recorder.meters.sums.tuples.any())
-        queue_max = simulation.queue_max if accepted else None
         first = results.first_arrival
         assert first is not None
         last = totals.last_finish if totals.last_finish is not None else results.last_arrival
@@ -323,7 +321,7 @@ class Run:
             total_seconds=time.perf_counter() - begun,
             measured=trace.tuples - self.warmup,
             steady=steady,
-            queue_max=queue_max,
+            queue_max=simulation.queue_max if self.recorder.meters.sums.tuples.any() else None,
             queue_known=simulation.counts_queues or not constant or members.changes or plan.is_ordered,
             dropped=totals.dropped,
             lost=totals.lost,
@@ -334,7 +332,9 @@ class Run:
 
     def _source_state(self, largest: int) -> int | None:
         entries = getattr(self.grouping.state, "state_entries", None)
-        return None if entries is None else self.grouping.most_entries if isinstance(entries, int) else largest
+        if isinstance(entries, int):
+            return self.grouping.most_entries
+        return None if entries is None else largest
 
 
 class _Reached(StreamgroupError):

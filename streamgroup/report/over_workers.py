@@ -153,12 +153,10 @@ def describe_spread(frame: pl.DataFrame, what: str, unit: str = "") -> str:
     for panel in frame.partition_by("panel", maintain_order=True)[:4]:
         most = max(panel[over].to_list())
         at = panel.filter(pl.col(over) == most).sort("mean", "grouping").to_dicts()
-        place = f"{at[0]['panel']}: on" if at[0]["panel"] else "On"
+        where = f"on {most} workers" if over == WORKERS else f"at {over.replace('_', ' ')} {most:g}"
+        place = f"{at[0]['panel']}: {where}" if at[0]["panel"] else where.capitalize()
         least, worst = at[0], at[-1]
-        where = f"{most} workers" if over == WORKERS else f"{over.replace('_', ' ')} {most:g}"
-        if over != WORKERS:
-            place = place[:-2] + ("at" if at[0]["panel"] else "At")
-        sentence = f"{place} {where} {least['grouping']} has the least {what}, {_value(least, unit)}"
+        sentence = f"{place} {least['grouping']} has the least {what}, {_value(least, unit)}"
         if len(at) > 1:
             sentence += f", and {worst['grouping']} the most, {_value(worst, unit)}"
         sentences.append(f"{sentence}.")

@@ -251,6 +251,13 @@ def test_ingest_takes_lists_paths_and_times(tmp_path: Path) -> None:
     assert sg.describe(made.trace, top_keys=1).top_keys[0].count == 1
 
 
+def test_an_unknown_option_is_an_error_of_the_function_that_was_called(trace: Path) -> None:
+    with pytest.raises(sg.UsageError, match=r"^advise\(\) has no option 'servise'"):
+        sg.advise(trace, 4, servise="1ms")  # type: ignore[call-arg]
+    with pytest.raises(sg.UsageError, match=r"^explain\(\) has no option 'crash'"):
+        sg.explain(trace, "kg", 4, crash="50%")  # type: ignore[call-arg]
+
+
 def test_advice_is_what_the_command_prints(trace: Path) -> None:
     advice = sg.advise(trace, 4, budget=0.01, max_p99=50, service="1ms")
     flags = ("-n", 4, "--budget", 0.01, "--max-p99", 50, "--service", "1ms")

@@ -18,6 +18,11 @@ __all__ = [
 ]
 
 
+# Options of all readers that several of them refuse: columns of their own, and what is said of lines of fields.
+_VALUES = ("cost", "cost_unit", "value", "weight")
+_OF_LINES = ("delimiter", "header", "multiline")
+
+
 class ReaderOptions(BaseModel):
     """Options of a reader, none: subclasses add those of their own.
 
@@ -33,7 +38,7 @@ class ReaderOptions(BaseModel):
 class LineOptions(ReaderOptions):
     """Options of readers of lines, none."""
 
-    unused: ClassVar[tuple[str, ...]] = ("delimiter", "header", "multiline")
+    unused: ClassVar[tuple[str, ...]] = _OF_LINES
 
 
 class DelimitedOptions(LineOptions):
@@ -48,7 +53,7 @@ class DelimitedOptions(LineOptions):
 class CountedOptions(LineOptions):
     """Options of readers of rows with counts; each adds a `spread` with the steps of its own periods."""
 
-    unused: ClassVar[tuple[str, ...]] = ("where", "time_format", "delimiter", "header", "multiline")
+    unused: ClassVar[tuple[str, ...]] = ("where", "time_format", *_OF_LINES)
 
     counts: Literal["expand", "weight"] = Field(
         default="expand", description="expand: a tuple for each view or visit; weight: one for each count, its weight"
@@ -88,18 +93,7 @@ class AmazonReviews(LineOptions):
 class AzureFunctions(LineOptions):
     """Options of the azure-functions reader."""
 
-    unused: ClassVar[tuple[str, ...]] = (
-        "where",
-        "time_format",
-        "timezone",
-        "delimiter",
-        "header",
-        "multiline",
-        "cost",
-        "cost_unit",
-        "value",
-        "weight",
-    )
+    unused: ClassVar[tuple[str, ...]] = ("where", "time_format", "timezone", *_VALUES, *_OF_LINES)
 
     day: int | None = Field(default=None, ge=1, le=366, description="number of the day, if no file name tells it")
     spread: Literal["minute", "none"] = Field(
@@ -131,18 +125,7 @@ class Csv(DelimitedOptions):
 class Memetracker(LineOptions):
     """Options of the memetracker reader."""
 
-    unused: ClassVar[tuple[str, ...]] = (
-        "where",
-        "time",
-        "key",
-        "cost",
-        "cost_unit",
-        "value",
-        "weight",
-        "delimiter",
-        "header",
-        "multiline",
-    )
+    unused: ClassVar[tuple[str, ...]] = ("where", "time", "key", *_VALUES, *_OF_LINES)
 
     keys: Literal["words", "phrases", "links", "pages"] = Field(
         default="words", description="what the keys are: words (of the phrases), phrases, links or pages"
@@ -152,19 +135,19 @@ class Memetracker(LineOptions):
 class OracleGeneral(ReaderOptions):
     """Options of the oracle-general reader, none."""
 
-    unused: ClassVar[tuple[str, ...]] = ("delimiter", "header", "encoding", "multiline")
+    unused: ClassVar[tuple[str, ...]] = ("encoding", *_OF_LINES)
 
 
 class Parquet(ReaderOptions):
     """Options of the parquet reader, none."""
 
-    unused: ClassVar[tuple[str, ...]] = ("delimiter", "header", "encoding", "multiline")
+    unused: ClassVar[tuple[str, ...]] = ("encoding", *_OF_LINES)
 
 
 class PosgTweets(LineOptions):
     """Options of the posg-tweets reader."""
 
-    unused: ClassVar[tuple[str, ...]] = ("where", "key", "cost", "cost_unit", "value", "weight", "multiline")
+    unused: ClassVar[tuple[str, ...]] = ("where", "key", "multiline", *_VALUES)
 
     classes: str | None = Field(default=None, description="file of `entity TAB class` lines")
     class_costs: str = Field(
@@ -204,17 +187,7 @@ class TweetsCsv(DelimitedOptions, TweetOptions):
 class Twitter(TweetOptions):
     """Options of the twitter reader."""
 
-    unused: ClassVar[tuple[str, ...]] = (
-        "where",
-        "key",
-        "cost",
-        "cost_unit",
-        "value",
-        "weight",
-        "delimiter",
-        "header",
-        "multiline",
-    )
+    unused: ClassVar[tuple[str, ...]] = ("where", "key", *_VALUES, *_OF_LINES)
 
     keys: Literal["words", "hashtags", "cashtags", "mentions", "user"] = Field(
         default="words", description="what the keys are: words, hashtags, cashtags, mentions or user"

@@ -27,6 +27,7 @@ __all__ = [
     "account",
     "account_hot",
     "make_meters",
+    "widen",
 ]
 
 I64 = NDArray[np.int64]
@@ -206,20 +207,16 @@ def _touch(meters: Any, pairs: Any, key: Any, worker: Any) -> None:
 
 
 @njit
-def _widen(lag: Any, until: Any) -> None:
+def widen(lag: Any, until: Any) -> None:
     """Join two cells at a time until all hold a moment."""
     workers = lag.sent.shape[0] // LAG_CELLS
     half = LAG_CELLS // 2
     while until >> lag.shift[0] >= LAG_CELLS:
         for cell in range(half):
             for worker in range(workers):
-                to, first, second = (
-                    cell * workers + worker,
-                    2 * cell * workers + worker,
-                    (2 * cell + 1) * workers + worker,
-                )
-                lag.sent[to] = lag.sent[first] + lag.sent[second]
-                lag.left[to] = lag.left[first] + lag.left[second]
+                to, first = cell * workers + worker, 2 * cell * workers + worker
+                lag.sent[to] = lag.sent[first] + lag.sent[first + workers]
+                lag.left[to] = lag.left[first] + lag.left[first + workers]
         for place in range(half * workers, LAG_CELLS * workers):
             lag.sent[place] = 0
             lag.left[place] = 0
@@ -241,7 +238,7 @@ def _end_cell(lag: Any, tuples: Any, cell: Any) -> None:
 def _in_one_cell(arrival: Any, lag: Any, tuples: Any, begin: Any, end: Any) -> Any:
     """Return the end of the tuples from `begin` on, before `end`, that arrive in one cell; it becomes that at hand."""
     if arrival[end - 1] >> lag.shift[0] >= LAG_CELLS:
-        _widen(lag, arrival[end - 1])
+        widen(lag, arrival[end - 1])
     shift = lag.shift[0]
     cell = arrival[begin] >> shift
     if cell != lag.cell[0]:
@@ -281,7 +278,7 @@ def _account_latencies(events: Any, meters: Any, begin: Any, end: Any, base: Any
             continue
         latency = finish - events.arrival[i]
         if finish >> shift >= LAG_CELLS:
-            _widen(lag, finish)
+            widen(lag, finish)
             shift = lag.shift[0]
         lag.left[np.uint64((finish >> shift) * workers) + worker] += 1
         sums.tuples[worker] += 1

@@ -3,14 +3,26 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.replay.accounting.account import LAG_CELLS, Meters
+from streamgroup.replay.accounting.account import LAG_CELLS, Lag, Meters
 from streamgroup.replay.accounting.outcome import LagTable
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation.chunk_arrays import DROPPED, Events
 
-__all__ = ["Repeats", "lag_table"]
+__all__ = ["Repeats", "lag_table", "make_room"]
 
 I64 = NDArray[np.int64]
+
+
+def make_room(lag: Lag, until: int) -> None:
+    """Join cells until they hold a moment, as `account` does: it is slow there as long as it is interpreted."""
+    half = LAG_CELLS // 2
+    while until >> int(lag.shift[0]) >= LAG_CELLS:
+        for counts in (lag.sent, lag.left):
+            rows = counts.reshape(LAG_CELLS, -1)
+            rows[:half] = rows[::2] + rows[1::2]
+            rows[half:] = 0
+        lag.shift[0] += 1
+        lag.cell[0] >>= 1
 
 
 class Repeats:

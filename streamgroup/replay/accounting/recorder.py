@@ -18,7 +18,7 @@ from streamgroup.replay.accounting.account import (
     make_meters,
 )
 from streamgroup.replay.accounting.hotness import Hotness
-from streamgroup.replay.accounting.lag import Repeats, lag_table
+from streamgroup.replay.accounting.lag import Repeats, lag_table, make_room
 from streamgroup.replay.accounting.outcome import LagTable, WindowTable, WorkerTable
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation.chunk_arrays import Events, each_column
@@ -74,6 +74,8 @@ class Accounting:
         serving: Serving | None = None,
     ) -> None:
         self._serving = serving
+        if len(events.arrival):
+            make_room(recorder.meters.lag, int(events.arrival[-1]))
         self._recorder, self._events, self._again = recorder, events, again
         self._first, self._ends, self._ended = place, ends, 0
         self._progress = Progress(offset, place, place, 0, 0, 0)

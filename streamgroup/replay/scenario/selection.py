@@ -60,8 +60,8 @@ def split_text(text: str, flag: str = "-g") -> tuple[str, list[tuple[str, list[s
     """
     match = re.match(r"^(.*?\.py)(?::(.*))?$", text, re.DOTALL) or re.match(r"^([^:]*)(?::(.*))?$", text, re.DOTALL)
     if match is None or not match.group(1):
-        what = "grouping" if flag == "-g" else "generator"
-        raise UsageError(f"{flag} {text!r} names no {what}", f"write {flag} NAME:PARAMETER=VALUE,...")
+        what, such_as = ("grouping", "greedy_d:d=3") if flag == "-g" else ("generator", "zipf:exponent=1.2")
+        raise UsageError(f"{flag} {text!r} names no {what}", f"write a name, as in {flag} {such_as}")
     name, rest = match.group(1), match.group(2)
     values: list[tuple[str, list[str]]] = []
     for piece in rest.split(",") if rest else []:
@@ -212,7 +212,7 @@ def select(text: str) -> Selection:
     """Find the grouping that a text names and check its parameters; every mistake is a usage error with a hint."""
     labelled, values = split_text(text)
     label, name = split_label(labelled)
-    if label in family():
+    if label and label in family():
         raise UsageError(f"-g {text!r}: {label} is the name of a grouping", "take another label")
     module, digest = find_module(name)
     params = _params(module, text, values)
