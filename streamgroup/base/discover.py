@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from streamgroup.base.errors import UsageError
+from streamgroup.base.syntax_trees import parse
 
 __all__ = ["GENERATORS", "GROUPINGS", "READERS", "load", "names", "suggest", "summary"]
 
@@ -33,7 +34,7 @@ def summary(package: str, name: str) -> str:
     found = importlib.util.find_spec(f"{package}.{name.replace('-', '_')}")
     if found is None or found.origin is None:
         return ""
-    text = ast.get_docstring(ast.parse(Path(found.origin).read_text(encoding="utf-8"))) or ""
+    text = ast.get_docstring(parse(Path(found.origin).read_text(encoding="utf-8"))) or ""
     return text.partition("\n")[0]
 
 

@@ -81,8 +81,10 @@ def ingest(
     all.
     """
     progress = progress or Silent()
+    source: FileSource | None = None
     if options.if_missing:
-        manifest = up_to_date(options, FileSource(options))
+        source = FileSource(options)
+        manifest = up_to_date(options, source)
         if manifest is not None:
             return IngestResult(_place(options), manifest, ["up to date"], [])
     with (
@@ -90,7 +92,8 @@ def ingest(
         staged_trace(options) as out,
         ExitStack() as opened,
     ):
-        source = FileSource(options)
+        # Not before: an output that exists is the first error.
+        source = source or FileSource(options)
         if options.engine == "local":
             return make_trace(source, options, out, LocalRunner(progress))
         if session is None:

@@ -18,7 +18,7 @@ def up_to_date(options: IngestOptions, source: FileSource) -> Manifest | None:
     """Return the manifest of the trace at the output if it was made of these inputs with these options.
 
     None where there is no trace, or another one that may be replaced (`overwrite`). UsageError for one that may not.
-    An input is the same by its path and size; if it was changed after the trace was made, by its sha256.
+    An input is the same by its path and size; if it was not changed before the trace was made, by its sha256.
     """
     marker = locate(options.output) / schema.MANIFEST
     if not marker.is_file():
@@ -48,7 +48,7 @@ def _difference(manifest: Manifest, source: FileSource, made: int) -> str | None
             return f"it was made of {was.path}" + (f", not {file.given}" if file else " too")
         if was.bytes != file.size:
             return f"{file.given} had {was.bytes} bytes then, not {file.size}"
-        if file.changed > made and was.sha256 != digest_of(file.path):
+        if file.changed >= made and was.sha256 != digest_of(file.path):
             return f"{file.given} has changed since"
     return None
 

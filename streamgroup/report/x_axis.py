@@ -19,7 +19,9 @@ _NOT_OF_TRACE = {*OPTION_COLUMNS, *METRICS, *CODE_COLUMNS, *STATUS_COLUMNS, "sch
 
 
 def with_x(runs: pl.DataFrame, x: str) -> tuple[pl.DataFrame, list[str]]:
-    """Return runs with a column `x` of numbers, told apart by it no more; and groupings left out, as they have no `x`.
+    """Return runs with a column `x` of numbers, and the groupings left out, as they have no `x`.
+
+    The names of groupings and traces no longer contain it.
 
     `x` is a column of the runs (an option, or a parameter of generated traces) or a parameter of groupings, whose
     default counts where it is not given. Traces that differ in `x` and their seed alone are one. UsageError where

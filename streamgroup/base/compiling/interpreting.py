@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.compiling.kinds import ANY, WORD, Fields, Kind, NotPlainError, kind_of
 from streamgroup.base.compiling.rewriting import Rewriter
+from streamgroup.base.syntax_trees import compile_tree, parse
 
 __all__ = ["MOST_CELLS", "NotPlainError", "call", "cells", "hook_names", "interpreted", "plain", "plain_of", "view"]
 
@@ -145,7 +146,7 @@ def _tree(file: str) -> dict[tuple[str, int], ast.FunctionDef]:
     """Return the functions of a file, by name and first line."""
     source = "".join(linecache.getlines(file))
     found = {}
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.FunctionDef):
             found[node.name, min([node.lineno, *(one.lineno for one in node.decorator_list)])] = node
     return found
@@ -179,7 +180,7 @@ class _Makers:
             if len(rewritten.body) == 1 and isinstance(rewritten.body[0], ast.Return) and rewritten.body[0].value:
                 self.whole[own] = rewritten
             module = ast.Module([rewritten], [])
-            exec(compile(ast.fix_missing_locations(module), code.co_filename, "exec"), self.scope)
+            exec(compile_tree(module, code.co_filename), self.scope)
         except BaseException:
             del self.names[key]
             raise

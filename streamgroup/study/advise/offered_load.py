@@ -21,13 +21,15 @@ __all__ = ["ASSUMED", "OfferedLoad", "Peak", "find_offered_load"]
 # Where nothing says how long a tuple takes, or how fast they come.
 ASSUMED = "utilization=0.8"
 _NS_PER_S = 10**9
-# The peak is that of so many pieces of the time.
+# The peak is that of so many pieces of the time, of fewer where they would have fewer tuples than this on average: in a
+# piece with two tuples three are no peak.
 _PEAK_PIECES = 100
+_PEAK_TUPLES = 200
 _DIGITS = 15
 
 
 class Peak(NamedTuple):
-    """The busiest hundredth of a trace's time: its rate in tuples a second, its load, and when it is in us.
+    """The busiest of up to 100 equal pieces of a trace's time: its rate in tuples a second, its load, and when, in us.
 
     The load is that of the workers at the mean cost of a tuple.
     """
@@ -46,7 +48,7 @@ class OfferedLoad:
     `load` is the offered load of the workers asked for (None: tuples cost nothing), `sustainable` the least number of
     workers for which it is at most 1 (None: none up to 65,536), `alone` the load of a worker that gets nothing but the
     most frequent key, at the best speed; None where costs differ. `description` is that of `describe_plan`. `peak` is
-    None unless tuples come at the times of the trace.
+    None unless tuples come at the times of the trace, and are some hundreds.
     """
 
     trace: Trace
@@ -96,19 +98,22 @@ def find_offered_load(trace: Trace, options: ReplayOptions) -> OfferedLoad:
     )
 
 
-def _peak(trace: Trace, plan: Plan, load: Fraction) -> Peak:
-    """Find the busiest hundredth of the time; reads the timestamps once."""
+def _peak(trace: Trace, plan: Plan, load: Fraction) -> Peak | None:
+    """Find the busiest piece of the time, None where there are too few tuples to tell; reads the timestamps once."""
+    pieces = min(_PEAK_PIECES, trace.tuples // _PEAK_TUPLES)
+    if pieces < 2:
+        return None
     first, last = trace_span(trace)
-    borders = first + (last - first) * np.arange(_PEAK_PIECES + 1) // _PEAK_PIECES
-    count = np.zeros(_PEAK_PIECES, dtype=np.int64)
+    borders = first + (last - first) * np.arange(pieces + 1) // pieces
+    count = np.zeros(pieces, dtype=np.int64)
     for batch in trace.batches(("timestamp",)):
         assert batch.timestamp is not None
         # The last piece has its end, too.
         place = np.searchsorted(batch.timestamp, borders[1:-1], side="left")
         count += np.diff(place, prepend=0, append=len(batch.timestamp))
     busiest = int(np.argmax(count))
-    seconds = float(Fraction(last - first, _PEAK_PIECES * 1_000_000) / plan.speedup)
-    share = Fraction(int(count[busiest]) * _PEAK_PIECES, trace.tuples)
+    seconds = float(Fraction(last - first, pieces * 1_000_000) / plan.speedup)
+    share = Fraction(int(count[busiest]) * pieces, trace.tuples)
     begin, end = int(borders[busiest]), int(borders[busiest + 1])
     return Peak(int(count[busiest]) / seconds, float(load * share), begin, end)
 

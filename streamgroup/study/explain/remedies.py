@@ -57,7 +57,7 @@ class Split(NamedTuple):
 class Remedies(NamedTuple):
     """What would help: another `setting` of so many `tried`, None if none is clearly better, and the peak with it.
 
-    The peak is in units of the mean load that there is now, also with more workers.
+    The peak is in units of the present mean load, also with more workers.
     `name` is what the settings change, empty where none were tried.
     """
 
