@@ -72,13 +72,14 @@ class Run:
     """What a replay gave, in memory.
 
     `grouping` is the canonical text with all parameters. `options` and `metrics` are by name, None where a metric does
-    not exist. `record` is the content of `run.json`. `warnings` and `notes` are sentences for people. `output` is the
-    run directory, None where none was asked for.
+    not exist; `row` has both, as `replay --json` prints them. `record` is the content of `run.json`. `warnings` and
+    `notes` are sentences for people. `output` is the run directory, None where none was asked for.
     """
 
     grouping: str
     options: dict[str, Any]
     metrics: dict[str, Any]
+    row: dict[str, Any]
     tables: Tables
     record: dict[str, Any]
     warnings: list[str]
@@ -88,12 +89,6 @@ class Run:
     def __repr__(self) -> str:
         trace, workers = self.options["trace"], self.options["workers"]
         return f"<Run: {self.grouping} on {workers} workers of {trace}>"
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """Return options and metrics in one dict, as `replay --json` prints them."""
-        row: dict[str, Any] = self.tables.summary.row(0, named=True)
-        return row
 
 
 def replay(
@@ -145,4 +140,4 @@ def _run(tables: Mapping[str, Any], record: dict[str, Any], output: Path | None)
     row = tables["summary"].to_pylist()[0]
     options = {name: row[name] for name in OPTION_COLUMNS if name in row}
     metrics = {name: row.get(name) for name in METRICS}
-    return Run(row["grouping"], options, metrics, Tables(tables), record, [], [], output)
+    return Run(row["grouping"], options, metrics, row, Tables(tables), record, [], [], output)

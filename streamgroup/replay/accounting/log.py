@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -56,10 +55,9 @@ class LogWriter:
         ]  # fmt: skip
         made = [arrow(column) for column in columns]
         if not finished.all():
-            known = pa.array(finished)
             for name in ("start_ns", "finish_ns"):
                 place = SCHEMA.get_field_index(name)
-                made[place] = pc.if_else(known, made[place], pa.scalar(None, pa.int64()))
+                made[place] = pa.array(columns[place], pa.int64(), mask=~finished)
         self._waiting.append(pa.Table.from_arrays(made, schema=SCHEMA))
         while sum(len(table) for table in self._waiting) >= _CHUNK:
             whole = pa.concat_tables(self._waiting)

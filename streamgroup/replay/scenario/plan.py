@@ -17,7 +17,6 @@ from streamgroup.engines.keys.values import check_kind
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import MAX_NS, ArrivalKind, load_of_arrivals, parse_arrivals
 from streamgroup.replay.scenario.capacity_file import MOST_WAITING, WHEN_FULL, with_capacity
-from streamgroup.replay.scenario.key_cost import read_key_cost
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.replay.simulation.event_driven import Queues
@@ -230,6 +229,8 @@ def trace_span(trace: Trace) -> tuple[int, int]:
 def _costs(trace: Trace, options: ReplayOptions, joiners: int) -> Costs:
     distribution = parse_distribution(options.service_distribution)
     if options.key_cost is not None:
+        from streamgroup.replay.scenario.key_cost import read_key_cost  # its import takes as long as 10,000 tuples
+
         if options.service is not None:
             raise UsageError("--service and --key-cost exclude each other", "give one of them")
         table = read_key_cost(options.key_cost, trace, options.workers + joiners)
