@@ -3,7 +3,6 @@
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -12,14 +11,11 @@ from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.cursors import Cursors
 from streamgroup.kernels.loads import Loads, send_to_any, send_to_some, send_to_two
-from streamgroup.kernels.optimal_choices import Powers, Variant, choices_needed, make_powers
+from streamgroup.kernels.optimal_choices import Powers, Variant, choices_needed, due_after, make_powers
 
 __all__ = ["CITE", "DChoices", "Params", "start"]
 
 CITE = ("001",)
-
-# By default a source computes d anew once its tuples have grown by this fraction, and after so many in any case.
-_GROWTH, _MOST_BETWEEN = 64, 1000
 
 
 class Params(HeadParams):
@@ -86,7 +82,7 @@ class DChoices(NamedTuple):
             if total >= self.due[row]:
                 hot = self.detector.hottest(source, self.estimates)
                 self.d[row] = choices_needed(self.estimates, hot, total, self.eps, self.powers, self.variant)
-                self.due[row] = _due_after(total, self.recompute_every)
+                self.due[row] = due_after(total, self.recompute_every)
             d = self.d[row]
             if d >= self.workers:
                 d = np.int64(self.workers)
@@ -112,14 +108,6 @@ class DChoices(NamedTuple):
             due=np.ones_like(self.due),
             powers=make_powers(context.workers),
         )
-
-
-@njit(forceinline=True)
-def _due_after(total: Any, every: Any) -> Any:
-    """Return with how many tuples d is due again when it was computed with `total`; `every` as `recompute_every`."""
-    if every > 0:
-        return (total // every + 1) * every
-    return total + min((total + _GROWTH - 1) // _GROWTH, _MOST_BETWEEN)
 
 
 def start(params: Params, context: Context) -> DChoices:
