@@ -11,7 +11,7 @@ from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.cursors import Cursors
 from streamgroup.kernels.loads import Loads, send_to_any, send_to_some, send_to_two
-from streamgroup.kernels.optimal_choices import Powers, Variant, choices_needed, make_powers
+from streamgroup.kernels.optimal_choices import Powers, Variant, choices_needed, due_after, make_powers
 
 __all__ = ["CITE", "DChoices", "Params", "start"]
 
@@ -23,10 +23,11 @@ class Params(HeadParams):
 
     eps: float = Field(default=1e-4, gt=0, le=1, description="imbalance that is tolerated (epsilon in 001)")
     recompute_every: int = Field(
-        default=1000,
-        ge=1,
+        default=0,
+        ge=0,
         le=1 << 40,
-        description="own tuples after which a source computes d anew; 1: at every hot one",
+        description="own tuples after which a source computes d anew; 1: at every hot one; 0: 1/64 of those it has "
+        "sent, at most 1000",
     )
     prefixes: Literal["ends", "all"] = Field(
         default="ends", description="which constraints: of the hottest key and of all hot keys, or of every prefix"
@@ -46,13 +47,15 @@ class DChoices(NamedTuple):
     Each source counts what it sent itself, and computes from its estimates of the hot keys' shares the least d for
     which the expected load of the workers that these keys can reach stays under its share + eps
     (`kernels.optimal_choices`). With d >= n, hot keys go to the least loaded of all, as in W-Choices. `d`
-    int64[sources] is 2 at first and computed at the first hot tuple at or after each multiple of `recompute_every` of
-    the source's tuples (`due` int64[sources] is the next).
+    int64[sources] is computed at the first hot tuple at which the source has `due` int64[sources] tuples: its first
+    one, then when its tuples have grown by 1/64 or by 1000. Shares are of all tuples so far, so they change fast at
+    first and slowly later. With `recompute_every` `due` is the next multiple of it, and d is 2 before the first. When
+    workers join or leave, d is due at once.
 
     Departures from the paper: d is a whole number, at least 2 (the paper starts at the real number p_1 n, which may be
-    less); the constraints that are checked are the first and the last, as the paper does in practice; d is computed
-    every 1000 tuples, with `recompute_every=1` at every hot one. eps holds for a source and in expectation: imbalance
-    can be larger with several sources, and where candidates of hot keys coincide.
+    less); the constraints that are checked are the first and the last, as the paper does in practice; d is not computed
+    at every hot tuple (`recompute_every=1`). eps holds for a source and in expectation: imbalance can be larger with
+    several sources, and where candidates of hot keys coincide.
     """
 
     detector: Any
@@ -79,7 +82,7 @@ class DChoices(NamedTuple):
             if total >= self.due[row]:
                 hot = self.detector.hottest(source, self.estimates)
                 self.d[row] = choices_needed(self.estimates, hot, total, self.eps, self.powers, self.variant)
-                self.due[row] = (total // self.recompute_every + 1) * self.recompute_every
+                self.due[row] = due_after(total, self.recompute_every)
             d = self.d[row]
             if d >= self.workers:
                 d = np.int64(self.workers)
@@ -98,12 +101,11 @@ class DChoices(NamedTuple):
         self.detector.tick(now)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "DChoices":
-        """Keep what was counted; d is cut to the number of workers until it is computed anew."""
+        """Keep what was counted; each source computes d anew at its next hot tuple."""
         return self._replace(
             **moved(self, change, context),
             cursors=cursors_of(context, context.workers),
-            # After a time with one worker, a hot key has no fewer choices than another.
-            d=np.clip(self.d, min(2, context.workers), context.workers),
+            due=np.ones_like(self.due),
             powers=make_powers(context.workers),
         )
 
@@ -115,7 +117,7 @@ def start(params: Params, context: Context) -> DChoices:
         **shared,
         cursors=cursors_of(context, context.workers),
         d=np.full(context.sources, min(2, context.workers), dtype=np.int64),
-        due=np.full(context.sources, params.recompute_every, dtype=np.int64),
+        due=np.full(context.sources, max(1, params.recompute_every), dtype=np.int64),
         # Room for all that the detector can hold.
         estimates=np.zeros(shared["detector"].most, dtype=np.int64),
         powers=make_powers(context.workers),

@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 
 from streamgroup.base.compiling.interpreting import call
 
-__all__ = ["Powers", "Variant", "choices_needed", "has_room", "make_powers", "power"]
+__all__ = ["Powers", "Variant", "choices_needed", "due_after", "has_room", "make_powers", "power"]
 
 F64 = NDArray[np.float64]
 _MOST = 1 << 20
+# By default d is computed anew once the tuples have grown by 1/64, and after 1000 in any case.
+_GROWTH, _MOST_BETWEEN = 64, 1000
 
 
 @njit
@@ -123,3 +125,14 @@ def choices_needed(estimates: Any, hot: Any, total: Any, eps: Any, powers: Any, 
             return d
         d += 1
     return np.int64(workers)
+
+
+@njit(forceinline=True)
+def due_after(total: Any, every: Any) -> Any:
+    """Return at how many tuples d is due again if it was computed at `total` >= 1: the next multiple of `every`.
+
+    With `every` 0, when the tuples have grown by 1/64, at most by 1000.
+    """
+    if every > 0:
+        return (total // every + 1) * every
+    return total + min((total + _GROWTH - 1) // _GROWTH, _MOST_BETWEEN)

@@ -39,9 +39,10 @@ VARIANTS: dict[str, list[str]] = {
     "rr": ["", "theta=0.05,min_count=100", "estimate=count-error,capacity=25", "separate=true"],
     "greedy_freq": ["", "theta=2/n"],
     "d_choices": [
+        "",
         "recompute_every=100",
         "recompute_every=1",
-        "recompute_every=1,prefixes=all,eps=0.01",
+        "prefixes=all,eps=0.01",
         "recompute_every=7,start=round,slack=plain,estimate=count+error,strict=true,capacity=40",
         "recompute_every=50,replacement=false,capacity=15,theta=1/8n",
     ],

@@ -97,13 +97,18 @@ class HeadGrouping(Grouping):
 
 
 class DChoices(HeadGrouping):
-    """D-Choices: a head key may go to F_1..F_d, with d from the shares of the head; d as large as n: to any worker."""
+    """D-Choices: a head key may go to F_1..F_d, with d from the shares of the head; d as large as n: to any worker.
+
+    d is found anew at a head tuple at which the source has 65/64 of the tuples that it had the last time, or 1000 more;
+    or, recompute_every=N, at the first one at or after each multiple of N, and d is 2 before that. For other workers it
+    is found anew at the next one. `found_at`: the tuples at the last time, None: it has to be found.
+    """
 
     def __init__(
         self,
         setting: Setting,
         eps: float | str = 1e-4,
-        recompute_every: int | str = 1000,
+        recompute_every: int | str = 0,
         prefixes: str = "ends",
         start: str = "ceil",
         slack: str = "scaled",
@@ -113,17 +118,24 @@ class DChoices(HeadGrouping):
         self.eps, self.recompute_every = float(eps), int(recompute_every)
         self.prefixes, self.start, self.slack = prefixes, start, slack
         self.d = [2] * setting.sources
-        self.next = [self.recompute_every] * setting.sources
+        self.found_at: list[int | None] = [0 if self.recompute_every else None] * setting.sources
 
     def choose_head(self, source: int, key: Key) -> tuple[int, int]:
-        m = self.tables[source].offered
-        if m >= self.next[source]:
+        if self.is_due(source):
             self.d[source] = self.find(source)
-            self.next[source] = (m // self.recompute_every + 1) * self.recompute_every
+            self.found_at[source] = self.tables[source].offered
         d = self.d[source]
         if d >= len(self.live):
             return self.least_of_all(source), len(self.live)
         return self.least_of_candidates(source, key, d), d
+
+    def is_due(self, source: int) -> bool:
+        m, last = self.tables[source].offered, self.found_at[source]
+        if last is None:
+            return True
+        if self.recompute_every:
+            return m // self.recompute_every > last // self.recompute_every
+        return 64 * m >= 65 * last or m - last >= 1000
 
     def find(self, source: int) -> int:
         table = self.tables[source]
@@ -133,8 +145,7 @@ class DChoices(HeadGrouping):
 
     def workers_changed(self, change: WorkersChange) -> None:
         super().workers_changed(change)
-        n = len(self.live)
-        self.d = [max(min(2, n), min(d, n)) for d in self.d]
+        self.found_at = [None] * len(self.found_at)
 
 
 class WChoices(HeadGrouping):

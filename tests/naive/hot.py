@@ -110,17 +110,17 @@ def hot_metrics(run: Run, measured: list[Record], window: Span, heads: Heads) ->
 
 
 def choices_of_keys(run: Run, measured: list[Record], heads: Heads | None) -> dict[Key, int]:
-    """The most workers that each key was ever given, hot or cold; empty where nobody knows."""
+    """The workers that each key was given at the end, by its last tuple, hot or cold; empty where nobody knows."""
     given: dict[Key, int] = {}
     if heads is not None and heads.cold is not None:
         allowed = allowed_of(run)
         for r in accepted(measured):
-            given[r.key] = max(given.get(r.key, 0), allowed[r.seq] if allowed[r.seq] > 0 else heads.cold)
+            given[r.key] = allowed[r.seq] if allowed[r.seq] > 0 else heads.cold
     return given
 
 
 def memory_estimate(run: Run, measured: list[Record], heads: Heads) -> int | None:
-    """Sum of min(f_k, c_k): c_k is the most workers that the key was ever given."""
+    """Sum of min(f_k, c_k): c_k is how many workers the last tuple of the key was given (the head and d at the end)."""
     if heads.cold is None:
         return None
     given = choices_of_keys(run, measured, heads)

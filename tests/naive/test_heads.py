@@ -1,7 +1,9 @@
 """SpaceSaving, D-Choices, W-Choices and their kin: the worked examples, traces by hand, changes of workers."""
 
+import itertools
 import json
 import random
+from collections.abc import Iterable
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,7 @@ def zipf(z: float, keys: int) -> list[float]:
     return [weight / total for weight in weights]
 
 
-def sent(grouping: Grouping, keys: str) -> list[int]:
+def sent(grouping: Grouping, keys: Iterable[str]) -> list[int]:
     return [grouping.choose(0, key.encode(), 0) for key in keys]
 
 
@@ -247,11 +249,38 @@ def test_after_a_gap_the_next_multiple_counts() -> None:
     seen = []
     for key in "abcdefgaaaaaaaaaa":
         grouping.choose(0, key.encode(), 0)
-        seen.append((grouping.allowed, grouping.next[0]))
+        seen.append((grouping.allowed, grouping.found_at[0]))
     # the first tuple is head, and with it every second one at most, until the a's are half of all
     heads = [number for number, (allowed, _) in enumerate(seen, start=1) if allowed]
     assert heads == [1, 2, 12, 13, 14, 15, 16, 17]
-    assert [seen[number - 1][1] for number in heads] == [2, 4, 14, 14, 16, 16, 18, 18]
+    assert [seen[number - 1][1] for number in heads] == [0, 2, 12, 12, 14, 14, 16, 16]
+
+
+def test_d_is_found_often_at_first_and_seldom_later() -> None:
+    """At every tuple until 64, then when they are 65/64 of what they were, at last every 1000."""
+    grouping = DChoices(Setting(4, 1), theta="0.5", capacity=1)
+    times = [0]
+    for _ in range(70_000):
+        grouping.choose(0, b"a", 0)
+        if grouping.found_at[0] != times[-1]:
+            times.append(grouping.found_at[0] or 0)
+    assert times[:65] == list(range(65))
+    assert times[65:70] == [65, 67, 69, 71, 73]
+    assert all(
+        after == before + min(-(-before // 64), 1000) for before, after in itertools.pairwise(times) if before > 0
+    )
+    assert times[-1] - times[-2] == 1000
+
+
+def test_d_is_found_for_the_first_head_tuple_after_a_long_time_without() -> None:
+    grouping = DChoices(Setting(4, 1), theta="0.5")
+    # 200 different ones, each of a quarter of the table; then one that starts with their 50 in it
+    sent(grouping, [chr(256 + i) for i in range(200)])
+    assert grouping.found_at == [2]
+    sent(grouping, "a" * 99)
+    assert (grouping.found_at, grouping.allowed) == ([2], 0)
+    sent(grouping, "a")
+    assert (grouping.found_at, grouping.allowed) == ([300], 4)
 
 
 def test_w_choices_by_hand_with_changes() -> None:
@@ -284,16 +313,16 @@ def test_rr_pointers_with_changes() -> None:
     assert grouping.choose(1, b"a", 0) == 3
 
 
-def test_d_follows_fewer_workers_at_once_and_more_at_the_next_time() -> None:
-    grouping = DChoices(Setting(5, 1, candidates=lambda key, j: (0, 1, 3)[(j - 1) % 3]), recompute_every=10)
-    sent(grouping, "a" * 10)
-    assert grouping.d == [5]
+@pytest.mark.parametrize("every", [0, 1000])
+def test_d_follows_the_number_of_workers_at_once(every: int) -> None:
+    grouping = DChoices(Setting(5, 1, candidates=lambda key, j: (0, 1, 3)[(j - 1) % 3]), recompute_every=every)
+    sent(grouping, "a" * 1000)
+    assert grouping.allowed == 5
     grouping.workers_changed(WorkersChange(0, [0, 1, 3], [], [2, 4]))
-    assert grouping.d == [3]
-    grouping.workers_changed(WorkersChange(0, [0, 1, 3, 5], [5], []))
     sent(grouping, "a")
     assert grouping.allowed == 3
-    sent(grouping, "a" * 9)
+    grouping.workers_changed(WorkersChange(0, [0, 1, 3, 5], [5], []))
+    sent(grouping, "a")
     assert grouping.allowed == 4
 
 

@@ -104,11 +104,14 @@ def test_of_warm_up_only_the_last_treatment_counts(piece: int) -> None:
     assert forgotten.found().detected == 0
 
 
-def test_the_largest_number_of_workers_a_key_was_given() -> None:
-    found = followed("aAbC")
-    assert found.choices(1).tolist() == [3, 1, 3, 0]
-    assert found.choices(5).tolist() == [5, 5, 3, 0]
-    assert [found.was_hot(key) for key in range(4)] == [True, False, True, False]
+def test_the_number_of_workers_that_the_last_tuple_of_a_key_was_given() -> None:
+    found = followed("aAbCbBcc")
+    assert found.choices(1).tolist() == [3, 3, 1, 0]
+    assert found.choices(5).tolist() == [3, 3, 5, 0]
+    # whatever it was ever treated as
+    assert [found.was_hot(key) for key in range(4)] == [True, True, True, False]
+    # also in an earlier window, and dropped tuples are none
+    assert followed("Aab Bc- c-a-", share=Fraction(1, 9)).choices(1).tolist() == [1, 3, 0, 0]
 
 
 def test_sums_of_delays_pass_what_an_integer_of_64_bits_holds() -> None:

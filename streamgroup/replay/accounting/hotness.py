@@ -24,13 +24,14 @@ __all__ = ["Hotness", "follow"]
 I64 = NDArray[np.int64]
 
 # Of a key's word: its last treatment was as hot; that before the window was; it was treated as hot in the window; it
-# was ever treated as cold; it became hot and was not treated as hot since. Above these its tuples in the window, 32
-# bits, and above those the largest number of workers that it was ever given as a hot key.
-_LAST, _BEFORE, _HOT, _COLD, _PENDING = 1, 2, 4, 8, 16
+# was ever treated at all; it became hot and was not treated as hot since; it was ever treated as hot. Above these its
+# tuples in the window, 32 bits, and above those the number of workers that its last tuple was given, 0 as a cold one.
+_LAST, _BEFORE, _HOT, _SEEN, _PENDING, _EVER = 1, 2, 4, 8, 16, 32
 _COUNT = 8
 _ONE = 1 << _COUNT
-_MOST = 40
-_COUNTED = (1 << _MOST) - _ONE
+_GIVEN = 40
+_BELOW = (1 << _GIVEN) - 1
+_COUNTED = _BELOW + 1 - _ONE
 _KEPT = ~(_COUNTED | _BEFORE | _HOT)
 
 # Places in `Marks.meta`: distinct keys and tuples of the window at hand, its first tuple (-1: none has come) and when
@@ -167,9 +168,8 @@ def follow(marks: Any, piece: Any, share: Any, ends: Any, rows: Any) -> None:
                 if word & _PENDING:
                     _detect(marks, key, offset + i, arrivals[i])
                     word -= _PENDING
-            if given > word >> _MOST:
-                word = (word & ((1 << _MOST) - 1)) | (np.int64(given) << _MOST)
-            words[key] = ((word & ~_LAST) | (_LAST | _HOT if hot else _COLD)) + _ONE
+            word = (word & (_BELOW - _LAST)) | (np.int64(given) << _GIVEN) | _SEEN
+            words[key] = (word | (_LAST | _HOT | _EVER if hot else 0)) + _ONE
         begin = stop
         meta[_KEYS], meta[_TUPLES] = distinct, tuples
         if window < ends.shape[0]:
@@ -237,13 +237,13 @@ class Hotness:
 
     def was_hot(self, key: int) -> bool:
         """Return whether a key was ever treated as hot, by a measured tuple."""
-        return bool(self._marks.word[key] >> _MOST > 0)
+        return bool(self._marks.word[key] & _EVER)
 
     def choices(self, cold: int) -> I64:
-        """Return the largest number of workers that each key was given by a measured tuple, `cold` as a cold one."""
-        as_cold = np.where(self._marks.word & _COLD, np.int64(cold), np.int64(0))
-        most: I64 = np.maximum(self._marks.word >> _MOST, as_cold)
-        return most
+        """Return how many workers the last measured tuple of each key was given, `cold` for one treated as cold."""
+        word = self._marks.word
+        given: I64 = np.where(word & _LAST, word >> _GIVEN, np.int64(cold))
+        return np.where(word & _SEEN, given, np.int64(0))
 
     def found(self) -> HotKeys:
         """Return what was found, after the last window ended."""

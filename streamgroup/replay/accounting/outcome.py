@@ -135,8 +135,8 @@ class Outcome:
     `dropped` and `lost` are tuples, `redelivered` deliveries. `aggregation_messages` is None when each worker sends one
     partial result a key, at the end. `remapped_replicas` compares with the run without a change of membership, if there
     is one. `grouping_digest` names the code of a grouping outside the package. `choices_per_key`: workers that any key
-    may go to, None where it depends on the key; then `key_choices` int64[..] is the largest number of workers that each
-    key was given by a measured tuple that was accepted, None if nobody knows. `hot_keys` is None without a hot-key
+    may go to, None where it depends on the key; then `key_choices` int64[..] is the number of workers that each key was
+    given by its last measured tuple that was accepted, None if nobody knows. `hot_keys` is None without a hot-key
     detector, `lag` where nobody followed it.
     """
 
