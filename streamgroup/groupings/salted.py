@@ -143,9 +143,8 @@ def _named(name: str, context: Context) -> NDArray[np.int64]:
     keys = context.typed_keys("bytes")
     found = [key for key in range(keys.count) if key != keys.null and keys.raw(key) in wanted]
     if not found:
-        raise DataError(
-            f"salted: none of the {len(wanted)} keys in {name} is in the trace", "write keys as describe does"
-        )
+        raise DataError(f"salted: the trace has none of the keys in {name}", "write one key per line, as in the trace")
+
     return np.array(found, dtype=np.int64)
 
 

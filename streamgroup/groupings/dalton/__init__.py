@@ -194,7 +194,6 @@ def _capacity(capacity: int, context: Context) -> int:
 
 def start(params: Params, context: Context) -> Dalton:
     """No key is hot; UsageError for tables that would be too large, or that would take longer than a slide."""
-    windows = begun(params, context, "dalton")
     capacity = _capacity(params.capacity, context)
     fits(
         2 * context.sources * capacity * context.workers,
@@ -202,6 +201,7 @@ def start(params: Params, context: Context) -> Dalton:
         f"dalton: {capacity} rows of {context.workers} workers at {context.sources} sources",
         "lower capacity",
     )
+    windows = begun(params, context, "dalton")
     is_merged = params.sync and context.sources > 1
     if is_merged and 2 * context.control_delay >= windows.slide:
         raise UsageError(
