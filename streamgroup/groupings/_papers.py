@@ -88,4 +88,25 @@ PAPERS = {
         "SODA",
         2018,
     ),
+    "HVP": Paper(
+        "katsipoulakis2017holistic",
+        "A Holistic View of Stream Partitioning Costs",
+        ("N. R. Katsipoulakis", "A. Labrinidis", "P. K. Chrysanthis"),
+        "PVLDB",
+        2017,
+    ),
+    "DAG": Paper(
+        "pacaci2018distribution",
+        "Distribution-Aware Stream Partitioning for Distributed Stream Processing Systems",
+        ("A. Pacaci", "M. T. Özsu"),
+        "BeyondMR at SIGMOD",
+        2018,
+    ),
+    "DALTON": Paper(
+        "zapridou2022dalton",
+        "Dalton: Learned Partitioning for Distributed Data Streams",
+        ("E. Zapridou", "I. Mytilinis", "A. Ailamaki"),
+        "PVLDB",
+        2022,
+    ),
 }  # fmt: skip

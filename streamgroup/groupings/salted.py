@@ -1,17 +1,25 @@
-"""Salted keys: the most frequent keys are split by a suffix, the others have one worker by hash."""
+"""Salted keys: named or the most frequent keys are split by a suffix, the others have one worker by hash."""
 
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from streamgroup.base.errors import DataError, UsageError
 from streamgroup.groupings._heads import ENTRY_BYTES
-from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Described, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels.hashing import candidates
 from streamgroup.kernels.least_loaded import draw_below
 
 __all__ = ["Params", "SaltedKeys", "start"]
+
+
+def _file_named(name: str | None) -> str | None:
+    if name == "":
+        raise ValueError("it names a file")
+    return name
 
 
 class Params(GroupingParams):
@@ -21,8 +29,14 @@ class Params(GroupingParams):
         default=8, ge=1, le=1024, description="salts of each salted key (suffixes it may get); 1 is key grouping"
     )
 
+    keys: Annotated[str | None, AfterValidator(_file_named), Described("a file with a key per line")] = Field(
+        default=None, description="file that names the salted keys, one per line; none: the most frequent ones"
+    )
     top: int = Field(
-        default=10, ge=1, le=10_000, description="how many keys are salted: the most frequent of the trace"
+        default=10,
+        ge=1,
+        le=10_000,
+        description="how many keys are salted if no file names them: the most frequent",
     )
 
     pick: Literal["round_robin", "random"] = Field(
@@ -42,8 +56,9 @@ class Params(GroupingParams):
         return 1
 
     def destinations(self, context: Context) -> Destinations:
-        """A key that is not salted goes to F_1; which keys are salted depends on the trace."""
-        remark = f"tuples of the {self.top} most frequent keys of a trace go to F_1 to F_{self.salts}"
+        """A key that is not salted goes to F_1; which keys are salted depends on the trace, or on a file."""
+        which = f"the keys in {self.keys}" if self.keys else f"the {self.top} most frequent keys of a trace"
+        remark = f"tuples of {which} go to F_1 to F_{self.salts}"
         return Destinations(context.candidates(1), remark if self.salts > 1 else "")
 
 
@@ -52,8 +67,8 @@ class SaltedKeys(NamedTuple):
 
     What Flink and Spark jobs do against hot keys: append one of r suffixes ("salts") to the key, group by the result,
     and merge the r partial results of a key in a second aggregation. The worker of a key's salt j, from 0, is its
-    candidate F_(j+1). The salted keys are the most frequent ones by exact counts of the whole trace, ties to the lower
-    id: what a user knows from a recording, not what a source could know.
+    candidate F_(j+1). The salted keys are named in a file, or the most frequent ones by exact counts of the whole
+    trace, ties to the lower id: what a user knows from a recording, not what a source could know.
 
     `first` uint16[keys] is F_1. `row` int32[keys] is the place of a salted key among `salted` int64[rows], the ids of
     these keys, else -1. `of_salt` uint16[rows, r] are the workers of the salts. With pick=round_robin the next salt is
@@ -115,12 +130,37 @@ def _workers_of_salts(context: Context, salted: NDArray[np.int64], salts: int) -
     return candidates(context.hash_lo[salted], context.hash_hi[salted], salts, context.live, context.hash_seed)
 
 
-def start(params: Params, context: Context) -> SaltedKeys:
-    """Find the most frequent keys and hash them with each salt."""
+def _named(name: str, context: Context) -> NDArray[np.int64]:
+    """Return the ids of the keys that a file names, ascending: one per line, without empty lines.
+
+    UsageError if it cannot be read, DataError if none of the keys is in the trace.
+    """
+    try:
+        lines = Path(name).read_bytes().split(b"\n")
+    except OSError as error:
+        raise UsageError(f"salted: keys={name}: {error.strerror}", "name a file with one key per line") from None
+    wanted = {line.removesuffix(b"\r") for line in lines} - {b""}
+    keys = context.typed_keys("bytes")
+    found = [key for key in range(keys.count) if key != keys.null and keys.raw(key) in wanted]
+    if not found:
+        raise DataError(f"salted: the trace has none of the keys in {name}", "write one key per line, as in the trace")
+
+    return np.array(found, dtype=np.int64)
+
+
+def _salted(params: Params, context: Context) -> NDArray[np.int64]:
+    if params.salts == 1:
+        # No key is split.
+        return np.zeros(0, dtype=np.int64)
+    if params.keys is not None:
+        return _named(params.keys, context)
     assert context.counts is not None
-    # With one salt no key is split.
-    top = params.top if params.salts > 1 else 0
-    salted = np.argsort(-context.counts, kind="stable")[:top].astype(np.int64)
+    return np.argsort(-context.counts, kind="stable")[: params.top].astype(np.int64)
+
+
+def start(params: Params, context: Context) -> SaltedKeys:
+    """Find the salted keys and hash them with each salt."""
+    salted = _salted(params, context)
     row = np.full(context.keys, -1, dtype=np.int32)
     row[salted] = np.arange(len(salted))
     begin = np.arange(context.sources, dtype=np.int64)[:, np.newaxis] % params.salts

@@ -33,8 +33,13 @@ def real_trace(directory: Path) -> Trace:
 def measured(trace: Trace) -> dict[str, dict[str, Any]]:
     """Replay it through every grouping with its defaults, but for times that are short for so small a stream."""
     # Five sources deal 20,000 tuples at 80 % of 16 workers' capacity in 1.6 s.
+    windows = "window=200ms,slide=50ms"
     short = {
+        "cam": windows,
+        "cm": windows,
         "consistent_grouping": "window=50ms",
+        "dagreedy": windows,
+        "dalton": windows,
         "dynamic_kg": "warmup=50ms,teenage_period=50ms,old_period=200ms,check_interval=100ms",
         "fish": "interval=100ms",
         "posg": "batch=64,mu=0.5",

@@ -25,6 +25,8 @@ from tests.groupings.crew import context
         ("w_choices:capacity=16777216", 5, 10, "set a lower capacity, or raise theta"),
         ("d_choices:theta=1/4096n", 4000, 10, "set a lower capacity, or raise theta"),
         ("dstream:counters=536870912", 5, 1, "lower counters"),
+        ("cm:window=1000s", 5000, 100, "raise slide, or lower window"),
+        ("dalton:capacity=65536", 1000, 5, "lower capacity"),
     ],
 )
 def test_what_would_be_too_large_is_refused(text: str, workers: int, sources: int, hint: str) -> None:

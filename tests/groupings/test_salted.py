@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from streamgroup.base.errors import DataError, UsageError
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -102,3 +103,24 @@ def test_random_salts_are_even_and_all_keys_of_a_source_share_its_draws() -> Non
     assert max(abs(count - 1000) for count in found.values()) < 5 * (4000 * 3 / 16) ** 0.5
     chosen(state, 0, 10, other)
     assert state.drawn.tolist() == [4010, 0]
+
+
+def test_named_keys_are_salted_in_place_of_the_most_frequent(tmp_path: Path) -> None:
+    """Keys of the contexts are the texts of their ids; a line may end with CRLF, be empty, or name no key there is."""
+    names = tmp_path / "names"
+    names.write_bytes(b"17\r\n\n4\n17\nnobody\n4 \n499")
+    state = started(f"salted:keys={names},top=3", 9)
+    assert state.salted.tolist() == [4, 17, 499]
+    assert state.state_entries == 3
+    assert len(set(chosen(state, 0, 8, 17))) > 1
+    assert len(set(chosen(state, 0, 8, 5))) == 1
+    assert not started(f"salted:keys={names},salts=1", 9).salted.size
+
+
+def test_a_file_without_a_key_of_the_trace_is_refused(tmp_path: Path) -> None:
+    names = tmp_path / "names"
+    with pytest.raises(UsageError, match="No such file"):
+        started(f"salted:keys={names}", 9)
+    names.write_text("nobody\n")
+    with pytest.raises(DataError, match="none of the keys in"):
+        started(f"salted:keys={names}", 9)

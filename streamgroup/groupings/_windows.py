@@ -1,0 +1,59 @@
+"""What the groupings share that look at what a source sent in a sliding window."""
+
+from typing import Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from streamgroup.base.limits import MOST_CELLS, fits
+from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings._times import Period, period_ns
+from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.kernels.key_windows import KeyWindows, make_key_windows, with_counts
+
+__all__ = ["ENTRY_BYTES", "WindowParams", "begun", "moved"]
+
+# A key at a worker and its slide.
+ENTRY_BYTES = 16
+_MOST_SLIDES = 1000
+
+
+class WindowParams(GroupingParams):
+    """Parameters of groupings that look at what a source sent lately."""
+
+    window: Period = Field(default="10s", description="how far back a source looks: a multiple of slide, as in 10s")
+    slide: Period = Field(default="1s", description="time by which the window moves on, as in 1s")
+
+    def seeds_used(self) -> tuple[str, ...]:
+        """Candidates move with the hash seed."""
+        return ("hash_seed",)
+
+    @model_validator(mode="after")
+    def _slides(self) -> Self:
+        window, slide = period_ns(self.window), period_ns(self.slide)
+        if window % slide or window > _MOST_SLIDES * slide:
+            raise ValueError(f"window must be a multiple of slide, 1 to {_MOST_SLIDES} times as long")
+        return self
+
+
+def begun(params: WindowParams, context: Context, name: str) -> KeyWindows:
+    """Make empty windows; UsageError if they would be too large."""
+    slide = period_ns(params.slide)
+    slides = period_ns(params.window) // slide
+    fits(
+        2 * context.sources * slides * context.workers,
+        MOST_CELLS,
+        f"{name}: {slides} slides of {context.workers} workers at {context.sources} sources",
+        "raise slide, or lower window",
+    )
+    return make_key_windows(context.sources, context.live, slides, slide)
+
+
+def moved(windows: KeyWindows, change: WorkersChange) -> KeyWindows:
+    """Return the windows after a change of workers: a joiner starts at the smallest counts, booked in the last slide.
+
+    What was sent to workers that left is still there, and leaves with its slides.
+    """
+    tuples, distinct = carry_loads(windows.tuples, change), carry_loads(windows.distinct, change)
+    joined = np.intersect1d(change.live, np.array(change.joined, dtype=np.int64))
+    return with_counts(windows, change.live, joined, tuples, distinct)
