@@ -76,6 +76,19 @@ VARIANTS: dict[str, list[str]] = {
         "batch=16,mu=2,stability=outer,resync_windows=2",
         "unseen=zero,batch=16,mu=1,columns=20",
     ],
+    "cm": ["window=30ms,slide=3ms", "score=load,window=12ms,slide=12ms"],
+    "cam": ["window=30ms,slide=3ms", "unseen=keys,window=20ms,slide=5ms"],
+    "dagreedy": ["theta=1/4n,window=30ms,slide=10ms", "theta=0.02,affinity=0.2,window=15ms,slide=5ms"],
+    "dalton": [
+        "theta=1/4n,window=30ms,slide=10ms",
+        "theta=0.02,capacity=5,epsilon=0.4,split=1,most_split=4,window=12ms,slide=12ms,alpha=0.3,balance=0.8",
+        "theta=0.02,sync=false,epsilon=0.25,window=40ms,slide=20ms",
+    ],
+    "load_aware": [
+        "",
+        "traverse=3,buffer=4",
+        "rule=storm,report=11ms,refresh=4ms,queue=40",
+    ],
     "consistent_grouping": ["window=5ms", "window=3ms,virtual=3,eps=0.5,busy=0.5,idle=0.3,signal_delay=2ms"],
 }
 
@@ -182,6 +195,11 @@ def test_the_same_choices_as_the_twin(text: str, kind: str, sources: int, tmp_pa
     agree(stream(kind, 1500), options(text, sources=sources), tmp_path)
 
 
+def test_named_keys_are_salted_as_the_twin_does(tmp_path: Path) -> None:
+    (tmp_path / "hot").write_bytes(b"key 4\r\n\nkey 0\nnot there\nkey 4")
+    agree(stream("random", 600), options(f"salted:salts=3,keys={tmp_path / 'hot'}"), tmp_path)
+
+
 def come_and_go() -> Iterator[Any]:
     """Every case interpreted; compiled, which takes seconds each, one that chooses alone and one that gets feedback."""
     for text in CASES:
@@ -203,7 +221,7 @@ CRASHES = {"crash": ("150:2", "300", "450:0"), "redeliver": True, "join": ("350"
 
 
 # A worker that a tuple is lost on its way to would seem to be behind for ever.
-EXACT = {"posg", "consistent_grouping"}
+EXACT = {"posg", "consistent_grouping", "load_aware"}
 
 
 @pytest.mark.parametrize("text", FIRST)

@@ -22,6 +22,11 @@ BY_TEXTS = {
 }
 ELSEWHERE = {
     "bounded_load": ("bounded_load", "BoundedLoad"),
+    "cam": ("cardinality", "Cam"),
+    "cm": ("cardinality", "Cm"),
+    "dagreedy": ("dagreedy", "DaGreedy"),
+    "dalton": ("dalton", "Dalton"),
+    "load_aware": ("load_aware", "load_aware"),
     "dstream": ("dstream", "DStream"),
     "dynamic_kg": ("dynamic_kg", "DynamicKg"),
     "posg": ("posg", "Posg"),
