@@ -60,7 +60,7 @@ VARIANTS: dict[str, list[str]] = {
         "r=2,p=0.1,filter=exact,coin_delay=2ms,broadcast_delay=1ms",
         "r=0,l=3,p=0.3,counters=16,hashes=3",
         "r=1,p=0.2,decline=drawn,report=from,bit=absolute",
-        "signals=code,r=1,p=0.2,counters=64",
+        "signals=code,r=1,l=4,p=0.2,counters=64",
     ],
     "dynamic_kg": [
         "warmup=5ms,teenage_period=2ms,old_period=6ms,check_interval=3ms",
