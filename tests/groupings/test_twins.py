@@ -72,7 +72,8 @@ VARIANTS: dict[str, list[str]] = {
     "posg": [
         "batch=16,mu=1,columns=20",
         "batch=8,mu=0.5,rows=2,columns=5,sync=exec,stability=literal,reply_delay=2ms,matrix_delay=1ms",
-        "batch=16,mu=2,stability=outer,resync_windows=2",
+        "batch=16,mu=2,stability=skip_empty,resync_windows=2",
+        "batch=4,mu=1,eps=0.2,delta=0.3,matrix_delay=20ms,reply_delay=100us",
         "unseen=zero,batch=16,mu=1,columns=20",
     ],
     "consistent_grouping": ["window=5ms", "window=3ms,virtual=3,eps=0.5,busy=0.5,idle=0.3,signal_delay=2ms"],
