@@ -26,7 +26,7 @@ def draw(directory: Path) -> alt.TopLevelMixin:
     streamgroup(f"ingest csv {RAW} --time time --key object --engine local -o requests.trace", directory)
     rows = []
     for name, (hue, *_) in GROUPINGS.items():
-        found = metrics(f"requests.trace -g {name} -n 50 --arrivals utilization=0.8", directory)
+        found = metrics(f"requests.trace -g {name} -n 50 --sources 5 --arrivals utilization=0.8", directory)
         shown = {metric: found[metric] for metric in ("replication_factor", "latency_p99_ms")}
         rows.append({"grouping": name, "kind": KINDS[hue], **shown})
     ticks = [1, 3, 10, 30, 100, 300, 1000, 3000]

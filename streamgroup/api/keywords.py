@@ -52,7 +52,7 @@ class _Simulation(_Conditions, total=False):
 class ReplayOptions(_Simulation, total=False):
     """The options of `replay`."""
 
-    sources: int
+    sources: int | None
     arrivals: str
     capacity: str | Path | None
     seed: int
@@ -61,7 +61,7 @@ class ReplayOptions(_Simulation, total=False):
 class AdviseOptions(_Conditions, total=False):
     """The options of `advise`: the conditions of all runs."""
 
-    sources: int
+    sources: int | None
     arrivals: str
     capacity: str | Path | None
     seed: int

@@ -1,11 +1,13 @@
-"""Limits of a run: the number of workers, and the memory of structures that parameters size."""
+"""Limits of a run: the number of workers, and the memory of structures that parameters size; and how many sources."""
 
 from streamgroup.base.errors import UsageError
 
-__all__ = ["MOST_CELLS", "MOST_WORKERS", "fits"]
+__all__ = ["DEFAULT_SOURCES", "MOST_CELLS", "MOST_WORKERS", "fits"]
 
 # Worker ids are 16 bits wide.
 MOST_WORKERS = 1 << 16
+# The sources of a run for which neither the user nor the grouping says how many.
+DEFAULT_SOURCES = 5
 # Cells of 8 bytes that one structure may have: 1 GiB.
 MOST_CELLS = 1 << 27
 

@@ -67,6 +67,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from streamgroup.base.limits import DEFAULT_SOURCES
 from streamgroup.engines.keys.typed import Keys
 
 __all__ = ["SEEN", "Context", "Described", "Destinations", "Grouping", "GroupingParams", "Parts", "WorkersChange"]
@@ -132,6 +133,10 @@ class GroupingParams(BaseModel):
     def seeds_used(self) -> tuple[str, ...]:
         """Name what choices depend on, of `seed` (draws) and `hash_seed` (candidates); a sweep runs no copies."""
         return ("seed", "hash_seed")
+
+    def default_sources(self) -> int:
+        """Return how many sources a run has if the user does not say (1..65536)."""
+        return DEFAULT_SOURCES
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
         """Return, one line each, what makes these parameters questionable for so many workers and keys."""

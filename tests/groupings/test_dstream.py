@@ -258,8 +258,8 @@ def reported(state: Any, key: int, bit: int, now: int) -> tuple[int, int]:
     [
         ("bloom", "once", [(0, 0), (0, 0), (1, 1), (0, 1), (0, 1)], (0, 1)),
         ("exact", "once", [(0, 0), (0, 0), (1, 1), (0, 1), (0, 1)], (0, 0)),
-        # What leaves was never announced: it takes one of the three away that its false positive has, none of a set.
-        ("bloom", "code", [(0, 0), (0, 0), (1, 1), (1, 2), (1, 3)], (1, 2)),
+        # Who is in is not added again. What leaves was never announced: it takes away the counter that it shares.
+        ("bloom", "code", [(0, 0), (0, 0), (1, 1), (1, 1), (1, 1)], (1, 0)),
         ("exact", "code", [(0, 0), (0, 0), (1, 1), (1, 1), (1, 1)], (1, 0)),
     ],
 )
@@ -293,7 +293,9 @@ def test_another_detector_can_say_what_is_hot() -> None:
     assert not hasattr(state.detector, "control_messages")
 
 
-@pytest.mark.parametrize("text", ["r=40,l=30", "counters=1000", "coin_delay=soon", "p=0", "filter=none"])
+@pytest.mark.parametrize(
+    "text", ["r=40,l=30", "counters=1000", "coin_delay=soon", "p=0", "filter=none", "signals=code,l=6"]
+)
 def test_impossible_parameters_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         select(f"dstream:{text}")

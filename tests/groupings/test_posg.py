@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.groupings.posg import _EPOCH, _ROUND_ROBIN, _RUN, _SEND_ALL, _STATE, _WAIT_ALL
+from streamgroup.groupings.posg import in_flight
+from streamgroup.groupings.posg.scheduler import EPOCH, ROUND_ROBIN, RUN, SEND_ALL, STATE, WAIT_ALL
 from streamgroup.kernels.tournament import set_leaf
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
@@ -47,12 +48,16 @@ def c_hat(state: Any, source: int = 0) -> list[float]:
 
 
 def states(state: Any) -> list[int]:
-    return [int(value) for value in state.plan[:, _STATE]]
+    return [int(value) for value in state.plan[:, STATE]]
 
 
-def told(state: Any, now: int, worker: int) -> None:
-    """Let a sketch of a worker come, as it is."""
-    set_leaf(state.due, state.first, 0, worker, now)
+def told(state: Any, now: int, worker: int, sketch: Any = None) -> None:
+    """Let a sketch of a worker come, by default an empty one."""
+    cells = np.zeros_like(state.cells)
+    if sketch is not None:
+        cells[worker] = sketch
+    in_flight.push(state.flight, cells, worker, now)
+    set_leaf(state.due, state.first, 0, 0, now)
     state.tick(now)
 
 
@@ -66,7 +71,7 @@ def running(text: str, workers: int, sources: int = 1, until: int = 0) -> Any:
             assert send(state, A, source) == worker
             serve(state, worker, A, 0, 0)
     state.tick(until)
-    assert states(state) == [_RUN] * sources
+    assert states(state) == [RUN] * sources
     return state
 
 
@@ -84,15 +89,15 @@ def test_from_round_robin_to_run_by_hand() -> None:
     assert state.control_bytes[0] == 2 * 4 * 1000 * 16
     assert not state.cells.any()
     state.tick(42)
-    assert states(state) == [_ROUND_ROBIN]
+    assert states(state) == [ROUND_ROBIN]
     state.tick(43)
-    assert states(state) == [_SEND_ALL]
-    assert state.plan[0, _EPOCH] == 1
+    assert states(state) == [SEND_ALL]
+    assert state.plan[0, EPOCH] == 1
     # Worker 0 has never seen B: it is taken for average there, and A on worker 1.
     assert send(state, B) == 0
-    assert states(state) == [_SEND_ALL]
+    assert states(state) == [SEND_ALL]
     assert send(state, A) == 1
-    assert states(state) == [_WAIT_ALL]
+    assert states(state) == [WAIT_ALL]
     assert c_hat(state) == [10.0, 4.0]
     # The least so far, while the replies are awaited.
     assert [send(state, A) for _ in range(3)] == [1, 1, 0]
@@ -102,10 +107,10 @@ def test_from_round_robin_to_run_by_hand() -> None:
     state.tick(52)
     serve(state, 1, A, 54, 10)
     state.tick(58)
-    assert states(state) == [_WAIT_ALL]
+    assert states(state) == [WAIT_ALL]
     assert c_hat(state) == [20.0, 12.0]
     state.tick(59)
-    assert states(state) == [_RUN]
+    assert states(state) == [RUN]
     assert c_hat(state) == [20.0 + 37, 12.0 + 50]
     assert [send(state, A) for _ in range(3)] == [0, 1, 1]
     assert c_hat(state) == [67.0, 70.0]
@@ -120,10 +125,9 @@ def test_an_item_that_was_never_seen(unseen: str, estimate: float) -> None:
     assert expected["authors_code"].startswith("0 ")
     assert expected["recommended"].endswith("= 5.4")
     state = started(f"posg:rows=2,columns=3,unseen={unseen}", 1, sources=1)
-    state.shipped[0] = [[2, 20], [3, 7], [0, 0], [2, 20], [3, 7], [0, 0]]
     state.cell_of[A] = (2, 3)
     state.cell_of[B] = (1, 3)
-    told(state, 0, 0)
+    told(state, 0, 0, [[2, 20], [3, 7], [0, 0], [2, 20], [3, 7], [0, 0]])
     send(state, A)
     assert c_hat(state) == [estimate]
     # One that was seen has the mean of the row in which its F is smallest.
@@ -140,7 +144,7 @@ def test_the_sum_of_what_was_executed_ignores_idle_time() -> None:
     send(state, A)
     serve(state, 0, A, 500, 10)
     state.tick(505)
-    assert states(state) == [_RUN]
+    assert states(state) == [RUN]
     # C_hat was 10 in the marker; executed were 50.
     assert c_hat(state) == [50.0]
 
@@ -156,11 +160,11 @@ def test_synchronisation_and_stale_epochs_of_the_paper() -> None:
     told(state, 0, 0)
     told(state, 0, 1)
     told(state, 0, 1)
-    assert state.plan[0, _EPOCH] == given["epoch"] - 1
+    assert state.plan[0, EPOCH] == given["epoch"] - 1
     send(state, A)
     # Another sketch comes while the marker of epoch 2 is with worker 0, which then replies: 99 tenths.
     told(state, 1, 1)
-    assert state.plan[0, _EPOCH] == given["epoch"]
+    assert state.plan[0, EPOCH] == given["epoch"]
     serve(state, 0, A, 990, 0)
     state.tick(990)
     for worker in range(2):
@@ -175,7 +179,7 @@ def test_synchronisation_and_stale_epochs_of_the_paper() -> None:
     serve(state, 0, A, true[0], 1)
     state.tick(true[0])
     assert c_hat(state) == [10 * value for value in expected["C_hat_after"]]
-    assert states(state) == [{"RUN": _RUN}[expected["state"]]]
+    assert states(state) == [{"RUN": RUN}[expected["state"]]]
 
 
 def test_a_sketch_comes_before_replies_of_the_same_instant() -> None:
@@ -186,7 +190,7 @@ def test_a_sketch_comes_before_replies_of_the_same_instant() -> None:
     serve(state, 1, A, 8, 1)
     # Both replies are due at 10, and so is another sketch: they are of an epoch that has passed.
     told(state, 10, 1)
-    assert states(state) == [_SEND_ALL]
+    assert states(state) == [SEND_ALL]
     assert c_hat(state) == [0.0, 0.0]
     assert state.due[0, 1] > 1 << 62
 
@@ -208,28 +212,80 @@ def test_markers_of_several_sources_at_one_worker_and_the_newest_of_each() -> No
         serve(state, 1, A, finish, 9)
     assert state.control_messages[0] == 4
     state.tick(32)
-    assert states(state) == [_RUN, _WAIT_ALL]
+    assert states(state) == [RUN, WAIT_ALL]
     state.tick(41)
-    assert states(state) == [_RUN, _RUN]
+    assert states(state) == [RUN, RUN]
     assert c_hat(state, 0) == [30.0, 31.0]
     assert c_hat(state, 1) == [20.0, 40.0]
 
 
-def test_of_a_worker_one_sketch_is_on_the_way_at_a_time() -> None:
+def test_sketches_of_a_worker_may_all_be_on_the_way() -> None:
     state = started("posg:batch=1,matrix_delay=1s", 2, sources=3)
     sent = []
     for place in range(6):
+        while state.room[0] < 1:
+            state = state.grown()
+        send(state, A)
         serve(state, 0, A, 10 * (place + 1), 10)
         sent.append(int(state.control_messages[0]))
-    # A snapshot, the sketch to three sources, a snapshot; then it is stable again and has to wait.
-    assert sent == [0, 3, 3, 3, 3, 3]
-    state.tick(1_000_000_020)
-    serve(state, 0, A, 1_000_000_030, 10)
-    assert state.control_messages[0] == 6
+    # In turn a snapshot, and the sketch to three sources: nothing has changed since.
+    assert sent == [0, 3, 3, 6, 6, 9]
+    assert state.flight.ring[1] == 3
+
+
+def test_none_is_lost_and_they_come_as_they_were_sent() -> None:
+    """Each epoch's estimate is that of the sketch that came: 10 ns, then 20, and so on."""
+    state = started("posg:batch=1,matrix_delay=1us", 1, sources=1)
+    for place in range(1, 7):
+        for step in range(2):
+            while state.room[0] < 1:
+                state = state.grown()
+            send(state, A)
+            serve(state, 0, A, 100 * (2 * place + step), 10 * place)
+    assert int(state.control_messages[0]) == state.flight.ring[1] == 6
+    for place in range(1, 7):
+        due = 100 * (2 * place + 1) + 1000
+        state.tick(due - 1)
+        assert state.plan[0, EPOCH] == place - 1
+        state.tick(due)
+        assert (state.plan[0, EPOCH], states(state)) == (place, [SEND_ALL])
+        before = c_hat(state)[0]
+        send(state, A)
+        assert c_hat(state)[0] - before == 10 * place
+    assert state.flight.ring[1] == 0
+
+
+def test_room_is_enough_for_what_may_be_in_flight() -> None:
+    """Tuples pile up and then all finish at once: the room said at the start of that was for these, too."""
+    rng = np.random.default_rng(2)
+    state, queued, growths, most = started("posg:batch=2,mu=1e9,matrix_delay=50us", 3, sources=2), [0, 0, 0], 0, 0
+    now = 0
+    for _ in range(60):
+        for _ in range(int(rng.integers(1, 40))):
+            while state.room[0] < 1:
+                state, growths = state.grown(), growths + 1
+            queued[send(state, int(rng.integers(0, 9)), int(rng.integers(0, 2)), now)] += 1
+        for _ in range(int(rng.integers(0, 60))):
+            worker = int(rng.integers(0, 3))
+            if queued[worker]:
+                queued[worker] -= 1
+                now += int(rng.integers(0, 40))
+                state.tick(now - 1)
+                before = int(state.room[0])
+                serve(state, worker, int(rng.integers(0, 9)), now, int(rng.integers(0, 90)))
+                assert state.room[0] >= before >= 0
+                assert 0 <= state.flight.ring[1] <= len(state.flight.due)
+                most = max(most, int(state.flight.ring[1]))
+    assert growths > 2
+    assert most > 6
+    # What is counted along the way is what can be counted anew.
+    again = changed(state, [0, 1, 2])
+    assert again.room[0] == state.room[0]
+    assert changed(state, [0, 1], left=(2,)).room[0] >= state.room[0]
 
 
 def test_sketches_that_move_are_not_sent() -> None:
-    state = started("posg:batch=1,mu=0.05", 1, sources=1)
+    state = started("posg:batch=1,mu=0.05,stability=skip_empty", 1, sources=1)
     for place, took in enumerate((100, 200, 400, 800)):
         serve(state, 0, A, 1000 * (place + 1), took)
     assert state.control_messages[0] == 0
@@ -245,9 +301,9 @@ def test_a_source_synchronises_by_itself(windows: int) -> None:
     for _ in range(40):
         send(state, A)
         found.append(states(state)[0])
-    first = found.index(_SEND_ALL) if _SEND_ALL in found else None
+    first = found.index(SEND_ALL) if SEND_ALL in found else None
     assert first == (2 * 4 * windows if windows else None)
-    assert state.plan[0, _EPOCH] == (2 if windows else 1)
+    assert state.plan[0, EPOCH] == (2 if windows else 1)
 
 
 def test_round_robin_starts_at_the_source() -> None:
@@ -266,18 +322,18 @@ def test_when_a_worker_joins_its_sketch_is_awaited() -> None:
     for worker, value in enumerate((50.0, 70.0)):
         set_leaf(before.assigned, before.least, 1, worker, value)
     state = changed(before, [0, 1, 2], joined=(2,))
-    assert states(state) == [_ROUND_ROBIN] * 2
-    assert state.plan[:, _EPOCH].tolist() == [2, 2]
+    assert states(state) == [ROUND_ROBIN] * 2
+    assert state.plan[:, EPOCH].tolist() == [2, 2]
     assert c_hat(state, 1) == [50.0, 70.0, 50.0]
     assert state.state_entries == 3 * (2 * 4 * 54 + 1)
     assert [send(state, A) for _ in range(3)] == [0, 1, 2]
     told(state, 5, 1)
-    assert states(state) == [_ROUND_ROBIN] * 2
+    assert states(state) == [ROUND_ROBIN] * 2
     told(state, 6, 2)
-    assert states(state) == [_SEND_ALL] * 2
+    assert states(state) == [SEND_ALL] * 2
     assert [send(state, A, 1) for _ in range(4)] == [0, 1, 2, 0]
     # The old state is as it was.
-    assert states(before) == [_RUN] * 2
+    assert states(before) == [RUN] * 2
 
 
 def test_when_a_worker_leaves_the_sketches_of_the_others_are_known() -> None:
@@ -291,11 +347,11 @@ def test_when_a_worker_leaves_the_sketches_of_the_others_are_known() -> None:
     for finish in (3000, 4000, 5000, 6000):
         serve(state, 1, A, finish, 10)
     assert state.control_messages[0] == sent
-    assert states(state) == [_ROUND_ROBIN]
+    assert states(state) == [ROUND_ROBIN]
     told(state, 9000, 0)
-    assert states(state) == [_SEND_ALL]
+    assert states(state) == [SEND_ALL]
     assert [send(state, A) for _ in range(2)] == [0, 2]
-    assert states(state) == [_WAIT_ALL]
+    assert states(state) == [WAIT_ALL]
 
 
 @pytest.mark.parametrize("text", ["posg:reply_delay=5", "posg:matrix_delay=-1ms", "posg:sync=never", "posg:batch=0"])
@@ -367,6 +423,41 @@ def test_it_is_refused_where_tuples_are_dropped(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_is_too_small_is_told() -> None:
-    assert select("posg").params.doubts(64, 5, 1000) == []
-    assert "raise batch" in select("posg:batch=64").params.doubts(64, 5, 1000)[0]
-    assert select("posg:batch=64").params.doubts(10, 5, 1000) == []
+    assert select("posg").params.doubts(64, 1, 1000) == []
+    assert "raise batch" in select("posg:batch=64").params.doubts(640, 1, 1000)[0]
+    assert select("posg:batch=64").params.doubts(50, 1, 1000) == []
+
+
+def test_several_sources_are_told() -> None:
+    params = select("posg").params
+    assert params.default_sources() == 1
+    (line,) = params.doubts(10, 2, 1000)
+    assert line.startswith("2 sources: the paper has one scheduler")
+    assert line.endswith("try --sources 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("posg", (4, 54)),
+        ("posg:eps=0.05", (4, 55)),
+        ("posg:delta=0.25", (2, 54)),
+        ("posg:eps=0.7,delta=0.25", (2, 4)),
+        ("posg:eps=0.7,rows=3", (3, 4)),
+        ("posg:columns=9,delta=0.1", (4, 9)),
+    ],
+)
+def test_the_size_of_a_sketch(text: str, size: tuple[int, int]) -> None:
+    rows, columns = size
+    assert started(text, 2).cells.shape == (2, rows * columns, 2)
+    derived = select(text).params.facts(2)
+    assert derived == {
+        **({"sketch_rows": rows} if "delta" in text else {}),
+        **({"sketch_columns": columns} if "eps" in text else {}),
+    }
+
+
+@pytest.mark.parametrize("text", ["eps=0.05,columns=54", "delta=0.1,rows=4"])
+def test_a_size_is_given_one_way(text: str) -> None:
+    with pytest.raises(UsageError, match="two ways to size a sketch"):
+        select(f"posg:{text}")

@@ -61,7 +61,7 @@ VARIANTS: dict[str, list[str]] = {
         "r=2,p=0.1,filter=exact,coin_delay=2ms,broadcast_delay=1ms",
         "r=0,l=3,p=0.3,counters=16,hashes=3",
         "r=1,p=0.2,decline=drawn,report=from,bit=absolute",
-        "signals=code,r=1,p=0.2,counters=64",
+        "signals=code,r=1,l=4,p=0.2,counters=64",
     ],
     "dynamic_kg": [
         "warmup=5ms,teenage_period=2ms,old_period=6ms,check_interval=3ms",
@@ -73,7 +73,8 @@ VARIANTS: dict[str, list[str]] = {
     "posg": [
         "batch=16,mu=1,columns=20",
         "batch=8,mu=0.5,rows=2,columns=5,sync=exec,stability=literal,reply_delay=2ms,matrix_delay=1ms",
-        "batch=16,mu=2,stability=outer,resync_windows=2",
+        "batch=16,mu=2,stability=skip_empty,resync_windows=2",
+        "batch=4,mu=1,eps=0.2,delta=0.3,matrix_delay=20ms,reply_delay=100us",
         "unseen=zero,batch=16,mu=1,columns=20",
     ],
     "cm": ["window=30ms,slide=3ms", "score=load,window=12ms,slide=12ms"],

@@ -29,7 +29,7 @@ def sketched(stream: list[tuple[int, int]], rows: int, columns: int) -> tuple[An
     for key, took in stream:
         count_min.add(cells, 1, cell_of, key, took)
     means = np.zeros(cells.shape)
-    count_min.take_means(cells, 1, columns, means, False)
+    count_min.take_means(cells, 1, columns, means, 1, False)
     return cell_of, cells, means
 
 
@@ -55,7 +55,7 @@ def test_a_key_whose_cells_are_empty_is_taken_for_average() -> None:
     # Rows of three columns: what row 0 holds is 27 over 5 tuples.
     cells = np.array([[[2, 20], [3, 7], [0, 0], [2, 20], [3, 7], [0, 0]]], dtype=np.int64)
     means = np.zeros(cells.shape)
-    count_min.take_means(cells, 0, 3, means, False)
+    count_min.take_means(cells, 0, 3, means, 0, False)
     d = np.array([[2, 3]], dtype=np.uint16)
     assert expected["recommended"] == "sum(W[0])/sum(F[0]) = 27/5 = 5.4"
     assert count_min.mean(means, 0, d, 0) == 5.4
@@ -125,7 +125,7 @@ def test_cells_are_copied_and_cleared_by_worker() -> None:
     before = cells.copy()
     target = np.zeros_like(cells)
     cells[0] = 1
-    count_min.copy(cells, 1, target)
+    count_min.copy(cells, 1, target, 1)
     count_min.clear(cells, 1)
     assert (target[1] == before[1]).all()
     assert not target[0].any()

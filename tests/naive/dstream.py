@@ -75,8 +75,8 @@ class Vector:
 class Synopsis:
     """Bit vectors of keys, oldest first. Each report shifts some of them; an empty one leaves.
 
-    Told once: an append when a key gets hot, a delete when one of these leaves. As the code does it: an append at
-    each report of a hot key, a delete of all that leave.
+    Told once: an append when a key gets hot, a delete when one of these leaves. As the published code (PredictorBolt)
+    does it: an append at each report of a hot key, a delete of all that leave.
     """
 
     def __init__(self, p: float, zeta: int, decline: str, seed: int, signals: str = "once") -> None:
@@ -155,6 +155,7 @@ class DStream(Grouping):
         self.coin_delay = delay_ns(coin_delay, setting.control_delay)
         self.broadcast_delay = delay_ns(broadcast_delay, setting.control_delay)
         self.first_reported = self.r + 1 if report == "above" else self.r
+        self.most_heads = self.l if signals == "code" else self.l + self.r
         self.offset = self.first_reported if bit == "offset" else 0
         # all sources hear the same at the same instants: one filter is as good as one each
         self.filter = BloomFilter(int(counters), int(hashes)) if filter == "bloom" else ExactFilter()
@@ -187,7 +188,7 @@ class DStream(Grouping):
     def toss(self, source: int, key: Key, now: int) -> None:
         bits = word(self.setting.seed, f"dstream:coin:{source}", self.tossed[source])
         self.tossed[source] += 1
-        t = heads_before_tail(bits, self.l + self.r)
+        t = heads_before_tail(bits, self.most_heads)
         if t >= self.first_reported:
             self.made += 1
             self.reports.append((now + self.coin_delay, source, self.made, key, t))
@@ -206,10 +207,15 @@ class DStream(Grouping):
         told = sorted((b for b in self.broadcasts if b[0] <= now), key=lambda b: b[:2])
         self.broadcasts = [b for b in self.broadcasts if b[0] > now]
         for _, _, what, key in told:
-            if what == "append":
-                self.filter.add(key)
-            elif self.signals == "once" or key in self.filter:
-                self.filter.remove(key)
+            self.heard(what, key)
+
+    def heard(self, what: str, key: Key) -> None:
+        """Told once, all is as it is told. The code (SchedulerBolt) asks its filter first, before either."""
+        is_member = key in self.filter
+        if what == "append" and (self.signals == "once" or not is_member):
+            self.filter.add(key)
+        elif what == "delete" and (self.signals == "once" or is_member):
+            self.filter.remove(key)
 
     def workers_changed(self, change: WorkersChange) -> None:
         self.tick(change.now - 1)

@@ -1,7 +1,7 @@
 """POSG: workers tell the sources in sketches how long each key takes; the source sends to who has least to do."""
 
 from dataclasses import dataclass, field
-from math import inf
+from math import ceil, e, inf, log2
 from typing import NamedTuple
 
 from tests.naive.groupings import Grouping, Key, Setting, WorkersChange
@@ -120,16 +120,19 @@ class Posg(Grouping):
         mu: float | str = 0.05,
         rows: int | str = 4,
         columns: int | str = 54,
+        eps: float | str | None = None,
+        delta: float | str | None = None,
         reply_delay: int | str | None = None,
         matrix_delay: int | str | None = None,
         sync: str = "finish",
-        stability: str = "skip_empty",
+        stability: str = "outer",
         resync_windows: int | str = 0,
         unseen: str = "mean",
     ) -> None:
         super().__init__(setting)
         self.batch, self.mu = int(batch), float(mu)
-        self.rows, self.columns = int(rows), int(columns)
+        self.rows = int(rows) if delta is None else ceil(log2(1 / float(delta)))
+        self.columns = int(columns) if eps is None else ceil(e / float(eps))
         self.reply_delay = delay_ns(reply_delay, setting.control_delay)
         self.matrix_delay = delay_ns(matrix_delay, setting.control_delay)
         self.sync, self.stability, self.resync_windows = sync, stability, int(resync_windows)
@@ -139,8 +142,8 @@ class Posg(Grouping):
         self.schedulers = [Scheduler(source % n, [0.0] * n) for source in range(setting.sources)]
         # what the sources know: all of them are told the same at the same instants
         self.known: dict[int, Matrices] = {}
-        # by worker: due, what; by (source, worker): due, epoch, Delta
-        self.sketches: dict[int, tuple[int, Matrices]] = {}
+        # all that are on their way, as sent: due, worker, what; by (source, worker): due, epoch, Delta
+        self.sketches: list[tuple[int, int, Matrices]] = []
         self.replies: dict[tuple[int, int], tuple[int, int, float]] = {}
         self.most_held = 0
 
@@ -205,11 +208,11 @@ class Posg(Grouping):
         instance = self.instances[worker]
         means = instance.matrices.means()
         stable = instance.state == STABILIZING and change_of(instance.snapshot, means, self.stability) <= self.mu
-        if not stable or worker in self.sketches:
+        if not stable:
             instance.snapshot = means
             instance.state = STABILIZING
             return
-        self.sketches[worker] = (finish + self.matrix_delay, instance.matrices.copy())
+        self.sketches.append((finish + self.matrix_delay, worker, instance.matrices.copy()))
         self.control_messages += self.setting.sources
         self.control_bytes += self.setting.sources * self.rows * self.columns * 16
         instance.matrices = empty(self.rows, self.columns)
@@ -218,16 +221,21 @@ class Posg(Grouping):
     # Messages.
 
     def tick(self, now: int) -> None:
-        events = [(due, 0, worker, 0) for worker, (due, _) in self.sketches.items() if due <= now]
+        """At one instant sketches come first, those of a worker in the order sent."""
+        events = [(due, 0, number, 0) for number, (due, _, _) in enumerate(self.sketches) if due <= now]
         events += [(due, 1, source, worker) for (source, worker), (due, _, _) in self.replies.items() if due <= now]
+        arrived = []
         for _, kind, first, second in sorted(events):
             if kind == 0:
-                self.matrices_arrive(first)
+                _, worker, matrices = self.sketches[first]
+                self.matrices_arrive(worker, matrices)
+                arrived.append(first)
             else:
                 self.reply_arrives(first, second)
+        self.sketches = [sketch for number, sketch in enumerate(self.sketches) if number not in arrived]
 
-    def matrices_arrive(self, worker: int) -> None:
-        _, self.known[worker] = self.sketches.pop(worker)
+    def matrices_arrive(self, worker: int, matrices: Matrices) -> None:
+        self.known[worker] = matrices
         for own in self.schedulers:
             if own.state != ROUND_ROBIN or all(w in self.known for w in self.live):
                 own.begin_sending()
@@ -245,7 +253,7 @@ class Posg(Grouping):
         self.instances += [Instance(empty(self.rows, self.columns)) for _ in change.joined]
         for worker in change.left:
             self.known.pop(worker, None)
-            self.sketches.pop(worker, None)
+        self.sketches = [sketch for sketch in self.sketches if sketch[1] in self.live]
         self.replies = {who: reply for who, reply in self.replies.items() if who[1] in self.live}
         for own in self.schedulers:
             own.state = ROUND_ROBIN

@@ -195,20 +195,55 @@ def test_signals_as_in_the_code() -> None:
 
 
 @pytest.mark.parametrize("kind", ["bloom", "exact"])
-def test_a_delete_in_the_code_is_for_members(kind: str) -> None:
+def test_the_code_adds_who_is_absent_and_deletes_members(kind: str) -> None:
     grouping = DStream(Setting(2, 1), filter=kind, counters=8, signals="code")
     twice, once, stranger = b"a", b"b", next(b"%d" % i for i in range(99) if shares_some(b"%d" % i, b"a", b"b"))
     grouping.broadcasts = [(0, i, "append", key) for i, key in enumerate([twice, twice, once])]
     grouping.broadcasts += [(1, 3, "delete", stranger), (2, 4, "delete", once), (2, 5, "delete", twice)]
     grouping.tick(0)
-    before = list(grouping.filter.counters) if isinstance(grouping.filter, BloomFilter) else grouping.filter.keys.copy()
+    before = held(grouping)
+    fresh = DStream(Setting(2, 1), filter=kind, counters=8)
+    fresh.broadcasts = [(0, i, "append", key) for i, key in enumerate([twice, once])]
+    fresh.tick(0)
+    assert before == held(fresh)
     grouping.tick(1)
-    after = grouping.filter.counters if isinstance(grouping.filter, BloomFilter) else grouping.filter.keys
-    # once as a set, twice in counters
-    assert before == after
+    assert held(grouping) == before
     grouping.tick(2)
-    assert (twice in grouping.filter) == (kind == "bloom")
-    assert once not in grouping.filter
+    assert not any(key in grouping.filter for key in (twice, once))
+    assert held(grouping) in ([0] * 8, set())
+
+
+def held(grouping: DStream) -> list[int] | set[bytes | None]:
+    kept = grouping.filter
+    return list(kept.counters) if isinstance(kept, BloomFilter) else kept.keys.copy()
+
+
+def test_the_code_leaves_out_whom_it_takes_for_a_member() -> None:
+    """A false positive is not added; when it leaves, it takes counters of the members away."""
+    grouping = DStream(Setting(2, 1), counters=8, signals="code")
+    others = [b"a", b"b", b"c"]
+    grouping.broadcasts = [(0, i, "append", key) for i, key in enumerate(others)]
+    grouping.tick(0)
+    before = held(grouping)
+    false = next(b"%d" % i for i in range(999) if b"%d" % i in grouping.filter)
+    grouping.broadcasts = [(1, 9, "append", false)]
+    grouping.tick(1)
+    assert held(grouping) == before
+    grouping.broadcasts = [(2, 10, "delete", false)]
+    grouping.tick(2)
+    assert isinstance(grouping.filter, BloomFilter)
+    assert sum(grouping.filter.counters) == sum(before) - 4
+
+
+def test_the_code_tosses_a_coin_l_times_at_most() -> None:
+    """A run of more than l is one of l: with r = 1 and l = 3 the lengths are 2 and 3, and 3 is as probable as 2."""
+    grouping = DStream(Setting(2, 1), r=1, l=3, signals="code", coin_delay=1)
+    for _ in range(4000):
+        grouping.choose(0, b"a", 0)
+    lengths = [report[4] for report in grouping.reports]
+    assert set(lengths) == {2, 3}
+    assert lengths.count(3) / 4000 == pytest.approx(1 / 8, rel=0.15)
+    assert DStream(Setting(2, 1), r=1, l=3).most_heads == 4
 
 
 def test_a_delete_that_is_told_once_is_for_any_key() -> None:

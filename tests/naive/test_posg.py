@@ -186,26 +186,42 @@ def test_delays() -> None:
     }
 
 
-def test_matrices_on_the_way_hold_up_the_next() -> None:
-    """One worker, a tuple every ms: stable at 4, 8, 12, ... With a delay of 6 the ones of 4 arrive at 10.
-
-    At 8 nothing is sent: a new snapshot; at 10, before the matrices arrive, another; at 12 they are sent.
-    """
-    grouping = Posg(Setting(1, 1), batch=2, rows=1, columns=1, matrix_delay=6 * MS)
-    simulate(one_key(10), grouping, workers=1, sources=1)
-    assert grouping.sketches[0][0] == 10 * MS
-    assert grouping.instances[0].matrices.counts == [[6]]
-    grouping = Posg(Setting(1, 1), batch=2, rows=1, columns=1, matrix_delay=6 * MS)
+def test_several_matrices_are_on_the_way() -> None:
+    """One worker, a tuple every ms: stable at 4, 8, 12, ... With a delay of 9 those of 4 arrive at 13."""
+    grouping = Posg(Setting(1, 1), batch=2, rows=1, columns=1, matrix_delay=9 * MS)
     simulate(one_key(12), grouping, workers=1, sources=1)
-    assert grouping.sketches[0][0] == 18 * MS
-    assert grouping.sketches[0][1].counts == [[8]]
-    assert grouping.instances[0].state == "START"
+    assert [(due, worker, what.counts) for due, worker, what in grouping.sketches] == [
+        (13 * MS, 0, [[4]]),
+        (17 * MS, 0, [[4]]),
+        (21 * MS, 0, [[4]]),
+    ]
+    assert (grouping.schedulers[0].epoch, grouping.control_messages) == (0, 3)
+    # Each that comes begins an epoch.
+    for now, epoch in ((12, 0), (13, 1), (16, 1), (17, 2), (20, 2), (21, 3)):
+        grouping.tick(now * MS)
+        assert grouping.schedulers[0].epoch == epoch
+    assert grouping.sketches == []
+
+
+def test_matrices_of_a_worker_arrive_in_the_order_sent() -> None:
+    grouping = Posg(Setting(2, 1))
+    old, new, other = (Matrices([[1]], [[time]]) for time in (10, 20, 30))
+    grouping.sketches = [(5, 1, old), (5, 1, new), (5, 0, other)]
+    grouping.tick(5)
+    assert (grouping.known, grouping.sketches) == ({0: other, 1: new}, [])
+    assert grouping.schedulers[0].epoch == 1
+
+
+def test_sizes_by_precision() -> None:
+    given, expected = example("POSG-08")
+    for pair, rows, columns in zip(given["pairs"], expected["rows"], expected["cols_ceil"], strict=True):
+        grouping = Posg(Setting(1, 1), **pair)
+        assert (grouping.rows, grouping.columns) == (rows, columns)
 
 
 def test_new_matrices_send_all_again() -> None:
     grouping = Posg(Setting(3, 2))
-    for worker in range(3):
-        grouping.sketches[worker] = (5, Matrices([[1]], [[10 + worker]]))
+    grouping.sketches = [(5, worker, Matrices([[1]], [[10 + worker]])) for worker in range(3)]
     grouping.tick(4)
     assert [s.state for s in grouping.schedulers] == ["ROUND_ROBIN"] * 2
     grouping.tick(5)
@@ -214,7 +230,7 @@ def test_new_matrices_send_all_again() -> None:
         worker = grouping.choose(source, b"a", 6)
         grouping.observe(source, b"a", worker, 6)
     assert grouping.instances[0].markers == {0: (1, 1, 10.0), 1: (2, 1, 10.0)}
-    grouping.sketches[1] = (7, Matrices([[1]], [[20]]))
+    grouping.sketches = [(7, 1, Matrices([[1]], [[20]]))]
     grouping.tick(7)
     assert [(s.state, s.epoch, s.next_op) for s in grouping.schedulers] == [("SEND_ALL", 2, 0)] * 2
     chosen = []
@@ -250,7 +266,7 @@ def test_workers_change() -> None:
     """What a leaver told is forgotten. A leave may make all known, but only new matrices end the turns."""
     grouping = Posg(Setting(3, 2))
     grouping.known = {w: Matrices([[1]], [[10]]) for w in (0, 2)}
-    grouping.sketches = {1: (50, Matrices([[1]], [[10]])), 2: (40, Matrices([[1]], [[30]]))}
+    grouping.sketches = [(40, 2, Matrices([[1]], [[30]])), (50, 1, Matrices([[1]], [[10]]))]
     grouping.schedulers[0].estimated = [3.0, 1.0, 2.0]
     grouping.schedulers[0].pointer = 2
     grouping.workers_changed(WorkersChange(10, [0, 2], [], [1]))

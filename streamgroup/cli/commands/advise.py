@@ -51,7 +51,9 @@ class Options(Conditions):
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Threads (default: the cores there are).", show_default=False)
     ] = None
-    sources: Annotated[int, as_replay("sources")] = DEFAULTS.sources
+    sources: Annotated[int, typer.Option("--sources", help="Number of sources, the same for every grouping.")] = (
+        DEFAULTS.sources
+    )
     arrivals: Annotated[str, as_replay("arrivals")] = DEFAULTS.arrivals
     capacity: Annotated[str | None, as_replay("capacity")] = None
     seed: Annotated[int, as_replay("seed")] = DEFAULTS.seed

@@ -41,7 +41,7 @@ class Options(Conditions):
     top_keys: Annotated[int, typer.Option("--top-keys", min=0, help="Hot keys to name on each worker.")] = 5
     window: Annotated[str, as_replay("window")] = DEFAULTS.window
     warmup: Annotated[str, as_replay("warmup")] = DEFAULTS.warmup
-    sources: Annotated[int, as_replay("sources")] = DEFAULTS.sources
+    sources: Annotated[int | None, as_replay("sources")] = None
     arrivals: Annotated[str, as_replay("arrivals")] = DEFAULTS.arrivals
     capacity: Annotated[str | None, as_replay("capacity")] = None
     seed: Annotated[int, as_replay("seed")] = DEFAULTS.seed

@@ -9,6 +9,7 @@ import typer
 
 from streamgroup.base import discover
 from streamgroup.base.discover import GROUPINGS
+from streamgroup.base.limits import DEFAULT_SOURCES
 from streamgroup.base.row_formats import PEOPLE
 from streamgroup.base.version import VERSION
 from streamgroup.cli.command import Formatted
@@ -52,13 +53,18 @@ def run(console: Console, options: Options) -> None:
     module, _ = find_module(options.name)
     kind = parameters_of(module, {})
     parameters = [_parameter(name, field) for name, field in kind.model_fields.items()]
+    sources = kind().default_sources()
     if console.form not in PEOPLE:
-        console.record({"grouping": options.name, "about": _about(module), "parameters": parameters})
+        console.record({
+            "grouping": options.name, "about": _about(module), "parameters": parameters, "sources": sources,
+        })  # fmt: skip
         return
     about = _about(module)
     console.text(f"{options.name}: {about}\n")
     for line in _papers_named(f"{about} {parameters}"):
         console.text(line)
+    if sources != DEFAULT_SOURCES:
+        console.text(f"sources, if --sources is not given: {sources}\n")
     if parameters:
         console.rows(parameters)
     else:

@@ -53,7 +53,9 @@ class Options(Simulation):
         Path | None,
         typer.Option("--output", "-o", metavar="RUN", help="Directory for the tables of the run.", callback=utf8_path),
     ] = None
-    sources: Annotated[int, typer.Option("--sources", help="Number of sources.")] = DEFAULTS.sources
+    sources: Annotated[
+        int | None, typer.Option("--sources", help="Number of sources (default: 5; 1 for posg).", show_default=False)
+    ] = None
     arrivals: Annotated[
         str,
         typer.Option(
@@ -106,6 +108,8 @@ def run(console: Console, options: Options) -> None:
     load = run.metrics.get("offered_load")
     if load is not None:
         console.note(f"offered load: {100 * load:.4g} % of the capacity of {options.workers} workers")
+    if options.sources is None and (sources := run.options["sources"]) != DEFAULTS.sources:
+        console.note(f"sources: {sources}, the default of {run.grouping}; --sources takes another number")
     console.facts(run.record["grouping"].get("facts", {}))
     for note in run.notes:
         console.note(note)

@@ -61,9 +61,13 @@ class Options(Simulation):
             "--workers", "-n", metavar="N,...", show_default=False, help="Numbers of workers: 16,32 or 8..64..8."
         ),
     ] = ()  # type: ignore[assignment]
-    sources: Annotated[list[str], typer.Option("--sources", metavar="S,...", help="Numbers of sources.")] = (
-        str(DEFAULTS.sources),
-    )  # type: ignore[assignment]
+    sources: Annotated[
+        list[str],
+        typer.Option(
+            "--sources", metavar="S,...", show_default=False,
+            help="Numbers of sources, for all groupings (default: 5; 1 where posg is alone).",
+        ),
+    ] = ()  # type: ignore[assignment]  # fmt: skip
     arrivals: Annotated[
         list[str],
         typer.Option(

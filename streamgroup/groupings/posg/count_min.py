@@ -71,20 +71,20 @@ def mean(means: Any, worker: Any, cell_of: Any, key: Any) -> Any:
 
 
 @njit
-def take_means(cells: Any, worker: Any, columns: Any, means: Any, is_zero: Any) -> None:
-    """Turn a worker's cells into means.
+def take_means(cells: Any, place: Any, columns: Any, means: Any, worker: Any, is_zero: Any) -> None:
+    """Turn the cells at a place into a worker's means.
 
     A cell of no tuples gets the mean of all tuples, or 0 if there are none, or if an empty cell `is_zero`.
     """
     tuples, work = np.int64(0), np.int64(0)
     for cell in range(columns):
-        tuples += cells[worker, cell, 0]
-        work += cells[worker, cell, 1]
+        tuples += cells[place, cell, 0]
+        work += cells[place, cell, 1]
     overall = np.float64(work) / np.float64(tuples) if tuples > 0 and not is_zero else 0.0
     for cell in range(cells.shape[1]):
-        count = cells[worker, cell, 0]
+        count = cells[place, cell, 0]
         means[worker, cell, 0] = count
-        means[worker, cell, 1] = np.float64(cells[worker, cell, 1]) / np.float64(count) if count > 0 else overall
+        means[worker, cell, 1] = np.float64(cells[place, cell, 1]) / np.float64(count) if count > 0 else overall
 
 
 @njit
@@ -120,11 +120,11 @@ def drift(cells: Any, worker: Any, snapshot: Any, every: Any, outer: Any) -> Any
 
 
 @njit
-def copy(cells: Any, worker: Any, target: Any) -> None:
-    """Copy a worker's cells."""
+def copy(cells: Any, worker: Any, target: Any, place: Any) -> None:
+    """Copy a worker's cells to a place of `target`."""
     for cell in range(cells.shape[1]):
-        target[worker, cell, 0] = cells[worker, cell, 0]
-        target[worker, cell, 1] = cells[worker, cell, 1]
+        target[place, cell, 0] = cells[worker, cell, 0]
+        target[place, cell, 1] = cells[worker, cell, 1]
 
 
 @njit

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from streamgroup.base.errors import UsageError
+from streamgroup.base.limits import DEFAULT_SOURCES
+
 __all__ = ["ReplayOptions"]
 
 
@@ -9,14 +12,15 @@ __all__ = ["ReplayOptions"]
 class ReplayOptions:
     """What to simulate: texts with units are read, and checked, by the part that uses them.
 
-    `grouping` as in `-g`; `workers` 1..65536; `sources` 1..65536; `source_assignment` shuffle, random or key;
-    `arrivals` trace, rate=R, poisson=R, utilization=RHO, poisson-utilization=RHO or saturate; `speedup` divides the
-    trace's times, `spread_ties` places equal times evenly before the next one; `max_pending` tuples of a source may be
-    unfinished under saturate. `network_delay` and `control_delay` are durations (the latter defaults to the former).
-    `window` and `warmup` are a time, a count or a share of the tuples, `aggregate_every` too (None: once, at the end).
-    `seed` 0..2^63-1 names a replicate: it seeds all draws, and `hash_seed`, which moves the candidates of keys, is the
-    same unless it is given. `top_keys` is how many of the most frequent keys are reported. `key_type` string, int, long
-    or bytes is what the rules of real engines take keys for.
+    `grouping` as in `-g`; `workers` 1..65536; `sources` 1..65536 (not given: the grouping's own default, nearly always
+    5); `source_assignment` shuffle, random or key; `arrivals` trace, rate=R, poisson=R, utilization=RHO,
+    poisson-utilization=RHO or saturate; `speedup` divides the trace's times, `spread_ties` places equal times evenly
+    before the next one; `max_pending` tuples of a source may be unfinished under saturate. `network_delay` and
+    `control_delay` are durations (the latter defaults to the former). `window` and `warmup` are a time, a count or a
+    share of the tuples, `aggregate_every` too (None: once, at the end). `seed` 0..2^63-1 names a replicate: it seeds
+    all draws, and `hash_seed`, which moves the candidates of keys, is the same unless it is given. `top_keys` is how
+    many of the most frequent keys are reported. `key_type` string, int, long or bytes is what the rules of real engines
+    take keys for.
 
     The capacity model (None or empty: not given; `capacity` names a TOML file that fills in what is not given):
     `service` (a duration) or `key_cost` (a file) replaces the trace's cost; `service_distribution` deterministic,
@@ -28,7 +32,7 @@ class ReplayOptions:
 
     grouping: str
     workers: int
-    sources: int = 5
+    sources: int = None  # type: ignore[assignment]  # as the grouping says
     source_assignment: str = "shuffle"
     arrivals: str = "trace"
     spread_ties: bool = False
@@ -58,6 +62,21 @@ class ReplayOptions:
     key_type: str = "string"
 
     def __post_init__(self) -> None:
-        """Take the seed for the hash seed where none is given."""
+        """Take the seed for the hash seed, and the grouping's number of sources, where none is given."""
         if vars(self)["hash_seed"] is None:
             object.__setattr__(self, "hash_seed", self.seed)
+        if vars(self)["sources"] is None:
+            object.__setattr__(self, "sources", _default_sources(self.grouping))
+
+
+def _default_sources(grouping: str) -> int:
+    if not grouping:
+        return DEFAULT_SOURCES
+    # Not before it is needed: `--help` makes options too, and imports nothing heavy.
+    from streamgroup.replay.scenario.selection import default_sources
+
+    try:
+        return default_sources([grouping])
+    except UsageError:
+        # It is refused where it is selected.
+        return DEFAULT_SOURCES

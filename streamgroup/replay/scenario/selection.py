@@ -6,7 +6,7 @@ import hashlib
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,21 @@ from pydantic import ValidationError
 
 from streamgroup.base import discover, syntax_trees
 from streamgroup.base.errors import UsageError
+from streamgroup.base.limits import DEFAULT_SOURCES
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.groupings.detectors.protocol import with_detector
 from streamgroup.groupings.protocol import GroupingParams
 
-__all__ = ["Selection", "family", "find_module", "parameters", "select", "split_label", "split_text"]
+__all__ = [
+    "Selection",
+    "default_sources",
+    "family",
+    "find_module",
+    "parameters",
+    "select",
+    "split_label",
+    "split_text",
+]
 
 _LABEL = re.compile(r"([A-Za-z0-9_.-]+)=")
 # What a grouping outside the package may import and what is no companion of it, wherever it lies.
@@ -217,3 +227,13 @@ def select(text: str) -> Selection:
     module, digest = find_module(name)
     params = _params(module, text, values)
     return Selection(name, _canonical(label or name, params), module, params, digest)
+
+
+def default_sources(texts: Iterable[str]) -> int:
+    """Return the number of sources of runs through some groupings if the user does not say: the same for all.
+
+    That of the groupings where they agree, else the usual one, so that they are compared under the same conditions and
+    none changes the runs of the others.
+    """
+    found = {select(text).params.default_sources() for text in texts}
+    return found.pop() if len(found) == 1 else DEFAULT_SOURCES

@@ -21,7 +21,7 @@ from streamgroup.replay.input.arrivals import parse_arrivals
 from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds_used import seeds_used
-from streamgroup.replay.scenario.selection import select, split_label, split_text
+from streamgroup.replay.scenario.selection import default_sources, select, split_label, split_text
 from streamgroup.study.run import check_top_keys
 from streamgroup.study.sweep.cell import Cell, make_cell
 from streamgroup.study.sweep.value_lists import arrivals_of, as_text, groupings_of, whole_numbers
@@ -187,7 +187,9 @@ def make_spec(given: Mapping[str, Any]) -> Spec:
         synth=tuple(given.get("synth") or ()),
         groupings=tuple(groupings),
         workers=tuple(whole_numbers(given["workers"], "-n", 1, MOST_WORKERS)),
-        sources=tuple(whole_numbers(given.get("sources") or [str(_DEFAULTS.sources)], "--sources", 1, MOST_WORKERS)),
+        sources=tuple(
+            whole_numbers(given.get("sources") or [str(default_sources(groupings))], "--sources", 1, MOST_WORKERS)
+        ),
         arrivals=tuple(arrivals),
         capacity=tuple(given.get("capacity") or [None]),
         seeds=tuple(seeds),

@@ -53,7 +53,8 @@ class Params(GroupingParams):
     )
     signals: Literal["once", "code"] = Field(
         default="once",
-        description="once: a key's coming and leaving; code: each report of a hot key, and all keys that leave",
+        description="once: a key's coming and leaving; code: each report of a hot key, added if absent, and all keys "
+        "that leave, with l flips of a coin at most",
     )
 
     def seeds_used(self) -> tuple[str, ...]:
@@ -66,7 +67,17 @@ class Params(GroupingParams):
             raise ValueError(f"r + l is {self.r + self.l}, and a coin is tossed 64 times at most")
         if self.counters & (self.counters - 1):
             raise ValueError(f"counters is {self.counters}, which is no power of two")
+        if self.longest_run() < self.shortest_run():
+            raise ValueError(f"l is {self.l}, and with signals=code no run is longer: none would be reported")
         return self
+
+    def shortest_run(self) -> int:
+        """Return the number of heads from which on a run is reported."""
+        return self.r if self.report == "from" else self.r + 1
+
+    def longest_run(self) -> int:
+        """Return how often a coin is tossed at most."""
+        return self.l if self.signals == "code" else self.r + self.l
 
 
 class Predictor(NamedTuple):
@@ -81,9 +92,11 @@ class Predictor(NamedTuple):
     Departures from the paper: it says both that p x size vectors are drawn and that each is shifted with probability p;
     the latter is the default. It prints (1/2)^r for the probability of a report, which is (1/2)^(r+1) with "heads
     before the first tail" and "above r"; `report=from` has the printed one. The published code sets bit t, not t-r-1
-    (`bit=absolute`), announces at every report while hot, and deletes keys that were never announced, which takes away
-    counters of others (`signals=code`); here each coming and leaving is announced once. Its filter has 16 counters, for
-    which 5 hot keys make 28 % of all others look hot; here there are 1024.
+    (`bit=absolute`); it tosses a coin l times at most, announces a key at every report while it is hot, which a source
+    adds if its filter does not have it, and announces the leaving of all keys, which takes away counters of others
+    where the filter takes one that never came for a member (`signals=code`). Here each coming and leaving of a hot key
+    is announced once. The code's filter has 16 counters, for which 5 hot keys make 28 % of all others look hot; here
+    there are 1024.
 
     `counters` uint8[columns], `columns` uint32[keys, hashes] are the filter; `coins` uint64[sources] the
     streams of tosses; `due` int64[1] is when the next message is; `room` int64[1] how many more tuples there is room
@@ -153,7 +166,7 @@ def start(params: Params, context: Context) -> Predictor:
         columns = bloom.shared_columns(context.hash_lo, params.hashes, params.counters)
     reports, broadcasts = message_queue.make_messages(_ROOM), message_queue.make_messages(8 * _ROOM)
     table = bit_vectors.make_synopsis(_ROOM, context.draw_stream("dstream:decline"), params.signals == "code")
-    shortest = params.r if params.report == "from" else params.r + 1
+    shortest = params.shortest_run()
     return Predictor(
         counters=np.zeros(context.keys if exact else params.counters, dtype=np.uint8),
         columns=columns,
@@ -168,7 +181,7 @@ def start(params: Params, context: Context) -> Predictor:
         control_messages=np.zeros(1, dtype=np.int64),
         control_bytes=np.zeros(1, dtype=np.int64),
         shortest=shortest,
-        longest=params.r + params.l,
+        longest=params.longest_run(),
         first_bit=shortest if params.bit == "offset" else 0,
         zeta=params.zeta,
         # A draw of 53 bits is below p x 2^53 just when it is below the next whole number.

@@ -231,8 +231,9 @@ def deliver(predictor: Any, now: Any) -> None:
         key, what = pop(broadcasts)
         is_in = has(predictor.counters, predictor.columns, key) != 0
         change = 0
-        # Where all is announced, keys come that are in, of which a set takes none, and leave that never came.
-        if what == _COMES and not (is_in and predictor.is_exact):
+        # As the published code: a key that is in, or passes for one, is not added again, and all that leave may never
+        # have come.
+        if what == _COMES and not (is_in and table.announces_all):
             add(predictor.counters, predictor.columns, key)
             change = 1
         elif what == _LEAVES and is_in:
