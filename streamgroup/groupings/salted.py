@@ -6,15 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from streamgroup.groupings._hashed import HashedParams
 from streamgroup.groupings._heads import ENTRY_BYTES
-from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.kernels.hashing import candidates
 from streamgroup.kernels.least_loaded import draw_below
 
 __all__ = ["Params", "SaltedKeys", "start"]
 
 
-class Params(GroupingParams):
+class Params(HashedParams):
     """Parameters of salted keys."""
 
     salts: int = Field(
@@ -112,7 +113,10 @@ def _first_workers(context: Context) -> NDArray[np.uint16]:
 
 def _workers_of_salts(context: Context, salted: NDArray[np.int64], salts: int) -> NDArray[np.uint16]:
     """Return F_1..F_r of the salted keys alone: a table of all keys could be large."""
-    return candidates(context.hash_lo[salted], context.hash_hi[salted], salts, context.live, context.hash_seed)
+    return candidates(
+        context.hash_lo[salted], context.hash_hi[salted], salts, context.live, context.hash_seed,
+        modulo=context.params.modulo(),
+    )  # fmt: skip
 
 
 def start(params: Params, context: Context) -> SaltedKeys:

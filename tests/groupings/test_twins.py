@@ -197,6 +197,32 @@ def test_the_same_while_workers_come_and_go(text: str, interpreted: bool, tmp_pa
     agree(stream("evolving", 1500), given, tmp_path, interpreted)
 
 
+MODULO = [
+    "kg:hash=mod",
+    "pkg:hash=mod",
+    "salted:hash=mod",
+    "greedy_d:hash=mod,d=4",
+    "greedy_d:hash=mod,scope=head,d=3",
+    "greedy_d:hash=mod,scope=head,d=6",
+    "w_choices:hash=mod",
+    "greedy_freq:hash=mod,theta=2/n",
+    "d_choices:hash=mod,recompute_every=100",
+    "fish:hash=mod,ring=false,interval=5ms,d_min=3",
+    "dstream:hash=mod,r=1,zeta=1",
+    "dynamic_kg:hash=mod,warmup=1ms,teenage_period=3ms,old_period=12ms,check_interval=1ms",
+    "rivetti_dkg:hash=mod,learning_length=300",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "interpreted"),
+    [*((text, True) for text in MODULO), *(pytest.param(text, False, marks=pytest.mark.slow) for text in MODULO)],
+)
+def test_the_same_with_places_by_remainder(text: str, interpreted: bool, tmp_path: Path) -> None:
+    given = options(text, join=("300",), leave=("200:2", "500"))
+    agree(stream("evolving", 700), given, tmp_path, interpreted)
+
+
 FIRST = [f"{name}:{texts[0]}" if texts[0] else name for name, texts in VARIANTS.items()]
 CRASHES = {"crash": ("150:2", "300", "450:0"), "redeliver": True, "join": ("350",)}
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from streamgroup.base.compiling.interpreting import call
+from streamgroup.groupings._hashed import HashedParams
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._times import Time, time_ns
 from streamgroup.groupings.dynamic_kg import key_lifecycle as kernel
@@ -21,7 +22,7 @@ from streamgroup.groupings.dynamic_kg.key_lifecycle import (
     space_of,
 )
 from streamgroup.groupings.dynamic_kg.neighbours import at_or_after, count_below, least_share, share
-from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.kernels.int_map import enlarged, get, make_int_map, put, remove
 
 __all__ = ["CITE", "DynamicKeyGrouping", "Params", "start"]
@@ -34,7 +35,7 @@ I64 = NDArray[np.int64]
 _ITEMS, _WIDTHS = 1 << 12, 1 << 9
 
 
-class Params(GroupingParams):
+class Params(HashedParams):
     """Parameters of dynamic key grouping, with the symbols of 003."""
 
     expected_keys: int = Field(

@@ -10,9 +10,10 @@ from pydantic import Field
 
 from streamgroup.base.compiling.interpreting import call
 from streamgroup.base.errors import UsageError
+from streamgroup.groupings._hashed import HashedParams
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._share_threshold import Share, share_of
-from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.groupings.rivetti_dkg.plans import (
     COLUMNS,
     ITEMS,
@@ -42,7 +43,7 @@ _NEVER = 1 << 62
 _LEARNING, _LEFT, _AT_WORK, _NEXT = range(4)
 
 
-class Params(GroupingParams):
+class Params(HashedParams):
     """Parameters of distribution-aware key grouping."""
 
     theta: Share = Field(default="1/2n", description="share from which on a key is heavy (theta, 0..1]")
