@@ -66,9 +66,14 @@ VARIANTS: dict[str, list[str]] = {
         "warmup=5ms,teenage_period=2ms,old_period=6ms,check_interval=3ms",
         "warmup=0s,teenage_period=1ms,old_period=2ms,check_interval=1us,initial=1,load=int",
         "warmup=1ms,teenage_period=3ms,old_period=12ms,check_interval=1ms,expected_keys=20,baby_cap=9",
+        "truncate=age,warmup=1ms,teenage_period=2ms,old_period=6ms,check_interval=1ms,expected_keys=30",
         "promotion=literal,warmup=1ms,teenage_period=2ms,old_period=6ms,check_interval=2ms,expected_keys=20",
     ],
-    "rivetti_dkg": ["learning_length=300", "learning_length=100,relearn_every=150,mu=1,theta=0.05,epsilon_factor=1"],
+    "rivetti_dkg": [
+        "learning_length=300",
+        "learning_length=100,relearn_every=150,mu=1,theta=0.05,epsilon_factor=1",
+        "learner=source,learning_length=70,relearn_every=50",
+    ],
     "posg": [
         "batch=16,mu=1,columns=20",
         "batch=8,mu=0.5,rows=2,columns=5,sync=exec,stability=literal,reply_delay=2ms,matrix_delay=1ms",

@@ -65,6 +65,11 @@ class Params(HashedParams):
         description="fill: free places of the next space first, then swaps; literal: swaps alone, equals too (alg. 3)",
     )
 
+    truncate: Literal["count", "age"] = Field(
+        default="count",
+        description="which Babies stay at a timer: the most frequent (count), or those first seen (age)",
+    )
+
     def seeds_used(self) -> tuple[str, ...]:
         """Candidates move with the hash seed."""
         return ("hash_seed",)
@@ -107,9 +112,11 @@ class DynamicKeyGrouping(NamedTuple):
 
     Departures from the paper (each as in the authors' code): a key is checked once in 60 s, not at every tuple, which
     would scale out and back without end; free places of a space are filled before anything is swapped, and equals are
-    not swapped (`promotion=literal` has algorithm 3, by which nothing is ever promoted from an empty start); after
-    scaling down the choice that is made anew counts. Loads are exact, not whole percents (`load=int`). Every fourth run
-    of the timer goes on to the Old space, the first at 60 s (in the code at 45 s).
+    not swapped (`promotion=literal` has algorithm 3, by which nothing is ever promoted from an empty start); Babies are
+    truncated by count, in the order that algorithm 1 has just sorted them in (`truncate=age` discards the newest, as
+    its words say, but then the first keys of a stream stay for ever and new ones never); after scaling down the choice
+    that is made anew counts. Loads are exact, not whole percents (`load=int`). Every fourth run of the timer goes on to
+    the Old space, the first at 60 s (in the code at 45 s).
     """
 
     base: NDArray[np.uint16]
@@ -133,6 +140,7 @@ class DynamicKeyGrouping(NamedTuple):
     keep_babies: int
     baby_cap: int
     is_literal: bool
+    by_age: bool
     state_entry_bytes: int
 
     def tick(self, now: int) -> None:
@@ -142,7 +150,9 @@ class DynamicKeyGrouping(NamedTuple):
             number = now // self.teenage_period
             to_old = number // self.old_every > passed // self.old_every
             for source in range(self.total.shape[0]):
-                self.state_entries[source] -= grow_old(self.spaces, source, self.keep_babies, to_old, self.is_literal)
+                self.state_entries[source] -= grow_old(
+                    self.spaces, source, self.keep_babies, to_old, self.is_literal, self.by_age
+                )
             self.timer[0] = (number + 1) * self.teenage_period
             self.detector_entries[0] = self.spaces.pool[kernel.USED]
             self.room[0] = min(kernel.rooms(self.spaces, self.widths, self.more_widths))
@@ -275,5 +285,6 @@ def start(params: Params, context: Context) -> DynamicKeyGrouping:
         keep_babies=params.expected_keys // 2,
         baby_cap=params.baby_cap,
         is_literal=params.promotion == "literal",
+        by_age=params.truncate == "age",
         state_entry_bytes=24,
     )
