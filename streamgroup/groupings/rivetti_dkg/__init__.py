@@ -76,10 +76,10 @@ class Params(HashedParams):
         """Heavy keys are those from theta on."""
         return share_of(self.theta, workers)
 
-    def cold_choices(self, workers: int) -> int:
-        """Every key has one worker."""
+    def cold_choices(self, workers: int) -> int | None:
+        """Every key has one worker, or one for each source."""
         del workers
-        return 1
+        return 1 if self.learner == "shared" else None
 
     def destinations(self, context: Context) -> Destinations:
         """A key goes to F_1 until there is a plan."""
