@@ -53,5 +53,6 @@ def beyond(mine: TouchedPairs, theirs: TouchedPairs) -> int:
     for first in range(0, mine.keys, step):
         last = min(first + step, mine.keys)
         held = mine.table(first, last)
-        found += np.count_nonzero(held) - np.count_nonzero(held[:, :both] & theirs.table(first, last)[:, :both])
-    return int(found)
+        shared = held[:, :both] & theirs.table(first, last)[:, :both]
+        found += int(np.count_nonzero(held)) - int(np.count_nonzero(shared))
+    return found
