@@ -50,4 +50,4 @@ def moved(state: Any, change: WorkersChange, context: Context) -> dict[str, Any]
 def cursors_of(context: Context, most: int) -> Cursors:
     """Make ready to look for the least loaded of up to `most` candidates of a key."""
     words = candidate_words(context.hash_lo, context.hash_hi, context.hash_seed)
-    return make_cursors(words, context.sources, most)
+    return make_cursors(words, context.sources, most, modulo=context.params.modulo())

@@ -6,14 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, Parts, WorkersChange
+from streamgroup.groupings._hashed import HashedParams
+from streamgroup.groupings.protocol import Context, Destinations, Parts, WorkersChange
 from streamgroup.kernels.hashing import ring_positions
 from streamgroup.kernels.ring import RING_POSITIONS, first_point, make_ring
 
 __all__ = ["KeyGrouping", "Params", "start"]
 
 
-class Params(GroupingParams):
+class Params(HashedParams):
     """Parameters of key grouping."""
 
     ring: bool = Field(

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.groupings import greedy_d
+from streamgroup.groupings._hashed import HashedParams
 from streamgroup.groupings._membership import carry_loads
-from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.kernels.least_loaded import send_to_less_loaded
 
 __all__ = ["CITE", "Params", "TwoChoices", "start"]
@@ -16,7 +17,7 @@ __all__ = ["CITE", "Params", "TwoChoices", "start"]
 CITE = ("PKG",)
 
 
-class Params(GroupingParams):
+class Params(HashedParams):
     """Parameters of PKG."""
 
     d: int = Field(default=2, ge=1, le=4096, description="candidates of each key (d in 001); 1 is key grouping")

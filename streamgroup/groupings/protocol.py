@@ -111,6 +111,10 @@ class GroupingParams(BaseModel):
         """Name the live arrays of the loop (`cost`, `free`, `slowdown`) that the grouping reads as an oracle."""
         return ()
 
+    def modulo(self) -> bool:
+        """Return whether a candidate's place among the live workers is a remainder (`hash=mod`)."""
+        return False
+
     def choices_per_key(self, workers: int) -> int | None:
         """Return how many workers any key may go to; None when it depends on the key or the time."""
         del workers

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.groupings._hashed import HashedParams
 from streamgroup.groupings._heads import ENTRY_BYTES
-from streamgroup.groupings.protocol import Context, Described, Destinations, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Described, Destinations, WorkersChange
 from streamgroup.kernels.hashing import candidates
 from streamgroup.kernels.least_loaded import draw_below
 
@@ -22,7 +23,7 @@ def _file_named(name: str | None) -> str | None:
     return name
 
 
-class Params(GroupingParams):
+class Params(HashedParams):
     """Parameters of salted keys."""
 
     salts: int = Field(
@@ -127,7 +128,10 @@ def _first_workers(context: Context) -> NDArray[np.uint16]:
 
 def _workers_of_salts(context: Context, salted: NDArray[np.int64], salts: int) -> NDArray[np.uint16]:
     """Return F_1..F_r of the salted keys alone: a table of all keys could be large."""
-    return candidates(context.hash_lo[salted], context.hash_hi[salted], salts, context.live, context.hash_seed)
+    return candidates(
+        context.hash_lo[salted], context.hash_hi[salted], salts, context.live, context.hash_seed,
+        modulo=context.params.modulo(),
+    )  # fmt: skip
 
 
 def _named(name: str, context: Context) -> NDArray[np.int64]:

@@ -29,19 +29,20 @@ _STEP = 16
 class Cursors(NamedTuple):
     """The candidates of keys, and how far each source's search for the least loaded of them has come.
 
-    `words` uint64[keys, 2] are `hashing.candidate_words`. `lists` uint16[2^r, d] begin with the candidates of a key, in
-    the row key mod 2^r; a newcomer replaces who is there. `kept` int64[2^r, 2]: key + 1 (0: nobody's) and how many are
-    listed. `search` int64[sources, 4 x 2^r]: in the same rows, key + 1, d, the load that was the least of F_1..F_d,
-    and the place in the list up to which none has it.
+    `words` uint64[keys, 2] are `hashing.candidate_words`, and `modulo` is as in `hashing.candidate`. `lists`
+    uint16[2^r, d] begin with the candidates of a key, in the row key mod 2^r; a newcomer replaces who is there. `kept`
+    int64[2^r, 2]: key + 1 (0: nobody's) and how many are listed. `search` int64[sources, 4 x 2^r]: in the same rows,
+    key + 1, d, the load that was the least of F_1..F_d, and the place in the list up to which none has it.
     """
 
     words: NDArray[np.uint64]
     lists: NDArray[np.uint16]
     kept: I64
     search: I64
+    modulo: bool
 
 
-def make_cursors(words: NDArray[np.uint64], sources: int, most: int) -> Cursors:
+def make_cursors(words: NDArray[np.uint64], sources: int, most: int, *, modulo: bool = False) -> Cursors:
     """Begin with no list, for up to `most` candidates of a key."""
     rows = 1 << max(0, (len(words) - 1).bit_length())
     while rows > 1 and (rows > _MOST_ROWS or rows * most * 2 > _MOST_BYTES):
@@ -51,6 +52,7 @@ def make_cursors(words: NDArray[np.uint64], sources: int, most: int) -> Cursors:
         lists=np.empty((rows, most), dtype=np.uint16),
         kept=np.zeros((rows, 2), dtype=np.int64),
         search=np.zeros((sources, 4 * rows), dtype=np.int64),
+        modulo=modulo,
     )
 
 
@@ -61,7 +63,7 @@ def _list_anew(cursors: Any, live: Any, key: Any, row: Any, d: Any) -> None:
     d = min(d + (d >> 3), cursors.lists.shape[1])
     for place in range(d):
         word += step
-        cursors.lists[row, place] = live[least_loaded.place(word, live.shape[0])]
+        cursors.lists[row, place] = live[least_loaded.candidate_place(word, live.shape[0], cursors.modulo)]
     cursors.kept[row, _OWNER] = key + 1
     cursors.kept[row, _LISTED] = d
 

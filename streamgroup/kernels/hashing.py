@@ -14,6 +14,7 @@ __all__ = [
     "mix64",
     "node_positions",
     "place",
+    "place_by_remainder",
     "ring_positions",
     "sampled",
     "sketch_columns",
@@ -49,26 +50,38 @@ def place(mixed: U64, n: int) -> U64:
     return ((mixed >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)
 
 
+def place_by_remainder(mixed: U64, n: int) -> U64:
+    """Map the upper 32 bits of a word to 0..n-1 by their remainder modulo n: HASH(k) mod n of the papers."""
+    return (mixed >> np.uint64(32)) % np.uint64(n)
+
+
 def candidate(
-    hash_lo: NDArray[np.int64], hash_hi: NDArray[np.int64], j: int, n: int, hash_seed: int = 0
+    hash_lo: NDArray[np.int64], hash_hi: NDArray[np.int64], j: int, n: int, hash_seed: int = 0, *, modulo: bool = False
 ) -> NDArray[np.int32]:
     """Give the j-th candidate (j = 1, 2, ...) of each key among n workers: F_j of the trace format.
 
-    Candidates of a key may coincide (F_1 = F_2 with probability 1/n), as in the papers.
+    With `modulo` the place is a remainder: as even, but another place for nearly every key when n changes. Candidates
+    of a key may coincide (F_1 = F_2 with probability 1/n), as in the papers.
     """
     seed = mix64(_scalar(hash_seed)) if hash_seed else _scalar(0)
-    words = _words(hash_lo) + _scalar(j) * (_words(hash_hi) | np.uint64(1)) + seed
-    return place(mix64(words), n).astype(np.int32)
+    mixed = mix64(_words(hash_lo) + _scalar(j) * (_words(hash_hi) | np.uint64(1)) + seed)
+    return (place_by_remainder(mixed, n) if modulo else place(mixed, n)).astype(np.int32)
 
 
 def candidates(
-    hash_lo: NDArray[np.int64], hash_hi: NDArray[np.int64], d: int, live: NDArray[np.int64], hash_seed: int = 0
+    hash_lo: NDArray[np.int64],
+    hash_hi: NDArray[np.int64],
+    d: int,
+    live: NDArray[np.int64],
+    hash_seed: int = 0,
+    *,
+    modulo: bool = False,
 ) -> NDArray[np.uint16]:
     """Give uint16[keys, d]: the ids, from `live`, of each key's candidates 1 to d among as many workers."""
     found = np.empty((len(hash_lo), d), dtype=np.uint16)
     ids = live.astype(np.uint16)
     for j in range(1, d + 1):
-        found[:, j - 1] = ids[candidate(hash_lo, hash_hi, j, len(live), hash_seed)]
+        found[:, j - 1] = ids[candidate(hash_lo, hash_hi, j, len(live), hash_seed, modulo=modulo)]
     return found
 
 

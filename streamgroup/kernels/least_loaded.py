@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 __all__ = [
+    "candidate_place",
     "draw_below",
     "least_loaded",
     "least_of_candidates",
@@ -36,26 +37,34 @@ def place(word: Any, n: Any) -> Any:
 
 
 @njit(forceinline=True)
+def candidate_place(word: Any, n: Any, modulo: Any) -> Any:
+    """Scramble a word and map it to 0..n-1: `place`, or with `modulo` `hashing.place_by_remainder`, compiled."""
+    if modulo:
+        return (mixed(word) >> _32) % np.uint64(n)
+    return place(word, n)
+
+
+@njit(forceinline=True)
 def draw_below(stream: Any, index: Any, n: Any) -> Any:
     """Draw an integer in 0..n-1: the word at place `index` of a stream of draws (`draws.words`), scaled to n < 2^32."""
     return np.int64(place(stream + np.uint64(index + 1) * _GOLDEN, n))
 
 
 @njit
-def least_of_candidates(hashes: Any, key: Any, d: Any, live: Any, load: Any, source: Any, floor: Any) -> Any:
+def least_of_candidates(cursors: Any, key: Any, d: Any, live: Any, load: Any, source: Any, floor: Any) -> Any:
     """Give the least loaded of F_1..F_d of a key for a source, ties to the first.
 
-    `hashes` uint64[keys, 2] are each key's h1 + seed and h2 | 1; `load` int64[sources, N]; no live worker's load is
-    below `floor`, so that the first candidate that has it is the one.
+    `cursors` say how keys are hashed (`cursors.Cursors`); `load` int64[sources, N]; no live worker's load is below
+    `floor`, so that the first candidate that has it is the one.
     """
     n = live.shape[0]
     row = np.uint64(source)
-    word, step = hashes[np.uint64(key), 0], hashes[np.uint64(key), 1]
+    word, step = cursors.words[np.uint64(key), 0], cursors.words[np.uint64(key), 1]
     best = np.int64(0)
     least = np.int64(9223372036854775807)
     for _ in range(d):
         word += step
-        worker = live[place(word, n)]
+        worker = live[candidate_place(word, n, cursors.modulo)]
         value = load[row, np.uint64(worker)]
         if value < least:
             best, least = worker, value

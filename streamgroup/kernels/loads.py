@@ -60,7 +60,7 @@ def send_to_some(loads: Any, cursors: Any, source: Any, key: Any, d: Any) -> Any
     """Send to the least loaded of F_1..F_d, ties to the first."""
     floor = loads.levels[np.uint64(source), LEAST]
     if d <= _FEW:
-        worker = least_of_candidates(cursors.words, key, d, loads.live, loads.load, source, floor)
+        worker = least_of_candidates(cursors, key, d, loads.live, loads.load, source, floor)
     else:
         worker = least_of_many(cursors, loads.load, loads.live, source, key, d, floor)
     return send_to_this(loads, source, worker)

@@ -27,7 +27,7 @@ __all__ = [
     "entries_of",
     "entry_at",
     "error_of",
-    "forget_all",
+    "forget_source",
     "make_space_saving",
     "offer",
     "places",
@@ -108,13 +108,14 @@ def used(tables: Any, source: Any) -> Any:
 
 
 @njit
-def forget_all(tables: Any) -> None:
-    """Empty all tables."""
-    tables.slot[:] = 0
-    tables.state[:] = 0
-    for source in range(tables.state.shape[0]):
-        tables.state[source, _LEVEL] = 1
-        tables.state[source, _LISTED] = _NEVER
+def forget_source(tables: Any, source: Any) -> None:
+    """Empty a source's table."""
+    for place in range(tables.slot.shape[1]):
+        tables.slot[source, place] = 0
+    for column in range(tables.state.shape[1]):
+        tables.state[source, column] = 0
+    tables.state[source, _LEVEL] = 1
+    tables.state[source, _LISTED] = _NEVER
 
 
 @njit(forceinline=True)

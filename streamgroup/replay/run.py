@@ -110,10 +110,10 @@ class Run:
 
     def _context(self, live: I64) -> Context:
         trace, options = self.trace, self.plan.options
-        dictionary = trace.dictionary()
+        dictionary, modulo = trace.dictionary(), self.plan.selection.params.modulo()
 
         def candidates(d: int) -> NDArray[np.uint16]:
-            return hashing.candidates(dictionary.hash_lo, dictionary.hash_hi, d, live, options.hash_seed)
+            return hashing.candidates(dictionary.hash_lo, dictionary.hash_hi, d, live, options.hash_seed, modulo=modulo)
 
         return Context(
             workers=len(live),

@@ -97,7 +97,7 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
         "loop": "ordered" if plan.is_ordered else "fast",
         **plan.selection.params.facts(options.workers),
     }
-    memory = _memory(trace, plan, ever, found["windows_at_most"], log=log)
+    memory = _memory(trace, plan, ever, found["windows_at_most"], log=log, baseline=baseline)
     found |= {f"memory_{name}_mb": size for name, size in memory.items()}
     found["memory_mb"] = sum(memory.values())
     found["log_on_disk_mb"] = trace.tuples * _LOG_BYTES / _MB if log else None
@@ -201,13 +201,13 @@ def _windows(trace: Trace, plan: Plan) -> int | None:
     return None if plan.arrivals.name == "saturate" else rule.most(longest_span(trace, plan))
 
 
-def _memory(trace: Trace, plan: Plan, ever: int, windows: int | None, *, log: bool) -> dict[str, float]:
+def _memory(trace: Trace, plan: Plan, ever: int, windows: int | None, *, log: bool, baseline: bool) -> dict[str, float]:
     """Estimate what each part takes, in MB."""
     choices = plan.selection.params.choices_per_key(ever)
     pairs = _pairs(trace, ever, choices)
     costs = [table.nbytes for table in (plan.costs.by_key, plan.costs.by_worker) if table is not None]
     sizes = {
-        "pairs": pairs * (2 if plan.options.aggregate_every else 1),
+        "pairs": pairs * (1 + (plan.options.aggregate_every is not None) + baseline),
         "histograms": ever * BUCKETS * 8,
         "windows": (windows or 0) * ever * 16,
         "dictionary": trace.keys * 24,

@@ -25,6 +25,7 @@ from streamgroup.base.storage.staging import staged_directory
 from streamgroup.base.version import VERSION
 from streamgroup.metrics.tables import tables
 from streamgroup.replay.accounting.outcome import Outcome
+from streamgroup.replay.accounting.touched import TouchedPairs, beyond
 from streamgroup.replay.compile import imported_digest
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.run import replay
@@ -57,7 +58,7 @@ class RunResult:
 
     `notes` say how it was run.
 
-    `output` is where they were written.
+    `output` is where they were written, `touched` the pairs of key and worker that another run may be compared with.
     """
 
     row: dict[str, Any]
@@ -66,6 +67,7 @@ class RunResult:
     record: dict[str, Any]
     output: Path | None = None
     notes: tuple[str, ...] = ()
+    touched: TouchedPairs | None = None
 
 
 def run_to_directory(
@@ -81,8 +83,8 @@ def run_to_directory(
     """Replay a trace and write the run to `output`, a directory that appears whole or not at all.
 
     Without `output` nothing is written. `log` adds the assignment log. `baseline` replays the trace once more, with
-    workers that neither join nor leave nor crash, and sets `remapped_replicas` to the replicas beyond that run's; of it
-    nothing else is kept. What a capacity file says is in the row as if it had been given. `progress` receives the
+    workers that neither join nor leave nor crash, and sets `remapped_replicas` to the replicas that it does not have;
+    nothing else of it is kept. What a capacity file says is in the row as if it had been given. `progress` receives the
     tuples of each chunk, not those of the baseline.
     All is checked before the replay: UsageError for the options, an output that exists, a log without one or a
     baseline without a change of workers, DataError for a trace that is not sound or is empty.
@@ -104,20 +106,21 @@ def make_run(
     trace: Trace,
     options: ReplayOptions,
     *,
-    baseline: ReplayOptions | int | None = None,
+    baseline: ReplayOptions | TouchedPairs | None = None,
     log_directory: Path | None = None,
     progress: Callable[[int], None] | None = None,
     chunk_cache: ChunkCache | None = None,
 ) -> RunResult:
     """Replay a trace; `options` are as `checked` gives them. Nothing is written but the log.
 
-    `baseline` is the run that `remapped_replicas` compares with: its options, or its replicas where they are known.
+    `baseline` is the run that `remapped_replicas` compares with: its options, or its pairs where they are known.
     `chunk_cache` shares what is read with other runs in threads of this process.
     """
     outcome = replay(trace, options, log_directory=log_directory, progress=progress, chunk_cache=chunk_cache)
     if baseline is not None:
-        without = baseline if isinstance(baseline, int) else _replicas(replay(trace, baseline, chunk_cache=chunk_cache))
-        outcome = dataclasses.replace(outcome, remapped_replicas=_replicas(outcome) - without)
+        if isinstance(baseline, ReplayOptions):
+            baseline = _touched(replay(trace, baseline, chunk_cache=chunk_cache))
+        outcome = dataclasses.replace(outcome, remapped_replicas=beyond(_touched(outcome), baseline))
     made = tables(outcome)
     naming = named_options(trace, options, outcome.grouping)
     columns = {name: column([value], _ARROW[KINDS[name]]) for name, value in naming.items()}
@@ -129,7 +132,8 @@ def make_run(
     notes: tuple[str, ...] = ()
     if outcome.interpreted_seconds:
         notes = (f"interpreted: {outcome.grouping} is not compiled yet, and compiling it takes longer than this run",)
-    return RunResult(summary.to_pylist()[0], warnings_of(trace, options, outcome), made, record, notes=notes)
+    warnings, pairs = warnings_of(trace, options, outcome), outcome.worker.touched
+    return RunResult(summary.to_pylist()[0], warnings, made, record, notes=notes, touched=pairs)
 
 
 def write_run(directory: Path, tables: Mapping[str, pa.Table], record: Mapping[str, Any]) -> None:
@@ -191,8 +195,9 @@ def code_of(selection: Selection) -> dict[str, str]:
     return {"program": sources_digest(_DECIDING, VERSION), "grouping": own}
 
 
-def _replicas(outcome: Outcome) -> int:
-    return int(outcome.worker.keys.sum())
+def _touched(outcome: Outcome) -> TouchedPairs:
+    assert outcome.worker.touched is not None
+    return outcome.worker.touched
 
 
 @cache

@@ -80,10 +80,10 @@ class Place(NamedTuple):
         )
 
     def _context(self, keys: Keys) -> Context:
-        live = np.arange(self.workers, dtype=np.int64)
+        live, modulo = np.arange(self.workers, dtype=np.int64), self.selection.params.modulo()
 
         def candidates(d: int) -> NDArray[np.uint16]:
-            return hashing.candidates(keys.hash_lo, keys.hash_hi, d, live, self.hash_seed)
+            return hashing.candidates(keys.hash_lo, keys.hash_hi, d, live, self.hash_seed, modulo=modulo)
 
         return Context(
             workers=self.workers,

@@ -40,7 +40,7 @@ def context(
     ids = np.array(live, dtype=np.int64)
 
     def candidates(d: int) -> NDArray[np.uint16]:
-        places = [hashing.candidate(hash_lo, hash_hi, j, len(live)) for j in range(1, d + 1)]
+        places = [hashing.candidate(hash_lo, hash_hi, j, len(live), modulo=params.modulo()) for j in range(1, d + 1)]
         return np.ascontiguousarray(ids[np.array(places).T].astype(np.uint16))
 
     seen = workers(max(live) + 1) if seen is None else seen

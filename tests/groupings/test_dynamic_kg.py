@@ -78,6 +78,19 @@ def test_what_is_cut_from_baby_loses_its_count_and_keeps_its_width() -> None:
     assert (state.spaces.item[one, COUNT], state.spaces.item[one, CHECKED]) == (1, -1)
 
 
+@pytest.mark.parametrize(("truncate", "stay"), [("count", [2, 5, 6, 7, 8]), ("age", [0, 1, 2, 3, 4])])
+def test_babies_stay_by_count_or_by_age(truncate: str, stay: list[int]) -> None:
+    state = started(f"dynamic_kg:expected_keys=10,truncate={truncate}", 10, 1)
+    for key, count in enumerate([1, 1, 9, 1, 1, 2, 2, 8, 2]):
+        for _ in range(count):
+            send(state, key, 0)
+    state.tick(15 * SECOND)
+    assert [key for key in range(9) if item_of(state.spaces, 0, key)] == stay
+    # Whoever stays, the four most frequent of them are promoted.
+    teenage = [key for key in stay if space_of(state.spaces, item_of(state.spaces, 0, key)) == OLD - 1]
+    assert teenage == {"count": [2, 5, 6, 7], "age": [0, 1, 2, 3]}[truncate]
+
+
 def test_baby_may_be_capped() -> None:
     state = started("dynamic_kg:baby_cap=3", 10)
     for key in range(50):

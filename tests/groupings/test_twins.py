@@ -67,9 +67,14 @@ VARIANTS: dict[str, list[str]] = {
         "warmup=5ms,teenage_period=2ms,old_period=6ms,check_interval=3ms",
         "warmup=0s,teenage_period=1ms,old_period=2ms,check_interval=1us,initial=1,load=int",
         "warmup=1ms,teenage_period=3ms,old_period=12ms,check_interval=1ms,expected_keys=20,baby_cap=9",
+        "truncate=age,warmup=1ms,teenage_period=2ms,old_period=6ms,check_interval=1ms,expected_keys=30",
         "promotion=literal,warmup=1ms,teenage_period=2ms,old_period=6ms,check_interval=2ms,expected_keys=20",
     ],
-    "rivetti_dkg": ["learning_length=300", "learning_length=100,relearn_every=150,mu=1,theta=0.05,epsilon_factor=1"],
+    "rivetti_dkg": [
+        "learning_length=300",
+        "learning_length=100,relearn_every=150,mu=1,theta=0.05,epsilon_factor=1",
+        "learner=source,learning_length=70,relearn_every=50",
+    ],
     "posg": [
         "batch=16,mu=1,columns=20",
         "batch=8,mu=0.5,rows=2,columns=5,sync=exec,stability=literal,reply_delay=2ms,matrix_delay=1ms",
@@ -215,6 +220,32 @@ def test_the_same_while_workers_come_and_go(text: str, interpreted: bool, tmp_pa
     changes = {"join": ("300", "900"), "leave": ("500:2", "1200"), "crash": ("700:0",)}
     given = options(text, control_delay="3ms", network_delay="1ms", **changes)
     agree(stream("evolving", 1500), given, tmp_path, interpreted)
+
+
+MODULO = [
+    "kg:hash=mod",
+    "pkg:hash=mod",
+    "salted:hash=mod",
+    "greedy_d:hash=mod,d=4",
+    "greedy_d:hash=mod,scope=head,d=3",
+    "greedy_d:hash=mod,scope=head,d=6",
+    "w_choices:hash=mod",
+    "greedy_freq:hash=mod,theta=2/n",
+    "d_choices:hash=mod,recompute_every=100",
+    "fish:hash=mod,ring=false,interval=5ms,d_min=3",
+    "dstream:hash=mod,r=1,zeta=1",
+    "dynamic_kg:hash=mod,warmup=1ms,teenage_period=3ms,old_period=12ms,check_interval=1ms",
+    "rivetti_dkg:hash=mod,learning_length=300",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "interpreted"),
+    [*((text, True) for text in MODULO), *(pytest.param(text, False, marks=pytest.mark.slow) for text in MODULO)],
+)
+def test_the_same_with_places_by_remainder(text: str, interpreted: bool, tmp_path: Path) -> None:
+    given = options(text, join=("300",), leave=("200:2", "500"))
+    agree(stream("evolving", 700), given, tmp_path, interpreted)
 
 
 FIRST = [f"{name}:{texts[0]}" if texts[0] else name for name, texts in VARIANTS.items()]

@@ -93,6 +93,19 @@ def test_key_grouping_moves_keys_of_workers_that_stay(leaver: int, share: float)
     assert abs(moved.mean() - share) < 4 * (0.25 / KEYS) ** 0.5
 
 
+@pytest.mark.parametrize("leaver", [0, 4, 9])
+def test_by_remainder_all_but_one_key_in_n_move(leaver: int) -> None:
+    state, params = started("kg:hash=mod", 10), select("kg:hash=mod").params
+    before = np.array([state.choose(0, key, 0) for key in range(KEYS)])
+    assert np.bincount(before).min() > KEYS / 10 / 2
+    after = changed(state, [worker for worker in range(10) if worker != leaver], left=(leaver,), params=params)
+    moved = np.array([after.choose(0, key, 0) for key in range(KEYS)]) != before
+    # A key keeps its place in the list by 1/10, and all places but those behind the leaver are other workers.
+    assert moved.mean() > 0.8
+    if leaver == 9:
+        assert abs(moved.mean() - 0.9) < 4 * (0.09 / KEYS) ** 0.5
+
+
 @pytest.mark.parametrize("text", ["pkg", "greedy_d:d=3"])
 def test_every_choice_is_one_of_the_candidates_among_the_live(text: str) -> None:
     live = [0, 3, 4, 7]

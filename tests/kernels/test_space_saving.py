@@ -13,7 +13,7 @@ from streamgroup.kernels.space_saving import (
     capacity_of,
     entries_of,
     error_of,
-    forget_all,
+    forget_source,
     make_space_saving,
     offer,
     top_counts,
@@ -87,7 +87,7 @@ def test_all_is_forgotten() -> None:
             offer(tables, 0, key, True)
         # The second time as the first.
         assert table(tables) == {3: (1, 0), 4: (3, 1), 5: (2, 1)}
-        forget_all(tables)
+        forget_source(tables, 0)
         assert table(tables) == {}
 
 

@@ -73,7 +73,8 @@ def test_no_more_is_swapped_than_there_are_places() -> None:
 class Lists:
     """The spaces of one source, slow and obvious: items are [key, count, born], spaces are lists, head first."""
 
-    def __init__(self, expected: int) -> None:
+    def __init__(self, expected: int, by_age: bool) -> None:
+        self.by_age = by_age
         self.sizes = (expected // 2, int(expected * 0.4), int(expected * 0.1))
         self.baby: list[list[int]] = []
         self.teenage: list[list[int]] = []
@@ -89,8 +90,9 @@ class Lists:
         self.baby.append([key, 1, self.born])
 
     def grow(self, to_old: bool) -> None:
-        self.baby.sort(key=lambda one: (-one[1], one[2]))
+        self.baby.sort(key=lambda one: one[2] if self.by_age else (-one[1], one[2]))
         del self.baby[self.sizes[0] :]
+        self.baby.sort(key=lambda one: (-one[1], one[2]))
         self.promote(self.baby, self.teenage, self.sizes[1])
         if to_old:
             self.teenage.sort(key=lambda one: -one[1])
@@ -132,14 +134,14 @@ STEPS = st.lists(
 
 
 @settings(max_examples=200, deadline=None)
-@given(STEPS, st.sampled_from([10, 11, 25]))
-def test_spaces_hold_what_lists_hold(steps: list[Any], expected: int) -> None:
-    spaces, lists = make_spaces(3, expected, 4), [Lists(expected) for _ in range(3)]
+@given(STEPS, st.sampled_from([10, 11, 25]), st.booleans())
+def test_spaces_hold_what_lists_hold(steps: list[Any], expected: int, by_age: bool) -> None:
+    spaces, lists = make_spaces(3, expected, 4), [Lists(expected, by_age) for _ in range(3)]
     for step in steps:
         if isinstance(step, bool):
             for source in range(3):
                 before = spaces.pool[USED]
-                forgotten = grow_old(spaces, source, expected // 2, step, False)
+                forgotten = grow_old(spaces, source, expected // 2, step, False, by_age)
                 assert before - spaces.pool[USED] == forgotten
                 lists[source].grow(step)
         else:

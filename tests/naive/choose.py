@@ -45,6 +45,7 @@ def make(text: str, setting: Setting) -> Grouping:
     """At its start. Parameters are those of the command line, with their texts."""
     name, _, rest = text.partition(":")
     given = parameters(rest)
+    setting = setting._replace(modulo=given.pop("hash", "scaled") == "mod")
     if name in BY_TEXTS:
         return BY_TEXTS[name](setting, **given)
     if name in ELSEWHERE:

@@ -27,6 +27,7 @@ __all__ = [
     "makespan_of",
     "measured_of",
     "pairs_of",
+    "replicas_of",
     "use_of",
     "wait_ahead",
     "window_imbalance",
@@ -87,8 +88,13 @@ def busy_of(records: list[Record], workers: int) -> list[int]:
     return busy
 
 
+def replicas_of(records: list[Record]) -> set[tuple[int, bytes | None]]:
+    """Which worker holds which key."""
+    return {(delivery.worker, r.key) for r in records for delivery in r.deliveries}
+
+
 def pairs_of(records: list[Record]) -> int:
-    return len({(delivery.worker, r.key) for r in records for delivery in r.deliveries})
+    return len(replicas_of(records))
 
 
 def latencies_of(records: list[Record]) -> list[int]:

@@ -47,7 +47,8 @@ def promote_literally(source: list[Item], destination: list[Item], capacity: int
 class Source:
     """All that one source knows."""
 
-    def __init__(self, workers: int, promotion: str) -> None:
+    def __init__(self, workers: int, promotion: str, truncate: str = "count") -> None:
+        self.truncate = truncate
         self.promote = promote_literally if promotion == "literal" else promote
         self.counts = [0] * workers
         self.total = 0
@@ -70,10 +71,12 @@ class Source:
         return any(item.key == key for item in self.old)
 
     def grow_up(self, expected_keys: int, old_too: bool) -> None:
-        self.baby.sort(key=lambda item: (-item.count, item.seen))
+        self.baby.sort(key=lambda item: item.seen)
+        if self.truncate == "count":
+            self.baby = by_count(self.baby)
         for cut in self.baby[expected_keys * 5 // 10 :]:
             del self.item[cut.key]
-        del self.baby[expected_keys * 5 // 10 :]
+        self.baby = by_count(self.baby[: expected_keys * 5 // 10])
         self.teenage = by_count(self.teenage)
         self.promote(self.baby, self.teenage, expected_keys * 4 // 10)
         if old_too:
@@ -95,6 +98,7 @@ class DynamicKg(Grouping):
         load: str = "float",
         baby_cap: int | str = 0,
         promotion: str = "fill",
+        truncate: str = "count",
     ) -> None:
         super().__init__(setting)
         self.expected_keys, self.initial = int(expected_keys), int(initial)
@@ -103,7 +107,7 @@ class DynamicKg(Grouping):
         self.check_interval = delay_ns(check_interval, 0)
         self.whole = load == "int"
         self.baby_cap = int(baby_cap)
-        self.of = [Source(setting.workers, promotion) for _ in range(setting.sources)]
+        self.of = [Source(setting.workers, promotion, truncate) for _ in range(setting.sources)]
         self.timer = 0
         self.most_held = 0
         self.given: dict[Key, int] = {}

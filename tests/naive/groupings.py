@@ -18,7 +18,8 @@ Key = bytes | None
 class Setting(NamedTuple):
     """Workers, sources, seeds, delays in ns; `candidates` replaces F_j(key) where an example gives its own.
 
-    `counts` are the tuples of each key in the whole stream, for rules that are made from a recording.
+    `counts` are the tuples of each key in the whole stream, for rules that are made from a recording. `modulo`: F_j is
+    a hash modulo n.
     """
 
     workers: int
@@ -29,6 +30,7 @@ class Setting(NamedTuple):
     network_delay: int = 0
     control_delay: int = 0
     counts: Mapping[Key, int] | None = None
+    modulo: bool = False
 
 
 class WorkersChange(NamedTuple):
@@ -76,7 +78,7 @@ class Grouping:
         """F_j(key): a place in the list of those that are there."""
         if self.setting.candidates is not None:
             return self.setting.candidates(key, j)
-        return self.live[candidate(key, j, len(self.live), self.setting.hash_seed)]
+        return self.live[candidate(key, j, len(self.live), self.setting.hash_seed, self.setting.modulo)]
 
     def choices(self, key: Key) -> int:
         """As many as there ever were, unless the rule limits them."""

@@ -41,11 +41,12 @@ def hash_key(key: bytes | None) -> tuple[int, int]:
     return mmh3.hash64(key, 0, x64arch=True, signed=False)
 
 
-def candidate(key: bytes | None, j: int, n: int, hash_seed: int = 0) -> int:
-    """F_j(key) among n workers, j = 1, 2, ..."""
+def candidate(key: bytes | None, j: int, n: int, hash_seed: int = 0, modulo: bool = False) -> int:
+    """F_j(key) among n workers, j = 1, 2, ...: a hash of 32 bits, scaled to n or modulo n."""
     h1, h2 = hash_key(key)
     moved = mix64(hash_seed) if hash_seed != 0 else 0
-    return ((mix64((h1 + j * (h2 | 1) + moved) & MASK) >> 32) * n) >> 32
+    hashed = mix64(h1 + j * (h2 | 1) + moved) >> 32
+    return hashed % n if modulo else hashed * n >> 32
 
 
 def source_of(key: bytes | None, sources: int) -> int:

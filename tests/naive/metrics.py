@@ -17,6 +17,7 @@ from tests.naive.counting import (
     makespan_of,
     measured_of,
     pairs_of,
+    replicas_of,
     use_of,
     wait_ahead,
     window_imbalance,
@@ -172,10 +173,10 @@ def time_metrics(run: Run, measured: list[Record], queues_known: bool | None) ->
 
 
 def remapped_replicas(run: Run, baseline: Run | None, warmup: Span | None) -> int | None:
-    """Replicas beyond those of the same run without changes of workers."""
+    """Replicas on workers that would not hold the key if no worker had come or gone."""
     if baseline is None:
         return None
-    return pairs_of(measured_of(run, warmup)) - pairs_of(measured_of(baseline, warmup))
+    return len(replicas_of(measured_of(run, warmup)) - replicas_of(measured_of(baseline, warmup)))
 
 
 def summary(

@@ -139,26 +139,6 @@ def test_sweeps_of_failures_alone_and_cells_that_were_run_since(tmp_path: Path) 
     assert load_runs([since], failed=True)["status"].to_list() == ["ok", "ok"]
 
 
-def test_replicas_that_a_change_of_workers_brought(tmp_path: Path) -> None:
-    more = {"join": None, "leave": None, "crash": None, "redeliver": False, "capacity": None}
-    write_run(tmp_path / "stays", replicas=100, **more)
-    write_run(tmp_path / "crash", replicas=130, **{**more, "crash": "50%", "redeliver": True, "capacity": "c.toml"})
-    write_run(tmp_path / "other", replicas=150, **{**more, "join": "50%"}, seed=1)
-    write_run(tmp_path / "known", replicas=140, remapped_replicas=7, **{**more, "leave": "1s"})
-    write_run(tmp_path / "kg", grouping="kg", replicas=140, **{**more, "leave": "1s"})
-    write_run(tmp_path / "pkg", grouping="pkg", replicas=160, **more)
-    write_run(tmp_path / "drawn", grouping="pkg", replicas=170, **{**more, "join": "50%"}, seed=1, hash_seed=1)
-    frame = load_runs([tmp_path])
-    found = dict(zip(frame["replicas"].to_list(), frame["remapped_replicas"].to_list(), strict=True))
-    assert found[100] is None
-    assert found[130] == 30
-    # Round robin is the same under every seed, and pkg is not.
-    assert found[150] == 50
-    assert found[170] is None
-    by_grouping = frame.filter(pl.col("replicas") == 140).sort("grouping")["remapped_replicas"].to_list()
-    assert by_grouping == [None, 7]
-
-
 def test_damage_is_named_among_many_and_order_is_kept(tmp_path: Path) -> None:
     for number in range(5):
         write_run(tmp_path / f"r{number}", replicas=number, **({"warmup": "1s"} if number % 2 else {}))

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -89,7 +90,7 @@ def test_the_record_of_a_run(trace: Path, tmp_path: Path) -> None:
     assert record["trace"]["tuples"] == 400
     assert len(record["trace"]["fingerprint"]) == 64
     assert set(record["versions"]) == {"streamgroup", "python", "numpy", "numba", "pyarrow", "polars"}
-    assert record["grouping"] == {"text": "pkg", "parameters": {"d": 2}}
+    assert record["grouping"] == {"text": "pkg", "parameters": {"hash": "scaled", "d": 2}}
 
 
 def test_two_runs_give_the_same_bytes(trace: Path, tmp_path: Path) -> None:
@@ -235,9 +236,13 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ReplayOptions, dict[str,
         outcome = replay(trace, plain, interpreted=True, **more)
         if not (options.join or options.leave or options.crash):
             return outcome
-        keys = outcome.worker.keys.copy()
-        keys[0] += 7
-        return dataclasses.replace(outcome, worker=dataclasses.replace(outcome.worker, keys=keys))
+        held = outcome.worker.touched
+        assert held is not None
+        # Seven keys are on one worker more, too.
+        more_held = np.hstack([held.table(0, held.keys), np.arange(held.keys)[:, np.newaxis] < 7])
+        bits = np.packbits(more_held, bitorder="little")
+        touched = held._replace(bits=bits, workers=held.workers + 1)
+        return dataclasses.replace(outcome, worker=dataclasses.replace(outcome.worker, touched=touched))
 
     monkeypatch.setattr(study, "replay", fake)
     return asked

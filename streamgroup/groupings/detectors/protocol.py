@@ -28,6 +28,7 @@ from pydantic import AfterValidator, Field
 
 from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
+from streamgroup.groupings._hashed import HashedParams
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams
 
 __all__ = ["DETECTORS", "Detector", "DetectorName", "HeadParams", "start_detector", "with_detector"]
@@ -58,7 +59,7 @@ def _known(name: str) -> str:
 DetectorName = Annotated[str, AfterValidator(_known)]
 
 
-class HeadParams(GroupingParams):
+class HeadParams(HashedParams):
     """Parameters of groupings with a hot-key detector: the detector; its own parameters come with it."""
 
     detector: DetectorName = Field(default="space_saving", description="detects hot keys")

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from streamgroup.base.compiling.interpreting import call
+from streamgroup.groupings._hashed import HashedParams
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._times import Time, time_ns
 from streamgroup.groupings.dynamic_kg import key_lifecycle as kernel
@@ -21,7 +22,7 @@ from streamgroup.groupings.dynamic_kg.key_lifecycle import (
     space_of,
 )
 from streamgroup.groupings.dynamic_kg.neighbours import at_or_after, count_below, least_share, share
-from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.kernels.int_map import enlarged, get, make_int_map, put, remove
 
 __all__ = ["CITE", "DynamicKeyGrouping", "Params", "start"]
@@ -34,7 +35,7 @@ I64 = NDArray[np.int64]
 _ITEMS, _WIDTHS = 1 << 12, 1 << 9
 
 
-class Params(GroupingParams):
+class Params(HashedParams):
     """Parameters of dynamic key grouping, with the symbols of 003."""
 
     expected_keys: int = Field(
@@ -62,6 +63,11 @@ class Params(GroupingParams):
     promotion: Literal["fill", "literal"] = Field(
         default="fill",
         description="fill: free places of the next space first, then swaps; literal: swaps alone, equals too (alg. 3)",
+    )
+
+    truncate: Literal["count", "age"] = Field(
+        default="count",
+        description="which Babies stay at a timer: the most frequent (count), or those first seen (age)",
     )
 
     def seeds_used(self) -> tuple[str, ...]:
@@ -106,9 +112,11 @@ class DynamicKeyGrouping(NamedTuple):
 
     Departures from the paper (each as in the authors' code): a key is checked once in 60 s, not at every tuple, which
     would scale out and back without end; free places of a space are filled before anything is swapped, and equals are
-    not swapped (`promotion=literal` has algorithm 3, by which nothing is ever promoted from an empty start); after
-    scaling down the choice that is made anew counts. Loads are exact, not whole percents (`load=int`). Every fourth run
-    of the timer goes on to the Old space, the first at 60 s (in the code at 45 s).
+    not swapped (`promotion=literal` has algorithm 3, by which nothing is ever promoted from an empty start); Babies are
+    truncated by count, in the order that algorithm 1 has just sorted them in (`truncate=age` discards the newest, as
+    its words say, but then the first keys of a stream stay for ever and new ones never); after scaling down the choice
+    that is made anew counts. Loads are exact, not whole percents (`load=int`). Every fourth run of the timer goes on to
+    the Old space, the first at 60 s (in the code at 45 s).
     """
 
     base: NDArray[np.uint16]
@@ -132,6 +140,7 @@ class DynamicKeyGrouping(NamedTuple):
     keep_babies: int
     baby_cap: int
     is_literal: bool
+    by_age: bool
     state_entry_bytes: int
 
     def tick(self, now: int) -> None:
@@ -141,7 +150,9 @@ class DynamicKeyGrouping(NamedTuple):
             number = now // self.teenage_period
             to_old = number // self.old_every > passed // self.old_every
             for source in range(self.total.shape[0]):
-                self.state_entries[source] -= grow_old(self.spaces, source, self.keep_babies, to_old, self.is_literal)
+                self.state_entries[source] -= grow_old(
+                    self.spaces, source, self.keep_babies, to_old, self.is_literal, self.by_age
+                )
             self.timer[0] = (number + 1) * self.teenage_period
             self.detector_entries[0] = self.spaces.pool[kernel.USED]
             self.room[0] = min(kernel.rooms(self.spaces, self.widths, self.more_widths))
@@ -274,5 +285,6 @@ def start(params: Params, context: Context) -> DynamicKeyGrouping:
         keep_babies=params.expected_keys // 2,
         baby_cap=params.baby_cap,
         is_literal=params.promotion == "literal",
+        by_age=params.truncate == "age",
         state_entry_bytes=24,
     )

@@ -245,19 +245,27 @@ def _taken_over(item: Any, queue: Any, back: Any, end: Any, ordered: Any, space:
 
 
 @njit
-def _babies_grow_up(spaces: Any, source: Any, keep: Any, is_literal: Any) -> None:
-    """Forget all Babies but the `keep` most frequent (ties: first seen) and promote to Teenage."""
+def _babies_grow_up(spaces: Any, source: Any, keep: Any, is_literal: Any, by_age: Any) -> None:
+    """Forget all Babies but the `keep` most frequent (ties: first seen), or `by_age` oldest, and promote to Teenage."""
     item, life, queue, rows = spaces.item, spaces.life, spaces.queue, spaces.rows
     numbers, teenage = spaces.source[source], spaces.teenage[source]
     one, size = numbers[FIRST_BABY], np.int64(0)
     while one != 0:
         following = life[one, NEXT]
-        loser = keep_best(rows, size, keep, item[one, COUNT], item[one, _BORN], one)
+        weight = -item[one, _BORN] if by_age else item[one, COUNT]
+        loser = keep_best(rows, size, keep, weight, item[one, _BORN], one)
         if loser < 0:
             size += 1
         else:
             _forget(spaces, loser)
         one = following
+    if by_age:
+        # Those who stay are promoted by count all the same.
+        for place in range(size):
+            queue[0, place] = rows[place, 2]
+        for place in range(size):
+            one = queue[0, place]
+            keep_best(rows, place, size, item[one, COUNT], item[one, _BORN], one)
     in_order(rows, size)
     for place in range(size):
         queue[0, place] = rows[place, 2]
@@ -294,13 +302,13 @@ def _teenagers_grow_old(spaces: Any, source: Any, is_literal: Any) -> None:
 
 
 @njit
-def grow_old(spaces: Any, source: Any, keep: Any, to_old: Any, is_literal: Any) -> Any:
+def grow_old(spaces: Any, source: Any, keep: Any, to_old: Any, is_literal: Any, by_age: Any) -> Any:
     """Run the timer of a source: Babies to Teenage and, if `to_old`, Teenage to Old; return how many were forgotten.
 
-    `is_literal`: see `promote`.
+    `is_literal`: see `promote`. Babies that stay are the `keep` most frequent, or, `by_age`, those first seen.
     """
     before = spaces.pool[USED]
-    _babies_grow_up(spaces, source, keep, is_literal)
+    _babies_grow_up(spaces, source, keep, is_literal, by_age)
     if to_old:
         _teenagers_grow_old(spaces, source, is_literal)
     return before - spaces.pool[USED]

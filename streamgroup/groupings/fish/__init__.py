@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from streamgroup.base.limits import MOST_CELLS, MOST_WORKERS, fits
 from streamgroup.base.units import LONGEST_NS
+from streamgroup.groupings._hashed import HashedParams
 from streamgroup.groupings._share_threshold import Share, share_of
 from streamgroup.groupings._times import Period, period_ns
 from streamgroup.groupings.fish.backlogs import drain, drain_at_speeds, make_backlogs, send, send_at_speeds
@@ -31,7 +32,7 @@ from streamgroup.groupings.fish.service_reports import (
     with_workers,
 )
 from streamgroup.groupings.fish.state import changed_core, shortlists_of, start_core
-from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 
 __all__ = ["CITE", "CountingFish", "Fish", "OracleFish", "Params", "start"]
 
@@ -56,7 +57,7 @@ def _checked_width(text: str) -> str:
     return str(int(text))
 
 
-class Params(GroupingParams):
+class Params(HashedParams):
     """Parameters of FISH."""
 
     alpha: Annotated[float, AfterValidator(_checked_alpha)] = Field(

@@ -25,8 +25,8 @@ class Shortlists(NamedTuple):
     A key's place is its point on the ring, `point` int32[keys], or, without a ring, the key itself (`point` is empty).
     `nearest` uint16[places, 2]. `lists` uint16[2^r + 1, n]: row p mod 2^r is that of place p; the last has all `live`
     uint16[n]. `kept` int64[2^r, 2]: whose list is in a row (-1: nobody's) and how long it is. `owner` uint16[points] is
-    the ring; `words` uint64[keys, 2] are, without one, the keys' h1 plus the seed's part, and h2 | 1. `seen` int64[N]
-    and `stamp` int64[1] are for walks.
+    the ring; `words` uint64[keys, 2] are, without one, the keys' h1 plus the seed's part, and h2 | 1; `modulo` is as in
+    `hashing.candidate`. `seen` int64[N] and `stamp` int64[1] are for walks.
     """
 
     point: NDArray[np.int32]
@@ -38,6 +38,7 @@ class Shortlists(NamedTuple):
     words: NDArray[np.uint64]
     seen: NDArray[np.int64]
     stamp: NDArray[np.int64]
+    modulo: bool = False
 
 
 def make_shortlists(
@@ -84,7 +85,7 @@ def _list_anew(shortlists: Any, place: Any, row: Any, d: Any) -> None:
         word, step = shortlists.words[place, 0], shortlists.words[place, 1]
         for j in range(d):
             word += step
-            lists[row, j] = live[least_loaded.place(word, live.shape[0])]
+            lists[row, j] = live[least_loaded.candidate_place(word, live.shape[0], shortlists.modulo)]
     kept[row, 0] = place
     kept[row, 1] = d
 

@@ -24,7 +24,7 @@ def shortlists_of(context: Context, vnodes: int) -> Shortlists:
     words = candidate_words(context.hash_lo, context.hash_hi, context.hash_seed)
     nearest = context.candidates(2).copy()
     no_point, no_owner = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint16)
-    return make_shortlists(nearest, context.live, no_point, no_owner, words)
+    return make_shortlists(nearest, context.live, no_point, no_owner, words)._replace(modulo=context.params.modulo())
 
 
 def start_core(context: Context, vnodes: int, table: DecayedTable, widths: Widths, backlogs: Backlogs) -> FishCore:

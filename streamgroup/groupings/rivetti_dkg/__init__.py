@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from math import ceil
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,25 +10,31 @@ from pydantic import Field
 
 from streamgroup.base.compiling.interpreting import call
 from streamgroup.base.errors import UsageError
-from streamgroup.groupings._membership import carry_loads
+from streamgroup.base.limits import MOST_CELLS, fits
+from streamgroup.groupings._hashed import HashedParams
 from streamgroup.groupings._share_threshold import Share, share_of
-from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.groupings.rivetti_dkg.plans import (
-    COLUMNS,
     ITEMS,
-    Learner,
-    Plan,
+    TUPLES,
+    Counts,
+    Learners,
+    Plans,
+    add_up,
     forget,
+    held,
+    larger_counts,
     learn,
-    make_learner,
-    make_plan,
+    make_counts,
+    make_learners,
+    make_plans,
     plan_for,
     widened,
     worker_of,
 )
 from streamgroup.kernels import hashing
 from streamgroup.kernels.int_map import put
-from streamgroup.kernels.space_saving import SpaceSaving, capacity_of
+from streamgroup.kernels.space_saving import cells_taken
 
 __all__ = ["CITE", "DistributionAware", "Params", "start"]
 
@@ -38,21 +44,28 @@ I64 = NDArray[np.int64]
 
 _MOST_ENTRIES = 1 << 24
 _NEVER = 1 << 62
-# Places of `phase`: whether a learner is at work, tuples until that changes, which learner it is, and which is next.
-_LEARNING, _LEFT, _AT_WORK, _NEXT = range(4)
+# Bytes of a key or bucket with a count or worker, and of a counter of a bucket.
+_ENTRY_BYTES, _COUNTER_BYTES = 16, 8
+# Columns of `phase`: whether a source learns, and its tuples until that changes or it reports.
+_LEARNING, _LEFT = range(2)
 
 
-class Params(GroupingParams):
+class Params(HashedParams):
     """Parameters of distribution-aware key grouping."""
 
     theta: Share = Field(default="1/2n", description="share from which on a key is heavy (theta, 0..1]")
     mu: float = Field(default=2.0, ge=1, le=1000, description="buckets for each worker (mu)")
     epsilon_factor: float = Field(
-        default=2.0, ge=1, le=1e6, description="entries of the table times theta (theta/epsilon): higher is more exact"
+        default=2.0, ge=1, le=1e6, description="entries of a table times theta (theta/epsilon): higher is more exact"
     )
     learning_length: int = Field(default=80_000, ge=1, le=1 << 33, description="tuples that are learned from (m)")
     relearn_every: int = Field(
         default=0, ge=0, le=1 << 40, description="tuples after which a plan begins to be replaced; 0: it stays for ever"
+    )
+    learner: Literal["shared", "source"] = Field(
+        default="shared",
+        description="sources report their counts to one learner, which answers with one plan; or each source learns and"
+        " plans for itself (the authors' code), and a key may go to as many workers",
     )
 
     def seeds_used(self) -> tuple[str, ...]:
@@ -63,10 +76,10 @@ class Params(GroupingParams):
         """Heavy keys are those from theta on."""
         return share_of(self.theta, workers)
 
-    def cold_choices(self, workers: int) -> int:
-        """Every key has one worker."""
+    def cold_choices(self, workers: int) -> int | None:
+        """Every key has one worker, or one for each source."""
         del workers
-        return 1
+        return 1 if self.learner == "shared" else None
 
     def destinations(self, context: Context) -> Destinations:
         """A key goes to F_1 until there is a plan."""
@@ -77,100 +90,136 @@ class Params(GroupingParams):
 class DistributionAware(NamedTuple):
     """Keys are planned once: heavy ones one by one, the others by bucket, each to the worker with the least so far.
 
-    For the first `learning_length` tuples of the stream a learner counts, and tuples go to F_1. Then the plan is made
-    (`plans`), and from the next tuple on it routes. One learner and one plan serve all sources.
+    Tuples go to F_1 while sources learn (`plans`). A source reports what it has counted to the learner each time that
+    it has counted its part of `learning_length`, `share` tuples, and counts on from nothing. When the reports add up to
+    `learning_length`, the learner plans and sends the plan to all sources: it is theirs, at `due` int64[1], `wait` ns
+    after the last report was sent, two control delays. What is reported meanwhile comes too late.
+    If each source learns for itself (`apart`), its plan is made from its own first `learning_length` tuples, and is
+    used from the next one on: nothing is sent. So it is with one source.
 
     `base` uint16[keys] is F_1; `hashed` uint32[keys] the part of the hash that gives a key's bucket; `theta` int64[2]
-    numerator and denominator. `learner` and `other`: when the number of workers has changed while one is at work, the
-    other is the next, of the size that it has to have by then. `rows` is for sorting.
+    numerator and denominator. `counts` is what was reported. `phase` int64[sources, 2] is what each source is at.
+    `rows` is for sorting.
+
+    O(1) a tuple, and table and buckets once for each report.
 
     Departures from the authors' code (the text is not at hand): while learning, tuples go to F_1 instead of nowhere;
-    one learner sees the tuples of all sources; it may learn again (`relearn_every`).
+    several sources learn together, for otherwise a key has a worker for each source; they may learn again
+    (`relearn_every`).
     """
 
     base: NDArray[np.uint16]
     hashed: NDArray[np.uint32]
     live: I64
     theta: I64
-    learner: Learner
-    other: Learner
-    plan: Plan
+    learners: Learners
+    counts: Counts
+    plans: Plans
     rows: I64
     phase: I64
+    due: I64
+    control_messages: I64
+    control_bytes: I64
     state_entries: I64
     theta_text: str
     mu: float
     epsilon_factor: float
     learning_length: int
-    relearn_every: int
+    share: int
+    rest: int
+    wait: int
+    apart: bool
     state_entry_bytes: int
 
     def choose(self, source: int, key: int, now: int) -> int:
         """Take the worker of the plan, or F_1 while there is none."""
-        phase = self.phase
+        phase, plans, row = self.phase, self.plans, np.uint64(source)
+        number = np.int64(source) if self.apart else np.int64(0)
         hashed = self.hashed[np.uint64(key)]
-        worker = worker_of(self.plan, hashed, key, self.base[np.uint64(key)])
-        if phase[_LEFT] == 0:
-            forget(self.learner if phase[_NEXT] == 0 else self.other)
-            phase[_AT_WORK] = phase[_NEXT]
-            phase[_LEARNING] = 1
-            phase[_LEFT] = self.learning_length
-        phase[_LEFT] -= 1
-        if phase[_LEARNING] != 0:
-            learner = self.learner if phase[_AT_WORK] == 0 else self.other
-            learn(learner, hashed, key, self.state_entries)
-            if phase[_LEFT] == 0:
-                plan_for(learner, self.plan, self.hashed, self.live, self.theta, self.rows)
-                phase[_LEARNING] = 0
-                phase[_LEFT] = self.relearn_every if self.relearn_every > 0 else _NEVER
+        worker = worker_of(plans, number, hashed, key, self.base[np.uint64(key)])
+        if phase[row, _LEFT] == 0:
+            phase[row, _LEARNING] = 1
+            phase[row, _LEFT] = self.share
+        phase[row, _LEFT] -= 1
+        entries = plans.size[number, ITEMS]
+        if phase[row, _LEARNING] != 0:
+            learn(self.learners, source, hashed, key)
+            counted = held(self.learners, source)
+            entries += counted
+            if phase[row, _LEFT] == 0:
+                if self.apart:
+                    add_up(self.learners, source, self.counts)
+                    plan_for(self.counts, plans, number, self.hashed, self.live, self.theta, self.rows)
+                    phase[row, _LEARNING] = 0
+                    phase[row, _LEFT] = self.rest
+                else:
+                    columns = self.learners.bucket.shape[1]
+                    self.control_messages[0] += 1
+                    self.control_bytes[0] += (counted - columns) * _ENTRY_BYTES + columns * _COUNTER_BYTES
+                    phase[row, _LEFT] = self.share
+                    if self.due[0] < _NEVER:
+                        forget(self.learners, source)
+                    else:
+                        add_up(self.learners, source, self.counts)
+                        if self.counts.size[TUPLES] >= self.learning_length:
+                            self.due[0] = now + self.wait
+        self.state_entries[row] = entries
         return worker
 
+    def tick(self, now: int) -> None:
+        """Take over the plan that has come: it ends the learning of all sources."""
+        if now >= self.due[0]:
+            plan_for(self.counts, self.plans, np.int64(0), self.hashed, self.live, self.theta, self.rows)
+            self.due[0] = _NEVER
+            sources = self.phase.shape[0]
+            for source in range(sources):
+                forget(self.learners, source)
+                self.phase[source, _LEARNING] = 0
+                self.phase[source, _LEFT] = self.rest
+            self.control_messages[0] += sources
+            self.control_bytes[0] += sources * self.plans.size[0, ITEMS] * _ENTRY_BYTES
+
     def workers_changed(self, change: WorkersChange, context: Context) -> "DistributionAware":
-        """Return what a leaver had to those with the least; the next learner is sized for so many workers."""
-        capacity, columns = _sizes(self.theta_text, self.mu, self.epsilon_factor, context.workers)
+        """Return what a leaver had to those with the least; who learns begins anew, with the size for n workers."""
+        capacity, columns = _sizes(self.theta_text, self.mu, self.epsilon_factor, context)
+        plans = widened(self.plans, capacity, columns, change)
+        for number in range(len(plans.size)):
+            _give_away(plans, number, change)
+        keys = _most_keys(capacity, context.sources, self.apart)
+        # What a plan that is on its way is made from stays.
+        on_its_way = self.due[0] < _NEVER
+        counts = larger_counts(self.counts, keys, columns) if on_its_way else make_counts(keys, columns)
         phase = self.phase.copy()
-        fresh = make_learner(capacity, columns)
-        learner, other = _copied(self.learner), _copied(self.other)
-        if phase[_LEARNING]:
-            phase[_NEXT] = 1 - phase[_AT_WORK]
-        else:
-            phase[_NEXT] = phase[_AT_WORK]
-        learner, other = (fresh, other) if phase[_NEXT] == 0 else (learner, fresh)
-        capacity = max(capacity_of(one.tables) for one in (learner, other))
-        columns = max(len(one.bucket) for one in (learner, other))
-        plan = widened(self.plan, capacity, columns, carry_loads(self.plan.load, change))
-        _give_away(plan, change)
+        phase[phase[:, _LEARNING] != 0, _LEFT] = self.share
         return self._replace(
             base=_first(context),
             live=change.live.copy(),
             theta=_pair(share_of(self.theta_text, context.workers)),
-            learner=learner,
-            other=other,
-            plan=plan,
-            rows=_rows(plan, context.workers),
+            learners=make_learners(context.sources, capacity, columns),
+            counts=counts,
+            plans=plans,
+            rows=_rows(plans, context.workers),
             phase=phase,
+            due=self.due.copy(),
             state_entries=self.state_entries.copy(),
         )
 
 
-def _copied(learner: Learner) -> Learner:
-    return Learner(SpaceSaving._make(array.copy() for array in learner.tables), learner.bucket.copy())
-
-
-def _give_away(plan: Plan, change: WorkersChange) -> None:
+def _give_away(plans: Plans, number: int, change: WorkersChange) -> None:
     """Move each item of a leaver, in the plan's order, to the live worker with the least planned load."""
-    live = set(change.live.tolist())
-    for entry in plan.item[: plan.size[ITEMS]]:
+    live, (size, columns) = set(change.live.tolist()), plans.size[number].tolist()
+    first = number * (len(plans.item) // len(plans.size))
+    for entry in plans.item[first : first + size]:
         item, worker, load = entry.tolist()
         if worker in live:
             continue
-        least = int(change.live[np.argmin(plan.load[change.live])])
-        plan.load[least] += load
+        least = int(change.live[np.argmin(plans.load[number, change.live])])
+        plans.load[number, least] += load
         entry[1] = least
-        if item < plan.size[COLUMNS]:
-            plan.owner[item] = least
+        if item < columns:
+            plans.owner[number, item] = least
         else:
-            call(put, plan.heavy, item - int(plan.size[COLUMNS]), least)
+            call(put, plans.heavy, (item - columns) * len(plans.size) + number, least)
 
 
 def _first(context: Context) -> NDArray[np.uint16]:
@@ -181,41 +230,62 @@ def _pair(share: Fraction) -> I64:
     return np.array([share.numerator, share.denominator], dtype=np.int64)
 
 
-def _sizes(theta: str, mu: float, epsilon_factor: float, workers: int) -> tuple[int, int]:
-    """Return the capacity of the table and the number of buckets for so many workers."""
-    capacity = ceil(Fraction(str(epsilon_factor)) / share_of(theta, workers))
+def _sizes(theta: str, mu: float, epsilon_factor: float, context: Context) -> tuple[int, int]:
+    """Return the capacity of a table and the number of buckets; UsageError if the tables would be too large."""
+    capacity = ceil(Fraction(str(epsilon_factor)) / share_of(theta, context.workers))
     if capacity > _MOST_ENTRIES:
         raise UsageError(
             f"rivetti_dkg: epsilon_factor / theta is {capacity} entries, and a table holds up to {_MOST_ENTRIES}",
             "raise theta, or lower epsilon_factor",
         )
-    return capacity, ceil(mu * workers)
+    columns = ceil(mu * context.workers)
+    fits(
+        cells_taken(context.sources, capacity) + context.sources * columns,
+        MOST_CELLS,
+        f"rivetti_dkg: tables of {capacity} entries at each of {context.sources} sources",
+        "raise theta, or lower epsilon_factor or mu",
+    )
+    return capacity, columns
 
 
-def _rows(plan: Plan, workers: int) -> I64:
+def _most_keys(capacity: int, sources: int, apart: bool) -> int:
+    """Return the most keys that a plan may be made from: as many reports as sources add up to `learning_length`."""
+    return capacity if apart else capacity * sources
+
+
+def _rows(plans: Plans, workers: int) -> I64:
     """Make rows to sort the items of a plan in, and the workers."""
-    return np.zeros((2, max(len(plan.item), workers), 3), dtype=np.int64)
+    return np.zeros((2, max(len(plans.item) // len(plans.size), workers), 3), dtype=np.int64)
 
 
 def start(params: Params, context: Context) -> DistributionAware:
     """Begin to learn."""
-    capacity, columns = _sizes(params.theta, params.mu, params.epsilon_factor, context.workers)
-    plan = make_plan(capacity, columns, context.workers)
+    capacity, columns = _sizes(params.theta, params.mu, params.epsilon_factor, context)
+    apart = params.learner == "source" or context.sources == 1
+    parts = 1 if apart else context.sources
+    plans = make_plans(context.sources if apart else 1, capacity, columns, context.workers)
+    share = -(-params.learning_length // parts)
     return DistributionAware(
         base=_first(context),
         hashed=hashing.sketch_columns(context.hash_lo, 0, 1 << 32).view(np.uint32),
         live=context.live.copy(),
         theta=_pair(share_of(params.theta, context.workers)),
-        learner=make_learner(capacity, columns),
-        other=make_learner(1, 1),
-        plan=plan,
-        rows=_rows(plan, context.workers),
-        phase=np.array([1, params.learning_length, 0, 0], dtype=np.int64),
+        learners=make_learners(context.sources, capacity, columns),
+        counts=make_counts(_most_keys(capacity, context.sources, apart), columns),
+        plans=plans,
+        rows=_rows(plans, context.workers),
+        phase=np.repeat(np.array([[1, share]], dtype=np.int64), context.sources, axis=0),
+        due=np.full(1, _NEVER, dtype=np.int64),
+        control_messages=np.zeros(1, dtype=np.int64),
+        control_bytes=np.zeros(1, dtype=np.int64),
         state_entries=np.full(context.sources, columns, dtype=np.int64),
         theta_text=params.theta,
         mu=params.mu,
         epsilon_factor=params.epsilon_factor,
         learning_length=params.learning_length,
-        relearn_every=params.relearn_every,
-        state_entry_bytes=16,
+        share=share,
+        rest=-(-params.relearn_every // parts) if params.relearn_every > 0 else _NEVER,
+        wait=2 * context.control_delay,
+        apart=apart,
+        state_entry_bytes=_ENTRY_BYTES,
     )

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgroup.replay.accounting.touched import TouchedPairs
+
 __all__ = ["HotKeys", "LagTable", "Outcome", "TopKey", "WindowTable", "WorkerTable"]
 
 I64 = NDArray[np.int64]
@@ -53,7 +55,8 @@ class WorkerTable:
     int64[N]; `latency_sum_ns` N exact ints and `histogram` int64[N, BUCKETS] (see `kernels.latencies`) are of finished
     ones; `head_tuples` int64[N] or None without a hot-key detector. A worker is alive from `alive_from_ns` (0 or its
     join) to `alive_to_ns` (its crash; its leave or, if later, its last finish; for all others any time from the last
-    finish of the run on), int64[N] since the first arrival; None: all the time.
+    finish of the run on), int64[N] since the first arrival; None: all the time. `touched` are the pairs of key and
+    worker themselves, None where nobody compares them.
     """
 
     tuples: I64
@@ -66,6 +69,7 @@ class WorkerTable:
     finished: I64 | None = None
     alive_from_ns: I64 | None = None
     alive_to_ns: I64 | None = None
+    touched: TouchedPairs | None = None
 
     @property
     def served(self) -> I64:

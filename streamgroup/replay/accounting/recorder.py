@@ -20,6 +20,7 @@ from streamgroup.replay.accounting.account import (
 from streamgroup.replay.accounting.hotness import Hotness
 from streamgroup.replay.accounting.lag import Repeats, lag_table, make_room
 from streamgroup.replay.accounting.outcome import LagTable, WindowTable, WorkerTable
+from streamgroup.replay.accounting.touched import touched
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation.chunk_arrays import Events, each_column
 
@@ -255,6 +256,7 @@ class Recorder:
             finished=finished[:ever],
             alive_from_ns=None if alive is None else alive[0],
             alive_to_ns=None if alive is None else alive[1],
+            touched=touched(self.pairs, self._keys),
         )
 
     def lag_table(self, members: Members) -> LagTable:

@@ -13,7 +13,6 @@ from streamgroup.metrics.names import METRICS
 from streamgroup.study.columns import DEFAULTS, KINDS, OPTION_COLUMNS
 from streamgroup.study.generator_columns import generator_columns
 from streamgroup.study.records import AGAIN, MARKER, read_record
-from streamgroup.study.summary.partners import with_partner
 
 __all__ = ["CODE_COLUMNS", "STATUS_COLUMNS", "load_pair", "load_runs", "run_directories"]
 
@@ -29,19 +28,17 @@ _SUMMARY = "summary.parquet"
 _PLACES = ("*", "cells/*")
 _POLARS: dict[type, pl.DataType] = {bool: pl.Boolean(), int: pl.Int64(), str: pl.String()}
 _METRIC_KINDS: dict[type, pl.DataType] = {int: pl.Int64(), float: pl.Float64()}
-# Options by which workers come or go.
 _MARKS = ("_fingerprint", "_program", "_own", "_run")
 _DIGITS = 8
-_CHANGES = ("join", "leave", "crash")
 
 
 def load_runs(paths: Iterable[str | Path], *, failed: bool = False) -> pl.DataFrame:
     """Read the summaries of run directories, or of all runs in directories that hold several: one row a run.
 
     A run that is named twice counts once. A run that is older than an option has that option's default. Two
-    traces of one name are distinguished by the start of their fingerprints. `remapped_replicas` is filled in where the
-    same run whose workers stay is there, too. With `failed` the cells of sweeps that failed come behind the runs, as
-    rows without metrics; if there is a sweep, all rows have `status` (ok or failed) and `error`.
+    traces of one name are distinguished by the start of their fingerprints. With `failed` the cells of sweeps that
+    failed come behind the runs, as rows without metrics; if there is a sweep, all rows have `status` (ok or failed) and
+    `error`.
     Runs with equal options have their directory in `run`. Where runs of one grouping were made by different versions
     or code, `program` and `code` say which.
     UsageError for a path that is no run and holds none, DataError for what is damaged or of another version.
@@ -51,7 +48,7 @@ def load_runs(paths: Iterable[str | Path], *, failed: bool = False) -> pl.DataFr
     runs = run_directories(places)
     if not runs and not lost:
         raise UsageError("no run to read: every cell failed", "look at the errors with summarize")
-    frame = _with_remapped(_read(runs)) if runs else pl.DataFrame(schema=_schema())
+    frame = _read(runs) if runs else pl.DataFrame(schema=_schema())
     if not lost:
         return frame
     frame = frame.with_columns(status=pl.lit("ok"), error=pl.lit(None, pl.String))
@@ -70,7 +67,7 @@ def load_pair(old: Iterable[str | Path], new: Iterable[str | Path]) -> tuple[pl.
             raise UsageError("no run to read: every cell failed", "look at the errors with summarize")
     frame = _read([*sides[0], *sides[1]])
     count = len(sides[0])
-    return _with_remapped(frame[:count]), _with_remapped(frame[count:])
+    return frame[:count], frame[count:]
 
 
 def run_directories(paths: Iterable[str | Path]) -> list[Path]:
@@ -226,19 +223,3 @@ def _with_all_options(frame: pl.DataFrame) -> pl.DataFrame:
     )
     first = [name for name in OPTION_COLUMNS if name in frame.columns]
     return frame.select(*first, pl.exclude(first))
-
-
-def _with_remapped(frame: pl.DataFrame) -> pl.DataFrame:
-    """Fill in `remapped_replicas` of runs whose workers change from the same runs in which they stay."""
-    if not {"remapped_replicas", "replicas"} <= set(frame.columns):
-        return frame
-    stays = pl.all_horizontal(pl.col(name).is_null() for name in _CHANGES)
-    # What a capacity file says is among the options themselves.
-    aside = {*_CHANGES, "redeliver", "capacity"}
-    names = [name for name in OPTION_COLUMNS if name in frame.columns and name not in aside]
-    missing = pl.col("remapped_replicas").is_null() & ~stays
-    if frame.filter(missing).is_empty():
-        return frame
-    joined = with_partner(frame, frame.filter(stays), names, {"replicas": "_base"})
-    filled = pl.when(missing).then(pl.col("replicas") - pl.col("_base")).otherwise("remapped_replicas")
-    return joined.with_columns(filled.alias("remapped_replicas")).drop("_base")

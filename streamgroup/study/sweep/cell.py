@@ -14,6 +14,7 @@ import pyarrow as pa
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.base.version import VERSION
+from streamgroup.replay.accounting.touched import TouchedPairs
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -46,7 +47,8 @@ class Cell:
 class CellOutcome:
     """What became of a cell: its row, warnings, tables and record as `make_run` gives them, or its `error` in a line.
 
-    `seconds` is all that it took, `loop_seconds` the loop's part. It can be pickled.
+    `seconds` is all that it took, `loop_seconds` the loop's part. `touched` are its pairs of key and worker, if they
+    were to be kept. It can be pickled.
     """
 
     cell: Cell
@@ -57,6 +59,7 @@ class CellOutcome:
     record: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     loop_seconds: float = 0.0
+    touched: TouchedPairs | None = None
 
 
 def make_cell(trace: Trace, options: ReplayOptions, *, baseline: bool = False) -> Cell:
@@ -79,14 +82,16 @@ def run_cell(
     cell: Cell,
     *,
     trace: Trace | None = None,
-    replicas: int | None = None,
+    baseline: TouchedPairs | None = None,
+    keep: bool = False,
     chunk_cache: ChunkCache | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> CellOutcome:
     """Run a cell; its outcome holds any error.
 
-    `trace` is the cell's if it is open already. `replicas` are those of its baseline, if it asks for one and they are
-    known: else the baseline is run, too. `chunk_cache` and `progress` are as `replay` takes them.
+    `trace` is the cell's if it is open already. `baseline` are the pairs of its baseline, if it asks for one and they
+    are known: else the baseline is run, too. With `keep` the cell's own pairs are in the outcome. `chunk_cache` and
+    `progress` are as `replay` takes them.
     """
     begun = time.perf_counter()
     try:
@@ -94,15 +99,13 @@ def run_cell(
             trace, options = checked(cell.trace, cell.options, log=False)
         else:
             options = cell.options
-        baseline = None
-        if cell.baseline:
-            baseline = without_changes(options) if replicas is None else replicas
-        made = make_run(trace, options, baseline=baseline, progress=progress, chunk_cache=chunk_cache)
+        compared = None if not cell.baseline else baseline or without_changes(options)
+        made = make_run(trace, options, baseline=compared, progress=progress, chunk_cache=chunk_cache)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a cell that fails must not stop the others)
         return failed(cell, error, time.perf_counter() - begun)
     return CellOutcome(
         cell, None, made.row, made.warnings, made.tables, made.record,
-        time.perf_counter() - begun, made.record["timings"]["loop_seconds"],
+        time.perf_counter() - begun, made.record["timings"]["loop_seconds"], made.touched if keep else None,
     )  # fmt: skip
 
 

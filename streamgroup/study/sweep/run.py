@@ -26,8 +26,8 @@ from streamgroup.replay.scenario.selection import select
 from streamgroup.study.columns import readable
 from streamgroup.study.generator_columns import generator_columns
 from streamgroup.study.records import MARKER, TABLES
-from streamgroup.study.run import code_of, file_digest, generator_of, named_options, without_changes, write_run
-from streamgroup.study.sweep.cell import Cell, CellOutcome, simulation_of
+from streamgroup.study.run import code_of, file_digest, generator_of, named_options, write_run
+from streamgroup.study.sweep.cell import Cell, CellOutcome
 from streamgroup.study.sweep.summary_rows import as_table, row_of
 from streamgroup.study.sweep.synth_traces import TRACES
 from streamgroup.traces.trace import Trace
@@ -38,8 +38,8 @@ SWEEP = "sweep.json"
 SUMMARY = "summary.parquet"
 CELLS = "cells"
 
-# Cells that are to be run, and replicas that are known of simulations; gives their outcomes in any order.
-Runner = Callable[[Sequence[Cell], Mapping[str, int]], Generator[CellOutcome]]
+# Runs cells, and gives their outcomes in any order.
+Runner = Callable[[Sequence[Cell]], Generator[CellOutcome]]
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,8 @@ def run_sweep(
         (output / SUMMARY).unlink(missing_ok=True)
         write_files({output / SWEEP: _as_json(_record(cells, traces))}, overwrite=True)
         (output / CELLS).mkdir(exist_ok=True)
-        known = {
-            simulation_of(traces[cell.trace], cell.options): found.rows[cell.id]["replicas"]
-            for cell in cells
-            if cell.id in found.rows
-        }
         ended: dict[str, CellOutcome] = {}
-        with contextlib.closing(run(missing, known)) as outcomes:
+        with contextlib.closing(run(missing)) as outcomes:
             for outcome in outcomes:
                 ended[outcome.cell.id] = _written(outcome, output / CELLS / outcome.cell.id)
         rows = _rows(cells, traces, found, ended)
@@ -215,7 +210,7 @@ def _written(outcome: CellOutcome, directory: Path) -> CellOutcome:
 def _rows(
     cells: Sequence[Cell], traces: Mapping[str, Trace], found: FoundCells, ended: Mapping[str, CellOutcome]
 ) -> list[dict[str, Any]]:
-    rows, replicas = [], dict[str, int]()
+    rows = []
     names = _names(traces)
     for cell in cells:
         trace, options = traces[cell.trace], cell.options
@@ -224,24 +219,11 @@ def _rows(
             row, error = ended[cell.id].row, ended[cell.id].error
         naming = named_options(trace, options, select(options.grouping).text)
         rows.append(row_of(cell.id, {**naming, "trace": names[cell.trace]}, row, error))
-        if row is not None:
-            replicas[simulation_of(trace, options)] = row["replicas"]
     more = generator_columns([generator_of(traces[cell.trace].manifest) for cell in cells])
-    rows = [
+    return [
         {"trace": row["trace"], **{name: values[place] for name, values in more.items()}, **row}
         for place, row in enumerate(rows)
     ]
-    for cell, row in zip(cells, rows, strict=True):
-        options = cell.options
-        if (
-            row["status"] == "ok"
-            and row["remapped_replicas"] is None
-            and (options.join or options.leave or options.crash)
-        ):
-            # The same run whose workers stay may be a cell, too.
-            without = replicas.get(simulation_of(traces[cell.trace], without_changes(options)))
-            row["remapped_replicas"] = None if without is None else row["replicas"] - without
-    return rows
 
 
 def _names(traces: Mapping[str, Trace]) -> dict[str, str]:

@@ -54,13 +54,10 @@ def open_traces(paths: Iterable[str]) -> dict[str, Trace]:
     return found
 
 
-def plan_tasks(cells: Sequence[Cell], traces: Mapping[str, Trace], known: Iterable[str] = ()) -> list[Task]:
-    """Plan a task for each cell, in their order, and behind them the baselines that are not among the cells.
-
-    `known` names simulations whose replicas are known, so that they need not be run.
-    """
+def plan_tasks(cells: Sequence[Cell], traces: Mapping[str, Trace]) -> list[Task]:
+    """Plan a task for each cell, in their order, and behind them the baselines that are not among the cells."""
     tasks = [_task(cell, traces[cell.trace]) for cell in cells]
-    there = {*known, *(task.simulation for task in tasks)}
+    there = {task.simulation for task in tasks}
     for task in list(tasks):
         if task.needs is not None and task.needs not in there:
             there.add(task.needs)

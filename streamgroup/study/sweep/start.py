@@ -129,15 +129,15 @@ def _check(tasks: Sequence[Task]) -> None:
 
 
 def _in_threads(
-    traces: Mapping[str, Trace], jobs: int, progress: Watcher, cells: Sequence[Cell], known: Mapping[str, int]
+    traces: Mapping[str, Trace], jobs: int, progress: Watcher, cells: Sequence[Cell]
 ) -> Generator[CellOutcome]:
-    tasks = plan_tasks(cells, traces, known)
+    tasks = plan_tasks(cells, traces)
     together = at_once(tasks, jobs) if tasks else jobs
     if together < min(jobs, len(tasks)):
         progress.note(f"note: memory holds {together} of these cells at once")
     # After all notes: the bar is to be the last line.
     progress.start(_tuples(tasks), f"0/{len(cells)} cells")
-    with contextlib.closing(run_tasks(tasks, jobs, known=known, progress=progress.advance)) as outcomes:
+    with contextlib.closing(run_tasks(tasks, jobs, progress=progress.advance)) as outcomes:
         for ended, outcome in enumerate(outcomes, 1):
             progress.describe(f"{ended}/{len(cells)} cells")
             yield outcome
@@ -148,12 +148,11 @@ def _on_spark(
     spark: SparkOptions,
     progress: Watcher,
     cells: Sequence[Cell],
-    known: Mapping[str, int],
 ) -> Generator[CellOutcome]:
     # It imports Spark.
     from streamgroup.study.sweep.on_spark import run_on_spark
 
-    tasks = [task for task in longest_first(plan_tasks(cells, traces, known)) if not task.hidden]
+    tasks = [task for task in longest_first(plan_tasks(cells, traces)) if not task.hidden]
     ordered = [task.cell for task in tasks]
     progress.start(_tuples(tasks), f"0/{len(cells)} cells")
     with contextlib.closing(run_on_spark(ordered, spark, progress.note)) as outcomes:

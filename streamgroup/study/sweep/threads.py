@@ -6,10 +6,12 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 from streamgroup.base.errors import RunError, StreamgroupError
 from streamgroup.base.memory import free_memory
+from streamgroup.replay.accounting.touched import TouchedPairs
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.selection import select
 from streamgroup.study.sweep.cell import CellOutcome, failed, run_cell
@@ -66,16 +68,14 @@ def at_once(tasks: Sequence[Task], jobs: int) -> int:
     return jobs
 
 
-def run_tasks(
-    tasks: Sequence[Task], jobs: int, *, known: Mapping[str, int] | None = None, progress: Progress | None = None
-) -> Generator[CellOutcome]:
+def run_tasks(tasks: Sequence[Task], jobs: int, *, progress: Progress | None = None) -> Generator[CellOutcome]:
     """Run tasks in up to `jobs` threads, the longest first; yield the outcome of each that is not hidden as it ends.
 
-    What memory does not hold beside the others waits. `known` are replicas of simulations by name, see `plan_tasks`.
-    `progress` receives the tuples of each chunk, one thread at a time. A caller that stops early closes the iterator:
-    no further task begins, and those that run end at their next chunk.
+    What memory does not hold beside the others waits. `progress` receives the tuples of each chunk, one thread at a
+    time. A caller that stops early closes the iterator: no further task begins, and those that run end at their next
+    chunk.
     """
-    pool = _Pool(tasks, dict(known or {}), progress)
+    pool = _Pool(tasks, progress)
     threads = [
         threading.Thread(target=pool.work, name=f"streamgroup-cell-{number}", daemon=True)
         for number in range(min(jobs, len(tasks)))
@@ -99,15 +99,15 @@ def run_tasks(
 class _Pool:
     """Tasks that wait, and what those that ended leave for others."""
 
-    def __init__(self, tasks: Sequence[Task], replicas: dict[str, int], progress: Progress | None) -> None:
+    def __init__(self, tasks: Sequence[Task], progress: Progress | None) -> None:
         self.ended: queue.SimpleQueue[CellOutcome | BaseException] = queue.SimpleQueue()
         free = free_memory()
         self._room = free * _FOR_CELLS
         self._chunk_cache = ChunkCache(int(free * _FOR_CHUNKS))
         self._waiting = longest_first(tasks)
-        self._needed = {task.needs for task in tasks}
-        # By simulation: the replicas of a baseline, or why there are none.
-        self._replicas: dict[str, int | str] = dict(replicas)
+        # How many tasks wait for a simulation, and by simulation the pairs of a baseline, or why there are none.
+        self._needed = Counter(task.needs for task in tasks if task.needs is not None)
+        self._baselines: dict[str, TouchedPairs | str] = {}
         self._running = 0
         self._stopped = False
         self._turn = threading.Condition()
@@ -146,7 +146,7 @@ class _Pool:
         with self._turn:
             while self._waiting and not self._stopped:
                 for place, task in enumerate(self._waiting):
-                    is_ready = task.needs is None or task.needs in self._replicas
+                    is_ready = task.needs is None or task.needs in self._baselines
                     if is_ready and (self._running == 0 or task.memory <= self._room):
                         self._room -= task.memory
                         self._running += 1
@@ -155,21 +155,30 @@ class _Pool:
             return None
 
     def _run(self, task: Task) -> CellOutcome:
-        replicas = None if task.needs is None else self._replicas[task.needs]
-        if isinstance(replicas, str):
-            return failed(task.cell, RunError(f"the run to compare with failed: {replicas}"))
+        baseline = None if task.needs is None else self._baselines[task.needs]
+        if isinstance(baseline, str):
+            return failed(task.cell, RunError(f"the run to compare with failed: {baseline}"))
         if task.error is not None:
             return failed(task.cell, task.error)
         return run_cell(
-            task.cell, trace=task.trace, replicas=replicas, chunk_cache=self._chunk_cache, progress=self._count
+            task.cell,
+            trace=task.trace,
+            baseline=baseline,
+            keep=self._needed[task.simulation] > 0,
+            chunk_cache=self._chunk_cache,
+            progress=self._count,
         )
 
     def _leave(self, task: Task, outcome: CellOutcome) -> None:
         with self._turn:
-            if task.simulation in self._needed and task.needs is None:
-                found = outcome.error if outcome.row is None else outcome.row["replicas"]
+            if self._needed[task.simulation] and task.needs is None:
+                found = outcome.error or outcome.touched
                 assert found is not None
-                self._replicas[task.simulation] = found
+                self._baselines[task.simulation] = found
+            if task.needs is not None:
+                self._needed[task.needs] -= 1
+                if self._needed[task.needs] == 0:
+                    del self._baselines[task.needs]
             self._room += task.memory
             self._running -= 1
             self._turn.notify_all()

@@ -1,0 +1,27 @@
+"""The parameter of groupings that hash keys to the live workers."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from streamgroup.groupings.protocol import GroupingParams
+
+__all__ = ["HashedParams"]
+
+
+class HashedParams(GroupingParams):
+    """Parameters of a grouping whose keys have candidates F_1, F_2, ...: places in the list of live workers.
+
+    A hash h of 32 bits is scaled to h n / 2^32, rounded down, or taken modulo n. The workers are as even; what differs
+    is how many keys move when a worker joins or leaves: up to about half of them by scaling, all but 1/n by `mod`.
+    """
+
+    hash: Literal["scaled", "mod"] = Field(
+        default="scaled",
+        description="a key's place among the live workers: its hash scaled to n, or modulo n, by which more keys move"
+        " when workers join or leave",
+    )
+
+    def modulo(self) -> bool:
+        """It is by remainder with `hash=mod`."""
+        return self.hash == "mod"
