@@ -6,9 +6,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from streamgroup.base.limits import MOST_CELLS, fits
+from streamgroup.groupings._hashed import HashedParams
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._times import Period, period_ns
-from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.key_windows import KeyWindows, make_key_windows, with_counts
 
 __all__ = ["ENTRY_BYTES", "WindowParams", "begun", "moved"]
@@ -18,7 +19,7 @@ ENTRY_BYTES = 16
 _MOST_SLIDES = 1000
 
 
-class WindowParams(GroupingParams):
+class WindowParams(HashedParams):
     """Parameters of groupings that look at what a source sent lately."""
 
     window: Period = Field(default="10s", description="how far back a source looks: a multiple of slide, as in 10s")

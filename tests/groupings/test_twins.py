@@ -82,12 +82,12 @@ VARIANTS: dict[str, list[str]] = {
         "batch=4,mu=1,eps=0.2,delta=0.3,matrix_delay=20ms,reply_delay=100us",
         "unseen=zero,batch=16,mu=1,columns=20",
     ],
-    "cm": ["window=30ms,slide=3ms", "score=load,window=12ms,slide=12ms"],
-    "cam": ["window=30ms,slide=3ms", "unseen=keys,window=20ms,slide=5ms"],
-    "dagreedy": ["theta=1/4n,window=30ms,slide=10ms", "theta=0.02,affinity=0.2,window=15ms,slide=5ms"],
+    "cm": ["window=30ms,slide=3ms", "score=load,window=12ms,slide=12ms,hash=mod"],
+    "cam": ["window=30ms,slide=3ms", "unseen=keys,window=20ms,slide=5ms,hash=mod"],
+    "dagreedy": ["theta=1/4n,window=30ms,slide=10ms", "theta=0.02,affinity=0.2,window=15ms,slide=5ms,hash=mod"],
     "dalton": [
         "theta=1/4n,window=30ms,slide=10ms",
-        "theta=0.02,capacity=5,epsilon=0.4,split=1,most_split=4,window=12ms,slide=12ms,alpha=0.3,balance=0.8",
+        "theta=0.02,capacity=5,epsilon=0.4,split=1,most_split=4,window=12ms,slide=12ms,alpha=0.3,balance=0.8,hash=mod",
         "theta=0.02,sync=false,epsilon=0.25,window=40ms,slide=20ms",
     ],
     "load_aware": [
