@@ -24,9 +24,11 @@ __all__ = [
     "SpaceSaving",
     "capacity_of",
     "cells_taken",
+    "count_of",
     "entries_of",
     "entry_at",
     "error_of",
+    "forget",
     "forget_all",
     "make_space_saving",
     "offer",
@@ -108,13 +110,21 @@ def used(tables: Any, source: Any) -> Any:
 
 
 @njit
+def forget(tables: Any, source: Any) -> None:
+    """Empty a source's table."""
+    for number in range(tables.slot.shape[1]):
+        tables.slot[source, number] = 0
+    for column in range(tables.state.shape[1]):
+        tables.state[source, column] = 0
+    tables.state[source, _LEVEL] = 1
+    tables.state[source, _LISTED] = _NEVER
+
+
+@njit
 def forget_all(tables: Any) -> None:
     """Empty all tables."""
-    tables.slot[:] = 0
-    tables.state[:] = 0
     for source in range(tables.state.shape[0]):
-        tables.state[source, _LEVEL] = 1
-        tables.state[source, _LISTED] = _NEVER
+        forget(tables, source)
 
 
 @njit(forceinline=True)
@@ -254,6 +264,14 @@ def offer(tables: Any, source: Any, key: Any, replacement: Any) -> Any:
     slot[row, place | _TWO] = update
     _reached(tables, row, key, count)
     return count
+
+
+@njit(forceinline=True)
+def count_of(tables: Any, source: Any, key: Any) -> Any:
+    """Return a key's count, 0 if it has no entry."""
+    row = np.uint64(source)
+    place = _find(tables.slot, row, key)
+    return tables.slot[row, place | _ONE] if tables.slot[row, place] != 0 else np.int64(0)
 
 
 @njit(forceinline=True)

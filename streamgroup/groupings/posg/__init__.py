@@ -11,6 +11,7 @@ from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._times import Delay, delay_ns
 from streamgroup.groupings.posg import count_min
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.kernels.count_min import cells_of_keys
 from streamgroup.kernels.tournament import make_tournament, set_leaf
 
 __all__ = ["CITE", "Params", "Posg", "start"]
@@ -340,7 +341,7 @@ def start(params: Params, context: Context) -> Posg:
         f"posg: sketches of {params.rows} x {params.columns} at {workers} workers",
         "lower columns or rows",
     )
-    cell_of = count_min.cells_of_keys(context.hash_lo, params.rows, params.columns)
+    cell_of = cells_of_keys(context.hash_lo, params.rows, params.columns)
     cells = np.zeros((workers, params.rows * params.columns, 2), dtype=np.int64)
     counters = _new_counters(workers, params.batch)
     plan = np.zeros((sources, 6), dtype=np.int64)
