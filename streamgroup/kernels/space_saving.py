@@ -24,9 +24,11 @@ __all__ = [
     "SpaceSaving",
     "capacity_of",
     "cells_taken",
+    "count_of",
     "entries_of",
     "entry_at",
     "error_of",
+    "forget_all",
     "forget_source",
     "make_space_saving",
     "offer",
@@ -116,6 +118,13 @@ def forget_source(tables: Any, source: Any) -> None:
         tables.state[source, column] = 0
     tables.state[source, _LEVEL] = 1
     tables.state[source, _LISTED] = _NEVER
+
+
+@njit
+def forget_all(tables: Any) -> None:
+    """Empty all tables."""
+    for source in range(tables.state.shape[0]):
+        forget_source(tables, source)
 
 
 @njit(forceinline=True)
@@ -255,6 +264,14 @@ def offer(tables: Any, source: Any, key: Any, replacement: Any) -> Any:
     slot[row, place | _TWO] = update
     _reached(tables, row, key, count)
     return count
+
+
+@njit(forceinline=True)
+def count_of(tables: Any, source: Any, key: Any) -> Any:
+    """Return a key's count, 0 if it has no entry."""
+    row = np.uint64(source)
+    place = _find(tables.slot, row, key)
+    return tables.slot[row, place | _ONE] if tables.slot[row, place] != 0 else np.int64(0)
 
 
 @njit(forceinline=True)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.groupings.posg import count_min
+from streamgroup.kernels.count_min import cells_of_keys
 from streamgroup.kernels.hashing import sketch_columns
 
 EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())
@@ -24,7 +25,7 @@ def example(name: str) -> tuple[Any, Any]:
 
 def sketched(stream: list[tuple[int, int]], rows: int, columns: int) -> tuple[Any, Any, Any]:
     """Sketch (key, took) at worker 1 of 2; give the places of the keys' cells, the cells, and their means."""
-    cell_of = count_min.cells_of_keys(HASHES, rows, columns)
+    cell_of = cells_of_keys(HASHES, rows, columns)
     cells = np.zeros((2, rows * columns, 2), dtype=np.int64)
     for key, took in stream:
         count_min.add(cells, 1, cell_of, key, took)
@@ -42,7 +43,7 @@ def test_sizes_of_the_paper() -> None:
 
 @pytest.mark.parametrize(("rows", "columns", "kind"), [(4, 54, np.uint16), (2, 1 << 16, np.uint32)])
 def test_a_key_has_a_cell_in_each_row(rows: int, columns: int, kind: type[Any]) -> None:
-    cell_of = count_min.cells_of_keys(HASHES, rows, columns)
+    cell_of = cells_of_keys(HASHES, rows, columns)
     assert cell_of.dtype == kind
     for row in range(rows):
         assert (cell_of[:, row] // columns == row).all()

@@ -14,7 +14,7 @@ from streamgroup.groupings._hashed import HashedParams
 from streamgroup.groupings._share_threshold import Share, share_of
 from streamgroup.groupings._times import Period, period_ns
 from streamgroup.groupings.fish.backlogs import drain, drain_at_speeds, make_backlogs, send, send_at_speeds
-from streamgroup.groupings.fish.decayed_space_saving import LARGEST_CAPACITY, cells_taken, make_table
+from streamgroup.groupings.fish.decayed_space_saving import LARGEST_CAPACITY, cells_taken, checked_alpha, make_table
 from streamgroup.groupings.fish.detector import (
     BY_CHK,
     EVERYWHERE,
@@ -38,15 +38,7 @@ __all__ = ["CITE", "CountingFish", "Fish", "OracleFish", "Params", "start"]
 
 CITE = ("000",)
 
-# Under this, one epoch's decay would leave the range of floating-point numbers.
-_LEAST_ALPHA = 1e-100
 _ENTRY_BYTES = 16
-
-
-def _checked_alpha(alpha: float) -> float:
-    if 0 < alpha < _LEAST_ALPHA:
-        raise ValueError(f"alpha must be 0 or at least {_LEAST_ALPHA}")
-    return alpha
 
 
 def _checked_width(text: str) -> str:
@@ -60,7 +52,7 @@ def _checked_width(text: str) -> str:
 class Params(HashedParams):
     """Parameters of FISH."""
 
-    alpha: Annotated[float, AfterValidator(_checked_alpha)] = Field(
+    alpha: Annotated[float, AfterValidator(checked_alpha)] = Field(
         default=0.2, ge=0, le=1, description="what an epoch leaves of all counts (alpha in 000); 1 forgets nothing"
     )
     epoch: int = Field(default=1000, ge=1, le=1 << 40, description="tuples of a source's epoch (N_epoch)")

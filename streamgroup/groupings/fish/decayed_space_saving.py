@@ -27,6 +27,7 @@ __all__ = [
     "WIDTH",
     "DecayedTable",
     "cells_taken",
+    "checked_alpha",
     "count_tuple",
     "make_table",
     "slot_of",
@@ -45,6 +46,8 @@ _BACK = 2.0**-400
 # In the heap, an entry is `updates << 20 | slot`: among equal counts, the one that was updated first is the smallest.
 _SLOT_BITS = 20
 LARGEST_CAPACITY = 1 << _SLOT_BITS
+# Under this, one epoch's decay would leave the range of floating-point numbers.
+_LEAST_ALPHA = 1e-100
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -72,6 +75,13 @@ class DecayedTable(NamedTuple):
     alpha: float
     epoch: int
     shift: int
+
+
+def checked_alpha(alpha: float) -> float:
+    """Return a rate of decay that tables can take, or raise ValueError."""
+    if 0 < alpha < _LEAST_ALPHA:
+        raise ValueError(f"alpha must be 0 or at least {_LEAST_ALPHA}")
+    return alpha
 
 
 def _bits(capacity: int) -> int:

@@ -33,6 +33,7 @@ from streamgroup.groupings.posg.scheduler import (
     sketch_arrives,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.count_min import cells_of_keys
 from streamgroup.kernels.tournament import make_tournament, set_leaf
 
 __all__ = ["CITE", "Params", "Posg", "start"]
@@ -312,7 +313,7 @@ def start(params: Params, context: Context) -> Posg:
         "lower columns or rows",
     )
     matrix_delay = delay_ns(params.matrix_delay, context.control_delay)
-    cell_of = count_min.cells_of_keys(context.hash_lo, rows, columns)
+    cell_of = cells_of_keys(context.hash_lo, rows, columns)
     cells = np.zeros((workers, rows * columns, 2), dtype=np.int64)
     flight = in_flight.make_in_flight(workers if matrix_delay else 1, rows * columns)
     counters = _new_counters(workers, params.batch)

@@ -2,7 +2,8 @@
 
 `cells` int64[workers, rows x columns, 2] holds a pair of sketches for each worker: in each row, a key's cell has the
 number of tuples (F in 004) and the sum of what they took in ns (W) of all keys that fall into it. The two lie side by
-side, as they are always read and written together. `cell_of` [keys, rows] has the places of each key's cells.
+side, as they are always read and written together. `cell_of` [keys, rows] has the places of each key's cells (see
+`kernels.count_min`).
 `means` float64[workers, rows x columns, 2] is what a reader makes of cells: F, and W/F.
 """
 
@@ -11,11 +12,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from streamgroup.kernels.hashing import sketch_columns
-
-__all__ = ["add", "cells_of_keys", "clear", "copy", "drift", "mean", "sketch_size", "take_means", "take_snapshot"]
+__all__ = ["add", "clear", "copy", "drift", "mean", "sketch_size", "take_means", "take_snapshot"]
 
 # A mean of no tuples in a snapshot.
 _EMPTY = -1.0
@@ -28,18 +26,6 @@ def sketch_size(eps: float, delta: float) -> tuple[int, int]:
     is misprinted as m).
     """
     return max(1, math.ceil(math.log2(1 / delta))), math.ceil(math.e / eps)
-
-
-def cells_of_keys(hash_lo: NDArray[np.int64], rows: int, columns: int) -> NDArray[np.uint32] | NDArray[np.uint16]:
-    """Return the places of each key's cells, one in each row, [keys, rows]: row x columns + column.
-
-    Of the narrowest type that holds them: the smaller the table, the more of it is in the processor's cache.
-    """
-    most = rows * columns
-    found = np.empty((len(hash_lo), rows), dtype=np.uint16 if most <= 1 << 16 else np.uint32)
-    for row in range(rows):
-        found[:, row] = row * columns + sketch_columns(hash_lo, row, columns)
-    return found
 
 
 @njit(forceinline=True)
