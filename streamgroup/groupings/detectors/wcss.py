@@ -93,7 +93,7 @@ class WindowDetector(NamedTuple):
         before, window = self.total[source], self.blocks * self.block
         block = before // self.block
         if before > 0 and before % window == 0:
-            forget(self.frame, source)
+            forget_source(self.frame, source)
         _expire(self, source, block - self.blocks)
         count = offer(self.frame, source, key, True)
         if count % self.block == 0:
