@@ -58,6 +58,7 @@ def test_each_choice_is_one_of_the_workers_of_its_key(text: str, count: int) -> 
         d = int(state.choices[0])
         assert d == 0 or min(2, count) <= d <= count
         assert worker in (range(count) if max(d, 2) >= count else allowed[key][: max(d, 2)])
+        assert i > 0 or worker == allowed[key][0]
         if d > 0 and "head" not in text:
             # Nothing is forgotten here, so no key's width shrinks: 500 keys have room, and only one epoch ends.
             assert d >= widths.get((source, key), 0)
@@ -79,23 +80,24 @@ def test_sources_do_not_share_what_they_count() -> None:
 
 
 def test_one_backlog_for_all_sources() -> None:
-    state = started("fish:scope=global,head=w", 6)
-    # One key alone is hot from the start, and goes around over all sources.
-    assert [int(state.choose(i % 3, 0, 0)) for i in range(12)] == [0, 1, 2, 3, 4, 5] * 2
+    state = started("fish:scope=global,head=w,f_mode=ratio", 6)
+    # One key alone is hot from the start, and goes around the ring over all sources.
+    assert [int(state.choose(i % 3, 0, 0)) for i in range(12)] == nearest_workers(list(range(6)))[0] * 2
 
 
 def test_the_fewest_tuples_without_inference() -> None:
-    state = started("fish:hwa=false,head=w", 5)
+    state = started("fish:hwa=false,head=w,f_mode=ratio", 5)
     assert not hasattr(state, "executed")
-    assert [int(state.choose(0, 0, i * 10**12)) for i in range(10)] == [0, 1, 2, 3, 4] * 2
+    assert [int(state.choose(0, 0, i * 10**12)) for i in range(10)] == nearest_workers(list(range(5)))[0] * 2
 
 
 def test_an_oracle_knows_the_mean_cost_and_the_speeds() -> None:
     seen = workers(2, (1.0, 3.0))
-    state = started("fish:pw=oracle", 2, seen=seen)
+    state = started("fish:pw=oracle,f_mode=ratio", 2, seen=seen)
     assert select("fish:pw=oracle").params.sees() == ("cost", "slowdown")
     assert select("fish:pw=oracle,hwa=false").params.sees() == select("fish").params.sees() == ()
-    assert [int(state.choose(0, 0, 0)) for _ in range(8)] == [0, 1, 0, 0, 0, 1, 0, 0]
+    assert nearest_workers([0, 1])[0] == [1, 0]
+    assert [int(state.choose(0, 0, 0)) for _ in range(8)] == [1, 0, 0, 0, 1, 0, 0, 0]
     seen.slowdown[:] = (3.0, 1.0)
     assert [int(state.choose(0, 0, 0)) for _ in range(8)] == [1] * 8
 

@@ -50,7 +50,8 @@ VARIANTS: dict[str, list[str]] = {
     "fish": [
         "interval=20ms",
         "interval=3ms,epoch=50,capacity=20,alpha=0.5",
-        "interval=7ms,epoch=20,alpha=0,f_mode=epoch_end,d_min=avg",
+        "interval=7ms,epoch=20,alpha=0,d_min=avg",
+        "interval=6ms,epoch=200,f_mode=ratio",
         "interval=9ms,head=d,epoch=100,pw=oracle,scope=global",
         "hwa=false,alpha=1,head=w,capacity=5",
         "ring=false,interval=5ms,vnodes=3,d_min=3",

@@ -32,7 +32,7 @@ def example(name: str) -> tuple[Any, Any]:
 
 def lists_of(count: int) -> Any:
     """Give the workers of a single key: 0 and 1 if it is cold."""
-    none = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint16), np.empty((1, 2), dtype=np.uint64))
+    none = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint16), np.zeros((1, 2), dtype=np.uint64))
     return make_shortlists(np.array([[0, 1]], dtype=np.uint16), np.arange(count), *none)
 
 
@@ -100,8 +100,9 @@ def every_worker(live: NDArray[np.int64]) -> Any:
     """Give all workers of a single key, the highest id first."""
     none = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint16), np.zeros((1, 2), dtype=np.uint64))
     made = make_shortlists(live[::-1][None, :2].astype(np.uint16), live, *none)
-    made.lists[0] = live[::-1]
-    made.kept[0] = 0, len(live)
+    made.lists[:] = live[::-1]
+    made.kept[:, 0] = range(2)
+    made.kept[:, 1] = len(live)
     return made
 
 
@@ -135,7 +136,7 @@ def test_against_lists(steps: list[tuple[int, int, int]], times: list[float], is
                 sent[source][worker] = max(0.0, whole - passed / pace) if pace > 0 else 0.0
                 fresh[source][worker] = 0.0
             since[source] = now
-        allowed = live.tolist() if d >= len(live) else order[: max(d, 2)]
+        allowed = order[: max(d, 2)]
         wanted = min(allowed, key=lambda worker: sent[source][worker] * power[worker])
         assert send(backlogs, shortlists, source, 0, d) == wanted
         sent[source][wanted] += 1.0

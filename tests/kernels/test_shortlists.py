@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from streamgroup.groupings.fish import candidates as module
 from streamgroup.groupings.fish.candidates import make_shortlists, place_of, row_of
+from streamgroup.groupings.fish.state import shortlists_of
 from streamgroup.kernels.hashing import candidate, candidate_words, ring_positions
 from streamgroup.kernels.ring import first_point, first_two, make_ring
+from tests.groupings.crew import context
 
 KEYS = 20
 LOW, HIGH = np.random.default_rng(3).integers(-(2**63), 2**63, (2, KEYS))
@@ -28,7 +30,7 @@ def on_a_ring() -> tuple[Any, list[list[int]]]:
 
 
 def by_functions() -> tuple[Any, list[list[int]]]:
-    """Make lists of F_1, F_2, ..., and list as many of them for each key."""
+    """Make lists of F_1, F_2, ..., which may coincide, and list as many of them for each key."""
     functions = np.array([LIVE[candidate(LOW, HIGH, j, len(LIVE))] for j in range(1, len(LIVE) + 1)]).T
     nearest = np.ascontiguousarray(functions[:, :2].astype(np.uint16))
     return make_shortlists(nearest, LIVE, *NO_RING, candidate_words(LOW, HIGH)), functions.tolist()
@@ -40,15 +42,15 @@ def test_lists_whatever_was_in_their_row(kind: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(module, "_MOST_BYTES", 4 * 2 * len(LIVE))
     lists, wanted = kind()
     assert len(lists.kept) == 4
-    assert lists.lists[4].tolist() == LIVE.tolist()
     rng = np.random.default_rng(1)
     for key, d in zip(rng.integers(0, KEYS, 600), rng.integers(3, len(LIVE) + 1, 600), strict=True):
         place = int(place_of(lists, key))
         row = int(row_of(lists, place, d))
-        assert row == place % 4
-        assert lists.lists[row, :d].tolist() == wanted[key][:d]
+        # All workers of a key are each of them once; F_1, ..., F_n are not.
+        expected = wanted[key][:d] if d < len(LIVE) else list(dict.fromkeys(wanted[key] + LIVE.tolist()))
+        assert lists.lists[row, :d].tolist() == expected
+        assert row == (place if d < len(LIVE) or len(lists.point) else place + KEYS) % 4
         assert lists.nearest[place].tolist() == wanted[key][:2]
-    assert lists.lists[4].tolist() == LIVE.tolist()
 
 
 def test_a_newcomer_takes_the_row_and_a_list_that_is_too_short_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,8 +67,9 @@ def test_a_newcomer_takes_the_row_and_a_list_that_is_too_short_doubles(monkeypat
     assert kept_after(1, 4) == [1, 6]
     assert kept_after(1, 3) == [1, 6]
     assert lists.lists[1, :6].tolist() == wanted[1][:6]
-    # There are no more than seven.
-    assert kept_after(1, 7) == [1, 7]
+    # Seven are all workers, which are listed apart: without a ring they are not F_1, ..., F_7.
+    assert kept_after(1, 7) == [1 + KEYS, 7]
+    assert kept_after(1, 6) == [1, 6]
     # Another key of the same row starts with what it asks for.
     assert kept_after(5, 3) == [5, 3]
     assert lists.lists[1, :3].tolist() == wanted[5][:3]
@@ -75,18 +78,24 @@ def test_a_newcomer_takes_the_row_and_a_list_that_is_too_short_doubles(monkeypat
 
 
 @pytest.mark.parametrize("live", [[4], [4, 9]])
-def test_one_or_two_workers_are_all(live: list[int]) -> None:
-    nearest = np.array([[9, 4], [4, 9], [4, 4]], dtype=np.uint16)
-    lists = make_shortlists(nearest, np.array(live), *NO_RING, np.zeros((3, 2), dtype=np.uint64))
-    # By id, wherever a key would begin.
-    assert lists.nearest.tolist() == [[live[0], live[-1]]] * 3
+@pytest.mark.parametrize("nodes", [0, 5])
+def test_one_or_two_workers_are_all(live: list[int], nodes: int) -> None:
+    told = context(live)
+    lists = shortlists_of(told, nodes)
+    firsts = candidate(told.hash_lo, told.hash_hi, 1, len(live))
+    for key, first in enumerate(told.live[firsts].tolist()):
+        nearest = lists.nearest[place_of(lists, key)].tolist()
+        assert set(nearest) == set(live)
+        assert nodes > 0 or nearest[0] == first
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.integers(1, 70), st.integers(3, 600))
-def test_as_many_rows_as_places_if_they_fit(places: int, workers: int) -> None:
+@given(st.integers(1, 70), st.integers(3, 600), st.booleans())
+def test_as_many_rows_as_places_if_they_fit(places: int, workers: int, has_ring: bool) -> None:
     nearest = np.zeros((places, 2), dtype=np.uint16)
-    lists = make_shortlists(nearest, np.arange(workers), *NO_RING, np.zeros((places, 2), dtype=np.uint64))
+    points = np.zeros(3, dtype=np.int32) if has_ring else NO_RING[0]
+    words = np.zeros((places, 2), dtype=np.uint64)
+    lists = make_shortlists(nearest, np.arange(workers), points, NO_RING[1], words)
     rows = len(lists.kept)
-    assert rows // 2 < places <= rows
-    assert lists.lists.shape == (rows + 1, workers)
+    assert rows // 2 < (places if has_ring else 2 * places) <= rows
+    assert lists.lists.shape == (rows, workers)

@@ -81,7 +81,7 @@ class Fish(Grouping):
         chk: bool | str = True,
         ring: bool | str = True,
         head: str = "chk",
-        f_mode: str = "ratio",
+        f_mode: str = "epoch_end",
         scope: str = "source",
         pw: str = "sampled",
         drain: str = "elapsed",
@@ -98,7 +98,6 @@ class Fish(Grouping):
         sources = setting.sources
         self.d_min = [2 if self.average else int(d_min)] * sources
         self.d = [2] * sources
-        self.outdated = [False] * sources
         self.tables = [Decayed(int(capacity), int(epoch), float(alpha)) for _ in range(sources)]
         states = 1 if scope == "global" else sources
         self.sent = [[0.0] * setting.workers for _ in range(states)]
@@ -135,8 +134,11 @@ class Fish(Grouping):
         times = self.times()
         if times is not None:
             self.drain(place, times, now)
-        if self.tables[source].offer(key):
-            self.outdated[source] = True
+        table = self.tables[source]
+        table.offer(key)
+        # When an epoch is complete; in the first one after 1, 2, 4, 8, ... tuples too.
+        if table.in_epoch == table.epoch or (table.offered < table.epoch and table.offered.bit_count() == 1):
+            self.from_hot_keys(source)
         d = self.count_candidates(source, key)
         candidates = self.candidates(key, d)
         sent = self.sent[place]
@@ -187,10 +189,9 @@ class Fish(Grouping):
             lately[w] = 0.0
 
     def candidates(self, key: Key, d: int) -> list[int]:
-        if d >= len(self.live):
-            return self.live
         if self.ring is None:
-            return [self.candidate(key, j) for j in range(1, d + 1)]
+            functions = [self.candidate(key, j) for j in range(1, d + 1)]
+            return list(dict.fromkeys(functions + self.live)) if d == len(self.live) else functions
         if key not in self.on_ring:
             self.on_ring[key] = self.ring.successors(key_place(key), len(self.live))
         return self.on_ring[key][:d]
@@ -202,9 +203,6 @@ class Fish(Grouping):
         if not table.is_hot(key, share(self.theta, n), self.f_mode):
             self.allowed = 0
             return min(2, n)
-        if self.outdated[source]:
-            self.outdated[source] = False
-            self.from_hot_keys(source)
         if self.head == "chk":
             entry = table.table[key]
             entry.given = max(n >> table.halvings(key), self.d_min[source], entry.given)
@@ -217,16 +215,17 @@ class Fish(Grouping):
         return self.allowed
 
     def from_hot_keys(self, source: int) -> None:
+        """What all hot keys have in common, as if an epoch ended here."""
         n, table = len(self.live), self.tables[source]
-        theta, denominator = share(self.theta, n), table.denominator(self.f_mode)
-        hot = sorted((e.stored for k, e in table.table.items() if table.is_hot(k, theta, self.f_mode)), reverse=True)
+        theta = share(self.theta, n)
+        hot = sorted((e.stored for k, e in table.table.items() if table.is_hot(k, theta, "ratio")), reverse=True)
         if self.head == "d":
-            self.d[source] = find_d(shares_of_weights(hot, denominator), n)
+            self.d[source] = find_d(shares_of_weights(hot, table.total), n) if hot else 2
         if self.average:
             total = 0.0
             for stored in hot:
                 total += stored
-            self.d_min[source] = max(2, ceil(n * (total / denominator) / len(hot) - 1e-9))
+            self.d_min[source] = max(2, ceil(n * (total / table.total) / len(hot) - 1e-9)) if hot else 2
 
     def workers_changed(self, change: WorkersChange) -> None:
         super().workers_changed(change)

@@ -104,7 +104,7 @@ def test_fish_09() -> None:
 
 
 def fish_16(d_min: int, n: int = 16) -> Fish:
-    return Fish(Setting(n, 1), d_min=d_min, theta="1/64")
+    return Fish(Setting(n, 1), d_min=d_min, theta="1/64", f_mode="ratio")
 
 
 @pytest.mark.parametrize("case", range(16))
@@ -184,7 +184,7 @@ def test_drain_is_after_more_than_the_interval_and_a_share_of_the_sources() -> N
 def test_fish_06(hwa: bool, name: str) -> None:
     given, expected = example("FISH-06")
     workers = list(given["P"])
-    fish = Fish(Setting(4, 1), hwa=hwa, theta="1/4n")
+    fish = Fish(Setting(4, 1), hwa=hwa, theta="1/4n", f_mode="ratio")
     fish.speeds.told = {w: float(given["P"][worker]) for w, worker in enumerate(workers)}
     fish.sent = [[float(given["unprocessed"][worker]) for worker in workers]]
     waiting = {worker: c * p for worker, c, p in zip(workers, fish.sent[0], given["P"].values(), strict=True)}
@@ -249,11 +249,13 @@ def test_speeds_are_told_by_the_clock_of_the_workers() -> None:
 
 
 def test_by_hand_without_a_ring() -> None:
-    fish = Fish(Setting(4, 1, candidates=lambda key, j: {b"b": (3, 1), b"c": (2, 0)}[key][j - 1]), ring=False)
-    # a is all: any worker, lowest id first; b is half as much: 4 >> 1, its first two; then as much as a again
+    functions = {b"a": (2, 1, 2, 1), b"b": (3, 1, 0, 2), b"c": (2, 0)}
+    fish = Fish(Setting(4, 1, candidates=lambda key, j: functions[key][j - 1]), ring=False, f_mode="ratio")
+    # a is all: any worker, 2, 1, and then by id; b is half as much: 4 >> 1, its first two; then as much as a again
+    assert fish.candidates(b"a", 4) == [2, 1, 0, 3]
     found = [(fish.choose(0, key, 0), fish.allowed) for key in (b"a", b"a", b"b", b"b", b"b")]
-    assert found == [(0, 4), (1, 4), (3, 2), (2, 4), (0, 4)]
-    assert fish.sent == [[2.0, 1.0, 1.0, 1.0]]
+    assert found == [(2, 4), (1, 4), (3, 2), (0, 4), (3, 4)]
+    assert fish.sent == [[1.0, 1.0, 1.0, 2.0]]
     # c becomes 1 of 17, which is below 1/16: two candidates and not hot
     for _ in range(11):
         fish.choose(0, b"a", 0)
@@ -265,7 +267,8 @@ def test_by_hand_without_a_ring() -> None:
 
 
 def test_changes_of_workers() -> None:
-    fish = Fish(Setting(4, 1), hwa=False)
+    fish = Fish(Setting(4, 1), hwa=False, f_mode="ratio")
+    # clockwise from a: 2, 0, 1, 3, and with 4 it is 4, 0, 1
     for key in (b"a", b"a", b"a"):
         fish.choose(0, key, 0)
     assert fish.sent == [[1.0, 1.0, 1.0, 0.0]]
@@ -274,7 +277,7 @@ def test_changes_of_workers() -> None:
     fish.workers_changed(WorkersChange(0, [0, 1, 4], [4], []))
     # the least of those who are there, not of who left
     assert fish.sent == [[1.0, 1.0, 1.0, 0.0, 1.0]]
-    assert [fish.choose(0, b"a", 0) for _ in range(3)] == [0, 1, 4]
+    assert [fish.choose(0, b"a", 0) for _ in range(3)] == [4, 0, 1]
     assert fish.allowed == 3
     cold = Fish(Setting(5, 1), theta="1")
     before = {key: cold.candidates(key, 2) for key in stream(100)}
@@ -289,29 +292,40 @@ def test_heads_of_all_and_of_the_best_number() -> None:
         for key in stream(50):
             grouping.choose(0, key, 0)
             assert grouping.allowed in (0, 6)
-    fish = Fish(Setting(6, 1), head="d", epoch=10, theta="1/n")
-    seen = []
-    for key in stream(20):
-        fish.choose(0, key, 0)
-        seen.append(fish.allowed)
-    assert set(seen[:10]) == {0, 2}
-    table = fish.tables[0]
-    at = next(i for i, d in enumerate(seen) if i >= 10 and d)
-    again = Decayed(1000, 10, 0.2)
-    for key in stream(at + 1):
+
+
+@pytest.mark.parametrize("f_mode", ["ratio", "epoch_end"])
+def test_the_best_number_is_that_of_the_counts_of_a_whole_epoch(f_mode: str) -> None:
+    """A key that is a quarter of all needs 5 of 20 workers at least, after a decay as before, from the start on."""
+    fish = Fish(Setting(20, 1), head="d", epoch=40, theta="1/n", f_mode=f_mode)
+    again = Decayed(1000, 40, 0.2)
+    planned = 0
+    for number in range(1, 101):
+        key = b"top" if number % 4 == 0 else str(number).encode()
         again.offer(key)
-    hot = [e.stored for k, e in again.table.items() if e.stored > 1 / 6 * again.total]
-    d = find_d(shares_of_weights(sorted(hot, reverse=True), again.total), 6)
-    assert set(seen[10:]) == {0, d}
-    assert table.inc == again.inc
+        fish.choose(0, key, 0)
+        if number in (1, 2, 4, 8, 16, 32, 40, 80):
+            hot = sorted((e.stored for e in again.table.values() if e.stored > 1 / 20 * again.total), reverse=True)
+            planned = find_d(shares_of_weights(hot, again.total), 20)
+        assert fish.allowed in (0, planned)
+        assert planned >= 5
+    assert fish.allowed == planned < 20
+
+
+def test_without_hot_keys_an_epoch_leaves_two() -> None:
+    for options in ({"head": "d"}, {"d_min": "avg"}):
+        fish = Fish(Setting(20, 1), epoch=40, theta="1/n", **options)
+        for number in range(41):
+            fish.choose(0, str(number).encode(), 0)
+        assert (fish.d, fish.d_min) == ([2], [2])
 
 
 def test_smallest_number_from_the_mean_of_the_hot() -> None:
-    """Four keys, one epoch later: each is a quarter or so of all, so that none gets less than a quarter of 16."""
+    """Of four keys each is a quarter of all, so that none gets less than a quarter of 16; at first they are fewer."""
     fish = Fish(Setting(16, 1), d_min="avg", epoch=40, theta="1/n", alpha=0.5)
     for i in range(41):
         fish.choose(0, str(i % 4).encode(), 0)
-        assert fish.d_min == [2 if i < 40 else 4]
+        assert fish.d_min == [16 if i == 0 else 8 if i < 3 else 4]
     assert fish.tables[0].total / fish.tables[0].inc == 21
 
 
@@ -324,16 +338,16 @@ def test_slow_workers_get_less() -> None:
     assert fast / slow == pytest.approx(3, rel=0.05)
     assert run.grouping.control_messages >= 4 * 100
     assert run.grouping.control_bytes == 16 * run.grouping.control_messages
-    even = simulate(tuples, make("fish:hwa=false", Setting(4, 1)), workers=4, sources=1, slowdown="1,3")
-    assert [r.worker for r in even.records] == [i % 4 for i in range(4000)]
+    even = simulate(tuples, make("fish:hwa=false,f_mode=ratio", Setting(4, 1)), workers=4, sources=1, slowdown="1,3")
+    assert [r.worker for r in even.records] == [(2, 1, 3, 0)[i % 4] for i in range(4000)]
     assert even.grouping.control_messages == 0
 
 
 def test_an_oracle_knows_from_the_first_tuple_on() -> None:
     tuples = [(i, b"k", 2.0) for i in range(8)]
     run = simulate(tuples, make("fish:pw=oracle", Setting(2, 1)), workers=2, sources=1, slowdown="1,3")
-    # C P: 0 0 -> 0, 2 0 -> 1, 2 6 -> 0, 4 6 -> 0, 6 6 -> 0, 8 6 -> 1, 8 12 -> 0, 10 12 -> 0
-    assert [r.worker for r in run.records] == [0, 1, 0, 0, 0, 1, 0, 0]
+    # C P, clockwise from k 1 is before 0: 0 0 -> 1, 0 6 -> 0, 2 6 -> 0, 4 6 -> 0, 6 6 -> 1, 6 12 -> 0, 8 12 -> 0, ...
+    assert [r.worker for r in run.records] == [1, 0, 0, 0, 1, 0, 0, 0]
     assert run.grouping.control_messages == 0
 
 

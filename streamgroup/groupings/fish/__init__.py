@@ -72,7 +72,7 @@ class Params(HashedParams):
         default="chk", description="workers of hot keys: chk, w (all) or d (as d_choices)"
     )
     f_mode: Literal["ratio", "epoch_end"] = Field(
-        default="ratio",
+        default="epoch_end",
         description="a key's frequency is its share of what is counted: now (ratio), or at the epoch's end (epoch_end)",
     )
     scope: Literal["source", "global"] = Field(
@@ -121,9 +121,10 @@ class Params(HashedParams):
 class Fish(NamedTuple):
     """FISH (000): each source counts its keys with decay and infers what workers have left.
 
-    A key is hot if its decayed count is above the share theta. The hottest may go to all n workers; one with 2^-i of
-    its count to n / 2^i, at least d_min, and never to fewer than before while it is tracked (CHK, Algorithm 2).
-    Others have two. They are the next distinct workers on a consistent-hash ring (section 4.2.2).
+    A key is hot if its decayed count is above theta times the sum of all counts at the end of the epoch. The hottest
+    may go to all n workers; one with 2^-i of its count to n / 2^i, at least d_min, and never to fewer than before while
+    it is tracked (CHK, Algorithm 2). Others have two. They are the next distinct workers on a consistent-hash ring
+    (section 4.2.2).
 
     Of them the tuple goes to the one with the least C_w P_w (Algorithm 3): C_w tuples that the source sent and that
     must be left, P_w ns for each. When more than T has passed, C_w loses its source's share of what the worker has
@@ -133,8 +134,9 @@ class Fish(NamedTuple):
 
     Departures from the paper: a tuple is counted once in C_w (Algorithm 3 adds it twice); the time that has passed is
     taken off, not the constant T, and by each source 1/sources of it, since a worker serves the others too
-    (`drain=literal` has Algorithm 3 to the letter); M_k is forgotten with the entry of k; d_min, which the paper leaves
-    open, is 2. Ties go to the nearest on the ring, among all workers to the lowest id.
+    (`drain=literal` has Algorithm 3 to the letter); M_k is forgotten with the entry of k. What the paper leaves open:
+    f_k is a share of the counts that there will be when the epoch is complete (`f_mode`), d_min is 2, and ties go to
+    the nearest worker on the ring.
     """
 
     core: FishCore
@@ -240,16 +242,16 @@ def _threshold(theta: str, workers: int) -> float:
 
 def _widths(params: Params, context: Context) -> Widths:
     head = {"chk": BY_CHK if params.chk else EVERYWHERE, "w": EVERYWHERE, "d": OPTIMAL}[params.head]
-    planned = np.zeros((context.sources, 2), dtype=np.int64)
-    planned[:, 0] = 2
+    least = 0 if params.d_min == "avg" else int(params.d_min)
     return Widths(
-        planned=planned,
+        planned=np.full(context.sources, 2, dtype=np.int64),
         hot=np.zeros(params.capacity),
         theta=_threshold(params.theta, context.workers),
         workers=context.workers,
         epoch_end=params.f_mode == "epoch_end",
         head=head,
-        least=0 if params.d_min == "avg" else int(params.d_min),
+        least=least,
+        is_planned=head == OPTIMAL or (head == BY_CHK and least == 0),
     )
 
 

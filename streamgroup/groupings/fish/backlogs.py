@@ -210,7 +210,7 @@ def _cheapest(lists: Any, listed: Any, d: Any, cost: Any, row: Any, floor: Any) 
 
 @njit(forceinline=True)
 def send(backlogs: Any, shortlists: Any, source: Any, key: Any, d: Any) -> Any:
-    """Send a tuple to the cheapest of d workers, the nearest of equal ones; of all workers the one with the lowest id.
+    """Send a tuple to the cheapest of a key's d workers, of equal ones to the nearest.
 
     d = 0 stands for the two of a cold key.
     """
@@ -219,11 +219,9 @@ def send(backlogs: Any, shortlists: Any, source: Any, key: Any, d: Any) -> Any:
     at = np.uint64(row)
     workers = shortlists.live.shape[0]
     if d > 2:
-        # The last list is of all workers.
-        listed = np.int64(shortlists.kept.shape[0])
-        if d < workers:
-            listed = row_of(shortlists, place_of(shortlists, key), d)
-        worker = _cheapest(shortlists.lists, listed, min(d, workers), cost, row, backlogs.floor[at])
+        width = min(d, workers)
+        listed = row_of(shortlists, place_of(shortlists, key), width)
+        worker = _cheapest(shortlists.lists, listed, width, cost, row, backlogs.floor[at])
         if d >= workers:
             backlogs.floor[at] = cost[at, np.uint64(worker)]
     else:
@@ -255,11 +253,8 @@ def drain_at_speeds(backlogs: Any, source: Any, now: Any, mean: Any, slowdown: A
 def send_at_speeds(backlogs: Any, shortlists: Any, source: Any, key: Any, d: Any, mean: Any, slowdown: Any) -> Any:
     """Do as `send`, where a worker's time is `mean` (ns) times its `slowdown` (float64[N])."""
     row = source * backlogs.apart
-    workers = shortlists.live.shape[0]
-    d = min(max(d, 2), workers)
-    listed = shortlists.kept.shape[0]
-    if d < workers:
-        listed = row_of(shortlists, place_of(shortlists, key), d)
+    d = min(max(d, 2), shortlists.live.shape[0])
+    listed = row_of(shortlists, place_of(shortlists, key), d)
     worker = np.int64(shortlists.lists[listed, 0])
     least = backlogs.left[row, worker] * (mean * slowdown[worker])
     for j in range(1, d):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 __all__ = [
     "BEFORE",
     "EPOCHS",
+    "IN_EPOCH",
     "KEY",
     "LARGEST_CAPACITY",
     "LAST",

@@ -16,7 +16,7 @@ from streamgroup.groupings.fish.choices import (
     optimal_width,
     sort_hot,
 )
-from streamgroup.groupings.fish.decayed_space_saving import EPOCHS, SIZE, DecayedTable, count_tuple
+from streamgroup.groupings.fish.decayed_space_saving import EPOCHS, IN_EPOCH, SIZE, TOTAL, DecayedTable, count_tuple
 
 __all__ = ["BY_CHK", "EVERYWHERE", "OPTIMAL", "FishCore", "Widths", "count_and_widen"]
 
@@ -28,9 +28,8 @@ _EPS = 1e-4
 class Widths(NamedTuple):
     """The rule for widths: `theta` above which a key is hot, `epoch_end` the way shares are taken, `head` the rule.
 
-    `least` (d_min) is 0 for the mean width of hot keys. That mean, or the optimal width, is `planned` int64[sources,
-    2]: the value, and after how many epochs it was found. `hot` float64[K] is room to sort in. `workers` are the
-    live ones.
+    `least` (d_min) is 0 for the mean width of hot keys. If `is_planned`, hot keys share a width, `planned`
+    int64[sources]: that mean, or the optimal one. `hot` float64[K] is room to sort in. `workers` are the live ones.
     """
 
     planned: NDArray[np.int64]
@@ -40,6 +39,7 @@ class Widths(NamedTuple):
     epoch_end: bool
     head: int
     least: int
+    is_planned: bool
 
 
 class FishCore(NamedTuple):
@@ -58,14 +58,25 @@ class FishCore(NamedTuple):
 
 
 @njit
-def _plan(table: Any, widths: Any, source: Any, whole: Any) -> None:
-    """Find the width that all hot keys share, for the epoch."""
+def _plan(table: Any, widths: Any, source: Any) -> None:
+    """Find the width that hot keys share, as if the epoch ended now."""
+    whole = table.sums[source, TOTAL]
     size = sort_hot(table, source, widths.theta, whole, widths.hot)
-    if widths.head == OPTIMAL:
-        widths.planned[source, 0] = optimal_width(widths.hot, size, whole, widths.workers, _EPS)
+    if size == 0:
+        widths.planned[source] = 2
+    elif widths.head == OPTIMAL:
+        widths.planned[source] = optimal_width(widths.hot, size, whole, widths.workers, _EPS)
     else:
-        widths.planned[source, 0] = average_width(widths.hot, size, whole, widths.workers)
-    widths.planned[source, 1] = table.numbers[source, EPOCHS]
+        widths.planned[source] = average_width(widths.hot, size, whole, widths.workers)
+
+
+@njit(forceinline=True)
+def _plan_if_due(table: Any, widths: Any, source: Any) -> None:
+    """Plan from the counts of each epoch when it is complete, and in the first one whenever they have doubled."""
+    row = np.uint64(source)
+    counted = table.numbers[row, IN_EPOCH]
+    if counted == table.epoch or (table.numbers[row, EPOCHS] == 0 and counted & (counted - 1) == 0):
+        _plan(table, widths, source)
 
 
 @njit(forceinline=True)
@@ -76,14 +87,9 @@ def _width_of(table: Any, widths: Any, source: Any, slot: Any) -> Any:
         return np.int64(0)
     if widths.head == EVERYWHERE:
         return np.int64(widths.workers)
-    least = np.int64(widths.least)
-    if widths.head == OPTIMAL or least == 0:
-        # From an epoch's end on, at the first hot tuple.
-        if widths.planned[source, 1] != table.numbers[source, EPOCHS]:
-            _plan(table, widths, source, whole)
-        least = widths.planned[source, 0]
-        if widths.head == OPTIMAL:
-            return min(least, np.int64(widths.workers))
+    least = widths.planned[np.uint64(source)] if widths.is_planned else np.int64(widths.least)
+    if widths.head == OPTIMAL:
+        return min(least, np.int64(widths.workers))
     return chk_width(table, source, slot, widths.workers, least)
 
 
@@ -95,6 +101,8 @@ def count_and_widen(core: Any, source: Any, key: Any) -> Any:
     entries = table.numbers[row, SIZE] + core.widths.workers
     core.tracked[0] += entries - core.entries[row]
     core.entries[row] = entries
+    if core.widths.is_planned:
+        _plan_if_due(table, core.widths, source)
     d = _width_of(table, core.widths, source, slot)
     core.choices[0] = d
     return d

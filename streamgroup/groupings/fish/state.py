@@ -23,6 +23,9 @@ def shortlists_of(context: Context, vnodes: int) -> Shortlists:
         return make_shortlists(first_two(ring), context.live, point, ring.owner, none)
     words = candidate_words(context.hash_lo, context.hash_hi, context.hash_seed)
     nearest = context.candidates(2).copy()
+    if context.workers == 2:
+        # These two are all workers, also where F_1 and F_2 coincide.
+        nearest[:, 1] = context.live.sum() - nearest[:, 0]
     no_point, no_owner = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint16)
     return make_shortlists(nearest, context.live, no_point, no_owner, words)._replace(modulo=context.params.modulo())
 
@@ -47,7 +50,7 @@ def changed_core(core: FishCore, change: WorkersChange, context: Context, vnodes
     np.minimum(info[:, :, WIDTH], workers, out=info[:, :, WIDTH])
     planned = core.widths.planned.copy()
     if core.widths.head == OPTIMAL:
-        np.minimum(planned[:, 0], workers, out=planned[:, 0])
+        np.minimum(planned, workers, out=planned)
     left = carry_loads(core.backlogs.left, change)
     fresh = core.backlogs.fresh
     if core.backlogs.is_literal:

@@ -18,7 +18,7 @@ _ALWAYS = (
     "w_choices:theta=1/n",
     "dstream",
     "fish",
-    "fish:f_mode=epoch_end",
+    "fish:f_mode=ratio",
     "sg",
 )
 # Where a tuple is not like another, or a worker not like another.
