@@ -71,8 +71,8 @@ class Conditions(Formatted):
     speed_jitter: Annotated[
         str | None,
         typer.Option(
-            "--speed-jitter", metavar="CV:EVERY",
-            help="Let each speed drift, a new factor every so many tuples, as in 0.1:5000.",
+            "--speed-jitter", metavar="CV:EVERY[:equal]",
+            help="Let each speed drift, a new factor every so many tuples, as in 0.1:5000; equal: from equal speeds.",
         ),
     ] = None  # fmt: skip
     network_delay: Annotated[
