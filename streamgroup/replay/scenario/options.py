@@ -21,9 +21,9 @@ class ReplayOptions:
     The capacity model (None or empty: not given; `capacity` names a TOML file that fills in what is not given):
     `service` (a duration) or `key_cost` (a file) replaces the trace's cost; `service_distribution` deterministic,
     exponential or lognormal:CV; `slowdown` factors per worker; `slowdown_at` changes T=FACTORS; `speed_jitter`
-    CV:EVERY or CV:EVERY:equal; `queue_capacity` waiting tuples a worker holds and `when_full` block or drop; `join` T, `leave` and
-    `crash` T[:WORKER|random], T a time, a tuple's index or a share of the tuples; `redeliver` chooses the tuples anew
-    that a crash took.
+    CV:EVERY, with :equal behind it from equal speeds; `queue_capacity` waiting tuples a worker holds and `when_full`
+    block or drop; `join` T, `leave` and `crash` T[:WORKER|random], T a time, a tuple's index or a share of the tuples;
+    `redeliver` chooses the tuples anew that a crash took.
     """
 
     grouping: str
