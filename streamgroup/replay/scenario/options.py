@@ -15,8 +15,9 @@ class ReplayOptions:
     unfinished under saturate. `network_delay` and `control_delay` are durations (the latter defaults to the former).
     `window` and `warmup` are a time, a count or a share of the tuples, `aggregate_every` too (None: once, at the end).
     `seed` 0..2^63-1 names a replicate: it seeds all draws, and `hash_seed`, which moves the candidates of keys, is the
-    same unless it is given. `top_keys` is how many of the most frequent keys are reported. `key_type` string, int, long
-    or bytes is what the rules of real engines take keys for.
+    same unless it is given. `hot_threshold` is the share from which on a key is hot in truth: a number, a fraction, one
+    of n workers (1/5n), or "own", the grouping's own. `top_keys` is how many of the most frequent keys are reported.
+    `key_type` string, int, long or bytes is what the rules of real engines take keys for.
 
     The capacity model (None or empty: not given; `capacity` names a TOML file that fills in what is not given):
     `service` (a duration) or `key_cost` (a file) replaces the trace's cost; `service_distribution` deterministic,
@@ -54,6 +55,7 @@ class ReplayOptions:
     warmup: str = "0"
     seed: int = 0
     hash_seed: int = None  # type: ignore[assignment]  # as the seed
+    hot_threshold: str = "1/5n"
     top_keys: int = 20
     key_type: str = "string"
 
