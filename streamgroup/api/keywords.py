@@ -46,6 +46,7 @@ class _Simulation(_Conditions, total=False):
     aggregate_every: Extent | None
     window: Extent
     warmup: Extent
+    hot_threshold: float | str
     top_keys: int
 
 

@@ -23,7 +23,7 @@ _SECTIONS = {
         "redeliver", "baseline",
     ),
     "Seeds and keys": ("seed", "seeds", "hash_seed", "key_type"),
-    "Measuring": ("window", "warmup", "aggregate_every", "top_keys"),
+    "Measuring": ("window", "warmup", "aggregate_every", "hot_threshold", "top_keys"),
     "Where it runs": ("engine", "master", "remote", "spark_conf", "driver_memory", "jobs"),
     "Output": (
         "output", "each", "if_missing", "overwrite", "log", "checksum", "dry_run", "form", "json", "fail", "config",

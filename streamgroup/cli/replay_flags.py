@@ -71,8 +71,8 @@ class Conditions(Formatted):
     speed_jitter: Annotated[
         str | None,
         typer.Option(
-            "--speed-jitter", metavar="CV:EVERY",
-            help="Let each speed drift, a new factor every so many tuples, as in 0.1:5000.",
+            "--speed-jitter", metavar="CV:EVERY[:equal]",
+            help="Let each speed drift, a new factor every so many tuples, as in 0.1:5000; equal: from equal speeds.",
         ),
     ] = None  # fmt: skip
     network_delay: Annotated[
@@ -143,6 +143,13 @@ class Simulation(Conditions):
     warmup: Annotated[
         str, typer.Option("--warmup", metavar="EXTENT", help="Not measured at the start: 10s, 50000 tuples or 1%.")
     ] = DEFAULTS.warmup
+    hot_threshold: Annotated[
+        str,
+        typer.Option(
+            "--hot-threshold", metavar="SHARE",
+            help="From which share on a key is hot in truth: 0.01, 1/5n (n workers), or own: the grouping's.",
+        ),
+    ] = DEFAULTS.hot_threshold  # fmt: skip
     top_keys: Annotated[int, typer.Option("--top-keys", min=0, help="Keys to list in the table of keys.")] = (
         DEFAULTS.top_keys
     )

@@ -176,25 +176,33 @@ def _read_changes(changes: Sequence[str], workers: int, tuples: int, phases: dic
 
 @dataclass(frozen=True)
 class Jitter:
-    """A drift with a coefficient of variation `cv` that takes a new value every `every` tuples."""
+    """A drift with a coefficient of variation `cv` that takes a new value every `every` tuples.
+
+    `settled`: it begins as it is after a long time; otherwise all workers begin near the factor 1.
+    """
 
     cv: Fraction
     every: int
+    settled: bool = True
 
 
 def parse_jitter(text: str) -> Jitter:
-    """Read `CV:EVERY` of `--speed-jitter`, as in 0.1:5000."""
-    cv, colon, every = (piece.strip() for piece in text.partition(":"))
-    if not colon or not re.fullmatch(r"[0-9][0-9_]{0,18}", every) or int(every) == 0:
+    """Read `CV:EVERY` of `--speed-jitter`, as in 0.1:5000; with `:equal` behind it all workers begin alike."""
+    cv, _, rest = (piece.strip() for piece in text.partition(":"))
+    every, colon, start = (piece.strip() for piece in rest.partition(":"))
+    if not re.fullmatch(r"[0-9][0-9_]{0,18}", every) or int(every) == 0:
         raise UsageError(f"--speed-jitter: {text!r} is not CV:EVERY", "write 0.1:5000: a new factor every 5000 tuples")
-    return Jitter(parse_cv(cv, "--speed-jitter"), min(int(every), _NEVER - 1))
+    if colon and start != "equal":
+        raise UsageError(f"--speed-jitter: {text!r}: there is no start {start!r}", "write 0.1:5000 or 0.1:5000:equal")
+    return Jitter(parse_cv(cv, "--speed-jitter"), min(int(every), _NEVER - 1), settled=not colon)
 
 
 def jitter_factors(jitter: Jitter, seed: int, workers: int, tuples: int) -> NDArray[np.float64]:
     """Return each worker's factor in each batch of tuples: float64[batches, workers].
 
-    log factor x_b = 0.9 x_(b-1) + sqrt(0.19 ln(1 + CV^2)) N(0, 1), x_(-1) = 0: a slow drift of the speed, as measured
-    on machines that share their hosts.
+    log factor x_b = 0.9 x_(b-1) + sqrt(0.19) s N_b with s = sqrt(ln(1 + CV^2)), N_b standard normal: a slow drift of
+    the speed, as measured on machines that share their hosts (000, fig. 4). x_0 = s N_0 is its stationary distribution,
+    so the coefficient of variation is CV in every batch. Unless it is settled, x_0 = sqrt(0.19) s N_0, as after 1.
     """
     batches = -(-tuples // jitter.every)
     if batches * workers > MOST_CELLS:
@@ -205,10 +213,11 @@ def jitter_factors(jitter: Jitter, seed: int, workers: int, tuples: int) -> NDAr
         )
     table = np.empty((batches, workers))
     scale = sqrt(0.19 * log_variance(jitter.cv))
+    first = sqrt(log_variance(jitter.cv)) if jitter.settled else scale
     for worker in range(workers):
         for begin in range(0, batches, _AT_ONCE):
             index = np.arange(begin, min(begin + _AT_ONCE, batches), dtype=np.int64)
-            table[index, worker] = draws.normal(seed, f"jitter:{worker}", index) * scale
+            table[index, worker] = draws.normal(seed, f"jitter:{worker}", index) * np.where(index == 0, first, scale)
     for batch in range(1, batches):
         table[batch] += 0.9 * table[batch - 1]
     flat = table.reshape(-1)

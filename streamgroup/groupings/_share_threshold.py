@@ -6,10 +6,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 
+from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.groupings.protocol import Described
 
-__all__ = ["Share", "share_of"]
+__all__ = ["Share", "checked_share", "share_of"]
 
 # Counts and their errors times a denominator stay below 2^63 for any stream below 2^34 tuples.
 _LARGEST_DENOMINATOR = 1 << 28
@@ -47,6 +48,14 @@ def _checked(text: str) -> str:
 
 
 Share = Annotated[str, BeforeValidator(_bare), AfterValidator(_checked), Described("above 0, at most 1; or of n: 1/4n")]
+
+
+def checked_share(text: str, what: str) -> str:
+    """Read a share that is no parameter; `what` names the option in the UsageError for one that is none."""
+    try:
+        return _checked(_bare(text))
+    except ValueError as error:
+        raise UsageError(f"{what} {text}: {error}", "write 0.01, 1/50 or, of n workers, 1/5n") from None
 
 
 def share_of(text: str, workers: int) -> Fraction:

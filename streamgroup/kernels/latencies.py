@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["BUCKETS", "bucket_of", "lower_bounds", "middle", "rank_value"]
+__all__ = ["BUCKETS", "bucket_of", "lower_bounds", "middle"]
 
 _SHIFT = 45
 _OFFSET = 1023 * 128 - 1
@@ -47,17 +47,6 @@ def middle(bucket: Any) -> Any:
     if high < low:
         return np.float64(low)
     return (np.float64(low) + np.float64(high)) / 2.0
-
-
-@njit
-def rank_value(histogram: Any, first: Any, rank: Any) -> Any:
-    """Give the value (middle of its bucket, ns) of the rank-th smallest entry (from 1), from bucket `first` on."""
-    seen = np.int64(0)
-    for bucket in range(first, BUCKETS):
-        seen += histogram[bucket]
-        if seen >= rank:
-            return middle(bucket)
-    return np.float64(-1.0)
 
 
 def lower_bounds() -> NDArray[np.int64]:

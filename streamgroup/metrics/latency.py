@@ -63,7 +63,7 @@ def quantile_ns(histogram: I64, quantile: Fraction, low: int, high: int) -> floa
 
 
 def window_quantiles_ms(windows: WindowTable) -> NDArray[np.float64]:
-    """Return p50, p95 and p99 of each window in ms, float64[r, 3]: within the window's own bounds.
+    """Return the percentiles of each window in ms, float64[r, 6]: within the window's own bounds.
 
     Of a window that served nothing they mean nothing.
     """

@@ -25,6 +25,7 @@ from streamgroup.metrics import (
 from streamgroup.metrics.exact import I64, NS_PER_MS, NS_PER_S, integers, ratio, row_deviation
 from streamgroup.metrics.names import METRICS, Number
 from streamgroup.replay.accounting.outcome import Outcome
+from streamgroup.replay.accounting.window_rows import PERCENTS
 from streamgroup.traces.arrays import arrow, column
 
 __all__ = ["FAMILIES", "summary", "tables"]
@@ -95,13 +96,16 @@ def _windows(outcome: Outcome) -> pa.Table:
             "load_stddev": arrow(row_deviation(windows.tuples, windows.alive)),
             "latency_min_ms": _floats(windows.latency_min_ns / NS_PER_MS, any_served),
             "latency_mean_ms": column(means, pa.float64()),
-            "latency_p50_ms": _floats(quantiles[:, 0], any_served),
-            "latency_p95_ms": _floats(quantiles[:, 1], any_served),
-            "latency_p99_ms": _floats(quantiles[:, 2], any_served),
+            **{
+                f"latency_p{percent}_ms": _floats(quantiles[:, place], any_served)
+                for place, percent in enumerate(PERCENTS)
+            },
             "latency_max_ms": _floats(windows.latency_max_ns / NS_PER_MS, any_served),
             "replicas": arrow(windows.pairs),
             "hot_keys": _optional(None if outcome.hot_keys is None else outcome.hot_keys.treated, len(tuples)),
             "detector_entries": _optional(windows.detector_entries, len(tuples)),
+            "workers_joined": _counts(windows.joined, len(tuples)),
+            "workers_left": _counts(windows.left, len(tuples)),
         }
     )
 
@@ -109,7 +113,7 @@ def _windows(outcome: Outcome) -> pa.Table:
 def _workers(outcome: Outcome) -> pa.Table:
     workers = outcome.worker
     ever = len(workers.tuples)
-    head = workers.head_tuples
+    head, true_head = workers.head_tuples, workers.true_head_tuples
     means, p99 = latency.worker_latencies(outcome)
     waits = zip(integers(workers.wait_max_ns), integers(workers.served), strict=True)
     return pa.table(
@@ -118,6 +122,8 @@ def _workers(outcome: Outcome) -> pa.Table:
             "tuples": arrow(workers.tuples),
             "head_tuples": _optional(head, ever),
             "tail_tuples": _optional(None if head is None else workers.tuples - head, ever),
+            "true_head_tuples": _optional(true_head, ever),
+            "true_tail_tuples": _optional(None if true_head is None else workers.tuples - true_head, ever),
             "busy_s": arrow(workers.busy_ns / NS_PER_S),
             "utilization": column(utilization.of_workers(outcome), pa.float64()),
             "keys": arrow(workers.keys),
@@ -186,6 +192,11 @@ def _floats(values: NDArray[np.float64], exist: NDArray[np.bool_] | None = None)
     return column(
         [value if has else None for value, has in zip(values.tolist(), exist.tolist(), strict=True)], pa.float64()
     )
+
+
+def _counts(values: I64 | None, rows: int) -> pa.Array:
+    """Return counts, which are 0 where nothing happened at all."""
+    return arrow(np.zeros(rows, dtype=np.int64) if values is None else values)
 
 
 def _optional(values: I64 | None, rows: int) -> pa.Array:

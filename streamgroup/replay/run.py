@@ -3,7 +3,6 @@
 import contextlib
 import time
 from collections.abc import Callable, Generator
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +89,7 @@ class Run:
         )
         self.recorder = Recorder(
             self._function, trace.keys, self.free, self.edge.service_ns, self._hotness(),
+            head_keys=hotness.head_keys(trace.dictionary().count, plan.hot_share),
             entries=self.grouping.detector is not None,
         )  # fmt: skip
         self.setup = Setup(self._function, self.grouping, self.edge, self.members, self.recorder)
@@ -100,13 +100,10 @@ class Run:
         return self.tiers.made(function, self.grouping.code if own else COMMON)
 
     def _hotness(self) -> hotness.Hotness | None:
-        """Make what follows the hot keys, where the grouping reports them; theta is that of the start."""
+        """Make what follows the hot keys, where the grouping reports them."""
         if self.grouping.choices is None:
             return None
-        workers = self.plan.options.workers
-        share = self.plan.selection.params.hot_share(workers)
-        least = Fraction(1, 5 * workers) if share is None else share
-        return hotness.Hotness(self._function(hotness.follow), self.trace.keys, least)
+        return hotness.Hotness(self._function(hotness.follow), self.trace.keys, self.plan.hot_share)
 
     def _context(self, live: I64) -> Context:
         trace, options = self.trace, self.plan.options
@@ -323,7 +320,7 @@ class Run:
             total_seconds=time.perf_counter() - begun,
             measured=trace.tuples - self.warmup,
             steady=steady,
-            queue_max=simulation.queue_max if self.recorder.meters.sums.tuples.any() else None,
+            queue_max=simulation.queue_max if self.recorder.meters.sums.parts.any() else None,
             queue_known=simulation.counts_queues or not constant or members.changes or plan.is_ordered,
             dropped=totals.dropped,
             lost=totals.lost,

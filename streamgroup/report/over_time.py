@@ -1,5 +1,7 @@
 """Charts of a metric over time, a line for each grouping."""
 
+from collections.abc import Mapping
+
 import altair as alt
 import polars as pl
 
@@ -13,11 +15,14 @@ __all__ = ["lines_of"]
 _MOST_WINDOWS = 100
 
 
-def lines_of(metric: str, what: str, *, axis: str, unit: str = "") -> ChartFunctions:
-    """Return `frame`, `draw` and `caption` of a chart of one column of the windows, `what` in the caption."""
+def lines_of(metrics: Mapping[str, str], what: str, *, axis: str, unit: str = "") -> ChartFunctions:
+    """Return `frame`, `draw` and `caption` of a chart of columns of the windows, `what` in the caption.
+
+    `metrics` maps each column to what its panel is called.
+    """
 
     def frame(data: ReportData) -> pl.DataFrame:
-        return _windows(data, metric)
+        return _windows(data, metrics)
 
     def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
         return _draw(frame, look, axis)
@@ -28,8 +33,8 @@ def lines_of(metric: str, what: str, *, axis: str, unit: str = "") -> ChartFunct
     return frame, draw, caption
 
 
-def _windows(data: ReportData, metric: str) -> pl.DataFrame:
-    """Return a column of the windows for one run of each condition and grouping.
+def _windows(data: ReportData, metrics: Mapping[str, str]) -> pl.DataFrame:
+    """Return columns of the windows for one run of each condition and grouping, a panel for each of several.
 
     `start_s` is when a window starts and `value` its metric; of too many windows that follow each other the largest.
     """
@@ -37,16 +42,21 @@ def _windows(data: ReportData, metric: str) -> pl.DataFrame:
     keys = ["condition", "grouping", "workers"]
     if runs.is_empty():
         return paneled(runs.select(keys)).with_columns(pl.lit(0.0).alias("start_s"), pl.lit(0.0).alias("value"))
-    rows = data.table("windows", runs["run"].to_list()).join(runs, "run").filter(pl.col(metric).is_not_null())
+    windows = data.table("windows", runs["run"].to_list()).join(runs, "run")
     each = (pl.len().cast(pl.Int64).over("run") + _MOST_WINDOWS - 1) // _MOST_WINDOWS
-    return paneled(
-        rows.sort("run", "window")
+    frames = [
+        windows.filter(pl.col(metric).is_not_null())
+        .sort("run", "window")
         .with_columns((pl.int_range(pl.len()).over("run") // each).alias("_bin"))
         .group_by(*keys, "run", "_bin")
         .agg(pl.col("start_s").min(), pl.col(metric).max().cast(pl.Float64).alias("value"))
         .sort(*keys, "start_s")
-        .select(*keys, "start_s", "value")
-    )
+        .select(pl.lit(what).alias("what"), *keys, "start_s", "value")
+        for metric, what in metrics.items()
+        if metric in windows.columns
+    ]
+    frame = paneled(pl.concat(frames))
+    return frame if len(metrics) > 1 else frame.drop("what")
 
 
 def _draw(frame: pl.DataFrame, look: Look, title: str) -> alt.TopLevelMixin:

@@ -117,7 +117,7 @@ DIGESTS = {
     "evolving_zipf": "6c48365a4ba01c47",
     "posg": "2867a5f7ab944674",
     "skewed": "02cbbe4d896afdad",
-    "stand_in": "dc8c4f0997aac0ca",
+    "stand_in": "abe8f954fe595f9a",
     "uniform": "762fa3248ddd63ec",
     "zipf": "9909bb23538335d3",
 }

@@ -47,6 +47,9 @@ def test_wikipedia_with_fewer_keys_and_cashtags_without_drift() -> None:
         ({"dataset": "wp", "scale": "0.02"}, 0.0932),
         ({"dataset": "am", "scale": "0.05", "p1": "0.01"}, 0.01),
         ({"dataset": "tw", "scale": "0.0005"}, 0.0267),
+        ({"dataset": "st", "scale": "0.002"}, 0.1452),
+        ({"dataset": "tweets", "scale": "0.0005"}, 0.0682),
+        ({"dataset": "mt", "scale": "0.01"}, 0.0218),
     ],
 )
 def test_share_of_the_most_frequent_key(given: dict[str, Any], share: float) -> None:
@@ -55,11 +58,33 @@ def test_share_of_the_most_frequent_key(given: dict[str, Any], share: float) -> 
 
 
 def test_share_of_the_head() -> None:
-    for name, head, keys in (("tweets", 0.03, 5_700), ("st", 0.08, 665)):
-        found = stand_in_law(StandIn(dataset=name, scale=Decimal("0.1") if name == "st" else Decimal("0.001")))  # type: ignore[arg-type]
-        law = streams.zipf_probabilities(found.keys, found.exponent)
+    for name, head, keys in (("tweets", 171_000, 5_700_000), ("st", 532, 6_649)):
+        found = stand_in_law(StandIn(dataset=name))  # type: ignore[arg-type]
         assert found.keys == keys
-        assert sum(law[: round(head * keys)]) == pytest.approx(0.8, abs=1e-5)
+        assert zipf_sum(head, found.exponent) / zipf_sum(keys, found.exponent) == pytest.approx(0.8, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", DATASETS)
+@pytest.mark.parametrize("scale", ["0.1", "0.05"])
+def test_a_smaller_scale_keeps_the_share_of_the_most_frequent_key(name: str, scale: str) -> None:
+    about = DATASETS[name]
+
+    def p1(scale: str) -> float:
+        found = stand_in_law(StandIn(dataset=name, scale=Decimal(scale)))  # type: ignore[arg-type]
+        assert found.keys == round(about.keys * float(scale) + 1e-9)
+        ranks = 10 if found.order == "drifting" else 1
+        return zipf_sum(ranks, found.exponent) / zipf_sum(found.keys, found.exponent) / ranks
+
+    assert p1(scale) == pytest.approx(p1("1"), rel=1e-5)
+
+
+def test_the_smallest_stock_exchange_by_hand() -> None:
+    """66 of 6,649 keys: the most frequent has 14.5 %, as one of 6,649 with the exponent at which 532 have 80 %."""
+    found = stand_in_law(StandIn(dataset="st", scale=Decimal("0.01")))
+    assert (found.tuples, found.keys) == (2_740_000, 66)
+    whole = streams.zipf_probabilities(6_649, stand_in_law(StandIn(dataset="st")).exponent)
+    assert streams.zipf_probabilities(66, found.exponent)[0] == pytest.approx(whole[0], rel=1e-5)
+    assert whole[0] == pytest.approx(0.145, abs=5e-4)
 
 
 def test_a_drifting_stand_in_changes_its_hottest_key() -> None:
@@ -72,5 +97,6 @@ def test_a_grouped_stand_in_has_each_key_on_end() -> None:
     found = labels("stand_in", dataset="am", scale="0.01")
     runs = found[np.append(0, np.flatnonzero(np.diff(found)) + 1)]
     assert len(set(runs.tolist())) == len(runs)
-    law = np.array(streams.zipf_probabilities(2500, 1.0)) * len(found)
+    exponent = stand_in_law(StandIn(dataset="am", scale=Decimal("0.01"))).exponent
+    law = np.array(streams.zipf_probabilities(2500, exponent)) * len(found)
     assert np.abs(np.bincount(found, minlength=2500) - law).max() <= 1

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamgroup.kernels.latencies import BUCKETS, lower_bounds
 from streamgroup.replay.accounting.outcome import HotKeys, Outcome, TopKey, WindowTable, WorkerTable
-from tests.naive.hot import Heads, choices_of_keys, hot_of, treated_by_window, true_by_window, waits
+from tests.naive.hot import Heads, choices_of_keys, hot_of, keys_of_head, treated_by_window, true_by_window, waits
 from tests.naive.metrics import Span, busy_of, latencies_of, loads_of, pairs_of, wait_ahead, windows_of
 from tests.naive.simulate import Run
 
@@ -53,7 +53,7 @@ def window_table(run: Run, window: Span) -> WindowTable:
         finished = ints(
             sum(start <= r.finish_ns < end for r in records) for start, end in zip(starts, ends, strict=True)
         )
-    quantiles = [Fraction(1, 2), Fraction(95, 100), Fraction(99, 100)]
+    quantiles = [Fraction(percent, 100) for percent in (5, 25, 50, 75, 95, 99)]
     latencies = [latencies_of(content) for content in contents]
     return WindowTable(
         number=ints(windows),
@@ -95,6 +95,7 @@ def worker_table(run: Run, heads: Heads | None) -> WorkerTable:
         latency_sum_ns=[sum(latencies_of(records)) for records in own],
         histogram=np.array([histogram(latencies_of(records)) for records in own], dtype=np.int64),
         head_tuples=None if heads is None else ints(len(hot_of(run, records)) for records in own),
+        true_head_tuples=ints(sum(r.key in keys_of_head(run, heads) for r in records) for records in own),
     )
 
 

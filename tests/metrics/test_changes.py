@@ -49,13 +49,15 @@ def changed() -> Outcome:
         latency_min_ns=ints(1 * MS, 2 * MS, NEVER),
         latency_max_ns=ints(20 * MS, 4 * MS, -1),
         latency_sum_ns=[35 * MS, 9 * MS, 0],
-        quantile_ns=np.array([[7.0, 20.0, 20.0], [3.0, 4.0, 4.0], [-1.0, -1.0, -1.0]]) * MS,
+        quantile_ns=np.array([[6.0, 6.0, 7.0, 8.0, 20.0, 20.0], [2.0, 2.0, 3.0, 4.0, 4.0, 4.0], [-1.0] * 6]) * MS,
         pairs=ints(3, 2, 0),
         detector_entries=None,
         finished=None,
         served=ints(4, 3, 0),
         alive=np.array([[True, True, False], [True, False, False], [True, False, True]]),
         ever=ints(2, 2, 3),
+        joined=ints(0, 0, 1),
+        left=ints(0, 1, 0),
     )
     worker = WorkerTable(
         tuples=ints(4, 5, 1),
@@ -152,9 +154,11 @@ def test_a_window_in_which_nothing_was_accepted_has_no_imbalance_and_no_latency(
     assert rows[2]["window_imbalance"] is None
     assert rows[2]["imbalance"] == pytest.approx(5 / 10 - 1 / 3, rel=1e-15)
     latencies = [name for name in rows[0] if name.startswith("latency")]
-    assert len(latencies) == 6
+    assert len(latencies) == 9
     assert all(rows[2][name] is None for name in latencies)
-    assert [rows[1][name] for name in latencies] == [2.0, 3.0, 3.0, 4.0, 4.0, 4.0]
+    assert [rows[1][name] for name in latencies] == [2.0, 3.0, 2.0, 2.0, 3.0, 4.0, 4.0, 4.0, 4.0]
+    assert [row["workers_joined"] for row in rows] == [0, 0, 1]
+    assert [row["workers_left"] for row in rows] == [0, 1, 0]
     assert rows[0]["latency_mean_ms"] == 35 / 4
 
 

@@ -168,7 +168,7 @@ def test_many_windows_on_many_workers() -> None:
         latency_min_ns=ones,
         latency_max_ns=ones,
         latency_sum_ns=[1] * rows,
-        quantile_ns=np.ones((rows, 3)),
+        quantile_ns=np.ones((rows, 6)),
         pairs=ones,
     )
     grown = cumulative_imbalance(window)

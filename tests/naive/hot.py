@@ -15,6 +15,7 @@ __all__ = [
     "choices_of_keys",
     "hot_metrics",
     "hot_of",
+    "keys_of_head",
     "memory_estimate",
     "treated_by_window",
     "true_by_window",
@@ -25,8 +26,8 @@ MILLISECOND = 1_000_000
 
 
 class Heads(NamedTuple):
-    """A grouping with a detector: from which share on a key is hot (None: 1/(5n)), and where a cold one may go (None:
-    nobody knows)."""
+    """A grouping with a detector: from which share on a key is hot in truth (None: 1/(5n)), and where a cold one may go
+    (None: nobody knows)."""
 
     theta: Fraction | None
     cold: int | None
@@ -58,8 +59,20 @@ def treated_by_window(run: Run, measured: list[Record], window: Span) -> list[se
     return [{r.key for r in hot_of(run, content)} for content in windows_of(measured, window).values()]
 
 
+def theta_of(run: Run, heads: Heads | None) -> Fraction:
+    if heads is None or heads.theta is None:
+        return Fraction(1, 5 * run.options.workers)
+    return heads.theta
+
+
+def keys_of_head(run: Run, heads: Heads | None) -> set[Key]:
+    """The keys with the share theta of the whole trace, whatever became of the tuples."""
+    counts = Counter(r.key for r in run.records)
+    return {key for key, count in counts.items() if Fraction(count, counts.total()) >= theta_of(run, heads)}
+
+
 def true_by_window(run: Run, measured: list[Record], window: Span, heads: Heads) -> list[set[Key]]:
-    theta = Fraction(1, 5 * run.options.workers) if heads.theta is None else heads.theta
+    theta = theta_of(run, heads)
     found = []
     for content in windows_of(measured, window).values():
         counts = Counter(r.key for r in accepted(content))

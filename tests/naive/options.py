@@ -30,7 +30,8 @@ class Options:
     arrivals: ("trace",), ("rate", R), ("poisson", R), ("utilization", rho), ("poisson-utilization", rho) or
     ("saturate",), numbers as decimal text, int or Fraction. slowdown: "1,1,2", "half:2" or a list; it repeats to
     the number of workers; slowdown_at: places and such lists. service_ns replaces the trace's costs, and so does
-    key_cost, in us by key or by (key, worker); without all of them a tuple costs 1 ms. speed_jitter: "CV:EVERY".
+    key_cost, in us by key or by (key, worker); without all of them a tuple costs 1 ms. speed_jitter: "CV:EVERY" or
+    "CV:EVERY:equal".
     changes: joins, leaves and crashes in the order given. control_delay_ns: None is the network's.
     """
 

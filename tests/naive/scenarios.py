@@ -244,7 +244,7 @@ def scenarios(draw: st.DrawFn, groupings: list[str] | None = None) -> Scenario:
         "service_distribution": draw(st.sampled_from([None, None, None, "exponential", "lognormal:0.8"])),
         "slowdown": draw(st.sampled_from([None, None, "1,2", "half:2", "0.5,1,1.1"])),
         "slowdown_at": draw_slowdown_at(draw, count, span_us),
-        "speed_jitter": draw(st.sampled_from([None, None, None, "0.2:1", "0.5:7"])),
+        "speed_jitter": draw(st.sampled_from([None, None, None, "0.2:1", "0.5:7", "0.3:4:equal"])),
         "queue_capacity": capacity,
         "when_full": None if capacity is None else draw(st.sampled_from(fullness)),
         **draw_membership(draw, workers, count, span_us),

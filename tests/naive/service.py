@@ -95,12 +95,16 @@ class Service:
     def drift(self, worker: int, seq: int) -> float:
         if self.options.speed_jitter is None:
             return 1.0
-        cv, every = self.options.speed_jitter.split(":")
-        step = sqrt(0.19 * log(1.0 + float(cv) * float(cv)))
+        cv, every, *start = self.options.speed_jitter.split(":")
+        spread = log(1.0 + float(cv) * float(cv))
+        step = sqrt(0.19 * spread)
         logs = self.drifts.setdefault(worker, [])
         while len(logs) <= seq // int(every):
-            before = logs[-1] if logs else 0.0
-            logs.append(0.9 * before + step * normal(self.options.seed, f"jitter:{worker}", len(logs)))
+            drawn = normal(self.options.seed, f"jitter:{worker}", len(logs))
+            if logs:
+                logs.append(0.9 * logs[-1] + step * drawn)
+            else:
+                logs.append((step if start else sqrt(spread)) * drawn)
         return exp(logs[seq // int(every)])
 
     def speed(self, worker: int, seq: int, start: int) -> float:

@@ -16,7 +16,7 @@ from tests.naive.counting import (
     window_loads,
     windows_of,
 )
-from tests.naive.hot import Heads, hot_of, treated_by_window
+from tests.naive.hot import Heads, hot_of, keys_of_head, treated_by_window
 from tests.naive.numbers import as_float, mean_of_known, nearest_rank, population_deviation
 from tests.naive.options import Span
 from tests.naive.records import Record, Run
@@ -43,8 +43,12 @@ def window_rows(run: Run, measured: list[Record], window: Span, heads: Heads | N
     if heads is not None:
         hot_keys = [len(keys) for keys in treated_by_window(run, measured, window)]
     rows = []
+    # The workers that there ever were, and are, before the window.
+    before = [r for r in run.records if r.seq < measured[0].seq]
+    ever, there = (before[-1].ever, len(before[-1].alive)) if before else (run.options.workers, run.options.workers)
     for (number, content), so_far, hot in zip(windows.items(), cumulative_imbalances(windows), hot_keys, strict=True):
         latencies = latencies_of(content)
+        joined = content[-1].ever - ever
         start, finished = content[0].arrival_ns, None
         if window[0] == "time":
             start = origin + number * window[1]
@@ -61,31 +65,41 @@ def window_rows(run: Run, measured: list[Record], window: Span, heads: Heads | N
                 "load_stddev": population_deviation(window_loads(content, workers)),
                 "latency_min_ms": milliseconds(min(latencies, default=None)),
                 "latency_mean_ms": milliseconds(mean_of_known(latencies)),
-                "latency_p50_ms": rank(latencies, Fraction(1, 2)),
+                "latency_p5_ms": rank(latencies, Fraction(5, 100)),
+                "latency_p25_ms": rank(latencies, Fraction(25, 100)),
+                "latency_p50_ms": rank(latencies, Fraction(50, 100)),
+                "latency_p75_ms": rank(latencies, Fraction(75, 100)),
                 "latency_p95_ms": rank(latencies, Fraction(95, 100)),
                 "latency_p99_ms": rank(latencies, Fraction(99, 100)),
                 "latency_max_ms": milliseconds(max(latencies, default=None)),
                 "replicas": pairs_of(content),
                 "hot_keys": hot,
                 "detector_entries": None,
+                "workers_joined": joined,
+                "workers_left": there + joined - len(content[-1].alive),
             }
         )
+        ever, there = content[-1].ever, len(content[-1].alive)
     return rows
 
 
 def worker_rows(run: Run, measured: list[Record], heads: Heads | None = None) -> list[dict[str, Any]]:
     loads, busy = loads_of(measured, len(run.lives)), busy_of(measured, len(run.lives))
+    hot = keys_of_head(run, heads)
     rows = []
     for worker, use in enumerate(use_of(run, measured)):
         own = [r for r in measured if r.worker == worker]
         latencies = latencies_of(own)
         head = None if heads is None else len(hot_of(run, own))
+        true_head = sum(d.worker == worker for r in measured if r.key in hot for d in r.deliveries)
         rows.append(
             {
                 "worker": worker,
                 "tuples": loads[worker],
                 "head_tuples": head,
                 "tail_tuples": None if head is None else loads[worker] - head,
+                "true_head_tuples": true_head,
+                "true_tail_tuples": loads[worker] - true_head,
                 "busy_s": as_float(busy[worker], SECOND),
                 "utilization": as_float(use),
                 "keys": len({r.key for r in measured for delivery in r.deliveries if delivery.worker == worker}),

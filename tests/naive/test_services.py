@@ -85,13 +85,14 @@ def test_random_costs_and_drift() -> None:
     for i, r in enumerate(wide.records):
         factor = math.exp(math.sqrt(variance) * normal(5, "service", i) - variance / 2)
         assert r.finish_ns - r.start_ns == pytest.approx(1e6 * factor, abs=1)
-    drifting = simulate(tuples, To(Setting(1)), workers=1, speed_jitter="0.1:2", seed=5)
     step = math.sqrt(0.19 * math.log(1.01))
-    first = step * normal(5, "jitter:0", 0)
-    second = 0.9 * first + step * normal(5, "jitter:0", 1)
-    third = 0.9 * second + step * normal(5, "jitter:0", 2)
-    for r, x in zip(drifting.records, [first, first, second, second, third, third], strict=True):
-        assert r.finish_ns - r.start_ns == pytest.approx(1e6 * math.exp(x), abs=1)
+    for jitter, spread in (("0.1:2", math.sqrt(math.log(1.01))), ("0.1:2:equal", step)):
+        drifting = simulate(tuples, To(Setting(1)), workers=1, speed_jitter=jitter, seed=5)
+        first = spread * normal(5, "jitter:0", 0)
+        second = 0.9 * first + step * normal(5, "jitter:0", 1)
+        third = 0.9 * second + step * normal(5, "jitter:0", 2)
+        for r, x in zip(drifting.records, [first, first, second, second, third, third], strict=True):
+            assert r.finish_ns - r.start_ns == pytest.approx(1e6 * math.exp(x), abs=1)
 
 
 def test_normal_draws() -> None:

@@ -123,7 +123,11 @@ def hot_keys_agree(scenario: Scenario, parts: int, *, cold: bool, interpreted: b
     given = scenario.options
     twin = ByCounts(Setting(given["workers"], given["sources"], given["seed"], given["hash_seed"]))
     run = scenario.run(twin)
-    options = {**given, "grouping": f"{BY_COUNTS}:parts={parts},cold={str(cold).lower()}"}
+    # By an option, or as the grouping says itself.
+    own = parts if parts % 2 else 0
+    threshold = "1/5n" if parts == 0 else "own" if own else f"1/{parts}"
+    grouping = f"{BY_COUNTS}:parts={own},cold={str(cold).lower()}"
+    options = {**given, "grouping": grouping, "hot_threshold": threshold}
     with tempfile.TemporaryDirectory() as directory:
         outcome, rows = fast(replace(scenario, options=options), Path(directory), interpreted=interpreted)
     assert rows == [(r.seq, r.arrival_ns, r.source, r.worker, r.start_ns, r.finish_ns) for r in run.records]

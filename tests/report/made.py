@@ -45,13 +45,24 @@ def make_run(
     _write(
         path, "windows",
         [
-            {"window": w, "start_s": 0.5 * w, "window_imbalance": draw.random(), "latency_p99_ms": draw.uniform(1, 99)}
+            {
+                "window": w, "start_s": 0.5 * w, "window_imbalance": draw.random(), "imbalance": draw.random(),
+                "latency_p99_ms": draw.uniform(1, 99),
+            }
             for w in range(windows)
         ],
     )  # fmt: skip
     _write(
         path, "loads",
         [{"window": w, "worker": at, "tuples": draw.randrange(1, 50)} for w in range(windows) for at in range(workers)],
+    )  # fmt: skip
+    heads = [(draw.randrange(1, 50), draw.randrange(1, 50)) for _ in range(workers)]
+    _write(
+        path, "workers",
+        [
+            {"worker": at, "tuples": head + tail, "true_head_tuples": head, "true_tail_tuples": tail}
+            for at, (head, tail) in enumerate(heads)
+        ],
     )  # fmt: skip
     _write(path, "latency", [{"at_least_ms": 1.1**at, "tuples": draw.randrange(1, 1000)} for at in range(60)])
     _write(

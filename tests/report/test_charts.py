@@ -23,6 +23,7 @@ from streamgroup.report.charts import (
     latency_over_time,
     latency_tail,
     load_map,
+    worker_load,
 )
 from streamgroup.report.findings import compared
 from streamgroup.report.render import Drawn, chart_names, load_chart, png, specification, svg
@@ -185,11 +186,29 @@ def _chunks(data: bytes) -> dict[bytes, bytes]:
     return {**found, b"IDAT": zlib.decompress(found[b"IDAT"])}
 
 
+def test_the_load_of_workers_by_head_and_tail(tmp_path: Path) -> None:
+    make_runs(tmp_path, GROUPINGS, workers=(70,))
+    found = gather([tmp_path])
+    rows = worker_load.frame(found).to_dicts()
+    for run, grouping in found.runs.select("run", "grouping").rows():
+        workers = pl.read_parquet(found.directories[run] / "workers.parquet").to_dicts()
+        total = sum(row["tuples"] for row in workers)
+        most = sorted(workers, key=lambda row: (-row["tuples"], row["worker"]))[:64]
+        for part in ("head", "tail"):
+            wanted = {row["worker"]: row[f"true_{part}_tuples"] / total for row in most}
+            shown = {row["worker"]: row["share"] for row in rows if (row["grouping"], row["part"]) == (grouping, part)}
+            assert shown == pytest.approx(wanted)
+    assert {row["even"] for row in rows} == {1 / 70}
+    for path in tmp_path.glob("*/workers.parquet"):
+        pl.read_parquet(path).drop("true_head_tuples").write_parquet(path)
+    assert worker_load.frame(gather([tmp_path])).is_empty()
+
+
 def test_one_run_has_no_chart_that_compares(tmp_path: Path) -> None:
     make_run(tmp_path / "r")
     one = gather([tmp_path / "r"])
     shown = [name for name in chart_names() if Drawn.of(name, one)]
-    assert shown == ["latency_tail", "load_map", "imbalance_over_time", "latency_over_time", "lag"]
+    assert shown == ["worker_load", "latency_tail", "load_map", "imbalance_over_time", "latency_over_time", "lag"]
 
 
 def test_one_number_of_workers_gives_points_for_groupings(tmp_path: Path) -> None:
@@ -281,14 +300,14 @@ def test_one_value_is_a_point(tmp_path: Path) -> None:
     for number, windows in enumerate((1, 20)):
         make_run(tmp_path / f"r{number}", grouping=GROUPINGS[number], windows=windows)
     found = gather([tmp_path])
-    drawn = Drawn.of("imbalance_over_time", found)
+    drawn = Drawn.of("latency_over_time", found)
     assert drawn
     look = Look("light", found.groupings)
     spec = specification(drawn, look)
     assert [layer["mark"]["type"] for layer in spec["layer"]] == ["line", "point"]
     assert svg(spec, look).count('aria-roledescription="point"') == 1
     make_run(tmp_path / "r2", grouping=GROUPINGS[0], seed=-1)
-    several = Drawn.of("imbalance_over_time", gather([tmp_path]))
+    several = Drawn.of("latency_over_time", gather([tmp_path]))
     assert several
     assert [layer["mark"]["type"] for layer in specification(several, look)["layer"]] == ["line"]
 

@@ -10,7 +10,8 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from streamgroup.kernels.latencies import BUCKETS, bucket_of, rank_value
+from streamgroup.kernels.latencies import BUCKETS, bucket_of
+from streamgroup.replay.accounting.window_rows import CARRY, end_window
 from streamgroup.replay.simulation.chunk_arrays import DROPPED, LOST, NEVER, Span
 from streamgroup.replay.simulation.optional import get
 from streamgroup.replay.simulation.serve import serve_block
@@ -22,7 +23,6 @@ __all__ = [
     "Meters",
     "Progress",
     "Serving",
-    "WindowRows",
     "WorkerSums",
     "account",
     "account_hot",
@@ -32,8 +32,6 @@ __all__ = [
 
 I64 = NDArray[np.int64]
 
-# Sums of latencies are high x 2^62 + low with 0 <= low < 2^62, so they never overflow.
-_CARRY = 1 << 62
 # Tuples that are accounted together.
 BLOCK = 256
 # Cells of time in which lag is counted, and the length of the shortest as a power of two, in ns.
@@ -43,18 +41,23 @@ _BUCKETS = np.uint64(BUCKETS)
 
 
 class WorkerSums(NamedTuple):
-    """Sums of the run by worker, int64[n] each: `tuples` sent to it, of which a crash took `lost`.
+    """Sums of the run by worker, int64[n] each but `parts` int64[2n]: tuples of the tail of the keys that were sent to
+    each worker, then those of the head, of all of which a crash took `lost`.
 
     `busy` is its service time where that differs between tuples, `low` and `high` the sum of latencies (high x 2^62 +
     low), `keys` the keys that it got for the first time.
     """
 
-    tuples: I64
+    parts: I64
     lost: I64
     busy: I64
     low: I64
     high: I64
     keys: I64
+
+    def by_part(self) -> I64:
+        """Return the tuples of tail and head: int64[n, 2]."""
+        return self.parts.reshape(-1, 2)
 
 
 class Lag(NamedTuple):
@@ -77,7 +80,8 @@ class Meters(NamedTuple):
     latency, int64[1] each.
 
     Of the run, int64[1] each: `pairs` of key and worker that are new in their window, `dropped` tuples, `last_finish`
-    (-1: none). `window_histogram` int64[BUCKETS] and `worker_histogram` int64[n BUCKETS] count latencies.
+    (-1: none). Keys below `head_keys` int64[1] are hot in truth: ids ascend by frequency. `window_histogram`
+    int64[BUCKETS] and `worker_histogram` int64[n BUCKETS] count latencies.
 
     `bucket` and `place` uint64[BLOCK] are scratch space: buckets of a block's tuples, and places of those served in
     `worker_histogram`; `unseen` int64[BLOCK] its tuples whose pair is new in the sums.
@@ -90,30 +94,11 @@ class Meters(NamedTuple):
     pairs: I64
     dropped: I64
     last_finish: I64
+    head_keys: I64
     window_histogram: I64
     worker_histogram: I64
     place: NDArray[np.uint64]
     unseen: I64
-
-
-class WindowRows(NamedTuple):
-    """One row for each window that ends: `ends` int64[rows] is the number of the tuple before which it does.
-
-    Of the run up to there: `tuples` int64[rows, n]; `busy` int64[rows, n], the service times, or the tuples that
-    finished where all have the same; `served` int64[rows]; `low`, `high` int64[rows], the sum of latencies; `pairs`
-    int64[rows]. Of the window: `latency_min`, `latency_max` int64[rows]; `quantile` float64[rows, 3]: p50, p95, p99.
-    """
-
-    ends: I64
-    tuples: I64
-    busy: I64
-    served: I64
-    low: I64
-    high: I64
-    pairs: I64
-    latency_min: I64
-    latency_max: I64
-    quantile: NDArray[np.float64]
 
 
 class Serving(NamedTuple):
@@ -144,14 +129,14 @@ class Progress(NamedTuple):
     late: int
 
 
-def make_meters(workers: int) -> Meters:
-    """Make meters of `workers` workers that have measured nothing."""
+def make_meters(workers: int, head_keys: int = 0) -> Meters:
+    """Make meters of `workers` workers that have measured nothing; keys below `head_keys` are hot in truth."""
 
     def filled(size: int, value: int = 0) -> I64:
         return np.full(size, value, dtype=np.int64)
 
     return Meters(
-        WorkerSums(*(filled(workers) for _ in WorkerSums._fields)),
+        WorkerSums(filled(2 * workers), *(filled(workers) for _ in WorkerSums._fields[1:])),
         Lag(
             sent=filled(LAG_CELLS * workers),
             left=filled(LAG_CELLS * workers),
@@ -164,38 +149,12 @@ def make_meters(workers: int) -> Meters:
         pairs=filled(1),
         dropped=filled(1),
         last_finish=filled(1, -1),
+        head_keys=filled(1, head_keys),
         window_histogram=filled(BUCKETS),
         worker_histogram=filled(workers * BUCKETS),
         place=np.zeros(BLOCK, dtype=np.uint64),
         unseen=filled(BLOCK),
     )
-
-
-@njit
-def _end_window(row: Any, rows: Any, sums: Any, histogram: Any, least: Any, largest: Any, alike: Any) -> None:
-    """Write the row of the window that ended, and empty its histogram; `alike`: in service time."""
-    low: Any = np.int64(0)
-    high: Any = np.int64(0)
-    finished, served = np.int64(0), np.int64(0)
-    for worker in range(sums.tuples.shape[0]):
-        rows.tuples[row, worker] = sums.tuples[worker]
-        its = sums.tuples[worker] - sums.lost[worker]
-        finished += its
-        rows.busy[row, worker] = its if alike else sums.busy[worker]
-        low += sums.low[worker]
-        high += sums.high[worker] + (low >> 62)
-        low &= _CARRY - 1
-    rows.low[row], rows.high[row], rows.served[row] = low, high, finished
-    rows.latency_min[row], rows.latency_max[row] = least, largest
-    if largest >= 0:
-        first, last = bucket_of(least), bucket_of(largest)
-        for bucket in range(first, last + 1):
-            served += histogram[bucket]
-        for column in range(3):
-            percent = (50, 95, 99)[column]
-            rows.quantile[row, column] = rank_value(histogram, first, (served * percent + 99) // 100)
-        for bucket in range(first, last + 1):
-            histogram[bucket] = 0
 
 
 @njit(forceinline=True)
@@ -225,24 +184,26 @@ def widen(lag: Any, until: Any) -> None:
 
 
 @njit
-def _end_cell(lag: Any, tuples: Any, cell: Any) -> None:
+def _end_cell(lag: Any, parts: Any, cell: Any) -> None:
     """Count what was sent in the cell at hand, and go on to another."""
-    first = lag.cell[0] * tuples.shape[0]
-    for worker in range(tuples.shape[0]):
-        lag.sent[first + worker] += tuples[worker] - lag.before[worker]
-        lag.before[worker] = tuples[worker]
+    workers = lag.before.shape[0]
+    first = lag.cell[0] * workers
+    for worker in range(workers):
+        tuples = parts[2 * worker] + parts[2 * worker + 1]
+        lag.sent[first + worker] += tuples - lag.before[worker]
+        lag.before[worker] = tuples
     lag.cell[0] = cell
 
 
 @njit
-def _in_one_cell(arrival: Any, lag: Any, tuples: Any, begin: Any, end: Any) -> Any:
+def _in_one_cell(arrival: Any, lag: Any, parts: Any, begin: Any, end: Any) -> Any:
     """Return the end of the tuples from `begin` on, before `end`, that arrive in one cell; it becomes that at hand."""
     if arrival[end - 1] >> lag.shift[0] >= LAG_CELLS:
         widen(lag, arrival[end - 1])
     shift = lag.shift[0]
     cell = arrival[begin] >> shift
     if cell != lag.cell[0]:
-        _end_cell(lag, tuples, cell)
+        _end_cell(lag, parts, cell)
     if arrival[end - 1] >> shift == cell:
         return end
     place = begin + 1
@@ -263,15 +224,16 @@ def _account_latencies(events: Any, meters: Any, begin: Any, end: Any, base: Any
     sums = meters.sums
     least, largest, last = meters.latency_min[0], meters.latency_max[0], meters.last_finish[0]
     lag, shift = meters.lag, meters.lag.shift[0]
-    workers = sums.tuples.shape[0]
+    workers, head_keys = sums.lost.shape[0], meters.head_keys[0]
     served = 0
     for place in range(begin, end):
         i = np.uint64(place)
         at = np.uint64(place - base)
         worker, finish = np.uint64(events.worker[i]), events.finish[at]
+        part = np.uint64(2) * worker + np.uint64(np.int64(events.key[i]) < head_keys)
         if finish < 0:
             if finish == LOST:
-                sums.tuples[worker] += 1
+                sums.parts[part] += 1
                 sums.lost[worker] += 1
             else:
                 meters.dropped[0] += 1
@@ -281,10 +243,10 @@ def _account_latencies(events: Any, meters: Any, begin: Any, end: Any, base: Any
             widen(lag, finish)
             shift = lag.shift[0]
         lag.left[np.uint64((finish >> shift) * workers) + worker] += 1
-        sums.tuples[worker] += 1
+        sums.parts[part] += 1
         low = sums.low[worker] + latency
-        if low >= _CARRY:
-            low -= _CARRY
+        if low >= CARRY:
+            low -= CARRY
             sums.high[worker] += 1
         sums.low[worker] = low
         _add_busy(events.start, at, finish, sums.busy, worker)
@@ -346,7 +308,7 @@ def account(events: Any, serving: Any, meters: Any, pairs: Any, again: Any, rows
             stop = min(stop, rows.ends[row] - offset)
         while begin < stop:
             upto = min(begin + BLOCK, stop)
-            upto = _in_one_cell(events.arrival, meters.lag, meters.sums.tuples, begin, upto)
+            upto = _in_one_cell(events.arrival, meters.lag, meters.sums.parts, begin, upto)
             if pairs.is_full(upto - begin + again.shape[0] - redelivery):
                 return Progress(offset, begin, end, row, redelivery, 0)
             served = _serve(serving, events, begin, upto)
@@ -354,11 +316,12 @@ def account(events: Any, serving: Any, meters: Any, pairs: Any, again: Any, rows
                 return Progress(offset, served, end, row, redelivery, 1)
             while redelivery < again.shape[0] and again[redelivery, 0] < offset + upto:
                 worker = again[redelivery, 1]
-                meters.sums.tuples[worker] += 1
+                key = np.int64(events.key[again[redelivery, 0] - offset])
+                meters.sums.parts[2 * worker + np.int64(key < meters.head_keys[0])] += 1
                 meters.sums.lost[worker] += 1
                 # Sent by the arrival of tuples: those sent again are moved later.
                 meters.lag.before[worker] += 1
-                _touch(meters, pairs, np.int64(events.key[again[redelivery, 0] - offset]), worker)
+                _touch(meters, pairs, key, worker)
                 redelivery += 1
             base = _base(serving, begin)
             _account_latencies(events, meters, begin, upto, base)
@@ -366,7 +329,7 @@ def account(events: Any, serving: Any, meters: Any, pairs: Any, again: Any, rows
             begin = upto
         if row < rows.ends.shape[0] and rows.ends[row] - offset == stop:
             least, largest = meters.latency_min[0], meters.latency_max[0]
-            _end_window(row, rows, meters.sums, meters.window_histogram, least, largest, events.start is None)
+            end_window(row, rows, meters.sums, meters.window_histogram, least, largest, events.start is None)
             rows.pairs[row] = meters.pairs[0]
             meters.latency_min[0], meters.latency_max[0] = NEVER, -1
             pairs.forget_window()

@@ -19,7 +19,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.replay.accounting.outcome import HotKeys
 from streamgroup.replay.simulation.chunk_arrays import DROPPED, Events
 
-__all__ = ["Hotness", "follow"]
+__all__ = ["Hotness", "follow", "head_keys"]
 
 I64 = NDArray[np.int64]
 
@@ -174,6 +174,12 @@ def follow(marks: Any, piece: Any, share: Any, ends: Any, rows: Any) -> None:
         meta[_KEYS], meta[_TUPLES] = distinct, tuples
         if window < ends.shape[0]:
             _end_window(marks, share, rows, window)
+
+
+def head_keys(count: I64, share: Fraction) -> int:
+    """Return how many keys, the most frequent ones, have at least a share of all tuples, by their counts."""
+    least = -(-share.numerator * int(count.sum()) // share.denominator)
+    return int(np.count_nonzero(count >= least))
 
 
 class Hotness:

@@ -60,7 +60,7 @@ def lag_table(meters: Meters, repeats: Repeats, members: Members) -> LagTable:
     """Return how far workers are behind at the end of each cell of time up to the last arrival and finish."""
     sent, left = (array.reshape(LAG_CELLS, -1)[:, : members.ever] for array in (meters.lag.sent, meters.lag.left))
     sent = sent.copy()
-    sent[meters.lag.cell[0]] += (meters.sums.tuples - meters.lag.before)[: members.ever]
+    sent[meters.lag.cell[0]] += (meters.sums.by_part().sum(axis=1) - meters.lag.before)[: members.ever]
     used = np.flatnonzero((sent > 0).any(axis=1) | (left > 0).any(axis=1))
     cells = int(used[-1]) + 1 if len(used) else 0
     sent, left = sent[:cells], left[:cells].copy()

@@ -23,11 +23,12 @@ class WindowTable:
     its first tuple), `tuples` and `busy_ns` int64[r, N] per worker: accepted deliveries, and the service time of the
     finished ones, all in the window of the tuple's arrival. `served` int64[r] are the window's tuples that finished,
     None when those are all that were accepted. `latency_min_ns`, `latency_max_ns` int64[r] and `latency_sum_ns` r exact
-    ints are over the served ones, and mean nothing where there are none. `quantile_ns` float64[r, 3] (p50, p95, p99),
-    `pairs` int64[r] distinct (worker, key) pairs, `detector_entries` int64[r] or None, `finished` int64[r]
-    (measured tuples that finished within the window) or None unless the windows are times.
+    ints are over the served ones, and mean nothing where there are none. `quantile_ns` float64[r, 6] are the
+    percentiles (`window_rows.PERCENTS`), `pairs` int64[r] distinct (worker, key) pairs, `detector_entries` int64[r] or
+    None, `finished` int64[r] (measured tuples that finished within the window) or None unless the windows are times.
     `alive` bool[r, N] tells who is alive at the arrival of the window's last tuple, `ever` int64[r] (1..N) how many
-    have been alive until then, ids 0..ever-1; None when all are alive all the time.
+    have been alive until then, ids 0..ever-1; None when all are alive all the time. `joined` and `left` int64[r] count
+    workers that joined, and that left or crashed, before a tuple of the window and after those before; None: nobody.
     """
 
     number: I64
@@ -44,6 +45,8 @@ class WindowTable:
     served: I64 | None = None
     alive: NDArray[np.bool_] | None = None
     ever: I64 | None = None
+    joined: I64 | None = None
+    left: I64 | None = None
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,11 @@ class WorkerTable:
     `tuples` int64[N] are accepted deliveries, `finished` int64[N] the finished ones of them (None: all);
     `busy_ns` (of finished ones), `wait_max_ns` (longest wait ahead of a new tuple), `keys` (distinct keys seen)
     int64[N]; `latency_sum_ns` N exact ints and `histogram` int64[N, BUCKETS] (see `kernels.latencies`) are of finished
-    ones; `head_tuples` int64[N] or None without a hot-key detector. A worker is alive from `alive_from_ns` (0 or its
-    join) to `alive_to_ns` (its crash; its leave or, if later, its last finish; for all others any time from the last
-    finish of the run on), int64[N] since the first arrival; None: all the time. `touched` are the pairs of key and
-    worker themselves, None where nobody compares them.
+    ones; `head_tuples` int64[N] or None without a hot-key detector. `true_head_tuples` int64[N], None if nobody counted
+    them, are deliveries of keys that are hot in truth over the whole trace. A worker is alive from `alive_from_ns` (0
+    or its join) to `alive_to_ns` (its crash; its leave or, if later, its last finish; for all others any time from the
+    last finish of the run on), int64[N] since the first arrival; None: all the time. `touched` are the pairs of
+    key and worker themselves, None where nobody compares them.
     """
 
     tuples: I64
@@ -70,6 +74,7 @@ class WorkerTable:
     alive_from_ns: I64 | None = None
     alive_to_ns: I64 | None = None
     touched: TouchedPairs | None = None
+    true_head_tuples: I64 | None = None
 
     @property
     def served(self) -> I64:

@@ -12,7 +12,6 @@ from streamgroup.replay.accounting.account import (
     Meters,
     Progress,
     Serving,
-    WindowRows,
     account,
     account_hot,
     make_meters,
@@ -21,6 +20,7 @@ from streamgroup.replay.accounting.hotness import Hotness
 from streamgroup.replay.accounting.lag import Repeats, lag_table, make_room
 from streamgroup.replay.accounting.outcome import LagTable, WindowTable, WorkerTable
 from streamgroup.replay.accounting.touched import touched
+from streamgroup.replay.accounting.window_rows import PERCENTS, WindowRows
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation.chunk_arrays import Events, each_column
 
@@ -53,7 +53,7 @@ def _blank_rows(ends: I64, workers: int) -> WindowRows:
     count = len(ends)
     by_worker = (np.zeros((count, workers), dtype=np.int64) for _ in range(2))
     numbers = (np.zeros(count, dtype=np.int64) for _ in range(6))
-    columns: list[NDArray[Any]] = [ends, *by_worker, *numbers, np.zeros((count, 3), dtype=np.float64)]
+    columns: list[NDArray[Any]] = [ends, *by_worker, *numbers, np.zeros((count, len(PERCENTS)), dtype=np.float64)]
     return WindowRows(*columns)
 
 
@@ -128,8 +128,9 @@ class Recorder:
     """Meters of a run; `function` gives a function compiled or interpreted.
 
     `free` int64[n] is when each worker that there ever is is idle, `service_ns` int64[n] the service time of all tuples
-    on it, None where they differ. `hotness` follows the hot keys, None where the grouping reports none; `entries` says
-    whether it reports the size of its detector.
+    on it, None where they differ. `hotness` follows the hot keys, None where the grouping reports none; the first
+    `head_keys` keys are hot in truth over the whole trace; `entries` says whether the grouping reports the size of its
+    detector.
     """
 
     def __init__(
@@ -140,6 +141,7 @@ class Recorder:
         service_ns: I64 | None,
         hotness: Hotness | None,
         *,
+        head_keys: int,
         entries: bool,
     ) -> None:
         workers = len(free)
@@ -147,7 +149,7 @@ class Recorder:
         self.run, self._run_hot = function(account), function(account_hot)
         self._keys = keys
         self._free = free
-        self.meters: Meters = make_meters(workers)
+        self.meters: Meters = make_meters(workers, head_keys)
         # The largest state of a source, and the longest wait of a tuple on each worker.
         self.largest_state = np.zeros(1, dtype=np.int64)
         self.waits = np.zeros(workers, dtype=np.int64)
@@ -172,8 +174,9 @@ class Recorder:
     def blank(self) -> "Recorder":
         """Make another one that has measured nothing, for the same workers."""
         return Recorder(
-            self._function, self._keys, self._free, self.service_ns, self.hotness, entries=self._has_entries
-        )
+            self._function, self._keys, self._free, self.service_ns, self.hotness,
+            head_keys=int(self.meters.head_keys[0]), entries=self._has_entries,
+        )  # fmt: skip
 
     def begin_windows(self, offset: int, place: I64, number: I64, arrival: I64) -> I64:
         """Note the windows that begin at places of a chunk, the first of them may have begun before; where some end.
@@ -242,17 +245,19 @@ class Recorder:
         total = self.meters.sums
         sums = [(high << 62) + low for high, low in zip(total.high.tolist(), total.low.tolist(), strict=True)]
         alive = members.alive_times(first, last_finish, self._free)
-        finished = total.tuples - total.lost
+        tuples = total.by_part().sum(axis=1)
+        finished = tuples - total.lost
         busy = total.busy if self.service_ns is None else finished * self.service_ns
         ever = members.ever
         return WorkerTable(
-            tuples=total.tuples[:ever].copy(),
+            tuples=tuples[:ever],
             busy_ns=busy[:ever].copy(),
             wait_max_ns=self.waits[:ever].copy(),
             keys=total.keys[:ever].copy(),
             latency_sum_ns=sums[:ever],
             histogram=self.meters.worker_histogram.reshape(-1, BUCKETS)[:ever],
             head_tuples=self.hot_tuples[:ever] if self.hotness is not None else None,
+            true_head_tuples=total.by_part()[:ever, 1].copy(),
             finished=finished[:ever],
             alive_from_ns=None if alive is None else alive[0],
             alive_to_ns=None if alive is None else alive[1],
@@ -273,6 +278,7 @@ class Recorder:
         number = np.concatenate(self._numbers)
         first = np.concatenate(self._first_tuples)
         alive, ever = members.at(np.append(first[1:], tuples) - 1)
+        joined, left = members.changes_in(first, tuples)
         busy = self._in_windows("busy")
         if self.service_ns is not None:
             busy *= self.service_ns
@@ -294,6 +300,8 @@ class Recorder:
             served=self._in_windows("served"),
             alive=alive,
             ever=ever,
+            joined=joined,
+            left=left,
         )
 
     def _column(self, name: str) -> list[int]:

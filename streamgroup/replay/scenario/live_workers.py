@@ -115,6 +115,21 @@ class Members:
         alive = np.array([who for _, who, _ in self._history], dtype=bool)[place, : self.ever]
         return alive, np.array([count for _, _, count in self._history], dtype=np.int64)[place]
 
+    def changes_in(self, first: I64, tuples: int) -> tuple[I64 | None, I64 | None]:
+        """Return how many workers joined, and left or crashed, in each window: int64[k] each, None where none did.
+
+        `first` int64[k] is the first tuple of each window, `tuples` where the last one ends. A change counts in the
+        window of the tuple that it comes before; those before the first window and after the last tuple in none.
+        """
+        if not self.changes:
+            return None, None
+        ever = np.array([count for _, _, count in self._history], dtype=np.int64)
+        pointers = np.array([pointer for pointer, _, _ in self._history[1:]], dtype=np.int64)
+        window = np.searchsorted(first, pointers, side="right") - 1
+        inside, joins = (window >= 0) & (pointers < tuples), np.diff(ever) > 0
+        joined, left = (np.bincount(window[inside & which], minlength=len(first)) for which in (joins, ~joins))
+        return joined.astype(np.int64), left.astype(np.int64)
+
     def crashed_at(self) -> I64:
         """Return when each worker crashed, `NEVER` for the others: int64[ever]."""
         return np.where(self._left, NEVER, self._went)[: self.ever]

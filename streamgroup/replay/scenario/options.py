@@ -18,16 +18,17 @@ class ReplayOptions:
     before the next one; `max_pending` tuples of a source may be unfinished under saturate. `network_delay` and
     `control_delay` are durations (the latter defaults to the former). `window` and `warmup` are a time, a count or a
     share of the tuples, `aggregate_every` too (None: once, at the end). `seed` 0..2^63-1 names a replicate: it seeds
-    all draws, and `hash_seed`, which moves the candidates of keys, is the same unless it is given. `top_keys` is how
-    many of the most frequent keys are reported. `key_type` string, int, long or bytes is what the rules of real engines
-    take keys for.
+    all draws, and `hash_seed`, which moves the candidates of keys, is the same unless it is given. `hot_threshold` is
+    the share from which on a key is hot in truth: a number, a fraction, one of n workers (1/5n), or "own", the
+    grouping's own. `top_keys` is how many of the most frequent keys are reported. `key_type` string, int, long or
+    bytes is what the rules of real engines take keys for.
 
     The capacity model (None or empty: not given; `capacity` names a TOML file that fills in what is not given):
     `service` (a duration) or `key_cost` (a file) replaces the trace's cost; `service_distribution` deterministic,
     exponential or lognormal:CV; `slowdown` factors per worker; `slowdown_at` changes T=FACTORS; `speed_jitter`
-    CV:EVERY; `queue_capacity` waiting tuples a worker holds and `when_full` block or drop; `join` T, `leave` and
-    `crash` T[:WORKER|random], T a time, a tuple's index or a share of the tuples; `redeliver` chooses the tuples anew
-    that a crash took.
+    CV:EVERY, with :equal behind it from equal speeds; `queue_capacity` waiting tuples a worker holds and `when_full`
+    block or drop; `join` T, `leave` and `crash` T[:WORKER|random], T a time, a tuple's index or a share of the tuples;
+    `redeliver` chooses the tuples anew that a crash took.
     """
 
     grouping: str
@@ -58,6 +59,7 @@ class ReplayOptions:
     warmup: str = "0"
     seed: int = 0
     hash_seed: int = None  # type: ignore[assignment]  # as the seed
+    hot_threshold: str = "1/5n"
     top_keys: int = 20
     key_type: str = "string"
 

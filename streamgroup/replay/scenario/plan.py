@@ -14,6 +14,7 @@ from streamgroup.cluster.service_distribution import Distribution, parse_distrib
 from streamgroup.cluster.service_time import MAX_SERVICE_NS, capacity
 from streamgroup.cluster.speeds import Speeds, make_speeds
 from streamgroup.engines.keys.values import check_kind
+from streamgroup.groupings._share_threshold import checked_share, share_of
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import MAX_NS, ArrivalKind, load_of_arrivals, parse_arrivals
 from streamgroup.replay.scenario.capacity_file import MOST_WAITING, WHEN_FULL, with_capacity
@@ -52,7 +53,8 @@ class Costs(NamedTuple):
 class Plan(NamedTuple):
     """The options, read. `options` are as given but for what their capacity file filled in.
 
-    `warmup` is the number of tuples that are not measured; None while it is a time, `warmup_ns`.
+    `warmup` is the number of tuples that are not measured; None while it is a time, `warmup_ns`. From the share
+    `hot_share` on a key is hot in truth.
     """
 
     selection: Selection
@@ -67,6 +69,7 @@ class Plan(NamedTuple):
     control_delay: int
     warmup: int | None
     warmup_ns: int
+    hot_share: Fraction
 
     @property
     def is_ordered(self) -> bool:
@@ -119,7 +122,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     warmup, warmup_ns = _warmup(options, trace.tuples)
     plan = Plan(
         selection, options, kind, speedup, speeds, costs, _queues(options, kind), events, network, control,
-        warmup, warmup_ns,
+        warmup, warmup_ns, _hot_share(options, selection),
     )  # fmt: skip
     if plan.queues.drops and selection.params.needs_every_delivery():
         raise UsageError(
@@ -159,6 +162,14 @@ def _warmup(options: ReplayOptions, tuples: int) -> tuple[int | None, int]:
             "make the warm-up shorter",
         )
     return index, extent.ns
+
+
+def _hot_share(options: ReplayOptions, selection: Selection) -> Fraction:
+    """Return from which share of the tuples on a key is hot in truth, for the workers of the start."""
+    if options.hot_threshold == "own":
+        share = selection.params.hot_share(options.workers)
+        return Fraction(1, 5 * options.workers) if share is None else share
+    return share_of(checked_share(options.hot_threshold, "--hot-threshold"), options.workers)
 
 
 def _check_service(costs: Costs, speeds: Speeds) -> None:

@@ -1,4 +1,4 @@
-"""Imbalance of each window over time."""
+"""Imbalance over time: of each window, and of all tuples until its end (001, fig. 12)."""
 
 from streamgroup.report.charts.protocol import Section
 from streamgroup.report.over_time import lines_of
@@ -9,4 +9,8 @@ TITLE = "Imbalance over time"
 SECTION: Section = "time"
 ORDER = 20
 
-frame, draw, caption = lines_of("window_imbalance", "an imbalance of", axis="imbalance (share of tuples)")
+frame, draw, caption = lines_of(
+    {"window_imbalance": "each window's own", "imbalance": "cumulative, I(t)"},
+    "an imbalance of",
+    axis="imbalance (share of tuples)",
+)

@@ -9,4 +9,4 @@ TITLE = "p99 latency over time"
 SECTION: Section = "time"
 ORDER = 30
 
-frame, draw, caption = lines_of("latency_p99_ms", "a p99 latency of", axis="p99 latency (ms)", unit=" ms")
+frame, draw, caption = lines_of({"latency_p99_ms": "p99"}, "a p99 latency of", axis="p99 latency (ms)", unit=" ms")

@@ -24,8 +24,8 @@ __all__ = ["as_json", "as_text", "compared", "headline", "remarks", "why"]
 _SHARED = [
     field.name for field in dataclasses.fields(ReplayOptions)
     if field.name not in {
-        "grouping", "workers", "window", "warmup", "top_keys", "aggregate_every", "max_pending", "slowdown_at",
-        "join", "leave", "crash", "redeliver",
+        "grouping", "workers", "window", "warmup", "hot_threshold", "top_keys", "aggregate_every", "max_pending",
+        "slowdown_at", "join", "leave", "crash", "redeliver",
     }
 ]  # fmt: skip
 # Hot keys that people see.

@@ -201,7 +201,7 @@ def _lasts(first: int, last: int, tuples: int) -> Fraction:
 def _segments(outcome: Outcome) -> Iterator[tuple[float, float, float | None]]:
     """Yield the 99th percentile in ms, peak to mean, and the load of the most loaded worker of each window."""
     windows = outcome.window
-    p99 = window_quantiles_ms(windows)[:, 2].tolist()
+    p99 = window_quantiles_ms(windows)[:, -1].tolist()
     begins = [*integers(windows.start_ns), outcome.last_arrival_ns]
     for place, (tuples, busy) in enumerate(zip(windows.tuples, windows.busy_ns, strict=True)):
         span: int | Fraction = begins[place + 1] - begins[place]

@@ -2,7 +2,8 @@
 
 wp, tw, ct: Table I of the D-Choices paper; am, mt: Table 2 of the FISH paper; tweets, st, ha: Table II and Figure 3 of
 the DStream paper; mentions: section V-A of the POSG paper. The exponent is solved so that the share of the most
-frequent key (or of the most frequent keys, where the paper gives that) is met.
+frequent key (or of the most frequent keys, where the paper gives that) is met. At a smaller scale there are fewer keys,
+and the exponent is solved for the share that the most frequent key has at full size.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from streamgroup.synth.generators.protocol import Chunk, Stream
 from streamgroup.synth.params import StandIn as Params
 from streamgroup.synth.params import check_times
 from streamgroup.synth.permutations import shuffled
-from streamgroup.synth.zipf_ranks import cumulative_distribution, fitted_exponent, zipf_ranks
+from streamgroup.synth.zipf_ranks import cumulative_distribution, fitted_exponent, zipf_ranks, zipf_sum
 
 __all__ = ["DATASETS", "Dataset", "Params", "generate", "law"]
 
@@ -36,6 +37,11 @@ class Dataset(NamedTuple):
     share: str | None = None
     head: str = "0"
     order: str = "mixed"
+
+    @property
+    def p1(self) -> str | None:
+        """Return the share of the most frequent key, None where the paper does not say it."""
+        return self.share if self.head == "0" else None
 
 
 DATASETS = {
@@ -66,21 +72,30 @@ def law(params: Params) -> Law:
     scale = Fraction(params.scale)
     tuples, keys = (max(int(size * scale + Fraction(1, 2)), 1) for size in (about.tuples, about.keys))
     order = about.order if params.order == "auto" else params.order
-    share, head = (about.share, Fraction(about.head)) if params.p1 is None else (str(params.p1), Fraction(0))
-    if share is None:
-        return Law(tuples, keys, 1.0, order)
-    first, target = max(int(head * keys + Fraction(1, 2)), 1), Fraction(share)
-    if order == "drifting" and not head:
-        # The most frequent key of the whole stream falls from the first rank to the one after the last move.
-        first, target = params.moves + 1, target * (params.moves + 1)
-    exponent = fitted_exponent(keys, first, float(target)) if first <= keys else None
+    # The most frequent key of the whole stream falls from the first rank to the one after the last move.
+    ranks = params.moves + 1 if order == "drifting" else 1
+    p1 = about.p1 if params.p1 is None else str(params.p1)
+    if p1 is not None:
+        return Law(tuples, keys, _exponent(keys, ranks, float(Fraction(p1) * ranks)), order)
+    exponent = 1.0
+    if about.share is not None:
+        head = int(Fraction(about.head) * about.keys + Fraction(1, 2))
+        exponent = _exponent(about.keys, head, float(Fraction(about.share)))
+    if keys < about.keys:
+        exponent = _exponent(keys, ranks, zipf_sum(ranks, exponent) / zipf_sum(about.keys, exponent))
+    return Law(tuples, keys, exponent, order)
+
+
+def _exponent(keys: int, first: int, share: float) -> float:
+    """Solve for the exponent at which the `first` most frequent keys have a share."""
+    exponent = fitted_exponent(keys, first, share) if first <= keys else None
     if exponent is None:
         raise UsageError(
             f"stand-in: no exponent from 0 to 3 gives {'a key' if first == 1 else f'{first} keys'} of {keys} the share "
-            f"{float(target):.4g}",
+            f"{share:.4g}",
             "take a larger scale, fewer moves or another p1",
         )
-    return Law(tuples, keys, exponent, order)
+    return exponent
 
 
 def generate(params: Params) -> Stream:

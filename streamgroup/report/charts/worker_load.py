@@ -1,0 +1,98 @@
+"""The load of each worker, what the head and the tail of the keys make of it (001, fig. 8)."""
+
+import altair as alt
+import polars as pl
+
+from streamgroup.report.charts.protocol import Section
+from streamgroup.report.formatting import number
+from streamgroup.report.over_workers import faceted
+from streamgroup.report.report_data import ReportData
+from streamgroup.report.theme import Look
+
+__all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
+
+TITLE = "Load of each worker by head and tail"
+SECTION: Section = "groupings"
+ORDER = 25
+
+_MOST_RUNS = 6
+_MOST_WORKERS = 64
+_PARTS = ("head", "tail")
+_NONE = pl.DataFrame(
+    schema={
+        "panel": pl.String, "condition": pl.String, "grouping": pl.String, "worker": pl.Int64, "part": pl.String,
+        "tuples": pl.Int64, "share": pl.Float64, "even": pl.Float64,
+    }
+)  # fmt: skip
+
+
+def frame(data: ReportData) -> pl.DataFrame:
+    """Return `share`, the part of all tuples that a worker got of the `head` and the `tail` of the keys.
+
+    For up to 6 groupings of the first condition, those with the least imbalance, one run each, and the 64 most loaded
+    workers of each. `even` is the share of a worker if all had the same.
+    """
+    runs = data.first_seeds
+    chosen = runs.filter(pl.col("condition") == runs["condition"].min()).sort("imbalance", "grouping").head(_MOST_RUNS)
+    parts = [
+        _parts(data.table("workers", [row["run"]]), row["grouping"], row["condition"])
+        for row in chosen.iter_rows(named=True)
+    ]
+    return pl.concat([_NONE, *parts])
+
+
+def _parts(workers: pl.DataFrame, grouping: str, condition: str) -> pl.DataFrame:
+    # Runs from before it was counted lack the column.
+    if "true_head_tuples" not in workers.columns or not workers["tuples"].sum():
+        return _NONE
+    total, even = workers["tuples"].sum(), 1 / workers.height
+    most = workers.sort("tuples", "worker", descending=[True, False]).head(_MOST_WORKERS).sort("worker")
+    return pl.concat(
+        most.select(
+            pl.lit(grouping).alias("panel"),
+            pl.lit(condition).alias("condition"),
+            pl.lit(grouping).alias("grouping"),
+            pl.col("worker").cast(pl.Int64),
+            pl.lit(part).alias("part"),
+            pl.col(f"true_{part}_tuples").cast(pl.Int64).alias("tuples"),
+            (pl.col(f"true_{part}_tuples") / total).alias("share"),
+            pl.lit(even).alias("even"),
+        )
+        for part in _PARTS
+    )
+
+
+def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
+    """Draw bars of the workers for each grouping, the tail on the head; a line is where all have the same."""
+    few = alt.Axis(labelOverlap="greedy", ticks=False, labelAngle=0, labelSeparation=12)
+    base = alt.Chart()
+    bars = base.mark_bar().encode(
+        x=alt.X("worker:O", title="worker", axis=few),
+        y=alt.Y("share:Q", title="share of tuples", stack="zero", axis=alt.Axis(format=".3~%")),
+        color=alt.Color("part:N", title=None, scale=alt.Scale(domain=list(_PARTS), range=[look.accent, look.muted])),
+        order=alt.Order("part:N"),
+        tooltip=[
+            alt.Tooltip("grouping:N"),
+            alt.Tooltip("worker:O"),
+            alt.Tooltip("part:N"),
+            alt.Tooltip("tuples:Q"),
+            alt.Tooltip("share:Q", format=".3~%"),
+        ],
+    )
+    even = base.mark_rule(strokeDash=[4, 3]).encode(y=alt.Y("mean(even):Q"))
+    return faceted(alt.layer(bars, even), frame, apart=True)
+
+
+def caption(frame: pl.DataFrame) -> str:
+    """Describe of each grouping what its most loaded worker got, and how much of that is the head."""
+    sentences = [f"Head: keys with at least the share theta of all tuples ({frame['condition'][0]})."]
+    for part in frame.partition_by("grouping", maintain_order=True):
+        loads = part.group_by("worker").agg(
+            pl.col("share").sum(), pl.col("share").filter(pl.col("part") == "head").sum().alias("head")
+        )
+        row = loads.sort("share", "worker", descending=[True, False]).row(0, named=True)
+        sentences.append(
+            f"The most loaded worker of {part['grouping'][0]} got {number(100 * row['share'])} % of the tuples, "
+            f"{number(100 * row['head'])} % as head."
+        )
+    return " ".join(sentences)
