@@ -50,7 +50,9 @@ What a grouping reports, as fields of its state that the loop or the metrics rea
 - `control_messages`, `control_bytes`: int64[1], running totals;
 - `state_entries`: int64[sources] (what each source holds now), or one int that only `workers_changed` changes;
 - `state_entry_bytes`: int, the nominal size of an entry;
-- `detector_entries`: int64[1].
+- `detector_entries`: int64[1];
+- `detector_entry_bytes`, `detector_fixed_bytes`: ints, the nominal size of one of these (`state_entry_bytes` if it is
+  not there), and of what the detector holds beside them, in all sources.
 
 A grouping that reads its feedback only at certain instants may say in a field `next_read`, int64[1], when the next one
 is. `executed` then comes by that instant, before the `tick` that is due at it, in the order of the finishes within each

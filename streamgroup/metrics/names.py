@@ -24,6 +24,8 @@ METRICS: dict[str, type[int] | type[float]] = {
     "memory_estimate": int,
     "source_state_entries": int,
     "source_state_bytes": int,
+    "detector_entries": int,
+    "detector_bytes": int,
     "aggregation_messages": int,
     "control_messages": int,
     "control_bytes": int,

@@ -20,6 +20,7 @@ __all__ = ["RunningGrouping"]
 I64 = NDArray[np.int64]
 
 # Fields of a state that the loop or the metrics read.
+_SIZES = ("state_entry_bytes", "detector_entry_bytes", "detector_fixed_bytes")
 _STATISTICS = ("choices", "control_messages", "control_bytes", "detector_entries", "next_read", "room", "state_entries")
 
 
@@ -57,6 +58,11 @@ class RunningGrouping:
             self.most_entries = max(self.most_entries, entries)
         self.choices: I64 | None = getattr(state, "choices", None)
         self.detector: I64 | None = getattr(state, "detector_entries", None)
+        # The nominal size of an entry of the detector, and what it holds beside its entries.
+        self.entry_bytes: int | None = self._statistic(
+            "detector_entry_bytes", getattr(state, "state_entry_bytes", None)
+        )
+        self.fixed_bytes: int = self._statistic("detector_fixed_bytes", 0)
         self.room: I64 | None = self._statistic("room", None)
         # When the state next reads completion feedback.
         self.next_read: I64 | None = self._statistic("next_read", None) if self.has_feedback else None
@@ -72,9 +78,10 @@ class RunningGrouping:
                 continue
             wanted = "int64[sources], or an int that is not negative" if name == "state_entries" else "int64[1]"
             raise UsageError(f"{self.selection.name}: the field {name} of its state must be {wanted}")
-        size = self._statistic("state_entry_bytes", 0)
-        if not isinstance(size, int) or size < 0:
-            raise UsageError(f"{self.selection.name}: the field state_entry_bytes must be an int that is not negative")
+        for name in _SIZES:
+            size = self._statistic(name, 0)
+            if not isinstance(size, int) or size < 0:
+                raise UsageError(f"{self.selection.name}: the field {name} must be an int that is not negative")
 
     def _statistic(self, name: str, default: Any) -> Any:
         """Return a field of the state, or else of its detector."""

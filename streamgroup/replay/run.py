@@ -315,6 +315,8 @@ class Run:
             choices_max=None if grouping.choices is None else totals.choices_max,
             source_state_entries=self._source_state(totals.source_state),
             state_entry_bytes=getattr(state, "state_entry_bytes", None),
+            detector_entry_bytes=grouping.entry_bytes,
+            detector_fixed_bytes=grouping.fixed_bytes,
             control_messages=grouping.sent("control_messages"),
             control_bytes=grouping.sent("control_bytes"),
             loop_seconds=simulation.seconds,

@@ -17,6 +17,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import family
 from streamgroup.traces.trace import open_trace
 from tests.groupings.real_keys import rules_of_engines
+from tests.naive.metrics import detector_metrics
 from tests.naive.options import TraceTuple
 from tests.naive.rivetti import RivettiDkg
 from tests.naive.scenarios import Scenario
@@ -154,6 +155,10 @@ def agree(tuples: list[TraceTuple], given: dict[str, Any], directory: Path, inte
     assert row["choices_max"] == (max(hot) if hot else None)
     assert row["choices_mean"] == (sum(hot) / len(hot) if hot else None)
     assert row["source_state_entries"] == max(choice.state_entries for choice in run.choices)
+    held = detector_metrics(run, run.records, scenario.window())
+    assert row["detector_entries"] == held["detector_entries"]
+    if row["detector_bytes"] is not None and hasattr(twin, "detector_entry_bytes"):
+        assert row["detector_bytes"] == held["detector_bytes"]
     assert row["control_messages"] == twin.control_messages
     assert row["control_bytes"] == twin.control_bytes
 

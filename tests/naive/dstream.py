@@ -133,6 +133,9 @@ class Synopsis:
 
 
 class DStream(Grouping):
+    # A key and its vector.
+    detector_entry_bytes = 16
+
     def __init__(
         self,
         setting: Setting,
@@ -158,6 +161,8 @@ class DStream(Grouping):
         self.offset = self.first_reported if bit == "offset" else 0
         # all sources hear the same at the same instants: one filter is as good as one each
         self.filter = BloomFilter(int(counters), int(hashes)) if filter == "bloom" else ExactFilter()
+        # a byte each, at every source; nobody says how large an exact set is
+        self.detector_fixed_bytes = setting.sources * int(counters) if filter == "bloom" else 0
         self.synopsis = Synopsis(float(p), int(zeta), decline, setting.seed, signals)
         self.signals = signals
         self.pointer = [source % setting.workers for source in range(setting.sources)]

@@ -42,6 +42,7 @@ from tests.naive.records import Record, Run
 __all__ = [
     "Span",
     "busy_of",
+    "detector_metrics",
     "imbalance",
     "latencies_of",
     "loads_of",
@@ -123,6 +124,18 @@ def state_metrics(
     }
 
 
+def detector_metrics(run: Run, measured: list[Record], window: Span) -> dict[str, Any]:
+    """What the detectors of all sources hold after the last tuple of a window, the most of it."""
+    held = {choice.seq: choice.detector_entries for choice in run.choices}
+    ends = [held[content[-1].seq] for content in windows_of(measured, window).values()]
+    known = [entries for entries in ends if entries is not None]
+    if not known:
+        return {"detector_entries": None, "detector_bytes": None}
+    size = getattr(run.grouping, "detector_entry_bytes", getattr(run.grouping, "state_entry_bytes", 8))
+    fixed = getattr(run.grouping, "detector_fixed_bytes", 0)
+    return {"detector_entries": max(known), "detector_bytes": max(known) * size + fixed}
+
+
 def lower_bound(run: Run, measured: list[Record]) -> Fraction | None:
     """No assignment is faster. None where speeds or workers change, workers differ in costs, or some are dropped."""
     table = run.options.key_cost
@@ -195,6 +208,7 @@ def summary(
     return {
         **load_metrics(run, measured, windows_of(measured, window)),
         **state_metrics(run, measured, aggregate_every, heads),
+        **detector_metrics(run, measured, window),
         **time_metrics(run, measured, queues_known),
         **(dict.fromkeys(DETECTOR_METRICS) if heads is None else hot_metrics(run, measured, window, heads)),
         "remapped_replicas": remapped_replicas(run, baseline, warmup),

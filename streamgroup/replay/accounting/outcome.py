@@ -137,7 +137,8 @@ class Outcome:
     is one. `grouping_digest` names the code of a grouping outside the package. `choices_per_key`: workers that any key
     may go to, None where it depends on the key; then `key_choices` int64[..] is the largest number of workers that each
     key was given by a measured tuple that was accepted, None if nobody knows. `hot_keys` is None without a hot-key
-    detector, `lag` where nobody followed it.
+    detector, `lag` where nobody followed it. A detector takes `detector_entry_bytes` for each of its entries (None
+    if nobody says) and `detector_fixed_bytes` beside them.
     """
 
     grouping: str
@@ -184,6 +185,8 @@ class Outcome:
     key_choices: I64 | None = None
     hot_keys: HotKeys | None = None
     lag: LagTable | None = None
+    detector_entry_bytes: int | None = None
+    detector_fixed_bytes: int = 0
 
     def __post_init__(self) -> None:
         """Without a warm-up all tuples are measured."""

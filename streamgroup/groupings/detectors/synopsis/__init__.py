@@ -18,6 +18,8 @@ from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChang
 
 __all__ = ["Params", "Predictor", "start"]
 
+# A key in the synopsis with its vector.
+_VECTOR_BYTES = 16
 # Bytes of a signal that a tuple was seen.
 _SIGNAL_BYTES = 8
 # Reports on the way, and keys in the synopsis, that there is room for at the start.
@@ -87,7 +89,8 @@ class Predictor(NamedTuple):
 
     `counters` uint8[columns], `columns` uint32[keys, hashes] are the filter; `coins` uint64[sources] the
     streams of tosses; `due` int64[1] is when the next message is; `room` int64[1] how many more tuples there is room
-    for; `held` int64[sources] is what each source holds: its counters, or the keys of the exact filter.
+    for; `held` int64[sources] is what each source holds: its counters, or the keys of the exact filter. The detector's
+    bytes are those of the synopsis and of all filters but exact ones.
     """
 
     counters: NDArray[np.uint8]
@@ -113,6 +116,8 @@ class Predictor(NamedTuple):
     is_drawn: bool
     is_exact: bool
     entry_bytes: int
+    detector_entry_bytes: int
+    detector_fixed_bytes: int
 
     def detect(self, source: int, key: int, now: int) -> int:
         """Ask the filter; then toss the coin, and report."""
@@ -179,4 +184,6 @@ def start(params: Params, context: Context) -> Predictor:
         is_drawn=params.decline == "drawn",
         is_exact=exact,
         entry_bytes=8 if exact else 1,
+        detector_entry_bytes=_VECTOR_BYTES,
+        detector_fixed_bytes=0 if exact else context.sources * params.counters,
     )
