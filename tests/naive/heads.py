@@ -22,7 +22,9 @@ class HeadGrouping(Grouping):
 
     def __init__(self, setting: Setting, detector: str = "space_saving", **of_detector: Any) -> None:
         super().__init__(setting)
-        self.detector = make_detector(detector, setting, of_detector)
+        self.detector: Any = make_detector(detector, setting, of_detector)
+        self.detector_entry_bytes = self.detector.detector_entry_bytes
+        self.detector_fixed_bytes = self.detector.detector_fixed_bytes
         self.load = [[0] * setting.workers for _ in range(setting.sources)]
         self.most_held = 0
         self.given: dict[Key, int] = {}
@@ -40,10 +42,16 @@ class HeadGrouping(Grouping):
             load[worker] += 1
         self.given[key] = max(most, self.given.get(key, 0))
         self.most_held = max(self.most_held, self.state_entries(source))
+        self.count_messages()
         return worker
 
     def tick(self, now: int) -> None:
         self.detector.tick(now)
+        self.count_messages()
+
+    def count_messages(self) -> None:
+        self.control_messages = self.detector.control_messages
+        self.control_bytes = self.detector.control_bytes
 
     def choose_head(self, source: int, key: Key, estimate: int) -> tuple[int, int]:
         """The worker, and among how many it was chosen."""
@@ -58,7 +66,8 @@ class HeadGrouping(Grouping):
 
     def workers_changed(self, change: WorkersChange) -> None:
         super().workers_changed(change)
-        self.detector.workers_changed(len(self.live))
+        self.detector.workers_changed(change)
+        self.count_messages()
         for load in self.load:
             start = smallest_of_survivors(load, change)
             load += [start for _ in change.joined]
@@ -71,7 +80,7 @@ class HeadGrouping(Grouping):
         return self.most_held if source is None else self.detector.held(source) + len(self.live)
 
     def detector_entries(self) -> int:
-        return sum(self.detector.held(source) for source in range(self.setting.sources))
+        return self.detector.entries()
 
 
 class DChoices(HeadGrouping):

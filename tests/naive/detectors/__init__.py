@@ -5,6 +5,7 @@ from typing import Any
 from tests.naive.detectors.base import Detector
 from tests.naive.detectors.counts import DecayedSpaceSaving, Exact, LossyCounting, SpaceSavingDetector
 from tests.naive.detectors.sketches import AdaCms, CountMin
+from tests.naive.detectors.synopsis import Predictor
 from tests.naive.detectors.windows import Wcss
 from tests.naive.groupings import Setting
 
@@ -18,6 +19,7 @@ DETECTORS: dict[str, type[Detector]] = {
     "ada_cms": AdaCms,
     "wcss": Wcss,
     "exact": Exact,
+    "synopsis": Predictor,
 }
 
 

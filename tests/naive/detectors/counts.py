@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import floor
 from typing import Any
 
-from tests.naive.detectors.base import Detector, extrapolated, of_theta, whole_number
+from tests.naive.detectors.base import ShareDetector, extrapolated, of_theta, whole_number
 from tests.naive.groupings import Key, Setting
 from tests.naive.space_saving import Decayed, SpaceSaving
 from tests.naive.texts import truth
@@ -15,7 +15,7 @@ __all__ = ["DecayedSpaceSaving", "Exact", "LossyCounting", "SpaceSavingDetector"
 FINEST = 1 << 28
 
 
-class SpaceSavingDetector(Detector):
+class SpaceSavingDetector(ShareDetector):
     """A table of fixed size."""
 
     def __init__(
@@ -48,7 +48,7 @@ class SpaceSavingDetector(Detector):
         return len(self.tables[source])
 
 
-class DecayedSpaceSaving(Detector):
+class DecayedSpaceSaving(ShareDetector):
     """The table of FISH."""
 
     def __init__(
@@ -87,7 +87,7 @@ class DecayedSpaceSaving(Detector):
         return len(self.tables[source])
 
 
-class LossyCounting(Detector):
+class LossyCounting(ShareDetector):
     """Manku and Motwani. An entry is [f, Delta]."""
 
     def __init__(self, setting: Setting, theta: str = "1/5n", bucket: int | str = 0, **more: Any) -> None:
@@ -129,7 +129,7 @@ class LossyCounting(Detector):
         return len(self.tables[source])
 
 
-class Exact(Detector):
+class Exact(ShareDetector):
     """True counts."""
 
     def __init__(self, setting: Setting, **more: Any) -> None:

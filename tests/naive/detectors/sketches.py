@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from math import ceil, e
 from typing import Any
 
-from tests.naive.detectors.base import Detector, extrapolated, of_theta, whole_number
+from tests.naive.detectors.base import ShareDetector, extrapolated, of_theta, whole_number
 from tests.naive.groupings import Key, Setting
 from tests.naive.parts import sketch_column
 from tests.naive.shares import share
@@ -48,7 +48,7 @@ class Sketch:
             noted.value *= factor
 
 
-class CountMin(Detector):
+class CountMin(ShareDetector):
     """All tuples weigh 1."""
 
     one: Any = 1

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.naive.detectors.base import Detector, of_theta, whole_number
+from tests.naive.detectors.base import ShareDetector, of_theta, whole_number
 from tests.naive.groupings import Key, Setting
 from tests.naive.space_saving import SpaceSaving
 
@@ -40,7 +40,7 @@ class Frames:
         return self.block * (b + 2) + c % self.block if b > 0 else 2 * self.block + c
 
 
-class Wcss(Detector):
+class Wcss(ShareDetector):
     """A sliding window."""
 
     def __init__(
