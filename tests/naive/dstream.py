@@ -1,184 +1,26 @@
-"""DStream: coins report keys to one synopsis that forgets; keys it finds hot are dealt in turn, others hashed."""
+"""DStream: tuples of hot keys go round robin, others by their hash."""
 
-from dataclasses import dataclass
+from typing import Any
 
+from tests.naive.detectors import make_detector
 from tests.naive.groupings import Grouping, Key, Setting, WorkersChange
-from tests.naive.hashing import word
-from tests.naive.parts import delay_ns, sketch_column
 
-__all__ = ["BloomFilter", "DStream", "ExactFilter", "Synopsis", "heads_before_tail"]
-
-FULL = 15
-
-
-def heads_before_tail(bits: int, most: int) -> int:
-    """Zeros below the lowest one of a word of 64 bits, at most so many."""
-    zeros = 0
-    while zeros < 64 and not bits >> zeros & 1:
-        zeros += 1
-    return min(zeros, most)
-
-
-class BloomFilter:
-    """Counters of 4 bits. One that reached 15 stays there."""
-
-    def __init__(self, counters: int, hashes: int) -> None:
-        self.counters = [0] * counters
-        self.hashes = hashes
-
-    def places(self, key: Key) -> list[int]:
-        return [sketch_column(key, row, len(self.counters)) for row in range(self.hashes)]
-
-    def add(self, key: Key) -> None:
-        for place in self.places(key):
-            if self.counters[place] < FULL:
-                self.counters[place] += 1
-
-    def remove(self, key: Key) -> None:
-        for place in self.places(key):
-            if 0 < self.counters[place] < FULL:
-                self.counters[place] -= 1
-
-    def __contains__(self, key: Key) -> bool:
-        return all(self.counters[place] > 0 for place in self.places(key))
-
-    def __len__(self) -> int:
-        return len(self.counters)
-
-
-class ExactFilter:
-    """A set."""
-
-    def __init__(self) -> None:
-        self.keys: set[Key] = set()
-
-    def add(self, key: Key) -> None:
-        self.keys.add(key)
-
-    def remove(self, key: Key) -> None:
-        self.keys.discard(key)
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self.keys
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-
-@dataclass
-class Vector:
-    key: Key
-    bits: int
-    announced: bool = False
-
-
-class Synopsis:
-    """Bit vectors of keys, oldest first. Each report shifts some of them; an empty one leaves.
-
-    Told once: an append when a key gets hot, a delete when one of these leaves. As the published code (PredictorBolt)
-    does it: an append at each report of a hot key, a delete of all that leave.
-    """
-
-    def __init__(self, p: float, zeta: int, decline: str, seed: int, signals: str = "once") -> None:
-        self.p, self.zeta, self.decline, self.seed = p, zeta, decline, seed
-        self.once = signals == "once"
-        self.entries: list[Vector] = []
-        self.drawn = 0
-
-    def word(self) -> int:
-        self.drawn += 1
-        return word(self.seed, "dstream:decline", self.drawn - 1)
-
-    def uniform(self) -> float:
-        return (self.word() >> 11) * 2.0**-53
-
-    def shifting(self) -> list[bool]:
-        """Which entries shift this time."""
-        size = len(self.entries)
-        if self.decline == "bernoulli":
-            return [self.uniform() < self.p for _ in range(size)]
-        wanted = int(self.p * size)
-        if self.uniform() < self.p * size - wanted:
-            wanted += 1
-        shifts = []
-        for place in range(size):
-            drawn = ((self.word() >> 32) * (size - place)) >> 32
-            shifts.append(drawn < wanted)
-            wanted -= drawn < wanted
-        return shifts
-
-    def report(self, key: Key, bit: int) -> list[tuple[str, Key]]:
-        """What is to be broadcast after this report: ("append" or "delete", key)."""
-        told: list[tuple[str, Key]] = []
-        entry = next((e for e in self.entries if e.key == key), None)
-        if entry is None:
-            entry = Vector(key, 0)
-            self.entries.append(entry)
-        entry.bits |= 1 << bit
-        if entry.bits.bit_count() >= self.zeta and not (entry.announced and self.once):
-            entry.announced = True
-            told.append(("append", key))
-        return [*told, *(("delete", gone) for gone in self.forget())]
-
-    def forget(self) -> list[Key]:
-        """Some entries shift, empty ones leave: those of them that are to be told."""
-        gone = []
-        for other, shifts in zip(self.entries, self.shifting(), strict=True):
-            if shifts:
-                other.bits >>= 1
-                if other.bits == 0 and (other.announced or not self.once):
-                    gone.append(other.key)
-        self.entries = [e for e in self.entries if e.bits != 0]
-        return gone
+__all__ = ["DStream"]
 
 
 class DStream(Grouping):
-    # A key and its vector.
-    detector_entry_bytes = 16
-
-    def __init__(
-        self,
-        setting: Setting,
-        r: int | str = 6,
-        l: int | str = 16,  # noqa: E741 the paper's name
-        p: float | str = 0.01,
-        zeta: int | str = 2,
-        coin_delay: int | str | None = None,
-        broadcast_delay: int | str | None = None,
-        filter: str = "bloom",
-        counters: int | str = 1024,
-        hashes: int | str = 4,
-        decline: str = "bernoulli",
-        report: str = "above",
-        bit: str = "offset",
-        signals: str = "once",
-    ) -> None:
+    def __init__(self, setting: Setting, detector: str = "synopsis", **of_detector: Any) -> None:
         super().__init__(setting)
-        self.r, self.l = int(r), int(l)
-        self.coin_delay = delay_ns(coin_delay, setting.control_delay)
-        self.broadcast_delay = delay_ns(broadcast_delay, setting.control_delay)
-        self.first_reported = self.r + 1 if report == "above" else self.r
-        self.most_heads = self.l if signals == "code" else self.l + self.r
-        self.offset = self.first_reported if bit == "offset" else 0
-        # all sources hear the same at the same instants: one filter is as good as one each
-        self.filter = BloomFilter(int(counters), int(hashes)) if filter == "bloom" else ExactFilter()
-        # a byte each, at every source; nobody says how large an exact set is
-        self.detector_fixed_bytes = setting.sources * int(counters) if filter == "bloom" else 0
-        self.synopsis = Synopsis(float(p), int(zeta), decline, setting.seed, signals)
-        self.signals = signals
+        self.detector: Any = make_detector(detector, setting, of_detector)
+        self.state_entry_bytes = self.detector.held_bytes
+        self.detector_entry_bytes = self.detector.detector_entry_bytes
+        self.detector_fixed_bytes = self.detector.detector_fixed_bytes
         self.pointer = [source % setting.workers for source in range(setting.sources)]
-        self.tossed = [0] * setting.sources
-        self.made = 0
-        # due, source, number, key, heads; below: due, number, what, key
-        self.reports: list[tuple[int, int, int, Key, int]] = []
-        self.broadcasts: list[tuple[int, int, str, Key]] = []
-        self.most_held = len(self.filter)
+        self.most_held = max(self.detector.held(source) for source in range(setting.sources))
         self.given: dict[Key, int] = {}
 
     def choose(self, source: int, key: Key, now: int) -> int:
-        self.control_messages += 1
-        self.control_bytes += 8
-        hot = key in self.filter
+        hot = self.detector.detect(source, key, now) > 0
         self.allowed = len(self.live) if hot else 0
         if hot:
             worker = self.live[self.pointer[source]]
@@ -186,45 +28,22 @@ class DStream(Grouping):
         else:
             worker = self.candidate(key, 1)
         self.given[key] = max(self.given.get(key, 1), self.allowed)
-        self.toss(source, key, now)
-        self.most_held = max(self.most_held, len(self.filter))
+        self.most_held = max(self.most_held, self.detector.held(source))
+        self.count_messages()
         return worker
 
-    def toss(self, source: int, key: Key, now: int) -> None:
-        bits = word(self.setting.seed, f"dstream:coin:{source}", self.tossed[source])
-        self.tossed[source] += 1
-        t = heads_before_tail(bits, self.most_heads)
-        if t >= self.first_reported:
-            self.made += 1
-            self.reports.append((now + self.coin_delay, source, self.made, key, t))
-            self.control_messages += 1
-            self.control_bytes += 16
-
     def tick(self, now: int) -> None:
-        due = sorted((r for r in self.reports if r[0] <= now), key=lambda r: r[:3])
-        self.reports = [r for r in self.reports if r[0] > now]
-        for at, _, _, key, t in due:
-            for what, about in self.synopsis.report(key, t - self.offset):
-                self.made += 1
-                self.broadcasts.append((at + self.broadcast_delay, self.made, what, about))
-                self.control_messages += self.setting.sources
-                self.control_bytes += 16 * self.setting.sources
-        told = sorted((b for b in self.broadcasts if b[0] <= now), key=lambda b: b[:2])
-        self.broadcasts = [b for b in self.broadcasts if b[0] > now]
-        for _, _, what, key in told:
-            self.heard(what, key)
+        self.detector.tick(now)
+        self.count_messages()
 
-    def heard(self, what: str, key: Key) -> None:
-        """Told once, all is as it is told. The code (SchedulerBolt) asks its filter first, before either."""
-        is_member = key in self.filter
-        if what == "append" and (self.signals == "once" or not is_member):
-            self.filter.add(key)
-        elif what == "delete" and (self.signals == "once" or is_member):
-            self.filter.remove(key)
+    def count_messages(self) -> None:
+        self.control_messages = self.detector.control_messages
+        self.control_bytes = self.detector.control_bytes
 
     def workers_changed(self, change: WorkersChange) -> None:
-        self.tick(change.now - 1)
         super().workers_changed(change)
+        self.detector.workers_changed(change)
+        self.count_messages()
         self.pointer = [place % len(self.live) for place in self.pointer]
 
     def choices(self, key: Key) -> int:
@@ -232,7 +51,7 @@ class DStream(Grouping):
         return self.given[key]
 
     def state_entries(self, source: int | None = None) -> int:
-        return self.most_held if source is None else len(self.filter)
+        return self.most_held if source is None else self.detector.held(source)
 
     def detector_entries(self) -> int:
-        return len(self.synopsis.entries)
+        return self.detector.entries()

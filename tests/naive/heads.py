@@ -1,12 +1,10 @@
-"""Groupings that treat frequent keys, which each source finds by SpaceSaving, in a way of their own."""
+"""Groupings that treat frequent keys, which a detector finds, in a way of their own."""
 
-from math import ceil
 from typing import Any
 
 from tests.naive.choices_of_head import find_d, shares_of_counts
+from tests.naive.detectors import make_detector
 from tests.naive.groupings import Grouping, Key, Setting, WorkersChange, smallest_of_survivors
-from tests.naive.shares import share
-from tests.naive.space_saving import SpaceSaving
 from tests.naive.texts import truth
 
 __all__ = ["DChoices", "GreedyDHead", "GreedyFreq", "HeadGrouping", "Rr", "WChoices"]
@@ -15,41 +13,27 @@ __all__ = ["DChoices", "GreedyDHead", "GreedyFreq", "HeadGrouping", "Rr", "WChoi
 class HeadGrouping(Grouping):
     """Head and tail. The tail goes by partial key grouping, on loads that count the head, too.
 
-    Of each source: what it sent to each worker since the start, and its table.
+    Of each source: what it sent to each worker since the start, and what its detector holds.
     """
 
     state_entry_bytes = 16
     # whether the loads count the head
     counts_head = True
 
-    def __init__(
-        self,
-        setting: Setting,
-        theta: str = "1/5n",
-        capacity: int | str = "auto",
-        estimate: str = "count",
-        min_count: int | str = 1,
-        replacement: bool | str = True,
-        strict: bool | str = False,
-        detector: str = "space_saving",
-    ) -> None:
+    def __init__(self, setting: Setting, detector: str = "space_saving", **of_detector: Any) -> None:
         super().__init__(setting)
-        if detector != "space_saving":
-            raise ValueError(f"no twin of {detector}")
-        self.theta, self.estimate, self.min_count = theta, estimate, int(min_count)
-        self.replacement, self.strict = truth(replacement), truth(strict)
-        if capacity in ("auto", "0", 0):
-            capacity = ceil(2 / share(theta, setting.workers))
-        self.tables = [SpaceSaving(int(capacity), self.replacement) for _ in range(setting.sources)]
+        self.detector: Any = make_detector(detector, setting, of_detector)
+        self.detector_entry_bytes = self.detector.detector_entry_bytes
+        self.detector_fixed_bytes = self.detector.detector_fixed_bytes
         self.load = [[0] * setting.workers for _ in range(setting.sources)]
         self.most_held = 0
         self.given: dict[Key, int] = {}
 
     def choose(self, source: int, key: Key, now: int) -> int:
-        self.tables[source].offer(key)
+        estimate = self.detector.detect(source, key, now)
         load = self.load[source]
-        if self.is_head(source, key):
-            worker, self.allowed = self.choose_head(source, key)
+        if estimate > 0:
+            worker, self.allowed = self.choose_head(source, key, estimate)
             most = self.allowed
         else:
             worker, self.allowed = self.least_of_candidates(source, key, 2), 0
@@ -58,19 +42,20 @@ class HeadGrouping(Grouping):
             load[worker] += 1
         self.given[key] = max(most, self.given.get(key, 0))
         self.most_held = max(self.most_held, self.state_entries(source))
+        self.count_messages()
         return worker
 
-    def choose_head(self, source: int, key: Key) -> tuple[int, int]:
+    def tick(self, now: int) -> None:
+        self.detector.tick(now)
+        self.count_messages()
+
+    def count_messages(self) -> None:
+        self.control_messages = self.detector.control_messages
+        self.control_bytes = self.detector.control_bytes
+
+    def choose_head(self, source: int, key: Key, estimate: int) -> tuple[int, int]:
         """The worker, and among how many it was chosen."""
         raise NotImplementedError
-
-    def is_head(self, source: int, key: Key) -> bool:
-        table = self.tables[source]
-        if table.offered < self.min_count or key not in table.table:
-            return False
-        theta = share(self.theta, len(self.live))
-        mine, bound = table.estimate(key, self.estimate) * theta.denominator, theta.numerator * table.offered
-        return mine > bound if self.strict else mine >= bound
 
     def least_of_all(self, source: int) -> int:
         return min(self.live, key=lambda w: (self.load[source][w], w))
@@ -81,6 +66,8 @@ class HeadGrouping(Grouping):
 
     def workers_changed(self, change: WorkersChange) -> None:
         super().workers_changed(change)
+        self.detector.workers_changed(change)
+        self.count_messages()
         for load in self.load:
             start = smallest_of_survivors(load, change)
             load += [start for _ in change.joined]
@@ -90,10 +77,10 @@ class HeadGrouping(Grouping):
         return self.given[key]
 
     def state_entries(self, source: int | None = None) -> int:
-        return self.most_held if source is None else len(self.tables[source]) + len(self.live)
+        return self.most_held if source is None else self.detector.held(source) + len(self.live)
 
     def detector_entries(self) -> int:
-        return sum(len(table) for table in self.tables)
+        return self.detector.entries()
 
 
 class DChoices(HeadGrouping):
@@ -120,17 +107,17 @@ class DChoices(HeadGrouping):
         self.d = [2] * setting.sources
         self.found_at: list[int | None] = [0 if self.recompute_every else None] * setting.sources
 
-    def choose_head(self, source: int, key: Key) -> tuple[int, int]:
+    def choose_head(self, source: int, key: Key, estimate: int) -> tuple[int, int]:
         if self.is_due(source):
             self.d[source] = self.find(source)
-            self.found_at[source] = self.tables[source].offered
+            self.found_at[source] = self.detector.tuples[source]
         d = self.d[source]
         if d >= len(self.live):
             return self.least_of_all(source), len(self.live)
         return self.least_of_candidates(source, key, d), d
 
     def is_due(self, source: int) -> bool:
-        m, last = self.tables[source].offered, self.found_at[source]
+        m, last = self.detector.tuples[source], self.found_at[source]
         if last is None:
             return True
         if self.recompute_every:
@@ -138,9 +125,8 @@ class DChoices(HeadGrouping):
         return 64 * m >= 65 * last or m - last >= 1000
 
     def find(self, source: int) -> int:
-        table = self.tables[source]
-        head = sorted((table.estimate(k, self.estimate) for k in table.table if self.is_head(source, k)), reverse=True)
-        shares = shares_of_counts(head, table.offered, self.prefixes)
+        head, m = self.detector.hottest(source), self.detector.tuples[source]
+        shares = shares_of_counts(head, m, self.prefixes)
         return find_d(shares, len(self.live), self.eps, self.start, self.slack)
 
     def workers_changed(self, change: WorkersChange) -> None:
@@ -151,7 +137,7 @@ class DChoices(HeadGrouping):
 class WChoices(HeadGrouping):
     """W-Choices: a head key may go to any worker."""
 
-    def choose_head(self, source: int, key: Key) -> tuple[int, int]:
+    def choose_head(self, source: int, key: Key, estimate: int) -> tuple[int, int]:
         return self.least_of_all(source), len(self.live)
 
 
@@ -163,7 +149,7 @@ class Rr(HeadGrouping):
         self.counts_head = not truth(separate)
         self.pointer = [source % setting.workers for source in range(setting.sources)]
 
-    def choose_head(self, source: int, key: Key) -> tuple[int, int]:
+    def choose_head(self, source: int, key: Key, estimate: int) -> tuple[int, int]:
         place = self.pointer[source]
         self.pointer[source] = (place + 1) % len(self.live)
         return self.live[place], len(self.live)
@@ -176,9 +162,9 @@ class Rr(HeadGrouping):
 class GreedyFreq(HeadGrouping):
     """A head key gets as many candidates as its share of the tuples is of workers, at least two."""
 
-    def choose_head(self, source: int, key: Key) -> tuple[int, int]:
-        table, n = self.tables[source], len(self.live)
-        d = max(2, -(-n * table.estimate(key, self.estimate) // table.offered))
+    def choose_head(self, source: int, key: Key, estimate: int) -> tuple[int, int]:
+        n = len(self.live)
+        d = max(2, -(-n * estimate // self.detector.tuples[source]))
         if d >= n:
             return self.least_of_all(source), n
         return self.least_of_candidates(source, key, d), d
@@ -191,5 +177,5 @@ class GreedyDHead(HeadGrouping):
         super().__init__(setting, **more)
         self.d = int(d)
 
-    def choose_head(self, source: int, key: Key) -> tuple[int, int]:
+    def choose_head(self, source: int, key: Key, estimate: int) -> tuple[int, int]:
         return self.least_of_candidates(source, key, self.d), min(self.d, len(self.live))

@@ -6,7 +6,15 @@ from math import exp
 import pytest
 
 from tests.naive.by_hand import MS, at_ms
-from tests.naive.dstream import BloomFilter, DStream, ExactFilter, Synopsis, Vector, heads_before_tail
+from tests.naive.detectors.synopsis import (
+    BloomFilter,
+    ExactFilter,
+    Predictor,
+    Synopsis,
+    Vector,
+    heads_before_tail,
+)
+from tests.naive.dstream import DStream
 from tests.naive.examples import example
 from tests.naive.groupings import Setting, WorkersChange
 from tests.naive.hashing import word
@@ -26,9 +34,9 @@ def heads(most: int) -> dict[int, float]:
 
 
 def bits_of_reports(report: str = "above", bit: str = "offset", r: int = 6, l: int = 4) -> dict[int, float]:  # noqa: E741
-    grouping = DStream(Setting(1), r=r, l=l, report=report, bit=bit)
-    shares = heads(grouping.l + grouping.r)
-    return {t - grouping.offset: share for t, share in shares.items() if t >= grouping.first_reported}
+    predictor = DStream(Setting(1), r=r, l=l, report=report, bit=bit).detector
+    shares = heads(predictor.l + predictor.r)
+    return {t - predictor.offset: share for t, share in shares.items() if t >= predictor.first_reported}
 
 
 def test_ds_01_coins() -> None:
@@ -75,7 +83,7 @@ def test_ds_04_two_bits() -> None:
         for _ in range(count):
             grouping.choose(0, b"%d" % key, 0)
     grouping.tick(0)
-    hot = len(grouping.filter)
+    hot = len(grouping.detector.filter)
     share = expected[f"r={r},N={count}"]
     assert hot / keys == pytest.approx(share, abs=3 * (share / keys) ** 0.5)
 
@@ -148,15 +156,15 @@ def test_reports_of_one_instant_by_source() -> None:
     keys = []
     for source in (2, 0, 1, 0):
         while True:
-            made = len(grouping.reports)
+            made = len(grouping.detector.reports)
             grouping.choose(source, b"%d-%d" % (source, len(keys)), 0)
-            if len(grouping.reports) > made:
+            if len(grouping.detector.reports) > made:
                 keys.append(b"%d-%d" % (source, len(keys)))
                 break
     grouping.tick(0)
     assert grouping.detector_entries() == 0
     grouping.tick(1)
-    assert [e.key for e in grouping.synopsis.entries] == [keys[1], keys[3], keys[2], keys[0]]
+    assert [e.key for e in grouping.detector.synopsis.entries] == [keys[1], keys[3], keys[2], keys[0]]
 
 
 def test_vectors() -> None:
@@ -196,64 +204,64 @@ def test_signals_as_in_the_code() -> None:
 
 @pytest.mark.parametrize("kind", ["bloom", "exact"])
 def test_the_code_adds_who_is_absent_and_deletes_members(kind: str) -> None:
-    grouping = DStream(Setting(2, 1), filter=kind, counters=8, signals="code")
+    predictor = DStream(Setting(2, 1), filter=kind, counters=8, signals="code").detector
     twice, once, stranger = b"a", b"b", next(b"%d" % i for i in range(99) if shares_some(b"%d" % i, b"a", b"b"))
-    grouping.broadcasts = [(0, i, "append", key) for i, key in enumerate([twice, twice, once])]
-    grouping.broadcasts += [(1, 3, "delete", stranger), (2, 4, "delete", once), (2, 5, "delete", twice)]
-    grouping.tick(0)
-    before = held(grouping)
-    fresh = DStream(Setting(2, 1), filter=kind, counters=8)
+    predictor.broadcasts = [(0, i, "append", key) for i, key in enumerate([twice, twice, once])]
+    predictor.broadcasts += [(1, 3, "delete", stranger), (2, 4, "delete", once), (2, 5, "delete", twice)]
+    predictor.tick(0)
+    before = held(predictor)
+    fresh = DStream(Setting(2, 1), filter=kind, counters=8).detector
     fresh.broadcasts = [(0, i, "append", key) for i, key in enumerate([twice, once])]
     fresh.tick(0)
     assert before == held(fresh)
-    grouping.tick(1)
-    assert held(grouping) == before
-    grouping.tick(2)
-    assert not any(key in grouping.filter for key in (twice, once))
-    assert held(grouping) in ([0] * 8, set())
+    predictor.tick(1)
+    assert held(predictor) == before
+    predictor.tick(2)
+    assert not any(key in predictor.filter for key in (twice, once))
+    assert held(predictor) in ([0] * 8, set())
 
 
-def held(grouping: DStream) -> list[int] | set[bytes | None]:
-    kept = grouping.filter
+def held(predictor: Predictor) -> list[int] | set[bytes | None]:
+    kept = predictor.filter
     return list(kept.counters) if isinstance(kept, BloomFilter) else kept.keys.copy()
 
 
 def test_the_code_leaves_out_whom_it_takes_for_a_member() -> None:
     """A false positive is not added; when it leaves, it takes counters of the members away."""
-    grouping = DStream(Setting(2, 1), counters=8, signals="code")
+    predictor = DStream(Setting(2, 1), counters=8, signals="code").detector
     others = [b"a", b"b", b"c"]
-    grouping.broadcasts = [(0, i, "append", key) for i, key in enumerate(others)]
-    grouping.tick(0)
-    before = held(grouping)
-    false = next(b"%d" % i for i in range(999) if b"%d" % i in grouping.filter)
-    grouping.broadcasts = [(1, 9, "append", false)]
-    grouping.tick(1)
-    assert held(grouping) == before
-    grouping.broadcasts = [(2, 10, "delete", false)]
-    grouping.tick(2)
-    assert isinstance(grouping.filter, BloomFilter)
-    assert sum(grouping.filter.counters) == sum(before) - 4
+    predictor.broadcasts = [(0, i, "append", key) for i, key in enumerate(others)]
+    predictor.tick(0)
+    before = held(predictor)
+    false = next(b"%d" % i for i in range(999) if b"%d" % i in predictor.filter)
+    predictor.broadcasts = [(1, 9, "append", false)]
+    predictor.tick(1)
+    assert held(predictor) == before
+    predictor.broadcasts = [(2, 10, "delete", false)]
+    predictor.tick(2)
+    assert isinstance(predictor.filter, BloomFilter)
+    assert sum(predictor.filter.counters) == sum(before) - 4
 
 
 def test_the_code_tosses_a_coin_l_times_at_most() -> None:
     """A run of more than l is one of l: with r = 1 and l = 3 the lengths are 2 and 3, and 3 is as probable as 2."""
-    grouping = DStream(Setting(2, 1), r=1, l=3, signals="code", coin_delay=1)
+    predictor = DStream(Setting(2, 1), r=1, l=3, signals="code", coin_delay=1).detector
     for _ in range(4000):
-        grouping.choose(0, b"a", 0)
-    lengths = [report[4] for report in grouping.reports]
+        predictor.detect(0, b"a", 0)
+    lengths = [report[4] for report in predictor.reports]
     assert set(lengths) == {2, 3}
     assert lengths.count(3) / 4000 == pytest.approx(1 / 8, rel=0.15)
-    assert DStream(Setting(2, 1), r=1, l=3).most_heads == 4
+    assert DStream(Setting(2, 1), r=1, l=3).detector.most_heads == 4
 
 
 def test_a_delete_that_is_told_once_is_for_any_key() -> None:
     """Without the rule above, the counters that a key shares with members go down."""
     stranger = next(b"%d" % i for i in range(99) if shares_some(b"%d" % i, b"a", b"b"))
     grouping = DStream(Setting(2, 1), counters=8)
-    grouping.broadcasts = [(0, 0, "append", b"a"), (0, 1, "append", b"b"), (1, 2, "delete", stranger)]
+    grouping.detector.broadcasts = [(0, 0, "append", b"a"), (0, 1, "append", b"b"), (1, 2, "delete", stranger)]
     grouping.tick(1)
-    assert isinstance(grouping.filter, BloomFilter)
-    assert sum(grouping.filter.counters) < 8
+    assert isinstance(grouping.detector.filter, BloomFilter)
+    assert sum(grouping.detector.filter.counters) < 8
 
 
 def shares_some(key: bytes, *others: bytes) -> bool:
@@ -314,13 +322,13 @@ def test_the_filter_holds_what_was_announced() -> None:
             twin.choose(i % 2, key, i)
     grouping.tick(4000)
     other.tick(4000)
-    announced = {e.key for e in grouping.synopsis.entries if e.announced}
-    assert announced == other.filter.keys
+    announced = {e.key for e in grouping.detector.synopsis.entries if e.announced}
+    assert announced == other.detector.filter.keys
     assert announced
     fresh = BloomFilter(1024, 4)
     for key in announced:
         fresh.add(key)
-    assert grouping.filter.counters == fresh.counters
+    assert grouping.detector.filter.counters == fresh.counters
     assert all(twin.control_messages > 4000 + 4000 / 8 for twin in (grouping, other))
 
 
@@ -329,12 +337,12 @@ def test_rate_of_reports(r: int, report: str, rate: float) -> None:
     grouping = DStream(Setting(2, 3), r=r, report=report, coin_delay=1)
     for i in range(6000):
         grouping.choose(i % 3, b"a", 0)
-    assert len(grouping.reports) / 6000 == pytest.approx(rate, rel=0.1)
+    assert len(grouping.detector.reports) / 6000 == pytest.approx(rate, rel=0.1)
 
 
 def test_workers_change() -> None:
     grouping = DStream(Setting(4, 4), r=0, zeta=1, p=NEVER, filter="exact")
-    grouping.filter.add(b"a")
+    grouping.detector.filter.add(b"a")
     grouping.workers_changed(WorkersChange(5, [0, 2, 3], [], [1]))
     assert grouping.pointer == [0, 1, 2, 0]
     assert [grouping.choose(1, b"a", 6) for _ in range(3)] == [2, 3, 0]

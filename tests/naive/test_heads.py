@@ -12,6 +12,7 @@ import pytest
 
 from tests.naive.choices_of_head import Shares, find_d, shares_of_counts, shares_of_weights, workers_hit
 from tests.naive.choose import make
+from tests.naive.detectors.counts import SpaceSavingDetector
 from tests.naive.groupings import Grouping, Pkg, Setting, WorkersChange
 from tests.naive.heads import DChoices, GreedyDHead, HeadGrouping, Rr, WChoices
 from tests.naive.shares import share
@@ -157,8 +158,8 @@ def test_dc_06() -> None:
     for strict in (False, True):
         grouping = HeadGrouping(Setting(given["n"], 1), theta="1/(5n)", capacity=2000, strict=strict)
         for key in keys + [str(i).encode() for i in range(rest)]:
-            grouping.tables[0].offer(key)
-        found = {name: "head" if grouping.is_head(0, name.encode()) else "tail" for name in given["counts"]}
+            grouping.detector.detect(0, key, 0)
+        found = {name: "head" if grouping.detector.is_hot(0, name.encode()) else "tail" for name in given["counts"]}
         assert found == ({"a": "tail", "b": "tail"} if strict else expected)
 
 
@@ -174,15 +175,18 @@ def test_dc_07_no_better_than_the_bound() -> None:
     assert max(grouping.load[0]) / 5000 - 1 / n >= keys.count(0) / 5000 / 2 - 1 / n
 
 
+class Named(SpaceSavingDetector):
+    """h is hot."""
+
+    def detect(self, source: int, key: bytes | None, now: int) -> int:
+        return int(key == b"h")
+
+
 def test_rr_01() -> None:
     given, expected = example("RR-01")
-
-    class Named(Rr):
-        def is_head(self, source: int, key: bytes | None) -> bool:
-            return key == b"h"
-
     setting = Setting(given["n"], 1, candidates=lambda key, j: given["tail_candidates"][j - 1])
-    grouping = Named(setting)
+    grouping = Rr(setting)
+    grouping.detector = Named(setting)
     assert sent(grouping, given["stream"].replace(" ", "")) == expected["workers"]
     assert grouping.load == [expected["loads"]]
 
@@ -193,7 +197,7 @@ def test_rr_separate() -> None:
     setting = Setting(given["n"], 1, candidates=lambda key, j: given["tail_candidates"][j - 1])
     grouping = make("rr:separate=true,theta=1", setting)
     assert isinstance(grouping, Rr)
-    grouping.is_head = lambda source, key: key == b"h"  # type: ignore[method-assign]
+    grouping.detector = Named(setting)
     assert sent(grouping, given["stream"].replace(" ", "")) == [0, 0, 1, 2, 1, 0]
     assert grouping.load == [[2, 1, 0]]
 
