@@ -45,7 +45,7 @@ class Params(TableParams):
     )
     epoch: int = Field(default=1000, ge=1, le=1 << 40, description="tuples of a source's epoch (N_epoch)")
     f_mode: Literal["ratio", "epoch_end"] = Field(
-        default="ratio",
+        default="epoch_end",
         description="a key's frequency is its share of what is counted: now (ratio), or at the epoch's end (epoch_end)",
     )
 

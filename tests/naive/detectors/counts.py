@@ -58,7 +58,7 @@ class DecayedSpaceSaving(ShareDetector):
         capacity: int | str = 0,
         alpha: float | str = 0.2,
         epoch: int | str = 1000,
-        f_mode: str = "ratio",
+        f_mode: str = "epoch_end",
         **more: Any,
     ) -> None:
         super().__init__(setting, theta, **more)
