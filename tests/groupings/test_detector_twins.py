@@ -222,6 +222,9 @@ REPLAYS = [
     "d_choices:recompute_every=1,detector=wcss,theta=1/15,window=80,blocks=40",
     "w_choices:detector=wcss,theta=1/15,window=80,blocks=60,strict=true",
     "d_choices:recompute_every=1,detector=exact,theta=1/30,strict=true,min_count=20",
+    # Their tables may have no hot key when a tuple is hot.
+    "d_choices:recompute_every=3,detector=lossy_counting,theta=1/n,bucket=3",
+    "d_choices:detector=wcss,theta=1/20,window=40,blocks=3",
     "greedy_d:scope=head,d=4,detector=exact",
     "w_choices:detector=synopsis,r=1,zeta=1,p=0.1,coin_delay=2ms",
     "dstream:detector=space_saving,theta=1/20",

@@ -108,7 +108,7 @@ class DChoices(HeadGrouping):
         self.found_at: list[int | None] = [0 if self.recompute_every else None] * setting.sources
 
     def choose_head(self, source: int, key: Key, estimate: int) -> tuple[int, int]:
-        if self.is_due(source):
+        if self.is_due(source) and self.detector.hottest(source):
             self.d[source] = self.find(source)
             self.found_at[source] = self.detector.tuples[source]
         d = self.d[source]

@@ -27,7 +27,7 @@ class Options(Formatted):
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="One grouping, or a file with one.",
+            help="One grouping, or a file with one; with a detector, also its parameters: w_choices:detector=exact.",
             autocompletion=complete_grouping,
             show_default=False,
         ),
@@ -47,20 +47,19 @@ def run(console: Console, options: Options) -> None:
         console.rows([{"grouping": name, "about": discover.summary(GROUPINGS, name)} for name in names])
         return
     # Not before they are needed: `--help` imports nothing heavy.
-    from streamgroup.replay.scenario.selection import find_module
-    from streamgroup.replay.scenario.selection import parameters as parameters_of
+    from streamgroup.replay.scenario.selection import select
 
-    module, _ = find_module(options.name)
-    kind = parameters_of(module, {})
-    parameters = [_parameter(name, field) for name, field in kind.model_fields.items()]
-    sources = kind().default_sources()
+    chosen = select(options.name)
+    name, module = options.name.partition(":")[0], chosen.module
+    parameters = [_parameter(field_name, field) for field_name, field in type(chosen.params).model_fields.items()]
+    sources = chosen.params.default_sources()
     if console.form not in PEOPLE:
         console.record({
-            "grouping": options.name, "about": _about(module), "parameters": parameters, "sources": sources,
+            "grouping": name, "about": _about(module), "parameters": parameters, "sources": sources,
         })  # fmt: skip
         return
     about = _about(module)
-    console.text(f"{options.name}: {about}\n")
+    console.text(f"{name}: {about}\n")
     for line in _papers_named(f"{about} {parameters}"):
         console.text(line)
     if sources != DEFAULT_SOURCES:
