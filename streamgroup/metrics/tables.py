@@ -98,7 +98,7 @@ def _windows(outcome: Outcome) -> pa.Table:
             "latency_mean_ms": column(means, pa.float64()),
             **{
                 f"latency_p{percent}_ms": _floats(quantiles[:, place], any_served)
-                for place, percent in enumerate(PERCENTS)
+                for place, percent in enumerate(PERCENTS.tolist())
             },
             "latency_max_ms": _floats(windows.latency_max_ns / NS_PER_MS, any_served),
             "replicas": arrow(windows.pairs),

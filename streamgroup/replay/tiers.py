@@ -51,6 +51,8 @@ class Tiers:
         # Whether anything was interpreted for want of code; of these calls the time, in seconds of CPU.
         self.used_plain = False
         self.seconds = 0.0
+        # And the time that preparing them took, also between pieces: what is done once says nothing of tuples to come.
+        self._preparing = 0.0
 
     def made(self, function: Callable[..., Any], code: Code) -> Callable[..., Any]:
         """Return a function as it is to be called; `code` as in `compile.compiled`."""
@@ -76,8 +78,7 @@ class Tiers:
                 else:
                     self.used_plain = True
                     if threading.get_ident() == own:
-                        # What is done once says nothing of the tuples to come.
-                        self.seconds -= time.thread_time() - begun
+                        self._preparing += time.thread_time() - begun
                     return run(*views)
             return dispatcher(*arguments)
 
@@ -112,14 +113,15 @@ class Tiers:
         begin = 0
         while begin < size:
             end = size if self._never or self._always else min(size, begin + self._most)
-            begun, before = time.thread_time(), self.seconds
+            begun, prepared = time.thread_time(), self._preparing
             yield _piece(ready, begin, end)
             if self.used_plain and not self._always:
-                self.seconds += time.thread_time() - begun
-                _SPENT[self._code] += self.seconds - before
+                took = time.thread_time() - begun - (self._preparing - prepared)
+                self.seconds += took
+                _SPENT[self._code] += took
                 if self._most > _FIRST:
                     # Not of the first piece: what a process does once for all tuples is a part of that.
-                    each, left = (self.seconds - before) / (end - begin), self._tuples - done - end
+                    each, left = took / (end - begin), self._tuples - done - end
                     self._always = _SPENT[self._code] + each * left > _LEAST_S + each * _TUPLES
             elif not self.used_plain:
                 # There is code.

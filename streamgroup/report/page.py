@@ -18,6 +18,7 @@ from streamgroup.base.storage.cache_directory import cache_root
 from streamgroup.base.version import VERSION
 from streamgroup.report import findings
 from streamgroup.report.formatting import bare, number
+from streamgroup.report.over_workers import CURVES
 from streamgroup.report.page_data import PageData, as_script
 from streamgroup.report.render import Drawn, chart_names, png, specification, svg
 from streamgroup.report.report_data import ReportData
@@ -39,17 +40,18 @@ _END = r"<\/script"
 _WIDE = {"load_map", "latency", "frontier"}
 
 
-def page(data: ReportData, title: str | None = None) -> str:
+def page(data: ReportData, title: str | None = None, *, curves: ReportData | None = None) -> str:
     """Write the page, with a title of its own if none is given; the same runs give the same bytes.
 
-    DataError when a table of a run is damaged.
+    `curves`: the same runs over another `x`, for the charts of curves. DataError when a table of a run is damaged.
     """
-    drawn = [found for name in chart_names() if (found := Drawn.of(name, data)) is not None]
+    shown = {name: curves if curves is not None and name in CURVES else data for name in chart_names()}
+    drawn = [found for name, of in shown.items() if (found := Drawn.of(name, of)) is not None]
     stored = PageData()
     charts: list[dict[str, Any]] = []
     figures: dict[str, list[dict[str, Any]]] = {name: [] for name in _SECTIONS}
-    looks = {theme: Look(theme, data.groupings) for theme in THEMES}
     for one in drawn:
+        looks = {theme: Look(theme, shown[one.name].groupings) for theme in THEMES}
         specs = {theme: specification(one, look) for theme, look in looks.items()}
         picture = _picture(one, specs["light"], looks["light"])
         names = {name: stored.add_rows(rows) for name, rows in specs["light"]["datasets"].items()}
@@ -72,7 +74,7 @@ def page(data: ReportData, title: str | None = None) -> str:
     content = {
         "tables": stored.tables,
         "charts": charts,
-        "config": {theme: look.config() for theme, look in looks.items()},
+        "config": {theme: Look(theme, data.groupings).config() for theme in THEMES},
     }
     environment = Environment(autoescape=True, trim_blocks=True, keep_trailing_newline=True)
     environment.filters["number"] = number

@@ -51,6 +51,9 @@ def _same(one: Any, other: Any, name: str) -> None:
     elif hasattr(one, "__dataclass_fields__"):
         for field in one.__dataclass_fields__:
             _same(getattr(one, field), getattr(other, field), f"{name}.{field}")
+    elif hasattr(one, "_fields"):
+        for field in one._fields:
+            _same(getattr(one, field), getattr(other, field), f"{name}.{field}")
     else:
         assert one == other, name
 

@@ -12,7 +12,7 @@ from streamgroup.base.row_formats import PEOPLE, render
 from streamgroup.base.storage.atomic_files import check_free, write_files
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
-from streamgroup.cli.shared_flags import Where
+from streamgroup.cli.shared_flags import Where, XAxis
 
 __all__ = ["Options", "run"]
 
@@ -43,13 +43,7 @@ class Options(Formatted):
         ),
     ] = None  # fmt: skip
     where: Where = None
-    x: Annotated[
-        str | None,
-        typer.Option(
-            "--x", metavar="NAME", show_default=False,
-            help="What curves are over in place of workers: an option, or a parameter of traces or groupings.",
-        ),
-    ] = None  # fmt: skip
+    x: XAxis = None
     theme: Annotated[Literal["light", "dark"], typer.Option("--theme", help="On light or on dark ground.")] = "light"
     list: Annotated[bool, typer.Option("--list", help="List the charts.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False

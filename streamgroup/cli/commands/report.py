@@ -9,7 +9,7 @@ import typer
 from streamgroup.base.storage.atomic_files import check_free, write_files
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Console
-from streamgroup.cli.shared_flags import Where
+from streamgroup.cli.shared_flags import Where, XAxis
 
 __all__ = ["Options", "run"]
 
@@ -32,6 +32,7 @@ class Options:
         typer.Option("--output", "-o", metavar="FILE", help="The HTML file.", show_default=False, callback=utf8_path),
     ]
     where: Where = None
+    x: XAxis = None
     title: Annotated[
         str | None, typer.Option("--title", metavar="TEXT", help="Title of the page (default: what was compared).")
     ] = None
@@ -50,6 +51,11 @@ def run(console: Console, options: Options) -> None:
     data = gather(options.runs, where=options.where)
     for note in data.notes:
         console.note(note)
-    content = page(data, options.title).encode("utf-8", "backslashreplace")
+    curves = None
+    if options.x is not None:
+        curves = gather(options.runs, where=options.where, x=options.x)
+        for note in set(curves.notes) - set(data.notes):
+            console.note(note)
+    content = page(data, options.title, curves=curves).encode("utf-8", "backslashreplace")
     write_files({options.output: content}, overwrite=options.overwrite)
     console.note(f"wrote {options.output}")

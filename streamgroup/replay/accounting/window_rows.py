@@ -15,7 +15,7 @@ I64 = NDArray[np.int64]
 # Sums of latencies are high x 2^62 + low with 0 <= low < 2^62, so they never overflow.
 CARRY = 1 << 62
 # The percentiles of latency of each window.
-PERCENTS = (5, 25, 50, 75, 95, 99)
+PERCENTS = np.array([5, 25, 50, 75, 95, 99])
 
 
 class WindowRows(NamedTuple):
