@@ -18,8 +18,7 @@ class HashedParams(GroupingParams):
 
     hash: Literal["scaled", "mod"] = Field(
         default="scaled",
-        description="a key's place among the live workers: its hash scaled to n, or modulo n, by which more keys move"
-        " when workers join or leave",
+        description="a key's place among the live workers: its hash scaled to n, or modulo n, where more keys move",
     )
 
     def modulo(self) -> bool:

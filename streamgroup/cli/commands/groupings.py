@@ -51,7 +51,10 @@ def run(console: Console, options: Options) -> None:
 
     chosen = select(options.name)
     name, module = options.name.partition(":")[0], chosen.module
-    parameters = [_parameter(field_name, field) for field_name, field in type(chosen.params).model_fields.items()]
+    # Its own come before those that it shares with others.
+    fields = type(chosen.params).model_fields
+    own = [field for field in fields if field in module.Params.__annotations__]
+    parameters = [_parameter(field, fields[field]) for field in dict.fromkeys([*own, *fields])]
     sources = chosen.params.default_sources()
     if console.form not in PEOPLE:
         console.record({
