@@ -136,6 +136,12 @@ def test_another_axis(tmp_path: Path, invoke: Invoke) -> None:
     assert told.exit_code == 0, told.output
     with (tmp_path / "a.csv").open(newline="") as file:
         assert {row["sources"] for row in csv.DictReader(file)} == {"1.0", "2.0", "5.0"}
+    # The same curves on a page, and all else as without.
+    pages = [tmp_path / "over-workers.html", tmp_path / "over-sources.html"]
+    for page, more in zip(pages, ((), ("--x", "sources")), strict=True):
+        assert invoke("report", tmp_path / "runs", *more, "-o", page).exit_code == 0
+    texts = [page.read_text() for page in pages]
+    assert ["At sources 5" in text for text in texts] == [False, True]
     refused = invoke("plot", "frontier", tmp_path / "runs", "--x", "sources", "-o", tmp_path / "b.svg")
     assert (refused.exit_code, "frontier has no --x" in refused.stderr) == (2, True)
 

@@ -54,7 +54,8 @@ def test_an_option_is_the_axis_and_workers_a_condition(tmp_path: Path) -> None:
 
 
 def test_a_parameter_of_groupings_is_the_axis_with_its_default() -> None:
-    runs = pl.DataFrame({"grouping": ["fish:alpha=0.5,epoch=2000", "fish:epoch=2000", "kg", "fish:alpha=0"]})
+    texts = ["fish:alpha=0.5,epoch=2000", "fish:epoch=2000", "kg", "fish:alpha=0"]
+    runs = pl.DataFrame({"grouping": texts, "workers": [8] * 4})
     found, without = with_x(runs, "alpha")
     assert found["grouping"].to_list() == ["fish:epoch=2000", "fish:epoch=2000", "fish"]
     assert found["alpha"].to_list() == [0.5, 0.2, 0.0]
@@ -68,3 +69,15 @@ def test_what_is_no_axis(tmp_path: Path, x: str, said: str) -> None:
     make_runs(tmp_path, ("kg", "pkg"), workers=(4, 8))
     with pytest.raises(UsageError, match=said):
         gather([tmp_path], x=x)
+
+
+def test_a_share_of_n_and_a_parameter_that_is_called_as_an_option() -> None:
+    texts = ["w_choices", "w_choices:theta=1/8n,capacity=20", "w_choices:capacity=30,theta=0.25", "kg"]
+    none = pl.Series("capacity", [None] * 4, pl.String)
+    runs = pl.DataFrame({"grouping": texts, "workers": [10, 10, 10, 10], "trace": ["t"] * 4}).with_columns(none)
+    found, without = with_x(runs, "theta")
+    assert found["theta"].to_list() == [0.02, 0.0125, 0.25]
+    assert found["grouping"].to_list() == ["w_choices", "w_choices:capacity=20", "w_choices:capacity=30"]
+    assert without == ["kg"]
+    found, _ = with_x(runs, "capacity")
+    assert found["capacity"].to_list() == [0, 20, 30]

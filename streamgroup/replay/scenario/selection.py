@@ -232,8 +232,7 @@ def select(text: str) -> Selection:
 def default_sources(texts: Iterable[str]) -> int:
     """Return the number of sources of runs through some groupings if the user does not say: the same for all.
 
-    That of the groupings where they agree, else the usual one, so that they are compared under the same conditions and
-    none changes the runs of the others.
+    That of the groupings where they agree, else the usual one, so that they are compared under the same conditions.
     """
     found = {select(text).params.default_sources() for text in texts}
     return found.pop() if len(found) == 1 else DEFAULT_SOURCES
