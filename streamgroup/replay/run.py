@@ -89,7 +89,7 @@ class Run:
         )
         self.recorder = Recorder(
             self._function, trace.keys, self.free, self.edge.service_ns, self._hotness(),
-            head_keys=hotness.head_keys(trace.dictionary().count, plan.hot_share),
+            heads=hotness.heads(trace.dictionary().count, plan.hot_share),
             entries=self.grouping.detector is not None,
         )  # fmt: skip
         self.setup = Setup(self._function, self.grouping, self.edge, self.members, self.recorder)
