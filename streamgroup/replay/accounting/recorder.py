@@ -240,8 +240,11 @@ class Recorder:
             last if last >= 0 else None,
         )
 
-    def worker_table(self, members: Members, first: int, last_finish: int) -> WorkerTable:
-        """Return the totals per worker; alive times lie between the first measured arrival and the last finish."""
+    def worker_table(self, members: Members, first: int, last_finish: int, *, keep_pairs: bool) -> WorkerTable:
+        """Return the totals per worker; alive times lie between the first measured arrival and the last finish.
+
+        With `keep_pairs` its pairs of key and worker are there, too: listing many takes a while.
+        """
         total = self.meters.sums
         sums = [(high << 62) + low for high, low in zip(total.high.tolist(), total.low.tolist(), strict=True)]
         alive = members.alive_times(first, last_finish, self._free)
@@ -261,7 +264,7 @@ class Recorder:
             finished=finished[:ever],
             alive_from_ns=None if alive is None else alive[0],
             alive_to_ns=None if alive is None else alive[1],
-            touched=touched(self.pairs, self._keys),
+            touched=touched(self.pairs, self._keys) if keep_pairs else None,
         )
 
     def lag_table(self, members: Members) -> LagTable:
