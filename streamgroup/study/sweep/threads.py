@@ -72,9 +72,9 @@ def at_once(tasks: Sequence[Task], jobs: int) -> int:
 def run_tasks(tasks: Sequence[Task], jobs: int, *, progress: Progress | None = None) -> Generator[CellOutcome]:
     """Run tasks in up to `jobs` threads, the longest first; yield the outcome of each that is not hidden as it ends.
 
-    What memory does not hold beside the others waits, and what compares with a baseline follows it. `progress` receives the tuples of each chunk, one thread at a
-    time. A caller that stops early closes the iterator: no further task begins, and those that run end at their next
-    chunk.
+    What memory does not hold beside the others waits, and what compares with a baseline follows it. `progress`
+    receives the tuples of each chunk, one thread at a time. A caller that stops early closes the iterator: no further
+    task begins, and those that run end at their next chunk.
     """
     pool = _Pool(tasks, progress)
     threads = [
