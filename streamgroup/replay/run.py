@@ -89,7 +89,7 @@ class Run:
         )
         self.recorder = Recorder(
             self._function, trace.keys, self.free, self.edge.service_ns, self._hotness(),
-            head_keys=hotness.head_keys(trace.dictionary().count, plan.hot_share),
+            heads=hotness.heads(trace.dictionary().count, plan.hot_share),
             entries=self.grouping.detector is not None,
         )  # fmt: skip
         self.setup = Setup(self._function, self.grouping, self.edge, self.members, self.recorder)
@@ -253,7 +253,9 @@ class Run:
         assert ready is not None
         return ready
 
-    def outcome(self, results: Results, simulation: FeedForward | EventDriven, begun: float) -> Outcome:
+    def outcome(
+        self, results: Results, simulation: FeedForward | EventDriven, begun: float, *, keep_pairs: bool
+    ) -> Outcome:
         """Collect the results."""
         plan, trace, grouping, members = self.plan, self.trace, self.grouping, self.members
         options = plan.options
@@ -290,7 +292,7 @@ class Run:
             service_ns=self.service.service_ns[: members.ever] if constant else None,
             offered_load=offered_load(trace, plan, results.last_arrival),
             window=window,
-            worker=self.recorder.worker_table(members, first, last),
+            worker=self.recorder.worker_table(members, first, last, keep_pairs=keep_pairs),
             lag=self.recorder.lag_table(members),
             latency_min_ns=int(window.latency_min_ns[seen].min()) if seen.any() else 0,
             latency_max_ns=int(window.latency_max_ns[seen].max()) if seen.any() else 0,
@@ -382,12 +384,14 @@ def replay(
     progress: Callable[[int], None] | None = None,
     interpreted: bool | None = None,
     chunk_cache: ChunkCache | None = None,
+    keep_pairs: bool = False,
 ) -> Outcome:
     """Replay a trace; the result depends on the trace, the options and the installed versions alone.
 
     `log_directory` takes the assignment log; `progress` receives the number of tuples after each chunk. `interpreted`
     runs the loop as plain Python, False compiles it, None does what is quicker (see `tiers`): the same results.
-    `chunk_cache` shares what is read with other replays in threads of this process.
+    `chunk_cache` shares what is read with other replays in threads of this process. With `keep_pairs` the outcome has
+    the pairs of key and worker, `worker.touched`, for comparisons with other runs.
     """
     begun = time.perf_counter()
     plan = make_plan(trace, options)
@@ -396,4 +400,4 @@ def replay(
     with contextlib.closing(results):
         simulate = one.event_driven if plan.is_ordered else one.feed_forward
         simulation = simulate(one.chunks(chunk_cache), results, progress)
-    return one.outcome(results, simulation, begun)
+    return one.outcome(results, simulation, begun, keep_pairs=keep_pairs)

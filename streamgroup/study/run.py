@@ -58,7 +58,8 @@ class RunResult:
 
     `notes` say how it was run.
 
-    `output` is where they were written, `touched` the pairs of key and worker that another run may be compared with.
+    `output` is where they were written, `touched` the pairs of key and worker that another run may be compared with, if
+    they were to be kept.
     """
 
     row: dict[str, Any]
@@ -110,16 +111,21 @@ def make_run(
     log_directory: Path | None = None,
     progress: Callable[[int], None] | None = None,
     chunk_cache: ChunkCache | None = None,
+    keep_pairs: bool = False,
 ) -> RunResult:
     """Replay a trace; `options` are as `checked` gives them. Nothing is written but the log.
 
     `baseline` is the run that `remapped_replicas` compares with: its options, or its pairs where they are known.
-    `chunk_cache` shares what is read with other runs in threads of this process.
+    `chunk_cache` shares what is read with other runs in threads of this process. With `keep_pairs` the result has the
+    run's own pairs.
     """
-    outcome = replay(trace, options, log_directory=log_directory, progress=progress, chunk_cache=chunk_cache)
+    outcome = replay(
+        trace, options, log_directory=log_directory, progress=progress, chunk_cache=chunk_cache,
+        keep_pairs=keep_pairs or baseline is not None,
+    )  # fmt: skip
     if baseline is not None:
         if isinstance(baseline, ReplayOptions):
-            baseline = _touched(replay(trace, baseline, chunk_cache=chunk_cache))
+            baseline = _touched(replay(trace, baseline, chunk_cache=chunk_cache, keep_pairs=True))
         outcome = dataclasses.replace(outcome, remapped_replicas=beyond(_touched(outcome), baseline))
     made = tables(outcome)
     naming = named_options(trace, options, outcome.grouping)
@@ -132,7 +138,7 @@ def make_run(
     notes: tuple[str, ...] = ()
     if outcome.interpreted_seconds:
         notes = (f"interpreted: {outcome.grouping} is not compiled yet, and compiling it takes longer than this run",)
-    warnings, pairs = warnings_of(trace, options, outcome), outcome.worker.touched
+    warnings, pairs = warnings_of(trace, options, outcome), outcome.worker.touched if keep_pairs else None
     return RunResult(summary.to_pylist()[0], warnings, made, record, notes=notes, touched=pairs)
 
 

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import UsageError
@@ -45,3 +47,29 @@ def test_heads_are_of_the_whole_trace_and_loads_of_what_is_measured(tmp_path: Pa
 def test_a_threshold_that_is_none(tmp_path: Path, threshold: str) -> None:
     with pytest.raises(UsageError, match="--hot-threshold"):
         parts(trace_of(tmp_path / "t", "ab"), workers=1, hot_threshold=threshold)
+
+
+def test_heads_do_not_depend_on_the_numbers_of_keys(tmp_path: Path) -> None:
+    """That ids go by descending count is a promise of our writer only: here the most frequent key is the last."""
+    text, order = "aabacaabda", "dbca"
+    path = tmp_path / "t"
+    (path / "tuples").mkdir(parents=True)
+    (path / "keys").mkdir()
+    tuples = {
+        "timestamp": pa.array(range(len(text)), pa.int64()),
+        "key_id": pa.array([order.index(key) for key in text], pa.uint32()),
+    }
+    keys = {
+        "key_id": pa.array(range(len(order)), pa.uint32()),
+        "key": pa.array(list(order)),
+        "count": pa.array([text.count(key) for key in order], pa.uint64()),
+    }
+    pq.write_table(pa.table(tuples), path / "tuples" / "part-00000.parquet")
+    pq.write_table(pa.table(keys), path / "keys" / "part-00000.parquet")
+    (path / "trace.json").write_text('{"format_version": 1}')
+    shuffled = open_trace(path)
+    for threshold, head in {"1/2": 6, "1/5n": 8, "0.61": 0, "1/10": 10}.items():
+        assert parts(shuffled, workers=1, hot_threshold=threshold) == [(head, 10 - head)]
+    # A crash sends those that were not served once more: these are heads, too.
+    changes: dict[str, Any] = {"workers": 3, "hot_threshold": "0.2", "crash": ("50%:0",), "redeliver": True}
+    assert parts(shuffled, **changes) == parts(trace_of(tmp_path / "s", text), **changes)

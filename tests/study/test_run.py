@@ -16,12 +16,14 @@ from streamgroup.base.progress import Silent
 from streamgroup.base.row_formats import render
 from streamgroup.groupings import kg
 from streamgroup.metrics.names import METRICS
+from streamgroup.replay.accounting import recorder
 from streamgroup.replay.accounting.outcome import Outcome
+from streamgroup.replay.accounting.touched import TouchedPairs, touched
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import run as study
 from streamgroup.study.columns import OPTION_COLUMNS, readable
-from streamgroup.study.run import run_to_directory
+from streamgroup.study.run import make_run, run_to_directory
 from streamgroup.study.run_warnings import warnings_of
 from streamgroup.synth.run import synthesise
 from streamgroup.traces.trace import open_trace
@@ -212,6 +214,23 @@ def test_progress_is_told_every_tuple(trace: Path) -> None:
     assert (seen.total, sum(seen.done)) == (400, 400)
 
 
+def test_pairs_are_listed_only_where_somebody_compares(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[int] = []
+
+    def watched(pairs: Any, keys: int) -> TouchedPairs:
+        listed.append(keys)
+        return touched(pairs, keys)
+
+    monkeypatch.setattr(recorder, "touched", watched)
+    opened, changed = open_trace(trace), options("kg", leave=("50%",))
+    assert make_run(opened, changed).touched is None
+    assert listed == []
+    compared = make_run(opened, changed, baseline=options("kg"))
+    assert (compared.touched, len(listed)) == (None, 2)
+    assert make_run(opened, options("kg"), keep_pairs=True).touched is not None
+    assert len(listed) == 3
+
+
 def test_options_of_several_texts_are_one_text_and_none_are_null(trace: Path, tmp_path: Path) -> None:
     run_to_directory(trace, options(), tmp_path / "a")
     row = pl.read_parquet(tmp_path / "a" / "summary.parquet")
@@ -234,10 +253,9 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ReplayOptions, dict[str,
         asked.append((options, more))
         plain = dataclasses.replace(options, join=(), leave=(), crash=(), redeliver=False, capacity=None)
         outcome = replay(trace, plain, interpreted=True, **more)
-        if not (options.join or options.leave or options.crash):
-            return outcome
         held = outcome.worker.touched
-        assert held is not None
+        if held is None or not (options.join or options.leave or options.crash):
+            return outcome
         # Seven keys are on one worker more, too.
         more_held = np.hstack([held.table(0, held.keys), np.arange(held.keys)[:, np.newaxis] < 7])
         bits = np.packbits(more_held, bitorder="little")
@@ -256,7 +274,7 @@ def test_a_baseline_is_the_same_run_with_workers_that_stay(
     result = run_to_directory(trace, changed, tmp_path / "a", log=True, baseline=True, progress=seen)
     assert result.row["remapped_replicas"] == 7
     assert [asked for asked, _ in told] == [changed, options("kg", seed=3)]
-    assert told[1][1] == {"chunk_cache": None}
+    assert told[1][1] == {"chunk_cache": None, "keep_pairs": True}
     assert sum(seen.done) == 400
     assert json.loads((tmp_path / "a" / "run.json").read_text())["baseline"] is True
     assert pl.read_parquet(tmp_path / "a" / "summary.parquet")["crash"].to_list() == ["50% 60%:0"]

@@ -284,6 +284,18 @@ def test_older_runs_have_the_defaults_of_newer_options(tmp_path: Path) -> None:
     assert summarize(old, where="max_pending=1000,queue_capacity=null,redeliver=false").height == 1
 
 
+def test_runs_before_the_hot_threshold_measured_by_their_own(tmp_path: Path) -> None:
+    """They are no runs under today's default, so nothing is compared with them there."""
+    write_run(tmp_path / "old")
+    for threshold in ("own", "1/5n"):
+        write_run(tmp_path / threshold.replace("/", "-"), grouping="pkg", hot_threshold=threshold, replicas=150)
+    frame = load_runs([tmp_path])
+    found = summarize(frame, metrics=["replicas"], relative_to="sg")
+    assert sorted(found.select("grouping", "hot_threshold", "replicas_vs_sg").rows()) == [
+        ("pkg", "1/5n", None), ("pkg", "own", 1.5), ("sg", "own", 1.0)
+    ]  # fmt: skip
+
+
 def test_commas_before_numbers_belong_to_a_value(tmp_path: Path) -> None:
     write_run(tmp_path / "a", slowdown="1,1,2", slowdown_at="50%=1,.9 60%=2")
     write_run(tmp_path / "b", slowdown="1,1,3")

@@ -24,7 +24,7 @@ from streamgroup.study.records import TABLES
 from streamgroup.study.run import run_to_directory
 from streamgroup.study.summary.load import load_runs
 from streamgroup.study.sweep import schedule, threads
-from streamgroup.study.sweep.cell import Cell, CellOutcome, make_cell
+from streamgroup.study.sweep.cell import Cell, CellOutcome, make_cell, run_cell
 from streamgroup.study.sweep.run import find_cells, run_sweep
 from streamgroup.study.sweep.schedule import longest_first, makespan, open_traces, plan_tasks
 from streamgroup.study.sweep.threads import at_once, run_tasks
@@ -229,16 +229,29 @@ def test_a_baseline_that_fails_is_told(trace: str, tmp_path: Path, monkeypatch: 
     assert row["error"] == "the run to compare with failed: no luck"
 
 
-def test_pairs_of_a_baseline_are_kept_until_the_last_cell_has_them(trace: str) -> None:
-    """Of two baselines, each with three cells, none is left at the end, nor does an outcome hold any."""
-    changing = [
+def test_pairs_of_a_baseline_are_kept_until_the_last_cell_has_them(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two baselines, each with three cells, one is kept at a time, and none at the end or in an outcome.
+
+    One of them is itself a cell.
+    """
+    cells = [
         cell(trace, name, baseline=True, leave=(when,)) for name in ("kg", "pkg") for when in ("10%", "50%", "90%")
     ]
-    tasks = plan_tasks(changing, open_traces([trace]))
+    cells.append(cell(trace, "kg"))
+    tasks = plan_tasks(cells, open_traces([trace]))
+    assert len(tasks) == len(cells) + 1
     pool = threads._Pool(tasks, None)
+    kept: list[int] = []
+
+    def watched(one: Cell, **more: Any) -> CellOutcome:
+        kept.append(len(pool._baselines))
+        return run_cell(one, **more)
+
+    monkeypatch.setattr(threads, "run_cell", watched)
     pool.work()
-    outcomes = [pool.ended.get() for _ in changing]
+    outcomes = [pool.ended.get() for _ in cells]
     assert all(isinstance(one, CellOutcome) and one.error is None and one.touched is None for one in outcomes)
+    assert kept == [0, 1, 1, 1] * 2
     assert pool._baselines == {}
 
 

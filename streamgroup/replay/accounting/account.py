@@ -80,7 +80,7 @@ class Meters(NamedTuple):
     latency, int64[1] each.
 
     Of the run, int64[1] each: `pairs` of key and worker that are new in their window, `dropped` tuples, `last_finish`
-    (-1: none). Keys below `head_keys` int64[1] are hot in truth: ids ascend by frequency. `window_histogram`
+    (-1: none). `heads` uint8 is as `hotness.heads` gives it: which keys are hot in truth. `window_histogram`
     int64[BUCKETS] and `worker_histogram` int64[n BUCKETS] count latencies.
 
     `bucket` and `place` uint64[BLOCK] are scratch space: buckets of a block's tuples, and places of those served in
@@ -94,7 +94,7 @@ class Meters(NamedTuple):
     pairs: I64
     dropped: I64
     last_finish: I64
-    head_keys: I64
+    heads: NDArray[np.uint8]
     window_histogram: I64
     worker_histogram: I64
     place: NDArray[np.uint64]
@@ -129,8 +129,8 @@ class Progress(NamedTuple):
     late: int
 
 
-def make_meters(workers: int, head_keys: int = 0) -> Meters:
-    """Make meters of `workers` workers that have measured nothing; keys below `head_keys` are hot in truth."""
+def make_meters(workers: int, heads: NDArray[np.uint8] | None = None) -> Meters:
+    """Make meters of `workers` workers that have measured nothing; without `heads` no key is hot in truth."""
 
     def filled(size: int, value: int = 0) -> I64:
         return np.full(size, value, dtype=np.int64)
@@ -149,12 +149,19 @@ def make_meters(workers: int, head_keys: int = 0) -> Meters:
         pairs=filled(1),
         dropped=filled(1),
         last_finish=filled(1, -1),
-        head_keys=filled(1, head_keys),
+        heads=np.zeros(1, dtype=np.uint8) if heads is None else heads,
         window_histogram=filled(BUCKETS),
         worker_histogram=filled(workers * BUCKETS),
         place=np.zeros(BLOCK, dtype=np.uint64),
         unseen=filled(BLOCK),
     )
+
+
+@njit(forceinline=True)
+def _is_head(heads: Any, key: Any) -> Any:
+    # Without a branch, and where ids go by frequency on a few bytes, which stay in the cache.
+    last = heads.shape[0] - 1
+    return heads[np.uint64(min(key, last))]
 
 
 @njit(forceinline=True)
@@ -224,13 +231,13 @@ def _account_latencies(events: Any, meters: Any, begin: Any, end: Any, base: Any
     sums = meters.sums
     least, largest, last = meters.latency_min[0], meters.latency_max[0], meters.last_finish[0]
     lag, shift = meters.lag, meters.lag.shift[0]
-    workers, head_keys = sums.lost.shape[0], meters.head_keys[0]
+    workers = sums.lost.shape[0]
     served = 0
     for place in range(begin, end):
         i = np.uint64(place)
         at = np.uint64(place - base)
         worker, finish = np.uint64(events.worker[i]), events.finish[at]
-        part = np.uint64(2) * worker + np.uint64(np.int64(events.key[i]) < head_keys)
+        part = np.uint64(2) * worker + np.uint64(_is_head(meters.heads, np.int64(events.key[i])))
         if finish < 0:
             if finish == LOST:
                 sums.parts[part] += 1
@@ -317,7 +324,7 @@ def account(events: Any, serving: Any, meters: Any, pairs: Any, again: Any, rows
             while redelivery < again.shape[0] and again[redelivery, 0] < offset + upto:
                 worker = again[redelivery, 1]
                 key = np.int64(events.key[again[redelivery, 0] - offset])
-                meters.sums.parts[2 * worker + np.int64(key < meters.head_keys[0])] += 1
+                meters.sums.parts[2 * worker + np.int64(_is_head(meters.heads, key))] += 1
                 meters.sums.lost[worker] += 1
                 # Sent by the arrival of tuples: those sent again are moved later.
                 meters.lag.before[worker] += 1

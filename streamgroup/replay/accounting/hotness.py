@@ -19,7 +19,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.replay.accounting.outcome import HotKeys
 from streamgroup.replay.simulation.chunk_arrays import DROPPED, Events
 
-__all__ = ["Hotness", "follow", "head_keys"]
+__all__ = ["Hotness", "follow", "heads"]
 
 I64 = NDArray[np.int64]
 
@@ -176,10 +176,16 @@ def follow(marks: Any, piece: Any, share: Any, ends: Any, rows: Any) -> None:
             _end_window(marks, share, rows, window)
 
 
-def head_keys(count: I64, share: Fraction) -> int:
-    """Return how many keys, the most frequent ones, have at least a share of all tuples, by their counts."""
+def heads(count: I64, share: Fraction) -> NDArray[np.uint8]:
+    """Return which keys have at least a share of all tuples, by their counts: 1 for each that has, in order of ids.
+
+    It ends with a 0 behind the last such key, which stands for all keys from there on.
+    """
     least = -(-share.numerator * int(count.sum()) // share.denominator)
-    return int(np.count_nonzero(count >= least))
+    keys = np.flatnonzero(count >= least)
+    found = np.zeros(int(keys.max(initial=-1)) + 2, dtype=np.uint8)
+    found[keys] = 1
+    return found
 
 
 class Hotness:

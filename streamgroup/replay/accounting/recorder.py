@@ -128,9 +128,9 @@ class Recorder:
     """Meters of a run; `function` gives a function compiled or interpreted.
 
     `free` int64[n] is when each worker that there ever is is idle, `service_ns` int64[n] the service time of all tuples
-    on it, None where they differ. `hotness` follows the hot keys, None where the grouping reports none; the first
-    `head_keys` keys are hot in truth over the whole trace; `entries` says whether the grouping reports the size of its
-    detector.
+    on it, None where they differ. `hotness` follows the hot keys, None where the grouping reports none; `heads`
+    (see `hotness.heads`) are the keys that are hot in truth over the whole trace; `entries` says whether the grouping
+    reports the size of its detector.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Recorder:
         service_ns: I64 | None,
         hotness: Hotness | None,
         *,
-        head_keys: int,
+        heads: NDArray[np.uint8],
         entries: bool,
     ) -> None:
         workers = len(free)
@@ -149,7 +149,7 @@ class Recorder:
         self.run, self._run_hot = function(account), function(account_hot)
         self._keys = keys
         self._free = free
-        self.meters: Meters = make_meters(workers, head_keys)
+        self.meters: Meters = make_meters(workers, heads)
         # The largest state of a source, and the longest wait of a tuple on each worker.
         self.largest_state = np.zeros(1, dtype=np.int64)
         self.waits = np.zeros(workers, dtype=np.int64)
@@ -175,7 +175,7 @@ class Recorder:
         """Make another one that has measured nothing, for the same workers."""
         return Recorder(
             self._function, self._keys, self._free, self.service_ns, self.hotness,
-            head_keys=int(self.meters.head_keys[0]), entries=self._has_entries,
+            heads=self.meters.heads, entries=self._has_entries,
         )  # fmt: skip
 
     def begin_windows(self, offset: int, place: I64, number: I64, arrival: I64) -> I64:
@@ -240,8 +240,11 @@ class Recorder:
             last if last >= 0 else None,
         )
 
-    def worker_table(self, members: Members, first: int, last_finish: int) -> WorkerTable:
-        """Return the totals per worker; alive times lie between the first measured arrival and the last finish."""
+    def worker_table(self, members: Members, first: int, last_finish: int, *, keep_pairs: bool) -> WorkerTable:
+        """Return the totals per worker; alive times lie between the first measured arrival and the last finish.
+
+        With `keep_pairs` its pairs of key and worker are there, too: listing many takes a while.
+        """
         total = self.meters.sums
         sums = [(high << 62) + low for high, low in zip(total.high.tolist(), total.low.tolist(), strict=True)]
         alive = members.alive_times(first, last_finish, self._free)
@@ -261,7 +264,7 @@ class Recorder:
             finished=finished[:ever],
             alive_from_ns=None if alive is None else alive[0],
             alive_to_ns=None if alive is None else alive[1],
-            touched=touched(self.pairs, self._keys),
+            touched=touched(self.pairs, self._keys) if keep_pairs else None,
         )
 
     def lag_table(self, members: Members) -> LagTable:

@@ -157,9 +157,9 @@ def _one(
 
 
 def _without_bulk(outcome: Outcome) -> Outcome:
-    """Keep one histogram of all workers and no pairs: many runs are held until their segments are put together."""
+    """Keep one histogram of all workers: many runs are held until their segments are put together."""
     histogram = outcome.worker.histogram.sum(axis=0, keepdims=True)
-    return dataclasses.replace(outcome, worker=dataclasses.replace(outcome.worker, histogram=histogram, touched=None))
+    return dataclasses.replace(outcome, worker=dataclasses.replace(outcome.worker, histogram=histogram))
 
 
 def row_of(outcomes: Sequence[Outcome], order: int) -> Row:

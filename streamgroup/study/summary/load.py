@@ -30,15 +30,17 @@ _POLARS: dict[type, pl.DataType] = {bool: pl.Boolean(), int: pl.Int64(), str: pl
 _METRIC_KINDS: dict[type, pl.DataType] = {int: pl.Int64(), float: pl.Float64()}
 _MARKS = ("_fingerprint", "_program", "_own", "_run")
 _DIGITS = 8
+# What an option was before there was such an option, where that is not its default of today.
+_BEFORE = {"hot_threshold": "own"}
 
 
 def load_runs(paths: Iterable[str | Path], *, failed: bool = False) -> pl.DataFrame:
     """Read the summaries of run directories, or of all runs in directories that hold several: one row a run.
 
-    A run that is named twice counts once. A run that is older than an option has that option's default. Two
-    traces of one name are distinguished by the start of their fingerprints. With `failed` the cells of sweeps that
-    failed come behind the runs, as rows without metrics; if there is a sweep, all rows have `status` (ok or failed) and
-    `error`.
+    A run that is named twice counts once. A run that is older than an option has what applied then: the default of
+    the option, but `own` for `hot_threshold`. Two traces of one name are distinguished by the start of their
+    fingerprints. With `failed` the cells of sweeps that failed come behind the runs, as rows without metrics; if there
+    is a sweep, all rows have `status` (ok or failed) and `error`.
     Runs with equal options have their directory in `run`. Where runs of one grouping were made by different versions
     or code, `program` and `code` say which.
     UsageError for a path that is no run and holds none, DataError for what is damaged or of another version.
@@ -217,9 +219,7 @@ def _schema() -> dict[str, pl.DataType]:
 
 def _with_all_options(frame: pl.DataFrame) -> pl.DataFrame:
     """Add the options that there were not when the run was made, and put all in the order of today's tables."""
-    missing = {name: default for name, default in DEFAULTS.items() if name not in frame.columns}
-    frame = frame.with_columns(
-        pl.lit(default, dtype=_POLARS[KINDS[name]]).alias(name) for name, default in missing.items()
-    )
+    missing = {name: value for name, value in {**DEFAULTS, **_BEFORE}.items() if name not in frame.columns}
+    frame = frame.with_columns(pl.lit(value, dtype=_POLARS[KINDS[name]]).alias(name) for name, value in missing.items())
     first = [name for name in OPTION_COLUMNS if name in frame.columns]
     return frame.select(*first, pl.exclude(first))

@@ -100,12 +100,12 @@ def run_cell(
         else:
             options = cell.options
         compared = None if not cell.baseline else baseline or without_changes(options)
-        made = make_run(trace, options, baseline=compared, progress=progress, chunk_cache=chunk_cache)
+        made = make_run(trace, options, baseline=compared, progress=progress, chunk_cache=chunk_cache, keep_pairs=keep)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a cell that fails must not stop the others)
         return failed(cell, error, time.perf_counter() - begun)
     return CellOutcome(
         cell, None, made.row, made.warnings, made.tables, made.record,
-        time.perf_counter() - begun, made.record["timings"]["loop_seconds"], made.touched if keep else None,
+        time.perf_counter() - begun, made.record["timings"]["loop_seconds"], made.touched,
     )  # fmt: skip
 
 

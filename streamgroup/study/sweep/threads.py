@@ -1,6 +1,7 @@
 """Runs the cells of a sweep in threads: compiled code runs without the GIL, and chunks are shared."""
 
 import contextlib
+import dataclasses
 import os
 import queue
 import sys
@@ -71,9 +72,9 @@ def at_once(tasks: Sequence[Task], jobs: int) -> int:
 def run_tasks(tasks: Sequence[Task], jobs: int, *, progress: Progress | None = None) -> Generator[CellOutcome]:
     """Run tasks in up to `jobs` threads, the longest first; yield the outcome of each that is not hidden as it ends.
 
-    What memory does not hold beside the others waits. `progress` receives the tuples of each chunk, one thread at a
-    time. A caller that stops early closes the iterator: no further task begins, and those that run end at their next
-    chunk.
+    What memory does not hold beside the others waits, and what compares with a baseline follows it. `progress`
+    receives the tuples of each chunk, one thread at a time. A caller that stops early closes the iterator: no further
+    task begins, and those that run end at their next chunk.
     """
     pool = _Pool(tasks, progress)
     threads = [
@@ -121,10 +122,7 @@ class _Pool:
         """Run tasks until none is left."""
         try:
             while (task := self._take()) is not None:
-                outcome = self._run(task)
-                self._leave(task, outcome)
-                if not task.hidden:
-                    self.ended.put(outcome)
+                self._leave(task, self._run(task))
         except _Stopped:
             return
         except BaseException as error:  # noqa: BLE001 (handed over to the taker)
@@ -142,10 +140,13 @@ class _Pool:
                 thread.join(max(0.0, until - time.monotonic()))
 
     def _take(self) -> Task | None:
-        """Wait for the first task whose baseline is known and that memory holds; None when none is left."""
+        """Wait for the first task whose baseline is known and that memory holds; None when none is left.
+
+        Tasks that wait for a baseline come before all others once it is known, so that its pairs can go.
+        """
         with self._turn:
             while self._waiting and not self._stopped:
-                for place, task in enumerate(self._waiting):
+                for place, task in sorted(enumerate(self._waiting), key=lambda one: one[1].needs is None):
                     is_ready = task.needs is None or task.needs in self._baselines
                     if is_ready and (self._running == 0 or task.memory <= self._room):
                         self._room -= task.memory
@@ -170,6 +171,7 @@ class _Pool:
         )
 
     def _leave(self, task: Task, outcome: CellOutcome) -> None:
+        """Hand over what became of a task; pairs are kept here alone, until the last task that needs them ends."""
         with self._turn:
             if self._needed[task.simulation] and task.needs is None:
                 found = outcome.error or outcome.touched
@@ -182,6 +184,8 @@ class _Pool:
             self._room += task.memory
             self._running -= 1
             self._turn.notify_all()
+        if not task.hidden:
+            self.ended.put(dataclasses.replace(outcome, touched=None))
 
     def _count(self, tuples: int) -> None:
         if self._stopped:
