@@ -43,7 +43,7 @@ CITE = ("DEBS",)
 I64 = NDArray[np.int64]
 
 _MOST_ENTRIES = 1 << 24
-_NEVER = 1 << 62
+_NEVER = (1 << 63) - 1
 # Bytes of a key or bucket with a count or worker, and of a counter of a bucket.
 _ENTRY_BYTES, _COUNTER_BYTES = 16, 8
 # Columns of `phase`: whether a source learns, and its tuples until that changes or it reports.
@@ -285,7 +285,8 @@ def start(params: Params, context: Context) -> DistributionAware:
         learning_length=params.learning_length,
         share=share,
         rest=-(-params.relearn_every // parts) if params.relearn_every > 0 else _NEVER,
-        wait=2 * context.control_delay,
+        # Times are below 2^62, so that the sum is a time.
+        wait=min(2 * context.control_delay, (1 << 62) - 1),
         apart=apart,
         state_entry_bytes=_ENTRY_BYTES,
     )
