@@ -194,7 +194,7 @@ def _params(module: Any, text: str, values: list[tuple[str, list[str]]]) -> Grou
             known = list(kind.model_fields)
             hint = discover.suggest(key, known) if known else "it has no parameters"
             raise UsageError(f"-g {text!r}: there is no parameter {key!r}", hint)
-        if len(pieces) > 1 or ".." in pieces[0]:
+        if len(pieces) > 1 or (".." in pieces[0] and key not in kind.file_parameters):
             raise UsageError(
                 f"-g {text!r}: {key} has several values",
                 "lists and ranges are for sweep: give one value here",
