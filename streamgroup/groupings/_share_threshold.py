@@ -1,6 +1,7 @@
 """Thresholds as shares of the stream: a number, a fraction, or one relative to the number of workers n (`1/4n`)."""
 
 import re
+from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated
 
@@ -15,6 +16,7 @@ __all__ = ["Share", "checked_share", "share_of"]
 # Counts and their errors times a denominator stay below 2^63 for any stream below 2^34 tuples.
 _LARGEST_DENOMINATOR = 1 << 28
 _DECIMAL = re.compile(r"(\d+)(?:\.(\d+))?")
+_EXPONENT = re.compile(r"\d+(?:\.\d+)?[eE][+-]?\d{1,3}")
 _RATIO = re.compile(r"(\d+)/(\d*)(n?)")
 
 
@@ -34,8 +36,10 @@ def _parts(text: str) -> tuple[int, int, bool]:
 
 
 def _bare(text: object) -> str:
-    """Write a share without spaces and brackets; 1/(5n) and 1/5n are the same."""
-    return re.sub(r"[\s()*]", "", str(text))
+    """Write a share without spaces, brackets and exponent; 1/(5n) and 1/5n are the same, and 1e-05 is 0.00001."""
+    bare = re.sub(r"[\s()*]", "", str(text))
+    # Python writes small floats with an exponent.
+    return format(Decimal(bare), "f") if _EXPONENT.fullmatch(bare) else bare
 
 
 def _checked(text: str) -> str:

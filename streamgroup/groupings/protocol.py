@@ -108,6 +108,14 @@ class GroupingParams(BaseModel):
 
     # Groupings whose states are of one and the same class may share compiled code by giving it a name.
     compiled_as: ClassVar[str | None] = None
+    # Parameters that name a file which the start reads. The file must be readable, its content is part of a cell's
+    # digest and of `run.json`, and in a sweep file it is relative to that file.
+    file_parameters: ClassVar[tuple[str, ...]] = ()
+
+    def files(self) -> dict[str, str]:
+        """Return the paths of the files that are given, by parameter."""
+        given = {name: getattr(self, name) for name in self.file_parameters}
+        return {name: path for name, path in given.items() if path is not None}
 
     def sees(self) -> tuple[str, ...]:
         """Name the live arrays of the loop (`cost`, `free`, `slowdown`) that the grouping reads as an oracle."""
@@ -149,8 +157,16 @@ class GroupingParams(BaseModel):
         del workers, sources, keys
         return []
 
-    def check_keys(self, keys: Callable[[], Keys], workers: int) -> None:
-        """Raise what the start would raise for a stream's keys, where the grouping looks at them: `keys()`."""
+    def doubts_of_keys(self, keys: Callable[..., Keys]) -> list[str]:
+        """Return, one line each, what makes these parameters questionable for a stream's keys: see `check_keys`."""
+        del keys
+        return []
+
+    def check_keys(self, keys: Callable[..., Keys], workers: int) -> None:
+        """Raise what the start would raise for a stream's keys, where the grouping looks at them.
+
+        `keys()` reads them under the type that the user declared, `keys("bytes")` under another.
+        """
         del keys, workers
 
     def facts(self, workers: int) -> dict[str, int | float]:

@@ -1,13 +1,15 @@
 """Salted keys: named or the most frequent keys are split by a suffix, the others have one worker by hash."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.engines.keys.typed import Keys
 from streamgroup.groupings._hashed import HashedParams
 from streamgroup.groupings._heads import ENTRY_BYTES
 from streamgroup.groupings.protocol import Context, Described, Destinations, WorkersChange
@@ -26,6 +28,8 @@ def _file_named(name: str | None) -> str | None:
 class Params(HashedParams):
     """Parameters of salted keys."""
 
+    file_parameters: ClassVar[tuple[str, ...]] = ("keys",)
+
     salts: int = Field(
         default=8, ge=1, le=1024, description="salts of each salted key (suffixes it may get); 1 is key grouping"
     )
@@ -43,6 +47,25 @@ class Params(HashedParams):
     pick: Literal["round_robin", "random"] = Field(
         default="round_robin", description="salt of a tuple: the next one of its key at its source, or a random one"
     )
+
+    @model_validator(mode="after")
+    def _one_choice(self) -> Self:
+        if self.keys is not None and "top" in self.model_fields_set:
+            raise ValueError("keys and top are two ways to say which keys are salted: give one")
+        return self
+
+    def check_keys(self, keys: Callable[..., Keys], workers: int) -> None:
+        """Refuse a file that names no key of the trace."""
+        if self.keys is not None and self.salts > 1:
+            _named(self.keys, keys("bytes"))
+
+    def doubts_of_keys(self, keys: Callable[..., Keys]) -> list[str]:
+        """Keys in the file that the trace does not have may be misspelt."""
+        if self.keys is None or self.salts == 1:
+            return []
+        wanted = _wanted(self.keys)
+        missing = len(wanted) - len(_found(wanted, keys("bytes")))
+        return [f"salted: {missing} of the {len(wanted)} keys in {self.keys} are not in the trace"] if missing else []
 
     def seeds_used(self) -> tuple[str, ...]:
         """Candidates move with the hash seed; salts are drawn with pick=random alone."""
@@ -134,22 +157,27 @@ def _workers_of_salts(context: Context, salted: NDArray[np.int64], salts: int) -
     )  # fmt: skip
 
 
-def _named(name: str, context: Context) -> NDArray[np.int64]:
-    """Return the ids of the keys that a file names, ascending: one per line, without empty lines.
-
-    UsageError if it cannot be read, DataError if none of the keys is in the trace.
-    """
+def _wanted(name: str) -> set[bytes]:
+    """Return the keys that a file names, one per line, without empty lines; UsageError if it cannot be read."""
     try:
         lines = Path(name).read_bytes().split(b"\n")
     except OSError as error:
         raise UsageError(f"salted: keys={name}: {error.strerror}", "name a file with one key per line") from None
-    wanted = {line.removesuffix(b"\r") for line in lines} - {b""}
-    keys = context.typed_keys("bytes")
-    found = [key for key in range(keys.count) if key != keys.null and keys.raw(key) in wanted]
-    if not found:
-        raise DataError(f"salted: the trace has none of the keys in {name}", "write one key per line, as in the trace")
+    return {line.removesuffix(b"\r") for line in lines} - {b""}
 
+
+def _found(wanted: set[bytes], keys: Keys) -> NDArray[np.int64]:
+    """Return the ids of the keys that are wanted, ascending."""
+    found = [key for key in range(keys.count) if key != keys.null and keys.raw(key) in wanted]
     return np.array(found, dtype=np.int64)
+
+
+def _named(name: str, keys: Keys) -> NDArray[np.int64]:
+    """Return the ids of the keys that a file names, ascending; DataError if none of them is in the trace."""
+    found = _found(_wanted(name), keys)
+    if not found.size:
+        raise DataError(f"salted: the trace has none of the keys in {name}", "write one key per line, as in the trace")
+    return found
 
 
 def _salted(params: Params, context: Context) -> NDArray[np.int64]:
@@ -157,7 +185,7 @@ def _salted(params: Params, context: Context) -> NDArray[np.int64]:
         # No key is split.
         return np.zeros(0, dtype=np.int64)
     if params.keys is not None:
-        return _named(params.keys, context)
+        return _named(params.keys, context.typed_keys("bytes"))
     assert context.counts is not None
     return np.argsort(-context.counts, kind="stable")[: params.top].astype(np.int64)
 

@@ -53,7 +53,7 @@ def dry_run(
     if output is not None:
         check_replaceable(output, overwrite=overwrite, marker=MARKER)
     plan = make_plan(trace, options)
-    plan.selection.params.check_keys(lambda: typed_keys(trace, options.key_type), options.workers)
+    plan.selection.params.check_keys(lambda kind=options.key_type: typed_keys(trace, kind), options.workers)
     return describe_plan(trace, plan, log=log, baseline=baseline)
 
 

@@ -162,6 +162,19 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def content_digest(path: str) -> str | None:
+    """Return the sha256 of a file that is named, None for one that cannot be read, which the run reports."""
+    try:
+        return file_digest(Path(path))
+    except OSError:
+        return None
+
+
+def files_of(selection: Selection) -> dict[str, str | None]:
+    """Return the digests of the files that the parameters of a grouping name, by parameter."""
+    return {name: content_digest(path) for name, path in selection.params.files().items()}
+
+
 def named_options(trace: Trace, options: ReplayOptions, grouping: str) -> dict[str, Any]:
     """Return what names a run in its row, by column: the trace, and every option with the grouping's canonical text."""
     values = {**dataclasses.asdict(options), "trace": trace.name, "grouping": grouping}
@@ -225,6 +238,7 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baselin
     found = selection.params.facts(options.workers)
     made = trace.manifest
     facts = {"facts": found} if found else {}
+    files = {"file_digests": digests} if (digests := files_of(selection)) else {}
     return {
         "schema_version": SCHEMA_VERSION,
         "trace": {
@@ -235,7 +249,7 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baselin
             "keys": trace.keys,
             "generator": generator_of(made),
         },
-        "grouping": {"text": readable(outcome.grouping), "parameters": outcome.parameters, **facts, **outside},
+        "grouping": {"text": readable(outcome.grouping), "parameters": outcome.parameters, **facts, **files, **outside},
         "options": {name: readable(value) for name, value in dataclasses.asdict(options).items()},
         "baseline": baseline,
         "code": code_of(selection),

@@ -4,6 +4,7 @@ import numpy as np
 
 from streamgroup.cluster.speeds import repetition, split_change
 from streamgroup.replay.accounting.outcome import Outcome
+from streamgroup.replay.run import typed_keys
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import select
 from streamgroup.traces.trace import Trace
@@ -18,7 +19,9 @@ _ENOUGH = 100
 
 def warnings_of(trace: Trace, options: ReplayOptions, outcome: Outcome) -> list[str]:
     """Return caveats on the figures of a run, one line each."""
-    doubts = select(options.grouping).params.doubts(options.workers, options.sources, trace.keys)
+    params = select(options.grouping).params
+    doubts = params.doubts(options.workers, options.sources, trace.keys)
+    doubts += params.doubts_of_keys(lambda kind=options.key_type: typed_keys(trace, kind))
     return [
         *_of_load(options, outcome), *_of_slowdown(options), *_of_delivery(outcome),
         *_of_trace(trace, options, outcome), *doubts,

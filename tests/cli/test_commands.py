@@ -146,6 +146,33 @@ def test_groupings(invoke) -> None:
     assert one["parameters"][0]["range"] == ">= 1 and <= 4096"
 
 
+def test_parameters_that_are_required_are_listed(invoke, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        '"""Mine."""\n'
+        "from streamgroup.groupings.w_choices import Params as Base, start\n"
+        "class Params(Base):\n"
+        "    width: int\n"
+        "    depth: int = 3\n"
+    )
+    one = json.loads(invoke("groupings", mine, "--json").stdout)
+    named = {row["parameter"]: row["default"] for row in one["parameters"]}
+    assert (list(named)[:2], named["width"], named["depth"]) == (["width", "depth"], None, 3)
+    assert ("theta" in named, one["sources"]) == (True, None)
+    assert re.search(r"width +.*required", invoke("groupings", mine).stdout)
+    # A detector's parameters are listed, too, and what is given is checked.
+    other = json.loads(invoke("groupings", f"{mine}:detector=synopsis", "--json").stdout)
+    assert {"width", "r"} <= {row["parameter"] for row in other["parameters"]}
+    assert json.loads(invoke("groupings", f"{mine}:width=2", "--json").stdout)["sources"] == 5
+    for wrong, message in (("widht=2", "there is no parameter 'widht'"), ("width=x", "width: ")):
+        refused = invoke("groupings", f"{mine}:{wrong}")
+        assert (refused.exit_code, message in refused.stderr) == (2, True)
+    # Defaults that are refused, as where one of two parameters must be given.
+    refusing = "    def model_post_init(self, context):\n        raise ValueError('give one of two')\n"
+    mine.write_text(mine.read_text().replace("width: int", "width: int = 1") + refusing)
+    assert invoke("groupings", mine).exit_code == 0
+
+
 def test_readers(invoke) -> None:
     rows = {row["reader"]: row for row in json.loads(invoke("readers", "--json").stdout)}
     assert {"csv", "jsonl", "parquet", "text", "slb", "wikibench"} <= set(rows)

@@ -162,6 +162,34 @@ def test_a_dry_run_writes_nothing(trace: Path, tmp_path: Path, invoke: Invoke) -
     assert [row["status"] for row in json.loads(again.stdout)] == ["reused"] + ["to run"] * 7
 
 
+def test_a_file_that_a_parameter_names_is_looked_for_beside_the_sweep_file_and_resumed_from_while_it_is_the_same(
+    trace: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    spec, hot = tmp_path / "spec.toml", tmp_path / "hot"
+    spec.write_text(f'traces = ["{trace}"]\ngroupings = ["kg", "salted:keys=hot,salts=2"]\nworkers = 4\n')
+    asked = ("sweep", spec, "-o", tmp_path / "out", "--json")
+
+    def planned() -> list[tuple[str, str | None]]:
+        rows = json.loads(invoke(*asked, "--dry-run").stdout)
+        return [(row["status"], row["error"]) for row in rows]
+
+    missing = ("fails", f"salted: keys={hot}: No such file or directory")
+    assert planned() == [("to run", None), missing]
+    hot.write_text("no key of the trace\n")
+    assert planned() == [("to run", None), ("fails", f"salted: the trace has none of the keys in {hot}")]
+    hot.write_text("k1\n")
+    before = json.loads(invoke(*asked).stdout)
+    assert planned() == [("reused", None)] * 2
+    hot.write_text("k0\n")
+    assert planned() == [("reused", None), ("to run", None)]
+    after = json.loads(invoke(*asked).stdout)
+    assert (before[0]["imbalance"], before[1]["imbalance"]) != (after[0]["imbalance"], after[1]["imbalance"])
+    assert before[0] == after[0]
+    hot.unlink()
+    alone = invoke("replay", trace, "-g", f"salted:keys={hot}", "-n", "4", "--dry-run")
+    assert (alone.exit_code, "No such file" in alone.stderr) == (2, True)
+
+
 def test_a_warning_is_told_once_with_its_cells(trace: Path, tmp_path: Path, invoke: Invoke) -> None:
     grid = ("-g", "kg", "-g", "sg", "-n", "4,2", "--jobs", "2")
     told = invoke("sweep", trace, *grid, "-o", tmp_path / "out").stderr.splitlines()

@@ -192,11 +192,16 @@ def test_dalton_exploits_the_first_worker_and_learns_the_reward() -> None:
 
 
 def test_dalton_reward_of_the_worked_example() -> None:
-    """DAL-01: L = 30, a mean of 20, three holders among ten workers, Q = -2."""
-    state = dalton("epsilon=0", 10)
-    reward = -(state.weights[0] * ((30 - 20) / 30) + state.weights[1] * (3 / 10))
-    assert reward == pytest.approx(-0.316667, abs=1e-6)
-    assert NEW * state.weights[2] + state.weights[3] * reward == pytest.approx(-1.831667, abs=1e-6)
+    """DAL-01: L = 30, a mean of 20, three holders among ten workers, Q = -2: the reward is -0.316667."""
+    state = dalton("epsilon=0,theta=0.001", 10)
+    # 199 tuples in slide 0: key 0 on workers 1 to 3, and another key on each worker. Key 0 is hot in slide 1.
+    for worker, load in enumerate([20, 29, 20, 20, 20, 20, 20, 20, 20, 10]):
+        state = first_at(state, {0: worker, worker + 1: worker})
+        held = int(1 <= worker <= 3)
+        send(state, *[(0, 0.5)] * held, *[(worker + 1, 0.5)] * (load - held))
+    assert send(first_at(state, {0: 1}), (0, 1.5)) == [1]
+    assert (state.windows.tuples[0, 1], state.windows.clock[0, TOTAL]) == (30, 200)
+    assert state.rows.value[0, 0, 1] == pytest.approx(-1.831667, abs=1e-6)
 
 
 def test_dalton_explores_until_a_key_is_full() -> None:

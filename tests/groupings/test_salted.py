@@ -1,5 +1,6 @@
 """Salted keys: what salting does to a hot key, which keys are salted, and in what order salts come."""
 
+import hashlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.selection import select
+from streamgroup.study.run import make_run
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.crew import KEYS, changed, chosen, context, started
 from tests.naive.hashing import candidate
@@ -109,12 +112,28 @@ def test_named_keys_are_salted_in_place_of_the_most_frequent(tmp_path: Path) -> 
     """Keys of the contexts are the texts of their ids; a line may end with CRLF, be empty, or name no key there is."""
     names = tmp_path / "names"
     names.write_bytes(b"17\r\n\n4\n17\nnobody\n4 \n499")
-    state = started(f"salted:keys={names},top=3", 9)
+    state = started(f"salted:keys={names}", 9)
     assert state.salted.tolist() == [4, 17, 499]
     assert state.state_entries == 3
     assert len(set(chosen(state, 0, 8, 17))) > 1
     assert len(set(chosen(state, 0, 8, 5))) == 1
     assert not started(f"salted:keys={names},salts=1", 9).salted.size
+
+
+def test_a_file_and_a_number_exclude_each_other(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="keys and top are two ways"):
+        select(f"salted:keys={tmp_path / 'names'},top=10")
+
+
+def test_named_keys_that_the_trace_does_not_have_are_counted(trace: Trace, tmp_path: Path) -> None:
+    names = tmp_path / "names"
+    names.write_text("key 0\nnobody\nnobody\nno one\n")
+    run = make_run(trace, ReplayOptions(grouping=f"salted:keys={names}", workers=3))
+    assert f"salted: 2 of the 3 keys in {names} are not in the trace" in run.warnings
+    assert run.record["grouping"]["file_digests"] == {"keys": hashlib.sha256(names.read_bytes()).hexdigest()}
+    names.write_text("key 0\n")
+    again = make_run(trace, ReplayOptions(grouping=f"salted:keys={names}", workers=3))
+    assert not [line for line in again.warnings if "salted" in line]
 
 
 def test_a_file_without_a_key_of_the_trace_is_refused(tmp_path: Path) -> None:

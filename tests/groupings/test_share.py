@@ -23,6 +23,9 @@ class Some(BaseModel):
         (" 2 / n ", "2/n", 10, Fraction(1, 5)),
         ("2/n", "2/n", 1, Fraction(1)),
         (0.5, "0.5", 3, Fraction(1, 2)),
+        (0.00001, "0.00001", 3, Fraction(1, 100_000)),
+        ("2.5E-3", "0.0025", 3, Fraction(1, 400)),
+        ("1e0", "1", 3, Fraction(1)),
     ],
 )
 def test_what_a_share_means(text: object, bare: str, workers: int, value: Fraction) -> None:
@@ -31,7 +34,10 @@ def test_what_a_share_means(text: object, bare: str, workers: int, value: Fracti
     assert share_of(some.theta, workers) == value
 
 
-@pytest.mark.parametrize("text", ["0", "1.5", "3/2", "1/0", "0/5", "n", "1/", "-0.1", "1e-3", "", "0.0000000001"])
+_NONE = "0 1.5 3/2 1/0 0/5 n 1/ -0.1 0.0000000001 1e-10 1e1 0e-3 1e-9999 1e e-3 1e-3/n"
+
+
+@pytest.mark.parametrize("text", ["", *_NONE.split()])
 def test_what_is_no_share(text: str) -> None:
     with pytest.raises(ValidationError):
         Some.model_validate({"theta": text})

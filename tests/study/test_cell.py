@@ -63,19 +63,22 @@ def test_whatever_changes_a_table_changes_the_name(
     trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = open_trace(trace)
-    file, mine, cost = tmp_path / "cluster.toml", tmp_path / "mine.py", tmp_path / "cost.csv"
+    file, mine, cost, hot = (tmp_path / name for name in ("cluster.toml", "mine.py", "cost.csv", "hot"))
     kg = Path(study.__file__).parents[1] / "groupings" / "kg.py"
     file.write_text("service = '2ms'\n")
     mine.write_text(kg.read_text())
     cost.write_text("key,cost\n")
+    hot.write_text("k1\n")
     outside, capacity, keyed = options(str(mine)), options(capacity=str(file)), options(key_cost=str(cost))
-    names = [make_cell(opened, one).id for one in (outside, capacity, keyed, options(), options(seed=1))]
+    salted = options(f"salted:keys={hot}")
+    names = [make_cell(opened, one).id for one in (outside, capacity, keyed, salted, options(), options(seed=1))]
     names.append(make_cell(opened, options(leave=("50%",))).id)
     names.append(make_cell(opened, options(leave=("50%",)), baseline=True).id)
     file.write_text("service = '3ms'\n")
     mine.write_text(kg.read_text() + "\n")
     cost.write_text("key,cost\nk1,1\n")
-    names += [make_cell(opened, one).id for one in (outside, capacity, keyed)]
+    hot.write_text("k4\n")
+    names += [make_cell(opened, one).id for one in (outside, capacity, keyed, salted)]
     other = write_trace(tmp_path / "small.trace", [i * 1500 for i in range(300)], KEYS[::-1])
     names.append(make_cell(open_trace(other), options()).id)
     monkeypatch.setattr(cells, "SCHEMA_VERSION", 2)

@@ -53,6 +53,17 @@ def test_a_whole_file(trace: str, tmp_path: Path) -> None:
     assert {(cell.options.leave, cell.options.window, cell.baseline) for cell in cells} == {(("50%",), "10%", True)}
 
 
+def test_files_of_parameters_are_beside_the_file(tmp_path: Path) -> None:
+    (tmp_path / "up").mkdir()
+    path = tmp_path / "up" / ".." / "spec.toml"
+    path.write_text("groupings = ['a=salted:keys=hot,/b/hot,salts=2,3', { name = 'salted', keys = 'hot' }, 'salted']")
+    beside = tmp_path / "up" / ".."
+    found = read_file(path)["groupings"]
+    assert found == (f"a=salted:keys={beside}/hot,/b/hot,salts=2,3", f"salted:keys={beside}/hot", "salted")
+    spec = make_spec({"traces": ["x"], "workers": ["2"], "groupings": found})
+    assert len(spec.groupings) == 6
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [

@@ -47,15 +47,16 @@ def run(console: Console, options: Options) -> None:
         console.rows([{"grouping": name, "about": discover.summary(GROUPINGS, name)} for name in names])
         return
     # Not before they are needed: `--help` imports nothing heavy.
-    from streamgroup.replay.scenario.selection import select
+    from streamgroup.replay.scenario.selection import listed
 
-    chosen = select(options.name)
-    name, module = options.name.partition(":")[0], chosen.module
+    module, kind, params = listed(options.name)
+    name = options.name.partition(":")[0]
     # Its own come before those that it shares with others.
-    fields = type(chosen.params).model_fields
+    fields = kind.model_fields
     own = [field for field in fields if field in module.Params.__annotations__]
     parameters = [_parameter(field, fields[field]) for field in dict.fromkeys([*own, *fields])]
-    sources = chosen.params.default_sources()
+    # Unknown where the parameters are not complete.
+    sources = None if params is None else params.default_sources()
     if console.form not in PEOPLE:
         console.record({
             "grouping": name, "about": _about(module), "parameters": parameters, "sources": sources,
@@ -65,10 +66,12 @@ def run(console: Console, options: Options) -> None:
     console.text(f"{name}: {about}\n")
     for line in _papers_named(f"{about} {parameters}"):
         console.text(line)
-    if sources != DEFAULT_SOURCES:
+    if sources not in (None, DEFAULT_SOURCES):
         console.text(f"sources, if --sources is not given: {sources}\n")
     if parameters:
-        console.rows(parameters)
+        console.rows([
+            {**row, "default": "required"} if fields[row["parameter"]].is_required() else row for row in parameters
+        ])  # fmt: skip
     else:
         console.text("no parameters")
 

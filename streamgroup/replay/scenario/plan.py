@@ -1,6 +1,7 @@
 """The plan of a replay: the options, checked and read for a trace, before any tuple is."""
 
 from fractions import Fraction
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -93,6 +94,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
             raise UsageError(f"{name} {value} is not between 0 and 2^63 - 1")
     check_kind(options.key_type)
     selection = select(options.grouping)
+    _check_files(selection)
     if trace.tuples == 0:
         raise DataError(f"{trace.path}: the trace is empty, there is nothing to replay")
     kind = parse_arrivals(options.arrivals)
@@ -235,6 +237,15 @@ def trace_span(trace: Trace) -> tuple[int, int]:
     assert first is not None
     assert last is not None
     return first, last
+
+
+def _check_files(selection: Selection) -> None:
+    for name, path in selection.params.files().items():
+        try:
+            Path(path).open("rb").close()
+        except OSError as error:
+            about = type(selection.params).model_fields[name].description
+            raise UsageError(f"{selection.name}: {name}={path}: {error.strerror}", about) from None
 
 
 def _costs(trace: Trace, options: ReplayOptions, joiners: int) -> Costs:

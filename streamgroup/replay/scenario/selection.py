@@ -25,6 +25,7 @@ __all__ = [
     "default_sources",
     "family",
     "find_module",
+    "listed",
     "parameters",
     "select",
     "split_label",
@@ -186,20 +187,25 @@ def parameters(module: Any, given: dict[str, list[str]]) -> type[GroupingParams]
     return kind if field is None else with_detector(kind, given.get("detector", [field.default])[0])
 
 
-def _params(module: Any, text: str, values: list[tuple[str, list[str]]]) -> GroupingParams:
-    kind = parameters(module, dict(values))
+def _given(kind: type[GroupingParams], text: str, values: list[tuple[str, list[str]]]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for key, pieces in values:
         if key not in kind.model_fields:
             known = list(kind.model_fields)
             hint = discover.suggest(key, known) if known else "it has no parameters"
             raise UsageError(f"-g {text!r}: there is no parameter {key!r}", hint)
-        if len(pieces) > 1 or ".." in pieces[0]:
+        if len(pieces) > 1 or (".." in pieces[0] and key not in kind.file_parameters):
             raise UsageError(
                 f"-g {text!r}: {key} has several values",
                 "lists and ranges are for sweep: give one value here",
             )
         given[key] = pieces[0]
+    return given
+
+
+def _params(module: Any, text: str, values: list[tuple[str, list[str]]]) -> GroupingParams:
+    kind = parameters(module, dict(values))
+    given = _given(kind, text, values)
     try:
         return kind(**given)
     except ValidationError as error:
@@ -227,6 +233,24 @@ def select(text: str) -> Selection:
     module, digest = find_module(name)
     params = _params(module, text, values)
     return Selection(name, _canonical(label or name, params), module, params, digest)
+
+
+def listed(text: str) -> tuple[Any, type[GroupingParams], GroupingParams | None]:
+    """Find a grouping whose parameters are to be listed: its module, their class, and their values.
+
+    The values are None where some are required and not given, or the defaults alone are refused: the list is how one
+    learns that. Any other mistake is the usage error of `select`.
+    """
+    labelled, values = split_text(text)
+    module, _ = find_module(split_label(labelled)[1])
+    kind = parameters(module, dict(values))
+    given = _given(kind, text, values)
+    try:
+        return module, kind, kind(**given)
+    except ValidationError as error:
+        if not given or any(problem["type"] == "missing" for problem in error.errors()):
+            return module, kind, None
+    return module, kind, select(text).params
 
 
 def default_sources(texts: Iterable[str]) -> int:

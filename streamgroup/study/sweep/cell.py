@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +19,7 @@ from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds_used import SEEDS, seeds_used
 from streamgroup.replay.scenario.selection import select
-from streamgroup.study.run import checked, make_run, without_changes
+from streamgroup.study.run import checked, content_digest, files_of, make_run, without_changes
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Cell", "CellOutcome", "failed", "make_cell", "run_cell", "simulation_of"]
@@ -65,7 +64,8 @@ class CellOutcome:
 def make_cell(trace: Trace, options: ReplayOptions, *, baseline: bool = False) -> Cell:
     """Name a run by the content of its trace, its options, the files these name, and the version of the program.
 
-    The capacity file and the file of costs count with their content, a grouping outside the package with its code.
+    The capacity file, the file of costs and files that parameters name count with their content, a grouping outside
+    the package with its code.
     UsageError for a grouping or a capacity file that is wrong in itself.
     """
     options = with_capacity(options)
@@ -127,21 +127,16 @@ def _simulation(trace: Trace, options: ReplayOptions) -> dict[str, Any]:
     del named["capacity"]
     # A seed that is not used changes nothing.
     named |= dict.fromkeys(set(SEEDS) - seeds_used(named), 0)
+    # Where no file is named, digests of earlier versions stay as they are.
+    files = {"files": digests} if (digests := files_of(selection)) else {}
     return {
         "options": named,
         "code": selection.outside_digest,
-        "costs": None if full.key_cost is None else _content(Path(full.key_cost)),
+        "costs": None if full.key_cost is None else content_digest(full.key_cost),
+        **files,
         "fingerprint": trace.fingerprint(),
         "versions": [VERSION, SCHEMA_VERSION],
     }
-
-
-def _content(path: Path) -> str | None:
-    """Return the digest of a file; None for one that cannot be read, which the run reports."""
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return None
 
 
 def _digest(*parts: dict[str, Any]) -> str:

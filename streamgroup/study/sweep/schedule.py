@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from streamgroup.base.errors import StreamgroupError
@@ -79,7 +79,10 @@ def with_keys_checked(tasks: Iterable[Task]) -> list[Task]:
     for task in tasks:
         error, options = task.error, task.cell.options
         if error is None:
-            keys = partial(read, task.cell.trace, options.key_type)
+
+            def keys(kind: str = options.key_type, trace: str = task.cell.trace) -> Keys:
+                return read(trace, kind)
+
             try:
                 select(options.grouping).params.check_keys(keys, options.workers)
             except StreamgroupError as refused:

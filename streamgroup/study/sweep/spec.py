@@ -21,7 +21,7 @@ from streamgroup.replay.input.arrivals import parse_arrivals
 from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds_used import seeds_used
-from streamgroup.replay.scenario.selection import default_sources, select, split_label, split_text
+from streamgroup.replay.scenario.selection import default_sources, find_module, select, split_label, split_text
 from streamgroup.study.run import check_top_keys
 from streamgroup.study.sweep.cell import Cell, make_cell
 from streamgroup.study.sweep.value_lists import arrivals_of, as_text, groupings_of, whole_numbers
@@ -137,11 +137,31 @@ def _trace_beside(text: str, directory: Path) -> str:
 
 
 def _beside(text: str, directory: Path) -> str:
-    labelled, _ = split_text(text)
+    """Take the files that the text of a grouping names from a directory: the grouping's own, and its parameters'."""
+    labelled, given = split_text(text)
+    rest = text[len(labelled) :]
     _, name = split_label(labelled)
-    if not name.endswith(".py"):
-        return text
-    return f"{labelled[: -len(name)]}{directory / name}{text[len(labelled) :]}"
+    if name.endswith(".py"):
+        moved = str(directory / name)
+        labelled, name = labelled[: -len(name)] + moved, moved
+    files = _file_parameters(name) if given else ()
+    if not any(key in files for key, _ in given):
+        return labelled + rest
+    pieces = []
+    for key, values in given:
+        placed = [str(directory / value) if key in files and value else value for value in values]
+        pieces.append(f"{key}={','.join(placed)}")
+    return f"{labelled}:{','.join(pieces)}"
+
+
+def _file_parameters(name: str) -> tuple[str, ...]:
+    """Name the parameters of a grouping that name files; none where it is wrong, which is reported later."""
+    try:
+        module, _ = find_module(name)
+    except UsageError:
+        return ()
+    found: tuple[str, ...] = module.Params.file_parameters
+    return found
 
 
 def _matching(text: str) -> list[str]:
