@@ -81,10 +81,10 @@ class DChoices(NamedTuple):
             total = self.detector.total[row]
             if total >= self.due[row]:
                 hot = self.detector.hottest(source, self.estimates)
-                # A detector may take this key for hot and report no hot key; then d stays, and remains due.
+                # A detector may take this key for hot and report no hot key; then d stays.
                 if hot > 0:
                     self.d[row] = choices_needed(self.estimates, hot, total, self.eps, self.powers, self.variant)
-                    self.due[row] = due_after(total, self.recompute_every)
+                self.due[row] = due_after(total, self.recompute_every)
             d = self.d[row]
             if d >= self.workers:
                 d = np.int64(self.workers)

@@ -88,7 +88,8 @@ class DChoices(HeadGrouping):
 
     d is found anew at a head tuple at which the source has 65/64 of the tuples that it had the last time, or 1000 more;
     or, recompute_every=N, at the first one at or after each multiple of N, and d is 2 before that. For other workers it
-    is found anew at the next one. `found_at`: the tuples at the last time, None: it has to be found.
+    is found anew at the next one. Where the detector knows of no head key, d stays until it is due again. `found_at`:
+    the tuples when it was last due, None: it has to be found.
     """
 
     def __init__(
@@ -108,8 +109,9 @@ class DChoices(HeadGrouping):
         self.found_at: list[int | None] = [0 if self.recompute_every else None] * setting.sources
 
     def choose_head(self, source: int, key: Key, estimate: int) -> tuple[int, int]:
-        if self.is_due(source) and self.detector.hottest(source):
-            self.d[source] = self.find(source)
+        if self.is_due(source):
+            if self.detector.hottest(source):
+                self.d[source] = self.find(source)
             self.found_at[source] = self.detector.tuples[source]
         d = self.d[source]
         if d >= len(self.live):
