@@ -69,6 +69,7 @@ class DChoices(NamedTuple):
     state_entries: NDArray[np.int64]
     detector_entries: NDArray[np.int64]
     state_entry_bytes: int
+    load_entries: int
     workers: int
     eps: float
     recompute_every: int
@@ -95,7 +96,7 @@ class DChoices(NamedTuple):
         else:
             worker = send_to_two(self.loads, source, key)
             self.choices[0] = 0
-        self.state_entries[row] = self.detector.held[row] + self.workers
+        self.state_entries[row] = self.detector.held[row] + self.load_entries
         return worker
 
     def tick(self, now: int) -> None:

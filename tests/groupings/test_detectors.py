@@ -362,3 +362,21 @@ def test_a_new_key_takes_as_long_with_many_sources(name: str) -> None:
     for key in range(5):
         fed.detect(0, key)
     assert state.room[0] == capacity - 5
+
+
+@pytest.mark.parametrize(
+    ("grouping", "entries", "octets"),
+    [
+        ("dstream", 1024, 1024),
+        ("w_choices:detector=synopsis", 1024 + 16 * 4, 1024 + 16 * 4),
+        ("rr:detector=synopsis,filter=exact", 16 * 4, 16 * 4),
+        ("w_choices:detector=exact", 1 + 4, 16 * (1 + 4)),
+    ],
+)
+def test_counters_of_a_filter_are_bytes_beside_loads_too(
+    grouping: str, entries: int, octets: int, tmp_path: Path
+) -> None:
+    """A source holds a filter of 1024 counters, or one key; and a load of 16 bytes for each of four workers."""
+    trace = open_trace(write_trace(tmp_path / "x.trace", [(at, b"a", None) for at in range(9)]))
+    row = summary(replay(trace, ReplayOptions(grouping, 4, sources=2), interpreted=True))
+    assert (row["source_state_entries"], row["source_state_bytes"]) == (entries, octets)
