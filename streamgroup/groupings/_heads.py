@@ -11,23 +11,35 @@ from streamgroup.kernels.cursors import Cursors, make_cursors
 from streamgroup.kernels.hashing import candidate_words
 from streamgroup.kernels.loads import Loads, make_loads
 
-__all__ = ["ENTRY_BYTES", "begun", "cursors_of", "moved"]
+__all__ = ["ENTRY_BYTES", "begun", "cursors_of", "entry_bytes_of", "moved"]
 
 # A key or worker and its count.
 ENTRY_BYTES = 16
 
 
+def entry_bytes_of(detector: Any) -> int:
+    """Return the nominal size of an entry that a detector holds."""
+    return int(getattr(detector, "entry_bytes", ENTRY_BYTES))
+
+
+def _load_entries(detector: Any, workers: int) -> int:
+    """Return how many entries of its detector's size the loads of a source take, rounded up."""
+    return -(-ENTRY_BYTES * workers // entry_bytes_of(detector))
+
+
 def begun(params: Any, context: Context, *needed: str) -> dict[str, Any]:
     """Return the fields that all of them have at the start, with a detector that reports what is `needed`."""
     detector = start_detector(params, context, *needed)
+    load_entries = _load_entries(detector, context.workers)
     load = np.zeros((context.sources, int(context.live[-1]) + 1), dtype=np.int64)
     return {
         "detector": detector,
         "loads": make_loads(load, context.live, context.candidates(2)),
         "choices": np.zeros(1, dtype=np.int64),
-        "state_entries": np.full(context.sources, context.workers, dtype=np.int64),
+        "state_entries": np.full(context.sources, load_entries, dtype=np.int64),
         "detector_entries": detector.entries,
-        "state_entry_bytes": ENTRY_BYTES,
+        "state_entry_bytes": entry_bytes_of(detector),
+        "load_entries": load_entries,
         "workers": context.workers,
     }
 
@@ -43,6 +55,7 @@ def moved(state: Any, change: WorkersChange, context: Context) -> dict[str, Any]
         "detector": detector,
         "loads": make_loads(carry_loads(loads.load, change), change.live, context.candidates(2)),
         "detector_entries": detector.entries,
+        "load_entries": _load_entries(detector, context.workers),
         "workers": context.workers,
     }
 

@@ -69,6 +69,7 @@ class DChoices(NamedTuple):
     state_entries: NDArray[np.int64]
     detector_entries: NDArray[np.int64]
     state_entry_bytes: int
+    load_entries: int
     workers: int
     eps: float
     recompute_every: int
@@ -81,10 +82,10 @@ class DChoices(NamedTuple):
             total = self.detector.total[row]
             if total >= self.due[row]:
                 hot = self.detector.hottest(source, self.estimates)
-                # A detector may take this key for hot and report no hot key; then d stays, and remains due.
+                # A detector may take this key for hot and report no hot key; then d stays.
                 if hot > 0:
                     self.d[row] = choices_needed(self.estimates, hot, total, self.eps, self.powers, self.variant)
-                    self.due[row] = due_after(total, self.recompute_every)
+                self.due[row] = due_after(total, self.recompute_every)
             d = self.d[row]
             if d >= self.workers:
                 d = np.int64(self.workers)
@@ -95,7 +96,7 @@ class DChoices(NamedTuple):
         else:
             worker = send_to_two(self.loads, source, key)
             self.choices[0] = 0
-        self.state_entries[row] = self.detector.held[row] + self.workers
+        self.state_entries[row] = self.detector.held[row] + self.load_entries
         return worker
 
     def tick(self, now: int) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._heads import ENTRY_BYTES
+from streamgroup.groupings._heads import entry_bytes_of
 from streamgroup.groupings.detectors.protocol import DetectorName, HeadParams, start_detector
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 
@@ -89,5 +89,5 @@ def start(params: Params, context: Context) -> DStream:
         choices=np.zeros(1, dtype=np.int64),
         detector_entries=detector.entries,
         state_entries=detector.held,
-        state_entry_bytes=getattr(detector, "entry_bytes", ENTRY_BYTES),
+        state_entry_bytes=entry_bytes_of(detector),
     )

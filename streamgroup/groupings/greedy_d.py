@@ -83,6 +83,7 @@ class HeadGreedyD(NamedTuple):
     state_entries: NDArray[np.int64]
     detector_entries: NDArray[np.int64]
     state_entry_bytes: int
+    load_entries: int
     workers: int
     d: int
 
@@ -94,7 +95,7 @@ class HeadGreedyD(NamedTuple):
         else:
             worker = send_to_two(self.loads, source, key)
             self.choices[0] = 0
-        self.state_entries[source] = self.detector.held[source] + self.workers
+        self.state_entries[source] = self.detector.held[source] + self.load_entries
         return worker
 
     def tick(self, now: int) -> None:

@@ -36,6 +36,7 @@ class GreedyByFrequency(NamedTuple):
     state_entries: NDArray[np.int64]
     detector_entries: NDArray[np.int64]
     state_entry_bytes: int
+    load_entries: int
     workers: int
 
     def choose(self, source: int, key: int, now: int) -> int:
@@ -53,7 +54,7 @@ class GreedyByFrequency(NamedTuple):
         else:
             worker = send_to_two(self.loads, source, key)
             self.choices[0] = 0
-        self.state_entries[source] = self.detector.held[source] + self.workers
+        self.state_entries[source] = self.detector.held[source] + self.load_entries
         return worker
 
     def tick(self, now: int) -> None:

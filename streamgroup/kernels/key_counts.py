@@ -24,6 +24,7 @@ __all__ = [
     "enter",
     "grown",
     "headroom",
+    "headroom_after",
     "make_key_counts",
     "place_of",
     "top",
@@ -33,6 +34,7 @@ I64 = NDArray[np.int64]
 
 KEY, COUNT, NUMBER = range(3)
 _ENDLESS = np.int64(1 << 62)
+_HINT = "use fewer sources, or another detector"
 
 
 class KeyCounts(NamedTuple):
@@ -48,7 +50,7 @@ def make_key_counts(sources: int, keys: int, capacity: int, what: str) -> KeyCou
     """Make empty tables; UsageError that names `what` if they would be too large."""
     capacity = min(capacity, max(1, keys))
     # Three numbers an entry, and at most four times two for its place in the index.
-    fits(11 * sources * capacity, MOST_CELLS, f"{what}: {capacity} keys at each of {sources} sources", "")
+    fits(11 * sources * capacity, MOST_CELLS, f"{what}: {capacity} keys at each of {sources} sources", _HINT)
     return KeyCounts(
         rows=np.zeros((sources, capacity, 3), dtype=np.int64),
         used=np.zeros(sources, dtype=np.int64),
@@ -76,6 +78,15 @@ def headroom(counts: Any) -> Any:
     for source in range(counts.used.shape[0]):
         most = max(most, counts.used[source])
     return np.int64(capacity - most)
+
+
+@njit
+def headroom_after(counts: Any, source: Any, room: Any) -> Any:
+    """Return the headroom after a source entered keys, if it was `room` before; the other sources are not looked at."""
+    capacity = counts.rows.shape[1]
+    if capacity >= counts.keys:
+        return _ENDLESS
+    return min(np.int64(room), np.int64(capacity - counts.used[source]))
 
 
 @njit(forceinline=True)

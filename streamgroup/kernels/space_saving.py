@@ -28,7 +28,6 @@ __all__ = [
     "entries_of",
     "entry_at",
     "error_of",
-    "forget_all",
     "forget_source",
     "make_space_saving",
     "offer",
@@ -118,13 +117,6 @@ def forget_source(tables: Any, source: Any) -> None:
         tables.state[source, column] = 0
     tables.state[source, _LEVEL] = 1
     tables.state[source, _LISTED] = _NEVER
-
-
-@njit
-def forget_all(tables: Any) -> None:
-    """Empty all tables."""
-    for source in range(tables.state.shape[0]):
-        forget_source(tables, source)
 
 
 @njit(forceinline=True)

@@ -2,14 +2,18 @@
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from streamgroup.base.compiling.interpreting import view
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
+from tests.groupings.crew import started
 from tests.naive.choices_of_head import find_d, shares_of_counts
 from tests.traces_by_hand import write_trace
 
@@ -54,3 +58,31 @@ def test_memory_by_the_head_and_d_at_the_end(tmp_path: Path, grouping: str) -> N
     # The most that each key was ever given would be far more.
     assert outcome.choices_max == n
     assert formula < 0.5 * sum(min(count, n) for count in counts)
+
+
+class Silent(NamedTuple):
+    """A detector that takes every key for hot, and reports none of them."""
+
+    total: NDArray[np.int64]
+    held: NDArray[np.int64]
+    asked: NDArray[np.int64]
+
+    def detect(self, source: int, key: int, now: int) -> int:
+        self.total[source] += 1
+        return 1
+
+    def hottest(self, source: int, estimates: Any) -> int:
+        self.asked[0] += 1
+        return 0
+
+
+@pytest.mark.parametrize(("every", "times"), [(1, 640), (10, 64), (0, 189)])
+def test_a_detector_that_reports_no_hot_key_is_asked_again_when_d_is_due_again(every: int, times: int) -> None:
+    """To find none it may look through a large table. d stays."""
+    silent = Silent(*np.zeros((3, 1), dtype=np.int64))
+    state = started(f"d_choices:recompute_every={every}", 9, sources=1)
+    code = view(state._replace(detector=silent))
+    for _ in range(640):
+        code.choose(0, 7, 0)
+    assert silent.asked[0] == times
+    assert state.d[0] == 2

@@ -3,6 +3,7 @@
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 from numba import njit
 
 from streamgroup.base import discover
-from streamgroup.base.compiling.interpreting import view
+from streamgroup.base.compiling.interpreting import call, view
 from streamgroup.base.errors import UsageError
+from streamgroup.groupings.detectors import exact, lossy_counting
 from streamgroup.groupings.detectors.protocol import DETECTORS
+from streamgroup.kernels import key_counts
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -329,3 +332,55 @@ def test_too_large_a_structure_is_refused(text: str) -> None:
     huge = context([0, 1], sources=2)._replace(sources=64, keys=1 << 25)
     with pytest.raises(UsageError, match="cells of memory"):
         selection.module.start(selection.params, huge)
+
+
+@pytest.mark.parametrize("name", ["exact", "lossy_counting"])
+def test_what_to_do_is_said_where_a_table_cannot_grow(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fed = Fed(name)
+    fed.state = fed.state._replace(counts=fed.state.counts._replace(keys=1 << 20))
+    monkeypatch.setattr(key_counts, "MOST_CELLS", fed.state.counts.rows.size)
+    with pytest.raises(UsageError, match=f"detector={name}: .* cells of memory") as caught:
+        fed.state.grown()
+    assert caught.value.hint == "use fewer sources, or another detector"
+
+
+@pytest.mark.parametrize("module", [exact, lossy_counting])
+def test_room_is_that_of_the_source_that_holds_most(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While keys enter, leave, and the tables grow."""
+    monkeypatch.setattr(module, "_ROOM", 4)
+    fed = Fed(f"{module.__name__.rpartition('.')[2]}{',bucket=9' if module is lossy_counting else ''}")
+    for place, key in enumerate(skewed(400)):
+        fed.detect(place % 7 % 2, key)
+        assert fed.state.room[0] == call(key_counts.headroom, fed.state.counts)
+    assert 4 < fed.state.counts.rows.shape[1] < KEYS
+
+
+@pytest.mark.parametrize("name", ["exact", "lossy_counting"])
+def test_a_new_key_takes_as_long_with_many_sources(name: str) -> None:
+    """The tables of other sources are not read: what is written there behind the detector's back goes unnoticed."""
+    fed = Fed(name)
+    state = fed.state = fed.state._replace(counts=fed.state.counts._replace(keys=1 << 20))
+    capacity = state.counts.rows.shape[1]
+    state.room[0], state.counts.used[1] = capacity, capacity
+    fed.code = view(state)
+    for key in range(5):
+        fed.detect(0, key)
+    assert state.room[0] == capacity - 5
+
+
+@pytest.mark.parametrize(
+    ("grouping", "entries", "octets"),
+    [
+        ("dstream", 1024, 1024),
+        ("w_choices:detector=synopsis", 1024 + 16 * 4, 1024 + 16 * 4),
+        ("rr:detector=synopsis,filter=exact", 16 * 4, 16 * 4),
+        ("w_choices:detector=exact", 1 + 4, 16 * (1 + 4)),
+    ],
+)
+def test_counters_of_a_filter_are_bytes_beside_loads_too(
+    grouping: str, entries: int, octets: int, tmp_path: Path
+) -> None:
+    """A source holds a filter of 1024 counters, or one key; and a load of 16 bytes for each of four workers."""
+    trace = open_trace(write_trace(tmp_path / "x.trace", [(at, b"a", None) for at in range(9)]))
+    row = summary(replay(trace, ReplayOptions(grouping, 4, sources=2), interpreted=True))
+    assert (row["source_state_entries"], row["source_state_bytes"]) == (entries, octets)

@@ -1,5 +1,7 @@
 """Groupings that treat frequent keys, which a detector finds, in a way of their own."""
 
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from tests.naive.choices_of_head import find_d, shares_of_counts
@@ -16,13 +18,13 @@ class HeadGrouping(Grouping):
     Of each source: what it sent to each worker since the start, and what its detector holds.
     """
 
-    state_entry_bytes = 16
     # whether the loads count the head
     counts_head = True
 
     def __init__(self, setting: Setting, detector: str = "space_saving", **of_detector: Any) -> None:
         super().__init__(setting)
         self.detector: Any = make_detector(detector, setting, of_detector)
+        self.state_entry_bytes = self.detector.held_bytes
         self.detector_entry_bytes = self.detector.detector_entry_bytes
         self.detector_fixed_bytes = self.detector.detector_fixed_bytes
         self.load = [[0] * setting.workers for _ in range(setting.sources)]
@@ -77,7 +79,10 @@ class HeadGrouping(Grouping):
         return self.given[key]
 
     def state_entries(self, source: int | None = None) -> int:
-        return self.most_held if source is None else self.detector.held(source) + len(self.live)
+        if source is None:
+            return self.most_held
+        # 16 bytes for each worker, in entries of the detector's size.
+        return self.detector.held(source) + ceil(Fraction(16 * len(self.live), self.state_entry_bytes))
 
     def detector_entries(self) -> int:
         return self.detector.entries()
@@ -88,7 +93,8 @@ class DChoices(HeadGrouping):
 
     d is found anew at a head tuple at which the source has 65/64 of the tuples that it had the last time, or 1000 more;
     or, recompute_every=N, at the first one at or after each multiple of N, and d is 2 before that. For other workers it
-    is found anew at the next one. `found_at`: the tuples at the last time, None: it has to be found.
+    is found anew at the next one. Where the detector knows of no head key, d stays until it is due again. `found_at`:
+    the tuples when it was last due, None: it has to be found.
     """
 
     def __init__(
@@ -108,8 +114,9 @@ class DChoices(HeadGrouping):
         self.found_at: list[int | None] = [0 if self.recompute_every else None] * setting.sources
 
     def choose_head(self, source: int, key: Key, estimate: int) -> tuple[int, int]:
-        if self.is_due(source) and self.detector.hottest(source):
-            self.d[source] = self.find(source)
+        if self.is_due(source):
+            if self.detector.hottest(source):
+                self.d[source] = self.find(source)
             self.found_at[source] = self.detector.tuples[source]
         d = self.d[source]
         if d >= len(self.live):

@@ -15,7 +15,17 @@ from streamgroup.groupings.detectors._threshold import (
     threshold_of,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.key_counts import COUNT, KeyCounts, enter, grown, headroom, make_key_counts, place_of, top
+from streamgroup.kernels.key_counts import (
+    COUNT,
+    KeyCounts,
+    enter,
+    grown,
+    headroom,
+    headroom_after,
+    make_key_counts,
+    place_of,
+    top,
+)
 
 __all__ = ["ExactDetector", "Params", "start"]
 
@@ -55,7 +65,7 @@ class ExactDetector(NamedTuple):
             enter(self.counts, source, key, count, np.int64(0))
             self.held[source] += 1
             self.entries[0] += 1
-            self.room[0] = headroom(self.counts)
+            self.room[0] = headroom_after(self.counts, source, self.room[0])
         return int(count) if reaches(self.threshold, count, total) and total >= self.threshold.min_count else 0
 
     def tick(self, now: int) -> None:

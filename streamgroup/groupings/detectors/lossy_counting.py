@@ -29,6 +29,7 @@ from streamgroup.kernels.key_counts import (
     enter,
     grown,
     headroom,
+    headroom_after,
     make_key_counts,
     place_of,
     top,
@@ -93,7 +94,7 @@ class LossyCounting(NamedTuple):
             enter(self.counts, source, key, count, (total - 1) // self.bucket)
             self.held[source] += 1
             self.entries[0] += 1
-            self.room[0] = headroom(self.counts)
+            self.room[0] = headroom_after(self.counts, source, self.room[0])
         if total % self.bucket == 0:
             _end_bucket(self, source, total // self.bucket)
         return int(count) if reaches(self.threshold, count, total) and total >= self.threshold.min_count else 0

@@ -18,6 +18,8 @@ from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChang
 
 __all__ = ["Params", "Predictor", "start"]
 
+# A counter of the filter.
+_COUNTER_BYTES = 1
 # A key in the synopsis with its vector.
 _VECTOR_BYTES = 16
 # Bytes of a signal that a tuple was seen.
@@ -196,7 +198,7 @@ def start(params: Params, context: Context) -> Predictor:
         broadcast_delay=delay_ns(params.broadcast_delay, context.control_delay),
         is_drawn=params.decline == "drawn",
         is_exact=exact,
-        entry_bytes=8 if exact else 1,
+        entry_bytes=_COUNTER_BYTES,
         detector_entry_bytes=_VECTOR_BYTES,
         detector_fixed_bytes=0 if exact else context.sources * params.counters,
     )
