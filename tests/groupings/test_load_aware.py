@@ -173,3 +173,10 @@ def test_storm_builds_its_ring_anew_when_workers_change() -> None:
     assert 473 <= counts[1] <= 475
     # More than 200 workers have more slots.
     assert changed(made, list(range(300)), joined=tuple(range(2, 300)), sources=1).slots.tolist() == [1500]
+
+
+def test_storm_refuses_rings_that_are_too_large_at_the_start_and_when_workers_join() -> None:
+    with pytest.raises(UsageError, match="rings of 1000 slots at 140000 sources"):
+        begun(SHORT, 2, sources=140_000)
+    with pytest.raises(UsageError, match="rings of 1500 slots at 90000 sources"):
+        changed(begun(SHORT, 2), list(range(300)), joined=tuple(range(2, 300)), sources=90_000)

@@ -287,3 +287,10 @@ def test_the_same_through_many_changes_of_workers(text: str, tmp_path: Path) -> 
     }
     given = options(text, workers=6, control_delay="2ms", network_delay="200us", **changes)
     agree(stream("evolving", 700), given, tmp_path, interpreted=True)
+
+
+def test_storm_starts_over_when_all_workers_with_weight_leave(tmp_path: Path) -> None:
+    """Workers 1 and 2 are so slow that their weights are 0 when worker 0 leaves."""
+    slow = {"workers": 3, "sources": 1, "service": "20us", "slowdown": "1,100,100", "leave": ("80%:0",)}
+    given = options("load_aware:rule=storm,queue=20,report=500us,refresh=500us", **slow)
+    agree(stream("random", 150), given, tmp_path, interpreted=True)
