@@ -126,6 +126,8 @@ def catch_up(state: Any, now: Any) -> None:
             clock[_REFRESH] += state.refresh
             if is_quiet(state):
                 skip(state, now)
+        if is_known(state):
+            skip_reports(state, min(now, clock[_REFRESH]))
     if refreshed:
         build(state)
     state.due[0] = min(clock[_REPORT], clock[_ARRIVAL], clock[_REFRESH])
@@ -159,14 +161,24 @@ def weigh(state: Any) -> None:
 @njit
 def is_quiet(state: Any) -> Any:
     """Return whether no worker has anything to do, all sources know it, and all weights are full."""
+    if not is_known(state):
+        return False
+    worker, live = state.worker, state.live
+    for place in range(live.shape[0]):
+        if worker[live[place], _KNOWN] != 0 or worker[live[place], _WEIGHT] != _MOST_WEIGHT:
+            return False
+    return True
+
+
+@njit
+def is_known(state: Any) -> Any:
+    """Return whether a report would change nothing: none is on its way, and all queues are as in the last one."""
     if state.clock[_ARRIVAL] != _NEVER:
         return False
     worker, live = state.worker, state.live
     for place in range(live.shape[0]):
         one = live[place]
-        if worker[one, _SENT] != worker[one, _DONE] or worker[one, _KNOWN] != 0:
-            return False
-        if worker[one, _WEIGHT] != _MOST_WEIGHT:
+        if worker[one, _SENT] - worker[one, _DONE] != worker[one, _KNOWN]:
             return False
     return True
 
@@ -179,7 +191,13 @@ def skip(state: Any, now: Any) -> None:
     if refreshes > 0:
         clock[_NUMBER] += refreshes
         clock[_REFRESH] += refreshes * state.refresh
-    reports = (now - clock[_REPORT]) // state.report
+    skip_reports(state, now)
+
+
+@njit
+def skip_reports(state: Any, until: Any) -> None:
+    """Count the reports up to then, but for the last one."""
+    reports = (until - state.clock[_REPORT]) // state.report
     if reports > 0:
         note_reports(state, reports)
 
