@@ -68,8 +68,8 @@ class StayPut(NamedTuple):
         return worker
 
     def grown(self) -> "StayPut":
-        """Double the room for keys."""
-        windows = key_windows.grown(self.windows)
+        """Make room for more keys; UsageError if there are too many in the windows."""
+        windows = key_windows.grown(self.windows, "cam")
         return self._replace(windows=windows, room=windows.room)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "StayPut":

@@ -64,8 +64,8 @@ class FewerKeys(NamedTuple):
         return worker
 
     def grown(self) -> "FewerKeys":
-        """Double the room for keys."""
-        windows = key_windows.grown(self.windows)
+        """Make room for more keys; UsageError if there are too many in the windows."""
+        windows = key_windows.grown(self.windows, "cm")
         return self._replace(windows=windows, room=windows.room)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "FewerKeys":

@@ -162,8 +162,8 @@ class Dalton(NamedTuple):
         return worker
 
     def grown(self) -> "Dalton":
-        """Double the room for keys."""
-        windows = key_windows.grown(self.windows)
+        """Make room for more keys; UsageError if there are too many in the windows."""
+        windows = key_windows.grown(self.windows, "dalton")
         return self._replace(windows=windows, room=windows.room)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "Dalton":
