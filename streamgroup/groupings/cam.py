@@ -74,7 +74,7 @@ class StayPut(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "StayPut":
         """Hash every key anew to the live workers, and keep what is in the windows."""
-        windows = moved(self.windows, change)
+        windows = moved(self.windows, change, "cam")
         return self._replace(
             candidates=context.candidates(2),
             windows=windows,

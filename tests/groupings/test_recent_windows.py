@@ -264,3 +264,18 @@ def test_keys_that_left_the_window_make_room_and_too_many_in_it_are_refused(name
     monkeypatch.setattr("streamgroup.kernels.key_windows.MOST_CELLS", 1000)
     with pytest.raises(UsageError, match=f"{name}: the keys of a window"):
         state.grown()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("cm", "slides of"), ("cam", "slides of"), ("dagreedy", "slides of"), ("dalton:window=1s,slide=1s", "rows of")],
+)
+def test_windows_that_joiners_make_too_large_are_refused(text: str, problem: str) -> None:
+    state = started(text, 2, 300)
+    with pytest.raises(UsageError, match=problem):
+        changed(state, list(range(30_000)), joined=tuple(range(2, 30_000)), sources=300)
+
+
+def test_dalton_has_no_table_to_merge_into_without_sync() -> None:
+    state = started(f"dalton:sync=false,{SHORT}", 2, 3)
+    assert changed(state, [0, 1, 2], joined=(2,)).table.value.shape == state.table.value.shape == (1, 2)

@@ -70,7 +70,7 @@ class FewerKeys(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "FewerKeys":
         """Hash every key anew to the live workers, and keep what is in the windows."""
-        windows = moved(self.windows, change)
+        windows = moved(self.windows, change, "cm")
         return self._replace(
             candidates=context.candidates(2),
             windows=windows,

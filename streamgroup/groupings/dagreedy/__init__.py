@@ -107,7 +107,7 @@ class DAGreedy(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "DAGreedy":
         """Hash every key anew to the live workers, keep what is in the windows; theta follows their number."""
-        windows = moved(self.windows, change)
+        windows = moved(self.windows, change, "dagreedy")
         return self._replace(
             first=context.candidates(1),
             windows=windows,
