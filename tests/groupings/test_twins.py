@@ -303,3 +303,12 @@ def test_the_same_when_windows_forget_keys_to_make_room(name: str, tmp_path: Pat
     changes = {"join": ("300",), "leave": ("200:2",)}
     given = options(f"{name}:window=2ms,slide=2ms" + (",theta=0.1" if name[0] == "d" else ""), **changes)
     agree(stream("random", 500), given, tmp_path, interpreted=True)
+
+
+def test_a_key_notes_no_width_above_the_number_of_live_workers(tmp_path: Path) -> None:
+    """d_min is 8 for 16 workers when 12 leave; the key that gets 4 of 4 then has no more when they are back."""
+    times = range(1_600_000_000_000_000, 1_600_000_000_060_000, 100)
+    tuples = [(at, b"b" if place % 20 == 7 else b"a", None) for place, at in enumerate(times)]
+    changes = {"leave": tuple(map(str, range(310, 322))), "join": tuple(map(str, range(410, 422)))}
+    given = options("fish:d_min=avg,epoch=100,theta=0.01,interval=5ms", workers=16, sources=1, **changes)
+    agree(tuples, given, tmp_path, interpreted=True)
