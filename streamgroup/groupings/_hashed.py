@@ -22,5 +22,9 @@ class HashedParams(GroupingParams):
     )
 
     def modulo(self) -> bool:
-        """It is by remainder with `hash=mod`."""
+        """Return whether hashes are taken modulo n (`hash=mod`)."""
         return self.hash == "mod"
+
+    def doubts_of_ring(self, ring: bool) -> list[str]:
+        """Return a warning if `hash=mod` is set for keys that are placed on a ring."""
+        return ["hash=mod has no effect with ring=true: set ring=false"] if ring and self.modulo() else []

@@ -41,20 +41,23 @@ def begun(params: WindowParams, context: Context, name: str) -> KeyWindows:
     """Make empty windows; UsageError if they would be too large."""
     slide = period_ns(params.slide)
     slides = period_ns(params.window) // slide
-    fits(
-        2 * context.sources * slides * context.workers,
-        MOST_CELLS,
-        f"{name}: {slides} slides of {context.workers} workers at {context.sources} sources",
-        "raise slide, or lower window",
-    )
+    _check_size(name, context.sources, slides, context.workers)
     return make_key_windows(context.sources, context.live, slides, slide)
 
 
-def moved(windows: KeyWindows, change: WorkersChange) -> KeyWindows:
+def _check_size(name: str, sources: int, slides: int, workers: int) -> None:
+    what = f"{name}: {slides} slides of {workers} workers at {sources} sources"
+    fits(2 * sources * slides * workers, MOST_CELLS, what, "raise slide, or lower window")
+
+
+def moved(windows: KeyWindows, change: WorkersChange, name: str) -> KeyWindows:
     """Return the windows after a change of workers: a joiner starts at the smallest counts, booked in the last slide.
 
-    What was sent to workers that left is still there, and leaves with its slides.
+    What was sent to workers that left is still there, and leaves with its slides. UsageError if the windows would be
+    too large.
     """
+    sources, slides, workers = windows.slide_tuples.shape
+    _check_size(name, sources, slides, max(workers, int(change.live[-1]) + 1))
     tuples, distinct = carry_loads(windows.tuples, change), carry_loads(windows.distinct, change)
     joined = np.intersect1d(change.live, np.array(change.joined, dtype=np.int64))
     return with_counts(windows, change.live, joined, tuples, distinct)

@@ -68,13 +68,13 @@ class StayPut(NamedTuple):
         return worker
 
     def grown(self) -> "StayPut":
-        """Double the room for keys."""
-        windows = key_windows.grown(self.windows)
+        """Make room for more keys; UsageError if there are too many in the windows."""
+        windows = key_windows.grown(self.windows, "cam")
         return self._replace(windows=windows, room=windows.room)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "StayPut":
         """Hash every key anew to the live workers, and keep what is in the windows."""
-        windows = moved(self.windows, change)
+        windows = moved(self.windows, change, "cam")
         return self._replace(
             candidates=context.candidates(2),
             windows=windows,

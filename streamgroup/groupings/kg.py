@@ -38,6 +38,10 @@ class Params(HashedParams):
         sizes = np.diff(ring.position, prepend=ring.position[-1] - RING_POSITIONS)
         return Parts("ring positions", np.bincount(ring.owner, sizes, minlength=workers).astype(np.int64))
 
+    def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
+        """With `ring=true` the parameter `hash` has no effect."""
+        return [*super().doubts(workers, sources, keys), *self.doubts_of_ring(self.ring)]
+
     def destinations(self, context: Context) -> Destinations:
         """It is F_1, or the next on the ring."""
         return Destinations(_first_workers(context, self.vnodes if self.ring else 0)[:, np.newaxis])

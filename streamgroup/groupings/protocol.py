@@ -40,7 +40,8 @@ its `tick`, `choose`, `observe` and, later, `executed` (a tuple that is delivere
 keeps it up to date; it must not go below 0. When there is less room than the loop wants for what it does next, 256
 tuples at most, the loop calls
 
-- `grown(self)`: it returns the state with larger arrays, at least twice as large, and more in `room[0]`. Like
+- `grown(self)`: it returns the state with larger arrays, at least twice as large, or with half of them freed, and
+  more in `room[0]`. Like
   `workers_changed` it is plain Python, never compiled, and keeps the class and the types of the fields. When it is
   called is not specified: nothing that the grouping does may depend on that.
 

@@ -1,9 +1,9 @@
 """What each source sent in a sliding window: tuples and distinct keys of each worker, and where each key was sent.
 
 Time is cut into slides. A source in slide i sees slides i - W + 1 to i; it moves its window when it chooses. For each
-key that a source ever sent there is a record, and for each worker that it sent the key to an entry with the slide of
-the last tuple. So a key leaves the window without being looked at: the number of pairs whose last tuple is in a slide
-is subtracted when the slide leaves.
+key that a source sent there is a record, and for each worker that it sent the key to an entry with the slide of the
+last tuple. So a key leaves the window without being looked at: the number of pairs whose last tuple is in a slide is
+subtracted when the slide leaves. Records and entries that left are removed when the room is used up.
 """
 
 from typing import Any, NamedTuple
@@ -12,6 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.base.compiling.interpreting import call
+from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.kernels.int_map import ABSENT, enlarged, get, make_int_map, put
 
 __all__ = [
@@ -106,15 +108,58 @@ def make_key_windows(sources: int, live: I64, slides: int, slide: int) -> KeyWin
     )
 
 
-def grown(windows: KeyWindows) -> KeyWindows:
-    """Return the windows with twice the room for records and entries."""
-    records, entries = 2 * len(windows.record), 2 * len(windows.entry)
-    return windows._replace(
-        records=enlarged(windows.records, records),
-        record=np.concatenate([windows.record, np.zeros_like(windows.record)]),
-        entry=np.concatenate([windows.entry, np.zeros_like(windows.entry)]),
-        room=np.array([min(records - windows.used[_RECORD], entries - windows.used[_ENTRY])], dtype=np.int64),
+def grown(windows: KeyWindows, what: str) -> KeyWindows:
+    """Return the windows without what has left them, at least half of the records and of the entries free.
+
+    Where more is in use, or nothing has left, there are twice as many; UsageError that names `what` if they would be
+    too large.
+    """
+    kept = windows._replace(
+        records=np.zeros_like(windows.records),
+        record=np.zeros_like(windows.record),
+        entry=np.zeros_like(windows.entry),
+        used=np.zeros_like(windows.used),
     )
+    call(_copy_current, windows, kept)
+    sizes = np.array([len(kept.record), len(kept.entry)])
+    is_short = (2 * kept.used > sizes) | (kept.used == windows.used)
+    records, entries = (int(size) for size in np.where(is_short, 2 * sizes, sizes))
+    # A record, at most four times two for its place in the map, and an entry.
+    fits(12 * records + 3 * entries, MOST_CELLS, f"{what}: the keys of a window", "lower window, or use fewer sources")
+    return kept._replace(
+        records=kept.records if records == len(kept.record) else enlarged(kept.records, records),
+        record=np.pad(kept.record, ((0, records - len(kept.record)), (0, 0))),
+        entry=np.pad(kept.entry, ((0, entries - len(kept.entry)), (0, 0))),
+        room=np.array([min(records - kept.used[_RECORD], entries - kept.used[_ENTRY])], dtype=np.int64),
+    )
+
+
+@njit
+def _copy_current(windows: Any, kept: Any) -> None:
+    """Copy the entries that are in the window of their source, and the records that have any or whose key is hot."""
+    sources, slides = windows.clock.shape[0], windows.slide_tuples.shape[1]
+    for slot in range(windows.records.shape[0]):
+        if windows.records[slot, 0] == 0:
+            continue
+        code, one = windows.records[slot, 0] - 1, windows.records[slot, 1]
+        slide = windows.clock[code % sources, SLIDE]
+        first, found = np.int64(-1), windows.record[one, _FIRST]
+        while found >= 0:
+            if windows.entry[found, _LAST] > slide - slides:
+                copy = kept.used[_ENTRY]
+                kept.used[_ENTRY] = copy + 1
+                kept.entry[copy, WORKER] = windows.entry[found, WORKER]
+                kept.entry[copy, _LAST] = windows.entry[found, _LAST]
+                kept.entry[copy, _NEXT] = first
+                first = copy
+            found = windows.entry[found, _NEXT]
+        if first >= 0 or windows.record[one, HOT_UNTIL] >= slide:
+            copy = kept.used[_RECORD]
+            kept.used[_RECORD] = copy + 1
+            for column in range(windows.record.shape[1]):
+                kept.record[copy, column] = windows.record[one, column]
+            kept.record[copy, _FIRST] = first
+            put(kept.records, code, copy)
 
 
 def with_counts(windows: KeyWindows, live: I64, joined: I64, tuples: I64, distinct: I64) -> KeyWindows:

@@ -158,6 +158,15 @@ def test_parameters_tell_what_they_mean() -> None:
     assert "1/theta = 4096" in params.doubts(1024, 5, 10**6)[0]
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("fish:hash=mod", 1), ("fish:hash=mod,ring=false", 0), ("kg:hash=mod,ring=true", 1), ("kg:hash=mod", 0)],
+)
+def test_a_hash_that_has_no_effect_on_a_ring_is_doubted(text: str, number: int) -> None:
+    doubts = select(text).params.doubts(8, 5, 1000)
+    assert ["hash=mod has no effect" in doubt for doubt in doubts] == [True] * number
+
+
 @pytest.mark.parametrize("live", [[0], [0, 1, 2, 3, 4], [2, 5, 9]])
 def test_key_grouping_on_a_ring(live: list[int]) -> None:
     state = changed(started("kg:ring=true,vnodes=10", 2), live)

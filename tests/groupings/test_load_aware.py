@@ -161,6 +161,32 @@ def test_a_long_pause_is_as_many_short_ones() -> None:
     assert made.control_messages.tolist() == other.control_messages.tolist() == [3 * 200]
 
 
+@pytest.mark.parametrize(("report", "delay"), [("10ms", 0), ("3ms", 2), ("7ms", 0), ("25ms", 24)])
+def test_reports_that_repeat_themselves_are_counted_and_skipped(report: str, delay: int) -> None:
+    """Worker 1 does not finish, so weights go on falling; it makes no difference how often one looks."""
+    text = f"rule=storm,report={report},refresh=10ms,queue=40"
+    made, other = begun(text, 3, sources=2, delay=delay * MS), begun(text, 3, sources=2, delay=delay * MS)
+    for state in (made, other):
+        for _ in range(9):
+            view(state).observe(0, 0, 1, 0)
+    for at in range(1, 301):
+        view(made).tick(at * MS)
+    view(other).tick(300 * MS)
+    assert made.worker[:, 4].tolist() == other.worker[:, 4].tolist() == [100, 0, 100]
+    assert np.array_equal(made.ring, other.ring)
+    assert made.clock.tolist() == other.clock.tolist()
+    assert made.control_messages.tolist() == other.control_messages.tolist() == [6 * (300 // int(report[:-2]))]
+
+
+def test_a_pause_takes_no_time_for_each_report() -> None:
+    """There are 3.6 x 10^9 of them."""
+    made = begun("rule=storm,report=1us,refresh=1h", 2)
+    view(made).observe(0, 0, 1, 0)
+    view(made).tick(3_600_000 * MS - 1)
+    assert made.control_messages.tolist() == [2 * (3_600_000_000 - 1)]
+    assert made.worker[1, 3] == 1
+
+
 def test_storm_builds_its_ring_anew_when_workers_change() -> None:
     made = begun(SHORT, 2)
     for _ in range(9):
@@ -173,3 +199,10 @@ def test_storm_builds_its_ring_anew_when_workers_change() -> None:
     assert 473 <= counts[1] <= 475
     # More than 200 workers have more slots.
     assert changed(made, list(range(300)), joined=tuple(range(2, 300)), sources=1).slots.tolist() == [1500]
+
+
+def test_storm_refuses_rings_that_are_too_large_at_the_start_and_when_workers_join() -> None:
+    with pytest.raises(UsageError, match="rings of 1000 slots at 140000 sources"):
+        begun(SHORT, 2, sources=140_000)
+    with pytest.raises(UsageError, match="rings of 1500 slots at 90000 sources"):
+        changed(begun(SHORT, 2), list(range(300)), joined=tuple(range(2, 300)), sources=90_000)

@@ -252,3 +252,35 @@ def test_a_table_that_takes_longer_than_a_slide_is_refused() -> None:
     with pytest.raises(UsageError, match="two control delays"):
         dalton("theta=0.2", 2, sources=2, delay=500_000)
     dalton("sync=false", 2, sources=2, delay=500_000)
+
+
+@pytest.mark.parametrize("name", ["cm", "cam", "dagreedy", "dalton"])
+def test_keys_that_left_the_window_make_room_and_too_many_in_it_are_refused(name: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr("streamgroup.kernels.key_windows._RECORDS", 64)
+    state = started(f"{name}:{SHORT}", 3, 1)
+    # One key each 0.2 ms: 20 of 64 are in the window.
+    send(state, *[(key, key / 5) for key in range(64)])
+    assert state.room[0] == 0
+    state = state.grown()
+    assert len(state.windows.record) == 64
+    assert state.room[0] >= 44
+    send(state, *[(100 + key, 13.0) for key in range(44)])
+    assert len(state.grown().windows.record) == 128
+    monkeypatch.setattr("streamgroup.kernels.key_windows.MOST_CELLS", 1000)
+    with pytest.raises(UsageError, match=f"{name}: the keys of a window"):
+        state.grown()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("cm", "slides of"), ("cam", "slides of"), ("dagreedy", "slides of"), ("dalton:window=1s,slide=1s", "rows of")],
+)
+def test_windows_that_joiners_make_too_large_are_refused(text: str, problem: str) -> None:
+    state = started(text, 2, 300)
+    with pytest.raises(UsageError, match=problem):
+        changed(state, list(range(30_000)), joined=tuple(range(2, 30_000)), sources=300)
+
+
+def test_dalton_has_no_table_to_merge_into_without_sync() -> None:
+    state = started(f"dalton:sync=false,{SHORT}", 2, 3)
+    assert changed(state, [0, 1, 2], joined=(2,)).table.value.shape == state.table.value.shape == (1, 2)

@@ -287,3 +287,28 @@ def test_the_same_through_many_changes_of_workers(text: str, tmp_path: Path) -> 
     }
     given = options(text, workers=6, control_delay="2ms", network_delay="200us", **changes)
     agree(stream("evolving", 700), given, tmp_path, interpreted=True)
+
+
+def test_storm_starts_over_when_all_workers_with_weight_leave(tmp_path: Path) -> None:
+    """Workers 1 and 2 are so slow that their weights are 0 when worker 0 leaves."""
+    slow = {"workers": 3, "sources": 1, "service": "20us", "slowdown": "1,100,100", "leave": ("80%:0",)}
+    given = options("load_aware:rule=storm,queue=20,report=500us,refresh=500us", **slow)
+    agree(stream("random", 150), given, tmp_path, interpreted=True)
+
+
+@pytest.mark.parametrize("name", ["cm", "cam", "dagreedy", "dalton"])
+def test_the_same_when_windows_forget_keys_to_make_room(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """A window of a single slide: a key that is hot in the next one is in no window, but is not forgotten."""
+    monkeypatch.setattr("streamgroup.kernels.key_windows._RECORDS", 32)
+    changes = {"join": ("300",), "leave": ("200:2",)}
+    given = options(f"{name}:window=2ms,slide=2ms" + (",theta=0.1" if name[0] == "d" else ""), **changes)
+    agree(stream("random", 500), given, tmp_path, interpreted=True)
+
+
+def test_a_key_notes_no_width_above_the_number_of_live_workers(tmp_path: Path) -> None:
+    """d_min is 8 for 16 workers when 12 leave; the key that gets 4 of 4 then has no more when they are back."""
+    times = range(1_600_000_000_000_000, 1_600_000_000_060_000, 100)
+    tuples = [(at, b"b" if place % 20 == 7 else b"a", None) for place, at in enumerate(times)]
+    changes = {"leave": tuple(map(str, range(310, 322))), "join": tuple(map(str, range(410, 422)))}
+    given = options("fish:d_min=avg,epoch=100,theta=0.01,interval=5ms", workers=16, sources=1, **changes)
+    agree(tuples, given, tmp_path, interpreted=True)

@@ -205,7 +205,7 @@ class Fish(Grouping):
             return min(2, n)
         if self.head == "chk":
             entry = table.table[key]
-            entry.given = max(n >> table.halvings(key), self.d_min[source], entry.given)
+            entry.given = min(n, max(n >> table.halvings(key), self.d_min[source], entry.given))
             d = entry.given
         elif self.head == "d":
             d = self.d[source]

@@ -157,6 +157,8 @@ class StormLoadAware(Grouping):
         self.weight.update(dict.fromkeys(change.joined, 100))
         for by_worker in (self.reported, self.pending):
             by_worker.update(dict.fromkeys(change.joined, 0))
+        if sum(self.weight[worker] for worker in self.live) == 0:
+            self.weight.update(dict.fromkeys(self.live, 100))
         self.changes += 1
         self.build(self.number)
 

@@ -101,13 +101,13 @@ class DAGreedy(NamedTuple):
         return worker
 
     def grown(self) -> "DAGreedy":
-        """Double the room for keys."""
-        windows = key_windows.grown(self.windows)
+        """Make room for more keys; UsageError if there are too many in the windows."""
+        windows = key_windows.grown(self.windows, "dagreedy")
         return self._replace(windows=windows, room=windows.room)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "DAGreedy":
         """Hash every key anew to the live workers, keep what is in the windows; theta follows their number."""
-        windows = moved(self.windows, change)
+        windows = moved(self.windows, change, "dagreedy")
         return self._replace(
             first=context.candidates(1),
             windows=windows,

@@ -20,7 +20,7 @@ def best_worker(windows: Any, source: Any, one: Any, numerator: Any, denominator
     for place in range(live.shape[0]):
         worker = live[place]
         score = -price * tuples[source, worker]
-        # Who is not above the best without the key may be with it.
+        # Look for the key only where the reward would make the score the best.
         if score + reward > most and holds(windows, source, one, worker):
             score += reward
         if score > most:

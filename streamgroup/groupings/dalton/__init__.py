@@ -162,21 +162,27 @@ class Dalton(NamedTuple):
         return worker
 
     def grown(self) -> "Dalton":
-        """Double the room for keys."""
-        windows = key_windows.grown(self.windows)
+        """Make room for more keys; UsageError if there are too many in the windows."""
+        windows = key_windows.grown(self.windows, "dalton")
         return self._replace(windows=windows, room=windows.room)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "Dalton":
-        """Hash every key anew to the live workers; keep windows and rows, in which joiners are not tried."""
-        windows = moved(self.windows, change)
+        """Hash every key anew to the live workers; keep windows and rows, in which joiners are not tried.
+
+        UsageError if they would be too large.
+        """
+        windows = moved(self.windows, change, "dalton")
         joined = np.intersect1d(change.live, np.array(change.joined, dtype=np.int64))
         workers = windows.tuples.shape[1]
-        rows = with_capacity(self.rows, _capacity(self.capacity, context), workers, joined)
+        rows = with_capacity(self.rows, _capacity(self.capacity, context, workers), workers, joined)
+        table = self.table
+        if self.is_merged:
+            table = table_with(table, rows.row.shape[0] * rows.row.shape[1], workers, joined)
         return self._replace(
             first=context.candidates(1),
             windows=windows,
             rows=rows,
-            table=table_with(self.table, rows.row.shape[0] * rows.row.shape[1], workers, joined),
+            table=table,
             theta=_pair(self.theta_text, context.workers),
             room=windows.room,
             state_entries=(1 + rows.state[:, HELD]) * context.workers + windows.clock[:, PAIRS],
@@ -188,19 +194,21 @@ def _pair(theta: str, workers: int) -> I64:
     return np.array([share.numerator, share.denominator], dtype=np.int64)
 
 
-def _capacity(capacity: int, context: Context) -> int:
-    return capacity if capacity > 0 else 2 * context.workers
+def _capacity(capacity: int, context: Context, workers: int) -> int:
+    """Return how many rows a source has; UsageError if they would be too large for so many worker ids."""
+    capacity = capacity if capacity > 0 else 2 * context.workers
+    fits(
+        2 * context.sources * capacity * workers,
+        MOST_CELLS,
+        f"dalton: {capacity} rows of {workers} workers at {context.sources} sources",
+        "lower capacity",
+    )
+    return capacity
 
 
 def start(params: Params, context: Context) -> Dalton:
     """No key is hot; UsageError for tables that would be too large, or that would take longer than a slide."""
-    capacity = _capacity(params.capacity, context)
-    fits(
-        2 * context.sources * capacity * context.workers,
-        MOST_CELLS,
-        f"dalton: {capacity} rows of {context.workers} workers at {context.sources} sources",
-        "lower capacity",
-    )
+    capacity = _capacity(params.capacity, context, context.workers)
     windows = begun(params, context, "dalton")
     is_merged = params.sync and context.sources > 1
     if is_merged and 2 * context.control_delay >= windows.slide:

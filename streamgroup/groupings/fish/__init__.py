@@ -111,11 +111,12 @@ class Params(HashedParams):
         return Destinations(lists.nearest[places, : min(2, context.workers)], remark)
 
     def doubts(self, workers: int, sources: int, keys: int) -> list[str]:
-        """A table that is too small evicts hot keys."""
+        """A table that is too small evicts hot keys, and on a ring `hash` has no effect."""
+        doubts = [*super().doubts(workers, sources, keys), *self.doubts_of_ring(self.ring)]
         least = ceil(1 / share_of(self.theta, workers))
-        if self.capacity >= min(least, keys):
-            return []
-        return [f"capacity={self.capacity} is under 1/theta = {least}: hot keys may be forgotten"]
+        if self.capacity < min(least, keys):
+            doubts.append(f"capacity={self.capacity} is under 1/theta = {least}: hot keys may be forgotten")
+        return doubts
 
 
 class Fish(NamedTuple):

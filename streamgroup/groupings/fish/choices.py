@@ -49,12 +49,16 @@ def halvings(stored: Any, top: Any) -> Any:
 
 @njit(forceinline=True)
 def chk_width(table: Any, source: Any, slot: Any, workers: Any, least: Any) -> Any:
-    """Return the width of a hot key, at least `least` and never less than before (M_k), and note it."""
+    """Return the width of a hot key, at least `least` and never less than before (M_k), and note it.
+
+    It is at most the number of workers: `least` may be from before some of them left.
+    """
     row, place = np.uint64(source), np.uint64(slot)
     index = halvings(table.stored[row, place], table.sums[row, TOP])
     width = max(np.int64(workers) >> min(index, 62), least, table.info[row, place, WIDTH])
+    width = min(width, np.int64(workers))
     table.info[row, place, WIDTH] = width
-    return min(width, np.int64(workers))
+    return width
 
 
 @njit

@@ -16,7 +16,7 @@ __all__ = ["Params", "start"]
 class Params(GroupingParams):
     """Parameters of load-aware shuffle."""
 
-    rule: Literal["flink", "storm"] = Field(default="flink", description="whose rule it is")
+    rule: Literal["flink", "storm"] = Field(default="flink", description="engine whose rule is used")
     traverse: int = Field(default=4, ge=2, le=65_536, description="flink: workers that a source looks at for a tuple")
     buffer: int = Field(default=1, ge=1, le=1_000_000, description="flink: tuples of a network buffer, and of a credit")
     report: Period = Field(default="5s", description="storm: time between two reports of a worker")

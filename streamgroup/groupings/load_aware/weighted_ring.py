@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.compiling.interpreting import call
 from streamgroup.base.errors import UsageError
+from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.least_loaded import draw_below
 
@@ -79,11 +80,17 @@ class WeightedRing(NamedTuple):
             catch_up(self, now)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "WeightedRing":
-        """Build the rings anew for the live workers; joiners have full weight and an empty queue."""
+        """Build the rings anew for the live workers; joiners have full weight and an empty queue.
+
+        If the live workers that are left all have weight 0, they get full weight. UsageError if the rings would be too
+        large.
+        """
         worker = np.zeros((max(len(self.worker), int(change.live[-1]) + 1), 5), dtype=np.int64)
         worker[: len(self.worker)] = self.worker
         worker[len(self.worker) :, _WEIGHT] = _MOST_WEIGHT
-        changes, slots = self.changes + 1, _slots(context.workers)
+        if not worker[change.live, _WEIGHT].any():
+            worker[change.live, _WEIGHT] = _MOST_WEIGHT
+        changes, slots = self.changes + 1, _slots(context)
         changed = self._replace(
             ring=np.zeros((context.sources, max(slots, self.ring.shape[1])), dtype=np.int64),
             place=self.place.copy(),
@@ -119,6 +126,8 @@ def catch_up(state: Any, now: Any) -> None:
             clock[_REFRESH] += state.refresh
             if is_quiet(state):
                 skip(state, now)
+        if is_known(state):
+            skip_reports(state, min(now, clock[_REFRESH]))
     if refreshed:
         build(state)
     state.due[0] = min(clock[_REPORT], clock[_ARRIVAL], clock[_REFRESH])
@@ -152,14 +161,24 @@ def weigh(state: Any) -> None:
 @njit
 def is_quiet(state: Any) -> Any:
     """Return whether no worker has anything to do, all sources know it, and all weights are full."""
+    if not is_known(state):
+        return False
+    worker, live = state.worker, state.live
+    for place in range(live.shape[0]):
+        if worker[live[place], _KNOWN] != 0 or worker[live[place], _WEIGHT] != _MOST_WEIGHT:
+            return False
+    return True
+
+
+@njit
+def is_known(state: Any) -> Any:
+    """Return whether a report would change nothing: none is on its way, and all queues are as in the last one."""
     if state.clock[_ARRIVAL] != _NEVER:
         return False
     worker, live = state.worker, state.live
     for place in range(live.shape[0]):
         one = live[place]
-        if worker[one, _SENT] != worker[one, _DONE] or worker[one, _KNOWN] != 0:
-            return False
-        if worker[one, _WEIGHT] != _MOST_WEIGHT:
+        if worker[one, _SENT] - worker[one, _DONE] != worker[one, _KNOWN]:
             return False
     return True
 
@@ -172,7 +191,13 @@ def skip(state: Any, now: Any) -> None:
     if refreshes > 0:
         clock[_NUMBER] += refreshes
         clock[_REFRESH] += refreshes * state.refresh
-    reports = (now - clock[_REPORT]) // state.report
+    skip_reports(state, now)
+
+
+@njit
+def skip_reports(state: Any, until: Any) -> None:
+    """Count the reports up to then, but for the last one."""
+    reports = (until - state.clock[_REPORT]) // state.report
     if reports > 0:
         note_reports(state, reports)
 
@@ -203,8 +228,12 @@ def build(state: Any) -> None:
         state.place[source] = 0
 
 
-def _slots(workers: int) -> int:
-    return max(_LEAST_SLOTS, _SLOTS_PER_WORKER * workers)
+def _slots(context: Context) -> int:
+    """Return the number of slots of a ring; UsageError if the rings of all sources would be too large."""
+    slots = max(_LEAST_SLOTS, _SLOTS_PER_WORKER * context.workers)
+    what = f"load_aware: rings of {slots} slots at {context.sources} sources"
+    fits(context.sources * slots, MOST_CELLS, what, "use fewer sources or workers")
+    return slots
 
 
 def _streams(context: Context, changes: int) -> NDArray[np.uint64]:
@@ -213,7 +242,10 @@ def _streams(context: Context, changes: int) -> NDArray[np.uint64]:
 
 
 def begin(context: Context, report: int, refresh: int, queue: int) -> WeightedRing:
-    """All weights are full; UsageError if a report takes longer than the time to the next. Times are ns."""
+    """All weights are full. Times are in ns.
+
+    UsageError if a report takes longer than the time to the next, or if the rings would be too large.
+    """
     if context.control_delay >= report:
         raise UsageError(
             "load_aware: the time between two reports is not longer than the control delay",
@@ -221,7 +253,7 @@ def begin(context: Context, report: int, refresh: int, queue: int) -> WeightedRi
         )
     worker = np.zeros((context.workers, 5), dtype=np.int64)
     worker[:, _WEIGHT] = _MOST_WEIGHT
-    slots = _slots(context.workers)
+    slots = _slots(context)
     state = WeightedRing(
         ring=np.zeros((context.sources, slots), dtype=np.int64),
         place=np.zeros(context.sources, dtype=np.int64),

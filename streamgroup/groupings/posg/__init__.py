@@ -266,7 +266,7 @@ class Posg(NamedTuple):
         room = loads.shape[1]
         counters = _new_counters(room, self.batch)
         counters[:before] = self.counters
-        # Who left says nothing more, and what it said and has not come is forgotten.
+        # Workers that left send no more messages, and their messages that have not arrived are dropped.
         gone = np.setdiff1d(np.arange(room), change.live)
         counters[gone, KNOWN] = 0
         counters[gone, _TO_BATCH] = counters[gone, _MARKER] = NEVER
@@ -303,7 +303,7 @@ class Posg(NamedTuple):
 
 
 def start(params: Params, context: Context) -> Posg:
-    """Every source deals in turn, every sketch is empty; UsageError if these would be too large."""
+    """Start with round robin at every source, and with empty sketches; UsageError if these would be too large."""
     workers, sources = context.workers, context.sources
     rows, columns = params.size()
     fits(

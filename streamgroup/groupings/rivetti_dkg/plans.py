@@ -192,7 +192,7 @@ def add_up(learners: Any, source: Any, counts: Any) -> None:
 
 @njit
 def _empty(plans: Any, number: Any) -> None:
-    """Take the heavy keys of a plan out of the map, and nothing is given to anybody."""
+    """Remove the heavy keys of a plan from the map, and set the planned load of every worker to 0."""
     room, columns = plans.item.shape[0] // plans.size.shape[0], plans.size[number, COLUMNS]
     for place in range(number * room, number * room + plans.size[number, ITEMS]):
         if plans.item[place, ITEM] >= columns:
