@@ -89,7 +89,7 @@ def grown_up(promotion: str, before: list[int], babies: list[int]) -> list[list[
             add_baby(spaces, 0, key)
             spaces.item[item_of(spaces, 0, key), COUNT] = count
         if counts is before:
-            grow_old(spaces, 0, 5, False, False)
+            grow_old(spaces, 0, 5, False, False, False)
     state.tick(1000)
     teenage = spaces.life[spaces.teenage[0, : spaces.source[0, TEENAGERS]], KEY].tolist()
     return [teenage, [one for one in range(1, key + 1) if space_of(spaces, item_of(spaces, 0, one)) == BABY]]

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgroup.base.compiling.interpreting import call
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._times import delay_ns
@@ -71,7 +72,7 @@ def _wider(array: NDArray[Any], room: int, axis: int, fill: int = 0) -> NDArray[
 
 def _messages(flight: InFlight, replies: I64) -> tuple[I64, I64]:
     """Make the tournament of what is due: leaf 0 is the next sketch, then come the replies int64[sources, workers]."""
-    due = np.concatenate([[in_flight.next_due(flight)], replies.reshape(-1)])
+    due = np.concatenate([[call(in_flight.next_due, flight)], replies.reshape(-1)])
     return make_tournament(due.reshape(1, -1), np.arange(due.size))
 
 
