@@ -90,7 +90,7 @@ def test_reports_add_up_whichever_source_sends_them_and_the_plan_takes_two_delay
     state = grouping.module.start(grouping.params, told)
     for now, key in enumerate(keys_of(89)):
         state.choose(1, key, now)
-    assert (state.control_messages[0], state.due[0]) == (2, 1 << 62)
+    assert (state.control_messages[0], state.due[0]) == (2, (1 << 63) - 1)
     state.choose(1, 7, 89)
     assert (state.control_messages[0], state.due[0]) == (3, 89 + 100)
     # What is reported while the plan is on its way comes too late.
@@ -242,3 +242,14 @@ def test_a_plan_keeps_its_size_over_changes_of_workers() -> None:
         state = changed(state, live, joined, left)
         sizes.append((len(state.plans.item), len(state.plans.heavy), state.plans.owner.shape[1]))
     assert sizes[-1] == sizes[10]
+
+
+def test_a_plan_that_comes_after_the_end_of_the_clock_never_comes() -> None:
+    # 1,000,000 hours: twice that is more than half of what 63 bits hold, and was the sign of no plan.
+    grouping = select("rivetti_dkg:learning_length=4")
+    late = context(list(range(4)), params=grouping.params)._replace(control_delay=1_000_000 * 3600 * 10**9)
+    state = grouping.module.start(grouping.params, late)
+    for now in range(40):
+        state.tick(now)
+        state.choose(now % 3, now % 5, now)
+    assert 1 << 62 < state.due[0] < (1 << 63) - 1

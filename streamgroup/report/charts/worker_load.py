@@ -66,11 +66,12 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     """Draw bars of the workers for each grouping, the tail on the head; a line is where all have the same."""
     few = alt.Axis(labelOverlap="greedy", ticks=False, labelAngle=0, labelSeparation=12)
     base = alt.Chart()
-    bars = base.mark_bar().encode(
+    placed = base.transform_calculate(place=f"datum.part === '{_PARTS[0]}' ? 0 : 1")
+    bars = placed.mark_bar().encode(
         x=alt.X("worker:O", title="worker", axis=few),
         y=alt.Y("share:Q", title="share of tuples", stack="zero", axis=alt.Axis(format=".3~%")),
         color=alt.Color("part:N", title=None, scale=alt.Scale(domain=list(_PARTS), range=[look.accent, look.muted])),
-        order=alt.Order("part:N"),
+        order=alt.Order("place:Q"),
         tooltip=[
             alt.Tooltip("grouping:N"),
             alt.Tooltip("worker:O"),
