@@ -5,13 +5,15 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.groupings.protocol import Described
 
-__all__ = ["Share", "checked_share", "share_of"]
+__all__ = ["Share", "checked_share", "share_of", "share_parts"]
 
 # Counts and their errors times a denominator stay below 2^63 for any stream below 2^34 tuples.
 _LARGEST_DENOMINATOR = 1 << 28
@@ -66,3 +68,9 @@ def share_of(text: str, workers: int) -> Fraction:
     """Return the share that a checked text means for `workers` workers, at most 1."""
     numerator, denominator, of_n = _parts(text)
     return min(Fraction(numerator, denominator * (workers if of_n else 1)), Fraction(1))
+
+
+def share_parts(text: str, workers: int) -> NDArray[np.int64]:
+    """Return a share for so many workers as int64[2], numerator and denominator."""
+    share = share_of(text, workers)
+    return np.array([share.numerator, share.denominator], dtype=np.int64)

@@ -1,21 +1,22 @@
 """What the groupings share that look at what a source sent in a sliding window."""
 
-from typing import Self
+from fractions import Fraction
+from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._hashed import HashedParams
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._times import Period, period_ns
-from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.key_windows import KeyWindows, make_key_windows, with_counts
+from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
+from streamgroup.kernels.key_windows import PAIRS, KeyWindows, make_key_windows, with_counts
 
-__all__ = ["ENTRY_BYTES", "WindowParams", "begun", "moved"]
+__all__ = ["HotKeyParams", "Millionths", "TwoCandidateParams", "begun", "moved"]
 
 # A key at a worker and its slide.
-ENTRY_BYTES = 16
+_ENTRY_BYTES = 16
 _MOST_SLIDES = 1000
 
 
@@ -37,12 +38,53 @@ class WindowParams(HashedParams):
         return self
 
 
-def begun(params: WindowParams, context: Context, name: str) -> KeyWindows:
-    """Make empty windows; UsageError if they would be too large."""
+class TwoCandidateParams(WindowParams):
+    """Parameters of those that split every key over two candidates."""
+
+    def choices_per_key(self, workers: int) -> int:
+        """A key has two candidates."""
+        return min(2, workers)
+
+    def destinations(self, context: Context) -> Destinations:
+        """A key goes to F_1 or F_2."""
+        return Destinations(context.candidates(2))
+
+
+class HotKeyParams(WindowParams):
+    """Parameters of those that hash a cold key to one worker, and may send a hot one to any."""
+
+    def cold_choices(self, workers: int) -> int:
+        """A cold key goes to F_1."""
+        del workers
+        return 1
+
+    def destinations(self, context: Context) -> Destinations:
+        """A cold key goes to F_1."""
+        return Destinations(context.candidates(1), "a hot key may go to any worker")
+
+
+def _six_decimals(share: float) -> float:
+    if (Fraction(str(share)) * 1_000_000).denominator != 1:
+        raise ValueError("it can have 6 decimals at most")
+    return share
+
+
+# A float that is a whole number of millionths.
+Millionths = Annotated[float, AfterValidator(_six_decimals)]
+
+
+def begun(params: WindowParams, context: Context, name: str) -> dict[str, Any]:
+    """Return the fields that all of them have at the start, with empty windows; UsageError if these are too large."""
     slide = period_ns(params.slide)
     slides = period_ns(params.window) // slide
     _check_size(name, context.sources, slides, context.workers)
-    return make_key_windows(context.sources, context.live, slides, slide)
+    windows = make_key_windows(context.sources, context.live, slides, slide)
+    return {
+        "windows": windows,
+        "room": windows.room,
+        "state_entries": np.full(context.sources, context.workers, dtype=np.int64),
+        "state_entry_bytes": _ENTRY_BYTES,
+    }
 
 
 def _check_size(name: str, sources: int, slides: int, workers: int) -> None:
@@ -50,8 +92,8 @@ def _check_size(name: str, sources: int, slides: int, workers: int) -> None:
     fits(2 * sources * slides * workers, MOST_CELLS, what, "raise slide, or lower window")
 
 
-def moved(windows: KeyWindows, change: WorkersChange, name: str) -> KeyWindows:
-    """Return the windows after a change of workers: a joiner starts at the smallest counts, booked in the last slide.
+def moved(windows: KeyWindows, change: WorkersChange, context: Context, name: str) -> dict[str, Any]:
+    """Return the fields that a change of workers changes: a joiner starts at the smallest counts, in the last slide.
 
     What was sent to workers that left is still there, and leaves with its slides. UsageError if the windows would be
     too large.
@@ -60,4 +102,5 @@ def moved(windows: KeyWindows, change: WorkersChange, name: str) -> KeyWindows:
     _check_size(name, sources, slides, max(workers, int(change.live[-1]) + 1))
     tuples, distinct = carry_loads(windows.tuples, change), carry_loads(windows.distinct, change)
     joined = np.intersect1d(change.live, np.array(change.joined, dtype=np.int64))
-    return with_counts(windows, change.live, joined, tuples, distinct)
+    changed = with_counts(windows, change.live, joined, tuples, distinct)
+    return {"windows": changed, "room": changed.room, "state_entries": context.workers + changed.clock[:, PAIRS]}

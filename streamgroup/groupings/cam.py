@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._windows import ENTRY_BYTES, WindowParams, begun, moved
-from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
+from streamgroup.groupings._windows import TwoCandidateParams, begun, moved
+from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels import key_windows
 from streamgroup.kernels.key_windows import PAIRS, KeyWindows, advance, holds, record_of, send
 
@@ -16,21 +16,13 @@ __all__ = ["CITE", "Params", "StayPut", "start"]
 CITE = ("HVP",)
 
 
-class Params(WindowParams):
+class Params(TwoCandidateParams):
     """Parameters of cAM."""
 
     unseen: Literal["tuples", "keys"] = Field(
         default="tuples",
         description="what decides for a key that neither candidate was sent: fewer tuples, or fewer keys",
     )
-
-    def choices_per_key(self, workers: int) -> int:
-        """A key has two candidates."""
-        return min(2, workers)
-
-    def destinations(self, context: Context) -> Destinations:
-        """A key goes to F_1 or F_2."""
-        return Destinations(context.candidates(2))
 
 
 class StayPut(NamedTuple):
@@ -74,23 +66,9 @@ class StayPut(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "StayPut":
         """Hash every key anew to the live workers, and keep what is in the windows."""
-        windows = moved(self.windows, change, "cam")
-        return self._replace(
-            candidates=context.candidates(2),
-            windows=windows,
-            room=windows.room,
-            state_entries=context.workers + windows.clock[:, PAIRS],
-        )
+        return self._replace(candidates=context.candidates(2), **moved(self.windows, change, context, "cam"))
 
 
 def start(params: Params, context: Context) -> StayPut:
     """Nothing has been sent."""
-    windows = begun(params, context, "cam")
-    return StayPut(
-        candidates=context.candidates(2),
-        windows=windows,
-        state_entries=np.full(context.sources, context.workers, dtype=np.int64),
-        room=windows.room,
-        by_keys=params.unseen == "keys",
-        state_entry_bytes=ENTRY_BYTES,
-    )
+    return StayPut(candidates=context.candidates(2), by_keys=params.unseen == "keys", **begun(params, context, "cam"))

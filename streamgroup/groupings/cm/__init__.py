@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._windows import ENTRY_BYTES, WindowParams, begun, moved
+from streamgroup.groupings._windows import TwoCandidateParams, begun, moved
 from streamgroup.groupings.cm.scores import is_lower
-from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
+from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels import key_windows
 from streamgroup.kernels.key_windows import PAIRS, KeyWindows, advance, record_of, send
 
@@ -17,20 +17,12 @@ __all__ = ["CITE", "FewerKeys", "Params", "start"]
 CITE = ("HVP",)
 
 
-class Params(WindowParams):
+class Params(TwoCandidateParams):
     """Parameters of CM."""
 
     score: Literal["keys", "load"] = Field(
         default="keys", description="what is compared: distinct keys, or keys and tuples, each scaled by its range"
     )
-
-    def choices_per_key(self, workers: int) -> int:
-        """A key has two candidates."""
-        return min(2, workers)
-
-    def destinations(self, context: Context) -> Destinations:
-        """A key goes to F_1 or F_2."""
-        return Destinations(context.candidates(2))
 
 
 class FewerKeys(NamedTuple):
@@ -70,23 +62,9 @@ class FewerKeys(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "FewerKeys":
         """Hash every key anew to the live workers, and keep what is in the windows."""
-        windows = moved(self.windows, change, "cm")
-        return self._replace(
-            candidates=context.candidates(2),
-            windows=windows,
-            room=windows.room,
-            state_entries=context.workers + windows.clock[:, PAIRS],
-        )
+        return self._replace(candidates=context.candidates(2), **moved(self.windows, change, context, "cm"))
 
 
 def start(params: Params, context: Context) -> FewerKeys:
     """Nothing has been sent."""
-    windows = begun(params, context, "cm")
-    return FewerKeys(
-        candidates=context.candidates(2),
-        windows=windows,
-        state_entries=np.full(context.sources, context.workers, dtype=np.int64),
-        room=windows.room,
-        by_load=params.score == "load",
-        state_entry_bytes=ENTRY_BYTES,
-    )
+    return FewerKeys(candidates=context.candidates(2), by_load=params.score == "load", **begun(params, context, "cm"))

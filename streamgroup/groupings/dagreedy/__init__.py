@@ -1,16 +1,16 @@
 """DAGreedy: hot keys go where they are already, unless the load there is too high."""
 
 from fractions import Fraction
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from streamgroup.groupings._share_threshold import Share, share_of
-from streamgroup.groupings._windows import ENTRY_BYTES, WindowParams, begun, moved
+from streamgroup.groupings._share_threshold import Share, share_of, share_parts
+from streamgroup.groupings._windows import HotKeyParams, Millionths, begun, moved
 from streamgroup.groupings.dagreedy.scores import best_worker
-from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
+from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels import key_windows
 from streamgroup.kernels.key_windows import (
     HOT_UNTIL,
@@ -28,35 +28,18 @@ __all__ = ["CITE", "DAGreedy", "Params", "start"]
 
 CITE = ("DAG",)
 
-_DECIMALS = 6
 
-
-def _checked(affinity: float) -> float:
-    if (Fraction(str(affinity)) * 10**_DECIMALS).denominator != 1:
-        raise ValueError(f"affinity can have {_DECIMALS} decimals at most")
-    return affinity
-
-
-class Params(WindowParams):
+class Params(HotKeyParams):
     """Parameters of DAGreedy."""
 
     theta: Share = Field(default="1/100n", description="share of a slide from which on a key is hot")
-    affinity: Annotated[float, AfterValidator(_checked)] = Field(
+    affinity: Millionths = Field(
         default=0.5, ge=0, le=1, description="weight of sending a key where it was sent before, against that of load"
     )
 
     def hot_share(self, workers: int) -> Fraction:
         """Hot keys are those above theta."""
         return share_of(self.theta, workers)
-
-    def cold_choices(self, workers: int) -> int:
-        """A cold key goes to F_1."""
-        del workers
-        return 1
-
-    def destinations(self, context: Context) -> Destinations:
-        """A cold key goes to F_1."""
-        return Destinations(context.candidates(1), "a hot key may go to any worker")
 
 
 class DAGreedy(NamedTuple):
@@ -107,34 +90,22 @@ class DAGreedy(NamedTuple):
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "DAGreedy":
         """Hash every key anew to the live workers, keep what is in the windows; theta follows their number."""
-        windows = moved(self.windows, change, "dagreedy")
         return self._replace(
             first=context.candidates(1),
-            windows=windows,
-            theta=_pair(self.theta_text, context.workers),
-            room=windows.room,
-            state_entries=context.workers + windows.clock[:, PAIRS],
+            theta=share_parts(self.theta_text, context.workers),
+            **moved(self.windows, change, context, "dagreedy"),
         )
-
-
-def _pair(theta: str, workers: int) -> NDArray[np.int64]:
-    share = share_of(theta, workers)
-    return np.array([share.numerator, share.denominator], dtype=np.int64)
 
 
 def start(params: Params, context: Context) -> DAGreedy:
     """Nothing has been sent."""
-    windows = begun(params, context, "dagreedy")
     affinity = Fraction(str(params.affinity))
     return DAGreedy(
         first=context.candidates(1),
-        windows=windows,
-        theta=_pair(params.theta, context.workers),
+        theta=share_parts(params.theta, context.workers),
         choices=np.zeros(1, dtype=np.int64),
-        state_entries=np.full(context.sources, context.workers, dtype=np.int64),
-        room=windows.room,
         numerator=affinity.numerator,
         denominator=affinity.denominator,
         theta_text=params.theta,
-        state_entry_bytes=ENTRY_BYTES,
+        **begun(params, context, "dagreedy"),
     )

@@ -1,16 +1,16 @@
 """Dalton: a contextual bandit learns where the tuples of hot keys go."""
 
 from fractions import Fraction
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_CELLS, fits
-from streamgroup.groupings._share_threshold import Share, share_of
-from streamgroup.groupings._windows import ENTRY_BYTES, WindowParams, begun, moved
+from streamgroup.groupings._share_threshold import Share, share_of, share_parts
+from streamgroup.groupings._windows import HotKeyParams, Millionths, begun, moved
 from streamgroup.groupings.dalton.merging import NEVER, Table, exchange, make_table, note_slide, table_with
 from streamgroup.groupings.dalton.rows import (
     HELD,
@@ -25,7 +25,7 @@ from streamgroup.groupings.dalton.rows import (
     throw_out,
     with_capacity,
 )
-from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
+from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels import key_windows
 from streamgroup.kernels.key_windows import PAIRS, PREVIOUS, SLIDE, KeyWindows, advance, count, record_of, send
 from streamgroup.kernels.least_loaded import draw_below
@@ -39,20 +39,12 @@ I64 = NDArray[np.int64]
 _MILLION = 1_000_000
 
 
-def _checked(epsilon: float) -> float:
-    if (Fraction(str(epsilon)) * _MILLION).denominator != 1:
-        raise ValueError("epsilon can have 6 decimals at most")
-    return epsilon
-
-
-class Params(WindowParams):
+class Params(HotKeyParams):
     """Parameters of Dalton."""
 
     theta: Share = Field(default="1/n", description="share of a slide from which on a key is hot")
     alpha: float = Field(default=0.1, gt=0, le=1, description="weight of the last reward (a)")
-    epsilon: Annotated[float, AfterValidator(_checked)] = Field(
-        default=0.1, ge=0, le=1, description="share of a hot key's tuples that explore"
-    )
+    epsilon: Millionths = Field(default=0.1, ge=0, le=1, description="share of a hot key's tuples that explore")
     balance: float = Field(
         default=0.5, ge=0, le=1, description="weight of load in the reward, against that of replicas"
     )
@@ -70,15 +62,6 @@ class Params(WindowParams):
     def hot_share(self, workers: int) -> Fraction:
         """Hot keys are those above theta."""
         return share_of(self.theta, workers)
-
-    def cold_choices(self, workers: int) -> int:
-        """A cold key goes to F_1."""
-        del workers
-        return 1
-
-    def destinations(self, context: Context) -> Destinations:
-        """A cold key goes to F_1."""
-        return Destinations(context.candidates(1), "a hot key may go to any worker")
 
     @model_validator(mode="after")
     def _splits(self) -> Self:
@@ -171,27 +154,20 @@ class Dalton(NamedTuple):
 
         UsageError if they would be too large.
         """
-        windows = moved(self.windows, change, "dalton")
+        fields = moved(self.windows, change, context, "dalton")
         joined = np.intersect1d(change.live, np.array(change.joined, dtype=np.int64))
-        workers = windows.tuples.shape[1]
+        workers = fields["windows"].tuples.shape[1]
         rows = with_capacity(self.rows, _capacity(self.capacity, context, workers), workers, joined)
         table = self.table
         if self.is_merged:
             table = table_with(table, rows.row.shape[0] * rows.row.shape[1], workers, joined)
         return self._replace(
             first=context.candidates(1),
-            windows=windows,
             rows=rows,
             table=table,
-            theta=_pair(self.theta_text, context.workers),
-            room=windows.room,
-            state_entries=(1 + rows.state[:, HELD]) * context.workers + windows.clock[:, PAIRS],
+            theta=share_parts(self.theta_text, context.workers),
+            **{**fields, "state_entries": fields["state_entries"] + rows.state[:, HELD] * context.workers},
         )
-
-
-def _pair(theta: str, workers: int) -> I64:
-    share = share_of(theta, workers)
-    return np.array([share.numerator, share.denominator], dtype=np.int64)
 
 
 def _capacity(capacity: int, context: Context, workers: int) -> int:
@@ -209,9 +185,10 @@ def _capacity(capacity: int, context: Context, workers: int) -> int:
 def start(params: Params, context: Context) -> Dalton:
     """No key is hot; UsageError for tables that would be too large, or that would take longer than a slide."""
     capacity = _capacity(params.capacity, context, context.workers)
-    windows = begun(params, context, "dalton")
+    fields = begun(params, context, "dalton")
+    slide = fields["windows"].slide
     is_merged = params.sync and context.sources > 1
-    if is_merged and 2 * context.control_delay >= windows.slide:
+    if is_merged and 2 * context.control_delay >= slide:
         raise UsageError(
             f"dalton: slide={params.slide} is not longer than two control delays",
             "make slides longer, lower --control-delay, or set sync=false",
@@ -219,25 +196,22 @@ def start(params: Params, context: Context) -> Dalton:
     streams = [context.draw_stream(f"dalton:{source}") for source in range(context.sources)]
     return Dalton(
         first=context.candidates(1),
-        windows=windows,
         rows=make_rows(context.sources, capacity, context.workers, params.split),
         table=make_table(
-            context.sources * capacity if is_merged else 1, context.workers, windows.slide if is_merged else int(NEVER)
+            context.sources * capacity if is_merged else 1, context.workers, slide if is_merged else int(NEVER)
         ),
-        theta=_pair(params.theta, context.workers),
+        theta=share_parts(params.theta, context.workers),
         weights=np.array([params.balance, 1.0 - params.balance, 1.0 - params.alpha, params.alpha]),
         stream=np.array(streams, dtype=np.uint64),
         drawn=np.zeros(context.sources, dtype=np.int64),
         choices=np.zeros(1, dtype=np.int64),
         control_messages=np.zeros(1, dtype=np.int64),
         control_bytes=np.zeros(1, dtype=np.int64),
-        state_entries=np.full(context.sources, context.workers, dtype=np.int64),
-        room=windows.room,
         explores=int(Fraction(str(params.epsilon)) * _MILLION),
         most_split=params.most_split,
         delay=context.control_delay,
         is_merged=is_merged,
         capacity=params.capacity,
         theta_text=params.theta,
-        state_entry_bytes=ENTRY_BYTES,
+        **fields,
     )

@@ -24,7 +24,6 @@ __all__ = [
     "RUN",
     "SEND_ALL",
     "STATE",
-    "TOLD",
     "TURN",
     "WAIT_ALL",
     "begin_epoch",
@@ -40,7 +39,7 @@ STATE, EPOCH, POINTER, TURN, REPLIES, LEFT = range(6)
 # Columns of `marks`: number of the tuple that carries the newest marker, its epoch, the epoch of the reply on the way.
 CARRIER, MARK_EPOCH, REPLY_EPOCH = range(3)
 # Columns of `gaps`: C_hat in the marker, Delta of the reply on the way, Delta that came.
-MARKED, REPLYING, TOLD = range(3)
+MARKED, REPLYING, REPLIED = range(3)
 # Column of the workers' `counters`: whether a sketch of theirs has come.
 KNOWN = 6
 
@@ -72,13 +71,13 @@ def reply_arrives(posg: Any, source: Any, worker: Any) -> None:
     plan, s = posg.plan, source
     waits = plan[s, STATE] in (SEND_ALL, WAIT_ALL)
     if waits and posg.marks[s, worker, REPLY_EPOCH] == plan[s, EPOCH]:
-        posg.gaps[s, worker, TOLD] = posg.gaps[s, worker, REPLYING]
+        posg.gaps[s, worker, REPLIED] = posg.gaps[s, worker, REPLYING]
         plan[s, REPLIES] += 1
         if plan[s, REPLIES] == posg.live.shape[0]:
             half = posg.assigned.shape[1] >> 1
             for one in range(posg.live.shape[0]):
                 w = posg.live[one]
-                total = posg.assigned[s, half + w] + posg.gaps[s, w, TOLD]
+                total = posg.assigned[s, half + w] + posg.gaps[s, w, REPLIED]
                 set_leaf(posg.assigned, posg.least, s, w, total)
             plan[s, STATE] = RUN
             resync = posg.resync * posg.live.shape[0]
