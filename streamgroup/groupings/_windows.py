@@ -1,10 +1,9 @@
 """What the groupings share that look at what a source sent in a sliding window."""
 
-from fractions import Fraction
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import numpy as np
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._hashed import HashedParams
@@ -13,7 +12,7 @@ from streamgroup.groupings._times import Period, period_ns
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.kernels.key_windows import PAIRS, KeyWindows, make_key_windows, with_counts
 
-__all__ = ["HotKeyParams", "Millionths", "TwoCandidateParams", "begun", "moved"]
+__all__ = ["HotKeyParams", "TwoCandidateParams", "begun", "moved"]
 
 # A key at a worker and its slide.
 _ENTRY_BYTES = 16
@@ -61,16 +60,6 @@ class HotKeyParams(WindowParams):
     def destinations(self, context: Context) -> Destinations:
         """A cold key goes to F_1."""
         return Destinations(context.candidates(1), "a hot key may go to any worker")
-
-
-def _six_decimals(share: float) -> float:
-    if (Fraction(str(share)) * 1_000_000).denominator != 1:
-        raise ValueError("it can have 6 decimals at most")
-    return share
-
-
-# A float that is a whole number of millionths.
-Millionths = Annotated[float, AfterValidator(_six_decimals)]
 
 
 def begun(params: WindowParams, context: Context, name: str) -> dict[str, Any]:

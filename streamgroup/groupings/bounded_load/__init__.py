@@ -1,12 +1,13 @@
 """Consistent hashing with bounded loads: the first worker on a ring, from the key's place on, that is not full."""
 
 from fractions import Fraction
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
+from streamgroup.groupings._decimals import Millionths
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.bounded_load.search import find_worker, make_memory, raised
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
@@ -17,20 +18,12 @@ __all__ = ["CITE", "BoundedLoad", "Params", "start"]
 
 CITE = ("CHBL",)
 
-# With so many decimals, `step` and `whole` stay far below 2^63.
-_DECIMALS = 6
-
-
-def _checked_slack(c: float) -> float:
-    if (Fraction(str(c)) * 10**_DECIMALS).denominator != 1:
-        raise ValueError(f"c can have {_DECIMALS} decimals at most")
-    return c
-
 
 class Params(GroupingParams):
     """Parameters of consistent hashing with bounded loads."""
 
-    c: Annotated[float, AfterValidator(_checked_slack)] = Field(
+    # With so few decimals, `step` and `whole` stay far below 2^63.
+    c: Millionths = Field(
         default=0.25, gt=0, le=10, description="a worker is full at (1 + c) times the mean load (epsilon in the paper)"
     )
     vnodes: int = Field(default=100, ge=1, le=10_000, description="virtual nodes of a worker on the ring")

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from streamgroup.groupings._decimals import Millionths
 from streamgroup.groupings._share_threshold import Share, share_of, share_parts
-from streamgroup.groupings._windows import HotKeyParams, Millionths, begun, moved
+from streamgroup.groupings._windows import HotKeyParams, begun, moved
 from streamgroup.groupings.dagreedy.scores import best_worker
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels import key_windows
