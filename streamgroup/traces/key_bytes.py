@@ -38,12 +38,13 @@ def hash_keys(keys: pa.Array | Iterable[bytes | None]) -> tuple[NDArray[np.int64
 def as_binary(keys: Any) -> pa.LargeBinaryArray:
     """Make one large_binary array of keys: an arrow array (binary or string), or a list of bytes and None."""
     if isinstance(keys, pa.ChunkedArray):
-        keys = keys.cast(pa.large_binary()).combine_chunks()
-        if isinstance(keys, pa.ChunkedArray):  # combine_chunks of no chunk at all
+        if not keys.num_chunks:
             return pa.array([], pa.large_binary())
-        return keys
+        chunks = [as_binary(chunk) for chunk in keys.chunks]
+        return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
     if isinstance(keys, pa.Array):
-        return keys.cast(pa.large_binary())
+        # A view where the layout is the same: a cast imports pyarrow.compute, which takes longer than opening a trace.
+        return keys.view(pa.large_binary()) if pa.types.is_large_string(keys.type) else keys.cast(pa.large_binary())
     return pa.array(keys, pa.large_binary())
 
 
