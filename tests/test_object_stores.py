@@ -26,11 +26,11 @@ from streamgroup.cli.app import app
 from streamgroup.ingest.files.inputs import check_unchanged, resolve_inputs
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.run import IngestResult, ingest
+from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.key_bytes import hash_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.schema import KEYS, MANIFEST, TUPLES
 from streamgroup.traces.trace import open_trace
-from streamgroup.traces.validate import validate
 from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, write_keys
 from tests.conftest import Bucket
 from tests.traces_by_hand import write_trace, write_tuples

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.trace import open_trace
-from streamgroup.traces.validate import validate
 
 
 def test_execution_times_and_shares_as_lists(invoke, tmp_path) -> None:

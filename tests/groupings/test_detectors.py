@@ -16,7 +16,7 @@ from streamgroup.base.compiling.interpreting import call, view
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.detectors import exact, lossy_counting
 from streamgroup.groupings.detectors.protocol import DETECTORS
-from streamgroup.kernels import key_counts
+from streamgroup.kernels.counts import key_counts
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -11,7 +11,7 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.posg import in_flight
 from streamgroup.groupings.posg.scheduler import EPOCH, ROUND_ROBIN, RUN, SEND_ALL, STATE, WAIT_ALL
-from streamgroup.kernels.tournament import set_leaf
+from streamgroup.kernels.ordered.tournament import set_leaf
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions

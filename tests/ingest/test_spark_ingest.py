@@ -16,8 +16,8 @@ from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.ingest.sources.ingest_spark import ingest_spark
 from streamgroup.ingest.sources.table_options import make_source_options
 from streamgroup.spark.session import Session
+from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.trace import open_trace
-from streamgroup.traces.validate import validate
 
 pytestmark = pytest.mark.spark
 

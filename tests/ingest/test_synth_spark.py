@@ -28,8 +28,8 @@ from streamgroup.spark.session import Session
 from streamgroup.synth import run
 from streamgroup.synth.generators.protocol import Chunk, Stream
 from streamgroup.synth.run import REMOTE_LABELS, SPARK_TUPLES, chosen_engine, synthesise
+from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.trace import open_trace
-from streamgroup.traces.validate import validate
 from tests.spark.cluster import Cluster
 
 # Two parts, nine blocks, and a last block that is not full.

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.parsing.event_counts import MAX_COUNT, even_offsets
+from streamgroup.ingest.parsing.event_counts.rows import MAX_COUNT, even_offsets
 from streamgroup.ingest.preview import preview
 from tests.ingest.conftest import RAW, read
 from tests.ingest.twin import tuples_of

@@ -13,9 +13,9 @@ from streamgroup.synth.generators.zipf import Params, generate
 from streamgroup.synth.inverse_sampling import invert_cdf
 from streamgroup.synth.run import synthesise
 from streamgroup.synth.zipf_ranks import cumulative_distribution
-from streamgroup.traces.describe import describe
+from streamgroup.traces.checks.validate import validate
+from streamgroup.traces.statistics.describe import describe
 from streamgroup.traces.trace import open_trace
-from streamgroup.traces.validate import validate
 
 
 def _naive_ranks(keys: int, exponent: float, seed: int, tuples: int) -> list[int]:

@@ -25,7 +25,7 @@ from streamgroup.groupings.rivetti_dkg.plans import (
     plan_for,
     worker_of,
 )
-from streamgroup.kernels.space_saving import capacity_of
+from streamgroup.kernels.counts.space_saving import capacity_of
 
 EXAMPLES = {one["id"]: one for one in json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())}
 

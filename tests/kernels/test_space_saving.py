@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.kernels.space_saving import (
+from streamgroup.kernels.counts.space_saving import (
     capacity_of,
     entries_of,
     error_of,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.kernels.int_map import enlarged, get, make_int_map, put, remove
-from streamgroup.kernels.top_k import sort_descending
+from streamgroup.kernels.ordered.top_k import sort_descending
 
 __all__ = [
     "COUNT",

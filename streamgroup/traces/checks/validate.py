@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces import schema
+from streamgroup.traces.checks.scan import Scan, block_digests, scan
 from streamgroup.traces.dictionary import (
     KeyTable,
     hashes,
@@ -31,7 +32,6 @@ from streamgroup.traces.parts import (
     read_part,
     tuple_faults,
 )
-from streamgroup.traces.scan import Scan, block_digests, scan
 from streamgroup.traces.writer import fingerprint
 
 __all__ = ["Finding", "validate"]

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.top_k import sort_descending
+from streamgroup.kernels.ordered.top_k import sort_descending
 
 __all__ = [
     "SpaceSaving",
