@@ -204,6 +204,13 @@ def test_the_load_of_workers_by_head_and_tail(tmp_path: Path) -> None:
     assert worker_load.frame(gather([tmp_path])).is_empty()
 
 
+def test_the_load_of_workers_says_which_conditions_it_leaves_out(tmp_path: Path) -> None:
+    make_runs(tmp_path, GROUPINGS, workers=(8, 16, 32))
+    assert "2 more conditions are not shown" in worker_load.caption(worker_load.frame(gather([tmp_path])))
+    alone = worker_load.caption(worker_load.frame(gather([tmp_path], where="workers=16")))
+    assert "not shown" not in alone
+
+
 def test_one_run_has_no_chart_that_compares(tmp_path: Path) -> None:
     make_run(tmp_path / "r")
     one = gather([tmp_path / "r"])

@@ -21,7 +21,7 @@ _PARTS = ("head", "tail")
 _NONE = pl.DataFrame(
     schema={
         "panel": pl.String, "condition": pl.String, "grouping": pl.String, "worker": pl.Int64, "part": pl.String,
-        "tuples": pl.Int64, "share": pl.Float64, "even": pl.Float64,
+        "tuples": pl.Int64, "share": pl.Float64, "even": pl.Float64, "other_conditions": pl.Int64,
     }
 )  # fmt: skip
 
@@ -30,7 +30,7 @@ def frame(data: ReportData) -> pl.DataFrame:
     """Return `share`, the part of all tuples that a worker got of the `head` and the `tail` of the keys.
 
     For up to 6 groupings of the first condition, those with the least imbalance, one run each, and the 64 most loaded
-    workers of each. `even` is the share of a worker if all had the same.
+    workers of each. `even` is the share of a worker if all had the same; `other_conditions` counts those left out.
     """
     runs = data.first_seeds
     chosen = runs.filter(pl.col("condition") == runs["condition"].min()).sort("imbalance", "grouping").head(_MOST_RUNS)
@@ -38,13 +38,16 @@ def frame(data: ReportData) -> pl.DataFrame:
         _parts(data.table("workers", [row["run"]]), row["grouping"], row["condition"])
         for row in chosen.iter_rows(named=True)
     ]
-    return pl.concat([_NONE, *parts])
+    others = runs["condition"].n_unique() - 1
+    return pl.concat(
+        [_NONE, *(part.with_columns(pl.lit(others, pl.Int64).alias("other_conditions")) for part in parts)]
+    )
 
 
 def _parts(workers: pl.DataFrame, grouping: str, condition: str) -> pl.DataFrame:
     # Runs from before it was counted lack the column.
     if "true_head_tuples" not in workers.columns or not workers["tuples"].sum():
-        return _NONE
+        return _NONE.drop("other_conditions")
     total, even = workers["tuples"].sum(), 1 / workers.height
     most = workers.sort("tuples", "worker", descending=[True, False]).head(_MOST_WORKERS).sort("worker")
     return pl.concat(
@@ -87,6 +90,8 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 def caption(frame: pl.DataFrame) -> str:
     """Describe of each grouping what its most loaded worker got, and how much of that is the head."""
     sentences = [f"Head: keys with at least the share theta of all tuples ({frame['condition'][0]})."]
+    if others := frame["other_conditions"][0]:
+        sentences.append(f"{others} more conditions are not shown: choose one with --where.")
     for part in frame.partition_by("grouping", maintain_order=True):
         loads = part.group_by("worker").agg(
             pl.col("share").sum(), pl.col("share").filter(pl.col("part") == "head").sum().alias("head")
