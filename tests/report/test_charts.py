@@ -205,10 +205,13 @@ def test_the_load_of_workers_by_head_and_tail(tmp_path: Path) -> None:
 
 
 def test_the_load_of_workers_says_which_conditions_it_leaves_out(tmp_path: Path) -> None:
-    make_runs(tmp_path, GROUPINGS, workers=(8, 16, 32))
-    assert "2 more conditions are not shown" in worker_load.caption(worker_load.frame(gather([tmp_path])))
-    alone = worker_load.caption(worker_load.frame(gather([tmp_path], where="workers=16")))
+    make_runs(tmp_path, GROUPINGS, workers=(8, 16), trace=("t", "u", "v"))
+    caption = worker_load.caption(worker_load.frame(gather([tmp_path])))
+    assert "2 more conditions are not shown" in caption
+    assert "16 workers" in caption
+    alone = worker_load.caption(worker_load.frame(gather([tmp_path], where="trace=u,workers=8")))
     assert "not shown" not in alone
+    assert "8 workers" in alone
 
 
 def test_one_run_has_no_chart_that_compares(tmp_path: Path) -> None:

@@ -89,7 +89,8 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 
 def caption(frame: pl.DataFrame) -> str:
     """Describe of each grouping what its most loaded worker got, and how much of that is the head."""
-    sentences = [f"Head: keys with at least the share theta of all tuples ({frame['condition'][0]})."]
+    workers = f"{round(1 / frame['even'][0])} workers, {frame['condition'][0]}"
+    sentences = [f"Head: keys with at least the share theta of all tuples ({workers})."]
     if others := frame["other_conditions"][0]:
         sentences.append(f"{others} more conditions are not shown: choose one with --where.")
     for part in frame.partition_by("grouping", maintain_order=True):
