@@ -239,6 +239,8 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baselin
     made = trace.manifest
     facts = {"facts": found} if found else {}
     files = {"file_digests": digests} if (digests := files_of(selection)) else {}
+    # A capacity file names the costs, too.
+    costs = with_capacity(options).key_cost
     return {
         "schema_version": SCHEMA_VERSION,
         "trace": {
@@ -251,6 +253,7 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baselin
         },
         "grouping": {"text": readable(outcome.grouping), "parameters": outcome.parameters, **facts, **files, **outside},
         "options": {name: readable(value) for name, value in dataclasses.asdict(options).items()},
+        **({} if costs is None else {"option_digests": {"key_cost": content_digest(costs)}}),
         "baseline": baseline,
         "code": code_of(selection),
         "versions": {"streamgroup": VERSION, "python": platform.python_version(), **_libraries()},

@@ -12,9 +12,12 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.metrics.names import METRICS
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.columns import OPTION_COLUMNS
+from streamgroup.study.run import run_to_directory
 from streamgroup.study.summary.conditions import parse_conditions
 from streamgroup.study.summary.summarize import check_gate, load_runs, summarize
+from tests.study.traces import write_trace
 
 # Tables as they were made when there were fewer options.
 NAMING: dict[str, Any] = {
@@ -363,3 +366,21 @@ def test_runs_of_different_code_are_never_averaged(tmp_path: Path) -> None:
 def test_a_broken_gate_is_a_sentence(tmp_path: Path, condition: str, verdict: str) -> None:
     frame = load_runs([write_run(tmp_path / "a", imbalance=0.5)])
     assert check_gate(frame, condition) == [f"trace t, grouping sg, workers 16, seed 0: {verdict}"]
+
+
+def test_files_of_one_name_and_other_content_are_not_averaged(tmp_path: Path) -> None:
+    """Costs by key or salted keys that changed between two runs are other conditions under the same options."""
+    trace = write_trace(tmp_path / "t.trace", list(range(0, 60_000, 1000)), ["a", "b", "c"] * 20)
+    costs, names = tmp_path / "costs.csv", tmp_path / "names"
+    for number, cost in enumerate((100, 900)):
+        costs.write_text(f"key,cost\na,{cost}\nb,1\nc,1\n")
+        names.write_text("ab"[number] + "\n")
+        run_to_directory(trace, ReplayOptions("kg", 2, key_cost=str(costs)), tmp_path / f"costs{number}")
+        run_to_directory(trace, ReplayOptions(f"salted:keys={names}", 2, service="1ms"), tmp_path / f"salted{number}")
+    for kind in ("costs", "salted"):
+        both = load_runs([tmp_path / f"{kind}0", tmp_path / f"{kind}1"])
+        assert both["code"].n_unique() == 2
+        assert summarize(both, by=["workers"])["runs"].to_list() == [1, 1]
+    run_to_directory(trace, ReplayOptions("kg", 2, key_cost=str(costs)), tmp_path / "again")
+    alike = load_runs([tmp_path / "costs1", tmp_path / "again"])
+    assert "code" not in alike.columns

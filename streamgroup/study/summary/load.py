@@ -1,5 +1,6 @@
 """Reads runs and the cells of sweeps from their directories into one table."""
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ __all__ = ["CODE_COLUMNS", "STATUS_COLUMNS", "load_pair", "load_runs", "run_dire
 # Columns of the cells of a sweep, besides those of a run.
 STATUS_COLUMNS = ("status", "error")
 # Columns that distinguish runs whose options are equal, there where needed: the directory of the run, version and
-# digest of the program, digest of the grouping's code.
+# digest of the program, digest of the grouping's code and of the files that options name.
 CODE_COLUMNS = ("run", "program", "code")
 
 _SWEEP = "sweep.json"
@@ -42,7 +43,7 @@ def load_runs(paths: Iterable[str | Path], *, failed: bool = False) -> pl.DataFr
     fingerprints. With `failed` the cells of sweeps that failed come behind the runs, as rows without metrics; if there
     is a sweep, all rows have `status` (ok or failed) and `error`.
     Runs with equal options have their directory in `run`. Where runs of one grouping were made by different versions
-    or code, `program` and `code` say which.
+    or code, or with different content of a file of the same name, `program` and `code` say which.
     UsageError for a path that is no run and holds none, DataError for what is damaged or of another version.
     """
     places = list(dict.fromkeys(map(Path, paths)))
@@ -139,11 +140,16 @@ def _read(runs: Sequence[Path]) -> pl.DataFrame:
 
 
 def _mark(record: Mapping[str, Any], run: Path) -> dict[str, str | None]:
-    """Return what distinguishes runs besides their options: the trace, the program and the grouping's code."""
+    """Return what distinguishes runs besides their options: the trace, the program, and the grouping's code together
+    with the content of the files that options name.
+    """
     code, outside = record.get("code", {}), record.get("grouping", {}).get("file_digest")
     version = record.get("versions", {}).get("streamgroup")
     program = " ".join(str(part) for part in (version, code.get("program", "")[:_DIGITS]) if part)
     own = str(code.get("grouping") or outside or "")
+    files = {**record.get("grouping", {}).get("file_digests", {}), **record.get("option_digests", {})}
+    if files:
+        own = hashlib.sha256(json.dumps([own, files], sort_keys=True).encode()).hexdigest()
     return {
         "_fingerprint": str(record["trace"]["fingerprint"]), "_program": program, "_own": own[:_DIGITS],
         "_run": os.fsencode(run).decode("utf-8", "backslashreplace"),
