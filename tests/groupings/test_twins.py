@@ -16,11 +16,11 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import family
 from streamgroup.traces.trace import open_trace
-from tests.groupings.real_keys import rules_of_engines
-from tests.naive.metrics import detector_metrics
-from tests.naive.options import TraceTuple
-from tests.naive.rivetti import RivettiDkg
-from tests.naive.scenarios import Scenario
+from tests.groupings.engines.real_keys import rules_of_engines
+from tests.naive.groupings.rivetti import RivettiDkg
+from tests.naive.metrics.metrics import detector_metrics
+from tests.naive.replay.options import TraceTuple
+from tests.naive.replay.scenarios import Scenario
 from tests.traces_by_hand import write_trace
 
 REAL = Path(__file__).parents[2] / "traces" / "raw" / "jodie-wikipedia" / "wikipedia.tsv.gz"
