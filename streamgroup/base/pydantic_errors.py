@@ -67,6 +67,9 @@ def _reason(error: Any) -> str:
         value = error["input"]
         if kind in _BOUNDS:
             shown = str(value)
+            if shown.strip().lower().lstrip("+-") == "nan":
+                # No comparison with it holds.
+                return f"{shown} is not a number"
         else:
             shown = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
         limits = {name: f"{limit:g}" if isinstance(limit, float) else limit for name, limit in context.items()}

@@ -129,6 +129,7 @@ def test_who_comes_and_goes() -> None:
     ("text", "problem"),
     [
         ("alpha=1.1", "is above 1"),
+        ("alpha=nan", "nan is not a number"),
         ("alpha=1e-200", "0 or at least"),
         ("d_min=1", "avg or a number"),
         ("d_min=mean", "avg or a number"),
