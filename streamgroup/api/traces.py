@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from streamgroup.base.storage.places import Place
     from streamgroup.ingest import options as checked_options
     from streamgroup.ingest.run import IngestResult
-    from streamgroup.traces.describe import Description
+    from streamgroup.traces.statistics.describe import Description
 
 __all__ = ["describe", "from_dataframe", "ingest", "ingest_each", "ingest_options", "synth"]
 
@@ -135,7 +135,7 @@ def synth(
 
 def describe(trace: "str | Path | Place", top_keys: int = 10) -> "Description":
     """Compute the statistics of a trace, in one pass; `top_keys` is how many of the most frequent keys are listed."""
-    from streamgroup.traces.describe import describe
+    from streamgroup.traces.statistics.describe import describe
     from streamgroup.traces.trace import open_trace
 
     return describe(open_trace(trace), top_keys)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.cluster.service_time import MAX_SERVICE_NS, ConstantCost, make_service
-from streamgroup.engines.keys.typed import Keys, make_keys
+from streamgroup.engines.keys.typed import Keys
 from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay.accounting import hotness, partials
@@ -23,31 +23,22 @@ from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.compile import COMMON, errors_with_lines
 from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.input.chunk_cache import ChunkCache
-from streamgroup.replay.input.prefetch import ChunkReader, CostRule, Ready, SourceRule
+from streamgroup.replay.input.planned_chunks import planned_chunks
+from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.scenario.live_workers import Members
-from streamgroup.replay.scenario.open_loop import deaths, make_arrivals, tuples_before
+from streamgroup.replay.scenario.open_loop import deaths, tuples_before
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan, offered_load
-from streamgroup.replay.scenario.seeds_used import is_stream_drawn
+from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.replay.simulation.chunk_arrays import Events, each_column
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.simulation.feed_forward import Edge, FeedForward, Setup
 from streamgroup.replay.tiers import Tiers
 from streamgroup.traces.trace import Trace
 
-__all__ = ["replay", "typed_keys"]
+__all__ = ["replay"]
 
 I64 = NDArray[np.int64]
-
-
-def typed_keys(trace: Trace, kind: str) -> Keys:
-    """Read the keys of a trace under a type; DataError, naming the trace and the key, where one is not of it.
-
-    Composite keys, of which the manifest says so, are not taken for strings but for tuples of their parts.
-    """
-    if kind == "string" and trace.manifest.key_parts:
-        kind = ",".join(part.type for part in trace.manifest.key_parts)
-    return make_keys(kind, *trace.packed_keys(), source=f"trace {trace.path}")
 
 
 class Run:
@@ -141,22 +132,6 @@ class Run:
             self._keys[kind] = keys
         return keys
 
-    def chunk_reader(self) -> ChunkReader:
-        """Make the reader of the stream."""
-        plan, costs = self.plan, self.plan.costs
-        options = plan.options
-        return ChunkReader(
-            self.trace,
-            make_arrivals(self.trace, plan),
-            SourceRule(options.source_assignment, options.sources, options.seed, self.trace.dictionary()),
-            CostRule(
-                costs.constant_ns, costs.by_key, costs.distribution, options.seed, by_worker=costs.by_worker is not None
-            ),
-            self.windows,
-            self.warmup,
-            times=plan.arrivals.name == "trace",
-        )
-
     def results(self, log_directory: Path | None) -> Results:
         """Make what takes the tuples besides the meters."""
         each, tuples = self.plan.options.aggregate_every, self.trace.tuples - self.warmup
@@ -171,19 +146,8 @@ class Run:
         )  # fmt: skip
 
     def chunks(self, chunk_cache: ChunkCache | None) -> Generator[Ready]:
-        """Read the stream: through a thread of its own, or shared with other replays of the process."""
-        if chunk_cache is None:
-            return self.chunk_reader().chunks()
-        plan = self.plan
-        options = plan.options
-        times = plan.arrivals, plan.speedup, options.spread_ties, options.window, self.warmup
-        capacity = plan.capacity if "utilization" in plan.arrivals.name else None
-        costs = options.service, options.key_cost, options.service_distribution
-        assignment = options.source_assignment
-        sources = None if assignment == "shuffle" else options.sources
-        seed = options.seed if is_stream_drawn(vars(options)) else None
-        key = (*times, capacity, *costs, assignment, sources, seed)
-        return self.chunk_reader().shared_chunks(chunk_cache, key)
+        """Read the stream."""
+        return planned_chunks(self.trace, self.plan, self.windows, self.warmup, chunk_cache)
 
     def feed_forward(
         self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None

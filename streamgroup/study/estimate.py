@@ -15,9 +15,9 @@ from streamgroup.cluster.speeds import split_change
 from streamgroup.kernels.latencies import BUCKETS
 from streamgroup.replay.accounting.pairs import MAX_BITS
 from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.run import typed_keys
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, longest_span, make_plan, offered_load
+from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.study.records import MARKER
 from streamgroup.study.run import checked, without_changes
 from streamgroup.traces.trace import Trace

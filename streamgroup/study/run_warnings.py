@@ -4,9 +4,9 @@ import numpy as np
 
 from streamgroup.cluster.speeds import repetition, split_change
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.run import typed_keys
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import select
+from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.traces.trace import Trace
 
 __all__ = ["warnings_of"]

@@ -8,7 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from streamgroup.traces.arrays import add_counts
-from streamgroup.traces.describe import HOT_KEYS, TopKey, top_ids, zipf_exponent
+from streamgroup.traces.statistics.describe import HOT_KEYS, TopKey, top_ids, zipf_exponent
 from streamgroup.traces.trace import Trace
 
 __all__ = ["TraceProfile", "profile_trace"]

@@ -11,6 +11,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces import schema
 from streamgroup.traces.batches import DECODERS, Batch, read_batches
+from streamgroup.traces.checks.scan import Scan, block_digests, scan
 from streamgroup.traces.dictionary import (
     Dictionary,
     KeyTable,
@@ -32,7 +33,6 @@ from streamgroup.traces.parts import (
     open_parts,
     tuple_faults,
 )
-from streamgroup.traces.scan import Scan, block_digests, scan
 from streamgroup.traces.writer import fingerprint
 
 __all__ = ["Batch", "Dictionary", "Trace", "open_trace"]

@@ -101,7 +101,7 @@ def test_each_class_of_error_has_its_code(capsys, error, code) -> None:
 
 
 def test_what_nobody_expected_names_debug_which_shows_where(invoke, trace, monkeypatch) -> None:
-    from streamgroup.traces import describe
+    from streamgroup.traces.statistics import describe
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError("by design")

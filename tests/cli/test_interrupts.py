@@ -37,7 +37,8 @@ def _run_interrupted(folder: Path, module: str, delay: float, args: list[str]) -
 
 
 @pytest.mark.parametrize(
-    "module", ["streamgroup.cli.app", "typer", "streamgroup.cli.error_output", "streamgroup.traces.describe", "numpy"]
+    "module",
+    ["streamgroup.cli.app", "typer", "streamgroup.cli.error_output", "streamgroup.traces.statistics.describe", "numpy"],
 )
 def test_an_interrupt_while_importing_is_silent(trace, tmp_path, module) -> None:
     assert _run_interrupted(tmp_path, module, 0, ["describe", str(trace)]) == (130, "", "")

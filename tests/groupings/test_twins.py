@@ -16,11 +16,11 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import family
 from streamgroup.traces.trace import open_trace
-from tests.groupings.real_keys import rules_of_engines
-from tests.naive.metrics import detector_metrics
-from tests.naive.options import TraceTuple
-from tests.naive.rivetti import RivettiDkg
-from tests.naive.scenarios import Scenario
+from tests.groupings.engines.real_keys import rules_of_engines
+from tests.naive.groupings.rivetti import RivettiDkg
+from tests.naive.metrics.metrics import detector_metrics
+from tests.naive.replay.options import TraceTuple
+from tests.naive.replay.scenarios import Scenario
 from tests.traces_by_hand import write_trace
 
 REAL = Path(__file__).parents[2] / "traces" / "raw" / "jodie-wikipedia" / "wikipedia.tsv.gz"
@@ -299,7 +299,7 @@ def test_storm_starts_over_when_all_workers_with_weight_leave(tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["cm", "cam", "dagreedy", "dalton"])
 def test_the_same_when_windows_forget_keys_to_make_room(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     """A window of a single slide: a key that is hot in the next one is in no window, but is not forgotten."""
-    monkeypatch.setattr("streamgroup.kernels.key_windows._RECORDS", 32)
+    monkeypatch.setattr("streamgroup.kernels.counts.key_windows._RECORDS", 32)
     changes = {"join": ("300",), "leave": ("200:2",)}
     given = options(f"{name}:window=2ms,slide=2ms" + (",theta=0.1" if name[0] == "d" else ""), **changes)
     agree(stream("random", 500), given, tmp_path, interpreted=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.trace import open_trace
-from streamgroup.traces.validate import validate
 from tests.ingest.killed import ingest_here
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.groupings.posg import count_min
-from streamgroup.kernels.count_min import cells_of_keys
+from streamgroup.kernels.counts.count_min import cells_of_keys
 from streamgroup.kernels.hashing import sketch_columns
 
 EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.kernels.top_k import in_order, keep_best
+from streamgroup.kernels.ordered.top_k import in_order, keep_best
 
 
 @settings(deadline=None)

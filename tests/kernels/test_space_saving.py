@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.kernels.space_saving import (
+from streamgroup.kernels.counts.space_saving import (
     capacity_of,
     entries_of,
     error_of,
@@ -20,7 +20,7 @@ from streamgroup.kernels.space_saving import (
     top_estimates,
     used,
 )
-from tests.naive.space_saving import SpaceSaving as Naive
+from tests.naive.kernels.space_saving import SpaceSaving as Naive
 
 EXAMPLES = {
     entry["id"]: entry for entry in json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())

@@ -10,9 +10,17 @@ import numpy as np
 
 from streamgroup.kernels.latencies import BUCKETS, lower_bounds
 from streamgroup.replay.accounting.outcome import HotKeys, Outcome, TopKey, WindowTable, WorkerTable
-from tests.naive.hot import Heads, choices_of_keys, hot_of, keys_of_head, treated_by_window, true_by_window, waits
-from tests.naive.metrics import Span, busy_of, latencies_of, loads_of, pairs_of, wait_ahead, windows_of
-from tests.naive.simulate import Run
+from tests.naive.metrics.hot import (
+    Heads,
+    choices_of_keys,
+    hot_of,
+    keys_of_head,
+    treated_by_window,
+    true_by_window,
+    waits,
+)
+from tests.naive.metrics.metrics import Span, busy_of, latencies_of, loads_of, pairs_of, wait_ahead, windows_of
+from tests.naive.replay.simulate import Run
 
 __all__ = ["outcome_of"]
 

@@ -13,11 +13,11 @@ from streamgroup.metrics.names import METRICS
 from streamgroup.metrics.tables import summary
 from tests.metrics.compare import assert_rows_agree, assert_same, tables
 from tests.metrics.from_records import outcome_of
-from tests.naive import metrics as naive
-from tests.naive.by_counts import ByCounts
-from tests.naive.groupings import GreedyD, Grouping, Kg, Pkg, Setting, Sg, SgRandom
-from tests.naive.hot import Heads
-from tests.naive.simulate import Run, simulate
+from tests.naive.groupings.by_counts import ByCounts
+from tests.naive.groupings.simple import GreedyD, Grouping, Kg, Pkg, Setting, Sg, SgRandom
+from tests.naive.metrics import metrics as naive
+from tests.naive.metrics.hot import Heads
+from tests.naive.replay.simulate import Run, simulate
 
 SECOND = 1_000_000_000
 WINDOWS = [("share", Fraction(1, 100)), ("share", Fraction(1, 3)), ("count", 7), ("time", 1_500_000)]

@@ -14,8 +14,8 @@ from streamgroup.metrics.tables import summary
 from streamgroup.replay.accounting.outcome import Outcome, WindowTable, WorkerTable
 from tests.metrics.compare import tables
 from tests.metrics.from_records import outcome_of
-from tests.naive.groupings import Setting, Sg
-from tests.naive.simulate import simulate
+from tests.naive.groupings.simple import Setting, Sg
+from tests.naive.replay.simulate import simulate
 
 MS = 1_000_000
 NEVER = 1 << 62

@@ -15,8 +15,8 @@ from streamgroup.metrics.names import METRICS
 from streamgroup.metrics.tables import FAMILIES, summary
 from tests.metrics.compare import tables
 from tests.metrics.from_records import outcome_of
-from tests.naive.groupings import Setting, Sg
-from tests.naive.simulate import simulate
+from tests.naive.groupings.simple import Setting, Sg
+from tests.naive.replay.simulate import simulate
 
 
 def outcome(tuples=8, workers=4):  # type: ignore[no-untyped-def]

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.naive.groupings import Grouping
-from tests.naive.records import Run
+from tests.naive.groupings.simple import Grouping
+from tests.naive.replay.records import Run
 
 __all__ = ["MS", "SECOND", "To", "at_ms", "chosen", "served", "stream"]
 

@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 from itertools import accumulate
 
-from tests.naive.hashing import uniform, word
+from tests.naive.kernels.hashing import uniform, word
 
 __all__ = [
     "bursty",

@@ -11,9 +11,9 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import run as study
 from tests.metrics.compare import assert_rows_agree, assert_same, frames
-from tests.naive import metrics as naive
-from tests.naive.groupings import GreedyD, Kg, Pkg, Setting, Sg, SgRandom
-from tests.naive.simulate import simulate
+from tests.naive.groupings.simple import GreedyD, Kg, Pkg, Setting, Sg, SgRandom
+from tests.naive.metrics import metrics as naive
+from tests.naive.replay.simulate import simulate
 from tests.study.traces import write_trace
 
 KEYS = [f"k{int(1 / ((i * 0.6180339887) % 1 + 0.01))}" for i in range(500)]

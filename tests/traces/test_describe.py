@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.traces import describe as module
 from streamgroup.traces import schema
-from streamgroup.traces.describe import describe, zipf_exponent
+from streamgroup.traces.statistics import describe as module
+from streamgroup.traces.statistics.describe import describe, zipf_exponent
 from streamgroup.traces.trace import open_trace
 
 Make = Callable[..., Path]
@@ -78,7 +78,7 @@ def test_traces_without_a_tuple_a_span_or_a_second_key(by_writer: Make, by_hand:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=40), st.integers(1, 9))
 def test_ties_and_rates_over_any_batches(gaps: list[int], block: int) -> None:
-    from streamgroup.traces.describe import _Ties
+    from streamgroup.traces.statistics.describe import _Ties
 
     stamps = np.cumsum(np.array(gaps) // 3)
     ties = _Ties()

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import UsageError
+from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.schema import REJECTS_SCHEMA
-from streamgroup.traces.validate import validate
 from streamgroup.traces.writer import write_rejects
 
 Make = Callable[..., Path]

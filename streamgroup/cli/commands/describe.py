@@ -36,7 +36,7 @@ def run(console: Console, options: Options) -> None:
 
     With --over also which keys are hot, and when: total share, peak share, and the window of that.
     """
-    from streamgroup.traces.describe import describe
+    from streamgroup.traces.statistics.describe import describe
     from streamgroup.traces.trace import open_trace
 
     trace = open_trace(options.trace)
@@ -63,7 +63,7 @@ def run(console: Console, options: Options) -> None:
 
 def _rows(facts: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a row for each value, with its unit and meaning."""
-    from streamgroup.traces.describe import MEANINGS
+    from streamgroup.traces.statistics.describe import MEANINGS
     from streamgroup.traces.timestamps import iso_time
 
     rows = []

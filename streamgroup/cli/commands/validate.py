@@ -19,7 +19,7 @@ class Options(Formatted):
 
 def run(console: Console, options: Options) -> None:
     """Check every promise of the trace format; exit 4 when one is broken, 0 when there are only notes."""
-    from streamgroup.traces.validate import validate
+    from streamgroup.traces.checks.validate import validate
 
     findings = [finding._asdict() for finding in validate(options.trace)]
     errors = sum(finding["level"] == "error" for finding in findings)

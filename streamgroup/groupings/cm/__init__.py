@@ -9,8 +9,8 @@ from pydantic import Field
 from streamgroup.groupings._windows import TwoCandidateParams, begun, moved
 from streamgroup.groupings.cm.scores import is_lower
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels import key_windows
-from streamgroup.kernels.key_windows import PAIRS, KeyWindows, advance, record_of, send
+from streamgroup.kernels.counts import key_windows
+from streamgroup.kernels.counts.key_windows import PAIRS, KeyWindows, advance, record_of, send
 
 __all__ = ["CITE", "FewerKeys", "Params", "start"]
 

@@ -12,8 +12,8 @@ from streamgroup.groupings._share_threshold import Share, share_of, share_parts
 from streamgroup.groupings._windows import HotKeyParams, begun, moved
 from streamgroup.groupings.dagreedy.scores import best_worker
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels import key_windows
-from streamgroup.kernels.key_windows import (
+from streamgroup.kernels.counts import key_windows
+from streamgroup.kernels.counts.key_windows import (
     HOT_UNTIL,
     PAIRS,
     PREVIOUS,

@@ -27,8 +27,8 @@ from streamgroup.groupings.dalton.rows import (
     with_capacity,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels import key_windows
-from streamgroup.kernels.key_windows import PAIRS, PREVIOUS, SLIDE, KeyWindows, advance, count, record_of, send
+from streamgroup.kernels.counts import key_windows
+from streamgroup.kernels.counts.key_windows import PAIRS, PREVIOUS, SLIDE, KeyWindows, advance, count, record_of, send
 from streamgroup.kernels.least_loaded import draw_below
 
 __all__ = ["CITE", "Dalton", "Params", "start"]

@@ -7,8 +7,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.interpreting import call
+from streamgroup.kernels.counts.key_windows import TOTAL, holders, holds
 from streamgroup.kernels.int_map import ABSENT, get, make_int_map, put, remove
-from streamgroup.kernels.key_windows import TOTAL, holders, holds
 from streamgroup.kernels.least_loaded import draw_below
 
 __all__ = [

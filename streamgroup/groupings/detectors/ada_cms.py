@@ -10,9 +10,9 @@ from pydantic import Field
 from streamgroup.groupings.detectors._sketch import SketchParams, sketch_of
 from streamgroup.groupings.detectors._threshold import Threshold, extrapolated, for_workers, is_passed, threshold_of
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.count_min import count
-from streamgroup.kernels.key_heap import KeyHeap, drop_least, keep
-from streamgroup.kernels.top_k import sort_descending
+from streamgroup.kernels.counts.count_min import count
+from streamgroup.kernels.ordered.key_heap import KeyHeap, drop_least, keep
+from streamgroup.kernels.ordered.top_k import sort_descending
 
 __all__ = ["AdaptiveCountMin", "Params", "start"]
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from streamgroup.groupings.detectors._sketch import SketchParams, hot_values, sketch_of
 from streamgroup.groupings.detectors._threshold import Threshold, bound, for_workers, reaches, threshold_of
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.count_min import count
-from streamgroup.kernels.key_heap import KeyHeap, drop_least, keep
+from streamgroup.kernels.counts.count_min import count
+from streamgroup.kernels.ordered.key_heap import KeyHeap, drop_least, keep
 
 __all__ = ["CountMin", "Params", "start"]
 

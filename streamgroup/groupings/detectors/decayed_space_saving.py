@@ -26,7 +26,7 @@ from streamgroup.groupings.fish.decayed_space_saving import (
     make_table,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.top_k import sort_descending
+from streamgroup.kernels.ordered.top_k import sort_descending
 
 __all__ = ["DecayedDetector", "Params", "start"]
 

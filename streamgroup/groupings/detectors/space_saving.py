@@ -18,7 +18,7 @@ from streamgroup.groupings.detectors._threshold import (
     threshold_of,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.space_saving import (
+from streamgroup.kernels.counts.space_saving import (
     SpaceSaving,
     cells_taken,
     error_of,

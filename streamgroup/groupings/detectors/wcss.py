@@ -19,8 +19,8 @@ from streamgroup.groupings.detectors._threshold import (
     threshold_of,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.key_counts import COUNT, KEY, KeyCounts, drop, enter, make_key_counts, place_of
-from streamgroup.kernels.space_saving import (
+from streamgroup.kernels.counts.key_counts import COUNT, KEY, KeyCounts, drop, enter, make_key_counts, place_of
+from streamgroup.kernels.counts.space_saving import (
     SpaceSaving,
     cells_taken,
     count_of,
@@ -30,7 +30,7 @@ from streamgroup.kernels.space_saving import (
     top_counts,
     used,
 )
-from streamgroup.kernels.top_k import sort_descending
+from streamgroup.kernels.ordered.top_k import sort_descending
 
 __all__ = ["Params", "WindowDetector", "start"]
 

@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.interpreting import call
-from streamgroup.kernels.top_k import in_order, keep_best
+from streamgroup.kernels.ordered.top_k import in_order, keep_best
 
 __all__ = [
     "BABIES",

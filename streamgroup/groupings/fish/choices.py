@@ -15,7 +15,7 @@ from streamgroup.groupings.fish.decayed_space_saving import (
     WIDTH,
 )
 from streamgroup.kernels.optimal_choices import has_room, power
-from streamgroup.kernels.top_k import sort_descending
+from streamgroup.kernels.ordered.top_k import sort_descending
 
 __all__ = ["average_width", "chk_width", "denominator", "halvings", "is_hot", "optimal_width", "sort_hot"]
 

@@ -3,7 +3,7 @@
 `cells` int64[workers, rows x columns, 2] holds a pair of sketches for each worker: in each row, a key's cell has the
 number of tuples (F in 004) and the sum of what they took in ns (W) of all keys that fall into it. The two lie side by
 side, as they are always read and written together. `cell_of` [keys, rows] has the places of each key's cells (see
-`kernels.count_min`).
+`kernels.counts.count_min`).
 `means` float64[workers, rows x columns, 2] is what a reader makes of cells: F, and W/F.
 """
 

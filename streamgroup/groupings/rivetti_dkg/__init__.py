@@ -33,8 +33,8 @@ from streamgroup.groupings.rivetti_dkg.plans import (
     worker_of,
 )
 from streamgroup.kernels import hashing
+from streamgroup.kernels.counts.space_saving import cells_taken
 from streamgroup.kernels.int_map import put
-from streamgroup.kernels.space_saving import cells_taken
 
 __all__ = ["CITE", "DistributionAware", "Params", "start"]
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.protocol import WorkersChange
-from streamgroup.kernels.int_map import enlarged, get, make_int_map, put, remove
-from streamgroup.kernels.space_saving import (
+from streamgroup.kernels.counts.space_saving import (
     SpaceSaving,
     entry_at,
     forget_source,
@@ -27,7 +26,8 @@ from streamgroup.kernels.space_saving import (
     places,
     used,
 )
-from streamgroup.kernels.top_k import in_order, keep_best, sink
+from streamgroup.kernels.int_map import enlarged, get, make_int_map, put, remove
+from streamgroup.kernels.ordered.top_k import in_order, keep_best, sink
 
 __all__ = [
     "COLUMNS",

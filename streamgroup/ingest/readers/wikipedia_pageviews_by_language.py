@@ -8,9 +8,16 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.event_count_reader import Columns, CountedReader
-from streamgroup.ingest.parsing.event_counts import HOUR, MAX_COUNT, Rows, even_offsets, find_period, random_offsets
-from streamgroup.ingest.parsing.letter_counts import Slots, read_letters
+from streamgroup.ingest.parsing.event_counts.letters import Slots, read_letters
+from streamgroup.ingest.parsing.event_counts.reader import Columns, CountedReader
+from streamgroup.ingest.parsing.event_counts.rows import (
+    HOUR,
+    MAX_COUNT,
+    Rows,
+    even_offsets,
+    find_period,
+    random_offsets,
+)
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block
 from streamgroup.ingest.parsing.records import TOO_LONG
 from streamgroup.ingest.readers.options import WikipediaPageviewsByLanguage

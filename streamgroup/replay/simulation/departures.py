@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from streamgroup.kernels.tournament import set_leaf
+from streamgroup.kernels.ordered.tournament import set_leaf
 from streamgroup.replay.simulation.chunk_arrays import DROPPED, LOST, NEVER, OPEN
 from streamgroup.replay.simulation.state import certain, free, give_back, note_sent, open_source, place_of
 

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from streamgroup.kernels.tournament import set_leaf
+from streamgroup.kernels.ordered.tournament import set_leaf
 from streamgroup.replay.simulation.choose import choose_one, report, see
 from streamgroup.replay.simulation.chunk_arrays import MAX_TIME_NS, NEVER
 from streamgroup.replay.simulation.departures import drop_rejected, reject, take_back

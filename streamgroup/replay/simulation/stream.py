@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.tournament import set_ordered_leaf
+from streamgroup.kernels.ordered.tournament import set_ordered_leaf
 from streamgroup.replay.simulation.chunk_arrays import NEVER
 from streamgroup.replay.simulation.optional import get, put
 from streamgroup.replay.simulation.state import grown_rows

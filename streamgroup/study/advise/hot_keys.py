@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamgroup.kernels import hashing
-from streamgroup.traces.key_counts import count_keys
+from streamgroup.traces.statistics.key_counts import count_keys
 from streamgroup.traces.trace import Trace
 
 __all__ = ["FAIR_PART", "HotKey", "HotKeys", "find_hot_keys"]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from streamgroup.engines.keys.typed import Keys as TypedKeys
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.prefetch import ChunkReader, CostRule, Ready, SourceRule
-from streamgroup.replay.run import typed_keys
 from streamgroup.replay.scenario.open_loop import make_arrivals, tuples_before
 from streamgroup.replay.scenario.plan import Plan
+from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.study.where import Keys, Place
 from streamgroup.traces.trace import Trace
 

@@ -33,7 +33,7 @@ from streamgroup.study.explain.verdict import Verdict, judge
 from streamgroup.study.records import MARKER
 from streamgroup.study.run import LOG, checked, make_run
 from streamgroup.study.where import Keys, Place
-from streamgroup.traces.key_counts import count_keys
+from streamgroup.traces.statistics.key_counts import count_keys
 from streamgroup.traces.trace import Trace, open_trace
 
 __all__ = ["Explanation", "explain", "explain_run", "is_run"]

@@ -8,10 +8,10 @@ from typing import Any
 
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.engines.keys.typed import Keys
-from streamgroup.replay.run import typed_keys
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.replay.scenario.selection import select
+from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.study.estimate import BASE_MB, describe_plan
 from streamgroup.study.run import checked, without_changes
 from streamgroup.study.sweep.cell import Cell, make_cell, simulation_of

@@ -7,7 +7,7 @@ from tests.naive.detectors.counts import DecayedSpaceSaving, Exact, LossyCountin
 from tests.naive.detectors.sketches import AdaCms, CountMin
 from tests.naive.detectors.synopsis import Predictor
 from tests.naive.detectors.windows import Wcss
-from tests.naive.groupings import Setting
+from tests.naive.groupings.simple import Setting
 
 __all__ = ["DETECTORS", "Detector", "make_detector"]
 

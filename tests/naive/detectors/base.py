@@ -3,7 +3,7 @@
 from fractions import Fraction
 from math import ceil
 
-from tests.naive.groupings import Key, Setting, WorkersChange
+from tests.naive.groupings.simple import Key, Setting, WorkersChange
 from tests.naive.shares import share
 from tests.naive.texts import truth
 

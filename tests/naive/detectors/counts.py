@@ -6,8 +6,8 @@ from math import floor
 from typing import Any
 
 from tests.naive.detectors.base import ShareDetector, extrapolated, of_theta, whole_number
-from tests.naive.groupings import Key, Setting
-from tests.naive.space_saving import Decayed, SpaceSaving
+from tests.naive.groupings.simple import Key, Setting
+from tests.naive.kernels.space_saving import Decayed, SpaceSaving
 from tests.naive.texts import truth
 
 __all__ = ["DecayedSpaceSaving", "Exact", "LossyCounting", "SpaceSavingDetector"]

@@ -5,8 +5,8 @@ from math import ceil, e
 from typing import Any
 
 from tests.naive.detectors.base import ShareDetector, extrapolated, of_theta, whole_number
-from tests.naive.groupings import Key, Setting
-from tests.naive.parts import sketch_column
+from tests.naive.groupings.simple import Key, Setting
+from tests.naive.kernels.parts import sketch_column
 from tests.naive.shares import share
 
 __all__ = ["AdaCms", "CountMin"]

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from tests.naive.detectors.base import Detector
-from tests.naive.groupings import Key, Setting, WorkersChange
-from tests.naive.hashing import word
-from tests.naive.parts import delay_ns, sketch_column
+from tests.naive.groupings.simple import Key, Setting, WorkersChange
+from tests.naive.kernels.hashing import word
+from tests.naive.kernels.parts import delay_ns, sketch_column
 
 __all__ = ["BloomFilter", "ExactFilter", "Predictor", "Synopsis", "heads_before_tail"]
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from tests.naive.detectors.base import ShareDetector, of_theta, whole_number
-from tests.naive.groupings import Key, Setting
-from tests.naive.space_saving import SpaceSaving
+from tests.naive.groupings.simple import Key, Setting
+from tests.naive.kernels.space_saving import SpaceSaving
 
 __all__ = ["Wcss"]
 

@@ -1,0 +1,1 @@
+"""Counts of keys: exact, sketched, of the most frequent ones, and of a sliding window."""

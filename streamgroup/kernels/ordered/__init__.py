@@ -1,0 +1,1 @@
+"""Structures that know the largest or the least of the values they hold."""

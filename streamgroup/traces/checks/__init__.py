@@ -1,0 +1,1 @@
+"""The checks that hold a trace to its promises."""

@@ -1,0 +1,1 @@
+"""Statistics of a trace and of its keys."""

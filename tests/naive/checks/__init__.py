@@ -1,0 +1,1 @@
+"""Tests of the twins: worked examples, cases by hand, rules that hold for every replay."""

@@ -1,0 +1,1 @@
+"""The metrics and tables a second time, from what is known of each tuple."""
