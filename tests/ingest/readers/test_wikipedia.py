@@ -25,7 +25,10 @@ from tests.ingest.twin import tuples_of
 HOURLY = RAW / "wikimedia-pageviews-hourly" / "pageviews-20240803-060000.gz"
 DAY = 24 * HOUR
 QUIET = settings(
-    max_examples=150, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 
