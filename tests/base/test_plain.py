@@ -100,8 +100,10 @@ def work(state: Any) -> Any:
     return state.count.shape[1] + state.cube.shape[2]
 
 
-@pytest.mark.parametrize("most", [0, 1 << 16])
-def test_views_write_into_the_arrays(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+@pytest.mark.parametrize(("few", "most"), [(0, 0), (0, 1 << 16), (1 << 16, 1 << 16)])
+def test_views_write_into_the_arrays(monkeypatch: pytest.MonkeyPatch, few: int, most: int) -> None:
+    """However many rows are viewed at once and kept."""
+    monkeypatch.setattr(room, "_FEW_ROWS", few)
     monkeypatch.setattr(room, "_MOST_ROWS", most)
     monkeypatch.setitem(room.hook_names, "touch", False)
     state = State(np.zeros((2, 3), dtype=np.int32), np.zeros((2, 2, 3)), 4)

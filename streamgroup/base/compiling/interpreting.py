@@ -12,7 +12,7 @@ import struct
 import threading
 import types
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -25,7 +25,8 @@ from streamgroup.base.syntax_trees import compile_tree, parse
 
 __all__ = ["MOST_CELLS", "NotPlainError", "call", "cells", "hook_names", "interpreted", "plain", "plain_of", "view"]
 
-# Rows of an array of which a view is kept, 300 bytes each.
+# Rows of an array that are viewed at once, and of which a view is kept at most: 300 bytes each.
+_FEW_ROWS = 64
 _MOST_ROWS = 1 << 16
 # Cells of the arrays of a state that is interpreted: about a second's work if a function looks at all of them.
 MOST_CELLS = 1 << 20
@@ -81,17 +82,24 @@ class _Records:
         return self._size
 
 
-class _Rows:
-    """Rows of an array that are too many to keep a view of each."""
+class _Rows(dict[int, Any]):
+    """Many rows of an array: views of those that were asked for. A run may use a few of 100,000."""
 
     def __init__(self, array: NDArray[Any]) -> None:
+        super().__init__()
         self._array = array
 
     def __len__(self) -> int:
         return len(self._array)
 
-    def __getitem__(self, place: int) -> Any:
-        return view(self._array[place])
+    def __iter__(self) -> Iterator[Any]:
+        return (self[place] for place in range(len(self)))
+
+    def __missing__(self, place: int) -> Any:
+        found = view(self._array[place])
+        if super().__len__() < _MOST_ROWS:
+            self[place] = found
+        return found
 
 
 def view(value: Any) -> Any:
@@ -101,7 +109,7 @@ def view(value: Any) -> Any:
             return _Records(value)
         if value.ndim < 2:
             return value.data
-        if len(value) > _MOST_ROWS:
+        if len(value) > _FEW_ROWS:
             return _Rows(value)
         return [row.data for row in value] if value.ndim == 2 else [view(row) for row in value]
     if isinstance(value, np.generic):
