@@ -68,6 +68,12 @@ class CapacityFile(BaseModel):
     slowdown: Factors | None = None
     slowdown_at: Changes = ()
     speed_jitter: Text | None = None
+    source_service: Factors | None = None
+    state_cost: Text | None = None
+    memory_limit: Text | None = None
+    aggregators: StrictInt | None = None
+    aggregator_service: Text | None = None
+    aggregator_grouping: Text | None = None
     queue_capacity: StrictInt | None = None
     when_full: str | None = None
     join: Texts = ()
