@@ -23,7 +23,7 @@ from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.compile import COMMON, errors_with_lines
 from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.input.chunk_cache import ChunkCache
-from streamgroup.replay.input.prefetch import ChunkReader, CostRule, Ready, SourceRule
+from streamgroup.replay.input.prefetch import ChunkReader, CostRule, Ready, SourceFactorRule, SourceRule
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.scenario.open_loop import deaths, make_arrivals, tuples_before
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -86,6 +86,7 @@ class Run:
             sees=bool(self._sees),
             service_ns=self.service.service_ns if isinstance(self.service, ConstantCost) else None,
             dies=deaths(trace, plan) if options.crash and not plan.is_ordered else None,
+            source_ns=None if plan.source_service is None else plan.source_service.by_source(options.sources),
         )
         self.recorder = Recorder(
             self._function, trace.keys, self.free, self.edge.service_ns, self._hotness(),
@@ -155,7 +156,15 @@ class Run:
             self.windows,
             self.warmup,
             times=plan.arrivals.name == "trace",
+            source_factor=self._source_factor(),
         )
+
+    def _source_factor(self) -> SourceFactorRule | None:
+        """Make what draws the random factors of the times at the sources, if these have any."""
+        found = self.plan.source_service
+        if found is None or found.distribution is None:
+            return None
+        return SourceFactorRule(found.distribution, max(found.times_ns), self.plan.options.seed)
 
     def results(self, log_directory: Path | None) -> Results:
         """Make what takes the tuples besides the meters."""
@@ -178,7 +187,7 @@ class Run:
         options = plan.options
         times = plan.arrivals, plan.speedup, options.spread_ties, options.window, self.warmup
         capacity = plan.capacity if "utilization" in plan.arrivals.name else None
-        costs = options.service, options.key_cost, options.service_distribution
+        costs = options.service, options.key_cost, options.service_distribution, self._source_factor()
         assignment = options.source_assignment
         sources = None if assignment == "shuffle" else options.sources
         seed = options.seed if is_stream_drawn(vars(options)) else None
@@ -328,6 +337,7 @@ class Run:
             lost=totals.lost,
             redelivered=totals.redelivered,
             aggregation_messages=results.messages,
+            source_servers=simulation.servers,
             interpreted_seconds=self.tiers.seconds if self.tiers.used_plain else 0.0,
         )
 

@@ -62,6 +62,7 @@ __all__ = [
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
 
+SOURCE_METRICS = ("source_utilization_max", "source_wait_ms_mean", "source_wait_ms_p99")
 DETECTOR_METRICS = (
     "hot_keys_mean",
     "choices_max",
@@ -185,6 +186,21 @@ def time_metrics(run: Run, measured: list[Record], queues_known: bool | None) ->
     }
 
 
+def source_metrics(run: Run, measured: list[Record]) -> dict[str, Any]:
+    """How busy the busiest source is within the makespan, and how long tuples are at their source unserved."""
+    if run.servers is None:
+        return dict.fromkeys(SOURCE_METRICS)
+    busy = dict.fromkeys(range(run.options.sources), 0)
+    for r in measured:
+        busy[r.source] += run.servers.services[r.seq]
+    waits = [run.servers.waits[r.seq] for r in measured]
+    return {
+        "source_utilization_max": as_float(ratio(max(busy.values()), makespan_of(measured))),
+        "source_wait_ms_mean": as_float(mean(waits), MILLISECOND),
+        "source_wait_ms_p99": as_float(nearest_rank(waits, Fraction(99, 100)), MILLISECOND),
+    }
+
+
 def remapped_replicas(run: Run, baseline: Run | None, warmup: Span | None) -> int | None:
     """Replicas on workers that would not hold the key if no worker had come or gone."""
     if baseline is None:
@@ -213,6 +229,7 @@ def summary(
         **time_metrics(run, measured, queues_known),
         **(dict.fromkeys(DETECTOR_METRICS) if heads is None else hot_metrics(run, measured, window, heads)),
         "remapped_replicas": remapped_replicas(run, baseline, warmup),
+        **source_metrics(run, measured),
     }
 
 

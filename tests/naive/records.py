@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from tests.naive.options import Key, Options, Span, index_of
+from tests.naive.source_servers import SourceServers
 
 __all__ = ["Accepted", "Choice", "Delivery", "Life", "Record", "Run", "Tuple", "measured_from"]
 
@@ -106,6 +107,7 @@ class Run(NamedTuple):
     grouping: Any
     choices: list[Choice]
     lives: list[Life]
+    servers: SourceServers | None = None
 
 
 def measured_from(arrivals_ns: list[int], warmup: Span) -> int:

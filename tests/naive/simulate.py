@@ -1,7 +1,7 @@
 """One replay: events in the order of time, and at one instant in the order of their classes.
 
 Membership, finished tuples, places that open, messages (lost tuples that come back to their sources), timers,
-tuples. All times are integers, ns since the first arrival.
+tuples that their source has served, tuples. All times are integers, ns since the first arrival.
 """
 
 import heapq
@@ -14,31 +14,18 @@ from tests.naive.hashing import below
 from tests.naive.options import Change, Options, TraceTuple, index_of, slowdowns
 from tests.naive.records import Accepted, Choice, Delivery, Life, Record, Run, Tuple, measured_from
 from tests.naive.service import Service
+from tests.naive.source_servers import SourceServers
+from tests.naive.view import View
 
 __all__ = ["Change", "NoWorkerError", "Options", "Record", "Run", "TraceTuple", "View", "simulate", "slowdowns"]
 
 LAST_INSTANT = 1 << 62
-FINISH, PLACE, MESSAGE = 1, 2, 3
+FINISH, PLACE, MESSAGE, SERVED = 1, 2, 3, 4
 KINDS = ("join", "leave", "crash")
 
 
 class NoWorkerError(Exception):
     """A worker was named that is not there, or the last one went."""
-
-
-class View:
-    """What a declared exception sees, up to date at every choice: cost by worker, when each is free, its speed.
-
-    `shared_cost` is the part of the cost that all workers have in common, `own_factor` by worker what it is
-    multiplied with there.
-    """
-
-    def __init__(self) -> None:
-        self.shared_cost = 0.0
-        self.own_factor: list[float] = []
-        self.cost: list[float] = []
-        self.free: list[int] = []
-        self.slowdown: list[float] = []
 
 
 class Simulation:
@@ -63,6 +50,7 @@ class Simulation:
         self.queue: list[list[int]] = [[] for _ in range(options.sources)]
         self.waiting: list[tuple[int, int, int] | None] = [None] * options.sources
         self.pending = [0] * options.sources
+        self.servers = None if options.source_service_ns is None else SourceServers(options)
 
         # by worker that ever was: when it is free of what was sent to it; the starts of what it accepted;
         # what was sent to it and is not finished
@@ -152,7 +140,8 @@ class Simulation:
         if self.options.source_assignment != "shuffle":
             sources = range(own := source_for(seq, self.keys[seq], self.options), own + 1)
         for source in sources:
-            if self.waiting[source] is None and self.pending[source] < self.options.max_pending:
+            serves = self.servers is not None and self.servers.at_work[source] is not None
+            if self.waiting[source] is None and not serves and self.pending[source] < self.options.max_pending:
                 return source
         return None
 
@@ -161,9 +150,20 @@ class Simulation:
             raise OverflowError(f"tuple {seq}: past the end of the clock")
         self.tuples.append(Tuple(self.now, source, tuple(self.live), len(self.free)))
         self.pending[source] += 1
+        if self.servers is not None:
+            self.servers.line[source].append(seq)
+            self.serve(source)
+            return
         self.queue[source].append(seq)
         if self.waiting[source] is None:
             self.choose(source)
+
+    def serve(self, source: int) -> None:
+        """A source that takes time begins with its next tuple, if it can."""
+        assert self.servers is not None
+        begun = self.servers.begin(source)
+        if begun is not None:
+            self.push(self.now + begun[1], SERVED, source, begun[0])
 
     def choose(self, source: int) -> None:
         """The first tuple in a source's queue gets its worker, and goes there if there is a place."""
@@ -204,6 +204,9 @@ class Simulation:
         return sum(start > at for start in self.starts[worker])
 
     def send(self, source: int, seq: int, worker: int) -> None:
+        if self.servers is not None:
+            self.servers.leaves(source, seq, self.tuples[seq].arrival_ns, self.now)
+            self.serve(source)
         reaches = self.now + self.options.network_delay_ns
         self.numbers += 1
         delivery = Delivery(self.numbers, seq, source, worker, reaches)
@@ -381,4 +384,5 @@ def simulate(tuples: Sequence[TraceTuple], grouping: Any, **options: Any) -> Run
         grouping,
         simulation.choices,
         simulation.lives,
+        simulation.servers,
     )

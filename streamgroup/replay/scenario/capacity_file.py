@@ -16,6 +16,7 @@ from streamgroup.base.units import parse_duration_ns, parse_extent
 from streamgroup.cluster.service_distribution import parse_distribution
 from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_change
 from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.stages.source_service import parse_source_service
 
 __all__ = ["MOST_WAITING", "WHEN_FULL", "CapacityFile", "FilledOptions", "read_capacity", "with_capacity"]
 
@@ -95,6 +96,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "slowdown": lambda text: parse_slowdown(text, MOST_WORKERS),
     "slowdown_at": _check_change,
     "speed_jitter": parse_jitter,
+    "source_service": parse_source_service,
     "join": lambda text: parse_extent(text, "--join"),
     "leave": lambda text: parse_extent(text.partition(":")[0], "--leave"),
     "crash": lambda text: parse_extent(text.partition(":")[0], "--crash"),

@@ -22,6 +22,7 @@ from streamgroup.replay.scenario.capacity_file import MOST_WAITING, WHEN_FULL, w
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.replay.simulation.event_driven import Queues
+from streamgroup.replay.stages.source_service import SourceService, parse_source_service
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Costs", "Plan", "longest_span", "make_plan", "offered_load", "trace_span"]
@@ -55,7 +56,7 @@ class Plan(NamedTuple):
     """The options, read. `options` are as given but for what their capacity file filled in.
 
     `warmup` is the number of tuples that are not measured; None while it is a time, `warmup_ns`. From the share
-    `hot_share` on a key is hot in truth.
+    `hot_share` on a key is hot in truth. `source_service` is None where sources take no time.
     """
 
     selection: Selection
@@ -71,11 +72,14 @@ class Plan(NamedTuple):
     warmup: int | None
     warmup_ns: int
     hot_share: Fraction
+    source_service: SourceService | None = None
 
     @property
     def is_ordered(self) -> bool:
-        """Return whether something flows back to the sources, so that the event-driven simulation is needed."""
-        return bool(self.queues.max_pending or self.queues.capacity or self.queues.redeliver)
+        """Return whether tuples leave their sources later than they arrive, or something flows back to the sources, so
+        that the event-driven simulation is needed."""
+        flows_back = self.queues.max_pending or self.queues.capacity or self.queues.redeliver
+        return bool(flows_back or self.source_service is not None)
 
     @property
     def capacity(self) -> Fraction:
@@ -125,6 +129,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     plan = Plan(
         selection, options, kind, speedup, speeds, costs, _queues(options, kind), events, network, control,
         warmup, warmup_ns, _hot_share(options, selection),
+        None if options.source_service is None else parse_source_service(options.source_service),
     )  # fmt: skip
     if plan.queues.drops and selection.params.needs_every_delivery():
         raise UsageError(

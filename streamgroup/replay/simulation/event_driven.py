@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamgroup.base.compiling.interpreting import interpreted
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.prefetch import Ready
-from streamgroup.replay.simulation import departures, event_loop
+from streamgroup.replay.simulation import departures, event_loop, source_server
 from streamgroup.replay.simulation import state as states
 from streamgroup.replay.simulation import stream as streams
 from streamgroup.replay.simulation.choose import Sources
@@ -70,7 +70,8 @@ class EventDriven:
             queues.capacity, queues.drops, queues.max_pending, round_robin, self._warmup,
             firm=not members.crashes, light=not (members.crashes or queues.max_pending or grouping.has_feedback),
         )  # fmt: skip
-        self._state = states.make_state(model, edge.sources, members.most, members.events)
+        servers = None if edge.source_ns is None else source_server.make_servers(edge.source_ns)
+        self._state = states.make_state(model, servers, edge.sources, members.most, members.events)
         self._workers = Workers(edge.service, edge.delay, edge.free, recorder.waits, None)
         self._stream: streams.Stream | None = None
         self._last_of = np.full(edge.sources, -1, dtype=np.int64)
@@ -111,6 +112,11 @@ class EventDriven:
         longest = int(self._state.scalars[0].queue_max)
         return longest if self._queues.capacity and longest >= 0 else None
 
+    @property
+    def servers(self) -> source_server.Servers | None:
+        """Return the sources' servers with what was measured of them, None where sources take no time."""
+        return self._state.servers
+
     def chunk(self, ready: Ready) -> None:
         """Send the tuples of a chunk; after the last one, all that is still to happen happens."""
         self._load(ready)
@@ -148,7 +154,9 @@ class EventDriven:
         if self._stream is None:
             capacity = 1 << max(size - 1, 1).bit_length()
             cost = None if ready.cost is None else ready.cost.dtype
-            self._stream = streams.make_stream(cost, round_robin=ready.source is None, capacity=capacity)
+            self._stream = streams.make_stream(
+                cost, round_robin=ready.source is None, factor=ready.source_factor is not None, capacity=capacity
+            )
             if cost is not None:
                 self._state = self._state._replace(cost=self._state.cost.astype(cost))
         first = self._unsent()
@@ -165,7 +173,9 @@ class EventDriven:
                     before = int(ready.arrival[place - 1]) if place else self._last_arrival
                     self._index_arrives[index] = at, at == before
             self._last_arrival = int(ready.arrival[-1])
-        chunk = Chunk(ready.offset, self._edge.sources, ready.arrival, ready.key, ready.cost, ready.source)
+        chunk = Chunk(
+            ready.offset, self._edge.sources, ready.arrival, ready.key, ready.cost, ready.source, ready.source_factor
+        )
         self._load_stream(self._state, self._stream, self._last_of, chunk, self._last)
 
     def finish(self) -> None:
