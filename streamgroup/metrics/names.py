@@ -59,4 +59,5 @@ METRICS: dict[str, type[int] | type[float]] = {
     "source_utilization_max": float,
     "source_wait_ms_mean": float,
     "source_wait_ms_p99": float,
+    "combined": int,
 }

@@ -143,7 +143,13 @@ def lower_bound(run: Run, measured: list[Record]) -> Fraction | None:
     table = run.options.key_cost
     by_worker = table is not None and any(isinstance(row, tuple) for row in table)
     changed = len(run.lives) > run.options.workers or any(life.ended_ns is not None for life in run.lives)
-    if not run.options.steady or changed or by_worker or any(r.status != "finished" for r in measured):
+    if (
+        run.options.combine
+        or not run.options.steady
+        or changed
+        or by_worker
+        or any(r.status != "finished" for r in measured)
+    ):
         return None
     costs = [round(r.work_ns) for r in measured]
     return max(Fraction(sum(costs)) / sum(1 / s for s in run.slowdown), max(costs) * min(run.slowdown))
@@ -188,8 +194,9 @@ def time_metrics(run: Run, measured: list[Record], queues_known: bool | None) ->
 
 def source_metrics(run: Run, measured: list[Record]) -> dict[str, Any]:
     """How busy the busiest source is within the makespan, and how long tuples are at their source unserved."""
+    combined = {"combined": None if run.options.combine is None else sum(r.bears for r in measured)}
     if run.servers is None:
-        return dict.fromkeys(SOURCE_METRICS)
+        return {**dict.fromkeys(SOURCE_METRICS), **combined}
     busy = dict.fromkeys(range(run.options.sources), 0)
     for r in measured:
         busy[r.source] += run.servers.services[r.seq]
@@ -198,6 +205,7 @@ def source_metrics(run: Run, measured: list[Record]) -> dict[str, Any]:
         "source_utilization_max": as_float(ratio(max(busy.values()), makespan_of(measured))),
         "source_wait_ms_mean": as_float(mean(waits), MILLISECOND),
         "source_wait_ms_p99": as_float(nearest_rank(waits, Fraction(99, 100)), MILLISECOND),
+        **combined,
     }
 
 

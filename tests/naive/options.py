@@ -57,6 +57,8 @@ class Options:
     control_delay_ns: int | None = None
     source_service_ns: tuple[int, ...] | None = None
     source_distribution: str = "deterministic"
+    combine: Span | None = None
+    combine_cost: str = "max"
     warmup: Span = ("count", 0)
     seed: int = 0
 

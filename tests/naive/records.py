@@ -45,6 +45,8 @@ class Record(NamedTuple):
     alive: tuple[int, ...]
     ever: int
     work_ns: float
+    # whether the time of a worker counts here: of merged tuples at the first
+    bears: bool = True
 
 
 class Choice(NamedTuple):

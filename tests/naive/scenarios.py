@@ -106,6 +106,8 @@ class Scenario:
             "network_delay_ns": time_ns(given["network_delay"]),
             "control_delay_ns": None if given["control_delay"] is None else time_ns(given["control_delay"]),
             **source_options(given.get("source_service")),
+            "combine": None if given.get("combine") is None else place(given["combine"]),
+            "combine_cost": given.get("combine_cost", "max"),
             "warmup": place(given["warmup"]),
             "seed": given["seed"],
         }
@@ -222,6 +224,18 @@ def draw_key_cost(draw: st.DrawFn, tuples: list[TraceTuple], workers: int) -> An
     return [(key, worker, draw(costs)) for key in sorted(keys, key=bytes) for worker in places]
 
 
+def draw_combiner(draw: st.DrawFn, options: dict[str, Any]) -> dict[str, Any]:
+    """A combiner, and options that it can be with."""
+    found = {
+        "combine": draw(st.sampled_from(["1", "2", "3", "7", "1us", "2500ns", "20us"])),
+        "combine_cost": draw(st.sampled_from(["max", "max", "sum", "0.3"])),
+        "redeliver": False,
+        "warmup": "0",
+        "slowdown_at": tuple(text for text in options["slowdown_at"] if "us=" in text),
+    }
+    return found | ({"arrivals": "rate=500000"} if options["arrivals"] == "saturate" else {})
+
+
 @st.composite
 def scenarios(draw: st.DrawFn, groupings: list[str] | None = None) -> Scenario:
     """Draw a stream and options; groupings: texts to choose among, by default all that the twin has."""
@@ -270,4 +284,6 @@ def scenarios(draw: st.DrawFn, groupings: list[str] | None = None) -> Scenario:
         "seed": draw(st.integers(0, 3)),
         "hash_seed": draw(st.integers(0, 3)),
     }
+    if draw(st.sampled_from([False, False, False, True])):
+        options |= draw_combiner(draw, options)
     return Scenario(tuples, options, key_cost)

@@ -149,7 +149,8 @@ class Outcome:
     given by its last measured tuple that was accepted, None if nobody knows. `hot_keys` is None without a hot-key
     detector, `lag` where nobody followed it. A detector takes `detector_entry_bytes` for each of its entries
     (None if nobody says) and `detector_fixed_bytes` beside them. `source_servers` says what was measured of the
-    sources, None where they take no time.
+    sources, None where they take no time; `combined` counts the merged tuples that left them, None where nothing is
+    merged.
     """
 
     grouping: str
@@ -199,6 +200,7 @@ class Outcome:
     detector_entry_bytes: int | None = None
     detector_fixed_bytes: int = 0
     source_servers: Servers | None = None
+    combined: int | None = None
 
     def __post_init__(self) -> None:
         """Without a warm-up all tuples are measured."""

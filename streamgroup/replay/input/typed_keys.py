@@ -1,0 +1,16 @@
+"""The keys of a trace, read under a type."""
+
+from streamgroup.engines.keys.typed import Keys, make_keys
+from streamgroup.traces.trace import Trace
+
+__all__ = ["typed_keys"]
+
+
+def typed_keys(trace: Trace, kind: str) -> Keys:
+    """Read the keys of a trace under a type; DataError, naming the trace and the key, where one is not of it.
+
+    Composite keys, of which the manifest says so, are not taken for strings but for tuples of their parts.
+    """
+    if kind == "string" and trace.manifest.key_parts:
+        kind = ",".join(part.type for part in trace.manifest.key_parts)
+    return make_keys(kind, *trace.packed_keys(), source=f"trace {trace.path}")
