@@ -44,6 +44,16 @@ class _Simulation(_Conditions, total=False):
     crash: Extent | Sequence[Extent]
     redeliver: bool
     aggregate_every: Extent | None
+    source_service: str | None
+    combine: Extent | None
+    combine_cost: float | str
+    state_cost: str | None
+    memory_limit: str | None
+    aggregators: int | None
+    aggregator_service: str | None
+    aggregator_grouping: str | None
+    app: str | Path | None
+    max_p99: Duration | None
     window: Extent
     warmup: Extent
     hot_threshold: float | str

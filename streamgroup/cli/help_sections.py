@@ -16,14 +16,18 @@ _SECTIONS = {
     ),
     "Load": (
         "sources", "source_assignment", "arrivals", "spread_ties", "speedup", "max_pending", "service", "key_cost",
-        "service_distribution", "network_delay", "control_delay",
+        "service_distribution", "network_delay", "control_delay", "max_p99",
+    ),
+    "Stages": (
+        "source_service", "combine", "combine_cost", "state_cost", "memory_limit", "aggregators", "aggregator_service",
+        "aggregator_grouping", "aggregate_every", "app",
     ),
     "Workers and failures": (
         "capacity", "slowdown", "slowdown_at", "speed_jitter", "queue_capacity", "when_full", "join", "leave", "crash",
         "redeliver", "baseline",
     ),
     "Seeds and keys": ("seed", "seeds", "hash_seed", "key_type"),
-    "Measuring": ("window", "warmup", "aggregate_every", "hot_threshold", "top_keys"),
+    "Measuring": ("window", "warmup", "hot_threshold", "top_keys"),
     "Where it runs": ("engine", "master", "remote", "spark_conf", "driver_memory", "jobs"),
     "Output": (
         "output", "each", "if_missing", "overwrite", "log", "checksum", "dry_run", "form", "json", "fail", "config",

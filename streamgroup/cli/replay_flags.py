@@ -130,6 +130,66 @@ class Simulation(Conditions):
     redeliver: Annotated[
         bool, typer.Option("--redeliver", help="Choose a worker anew for tuples that a crash took.")
     ] = DEFAULTS.redeliver
+    source_service: Annotated[
+        str | None,
+        typer.Option(
+            "--source-service", metavar="TIME[:KIND]",
+            help="Time a source takes for each tuple, as 20us or 20us:exponential; several, with commas, repeat.",
+        ),
+    ] = None  # fmt: skip
+    combine: Annotated[
+        str | None,
+        typer.Option(
+            "--combine", metavar="EXTENT",
+            help="Merge tuples of one key in each source within 100 tuples, or 10ms, before they are sent.",
+        ),
+    ] = None  # fmt: skip
+    combine_cost: Annotated[
+        str,
+        typer.Option(
+            "--combine-cost", metavar="max|sum|SHARE",
+            help="Cost of a merged tuple: the largest of its own, their sum, or that share of the sum.",
+        ),
+    ] = DEFAULTS.combine_cost  # fmt: skip
+    state_cost: Annotated[
+        str | None,
+        typer.Option(
+            "--state-cost", metavar="BETA/M",
+            help="Service is (1 + BETA x entries / M) times as long on a worker that holds so many entries.",
+        ),
+    ] = None  # fmt: skip
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--memory-limit", metavar="ENTRIES:FACTOR",
+            help="Service is FACTOR times as long on a worker that holds more entries.",
+        ),
+    ] = None  # fmt: skip
+    aggregators: Annotated[
+        int | None, typer.Option("--aggregators", metavar="A", help="Servers that merge the workers' partial results.")
+    ] = None
+    aggregator_service: Annotated[
+        str | None,
+        typer.Option(
+            "--aggregator-service", metavar="TIME[:KIND]", help="Time an aggregator takes for each partial result."
+        ),
+    ] = None  # fmt: skip
+    aggregator_grouping: Annotated[
+        str | None,
+        typer.Option(
+            "--aggregator-grouping", metavar="GROUPING", help="How partial results are sent (default: kg, by key)."
+        ),
+    ] = None  # fmt: skip
+    app: Annotated[
+        str | None,
+        typer.Option(
+            "--app", metavar="APP",
+            help="Compute results: count, topk:k=10, vwap, stats, hashtags, or a Python file of your own.",
+        ),
+    ] = None  # fmt: skip
+    max_p99: Annotated[
+        str | None, typer.Option("--max-p99", metavar="TIME", help="The p99 that --arrivals max has to keep.")
+    ] = None
     aggregate_every: Annotated[
         str | None,
         typer.Option(

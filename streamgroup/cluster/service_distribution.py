@@ -27,9 +27,8 @@ class Distribution:
     variance: float
 
 
-def parse_distribution(text: str | None) -> Distribution | None:
+def parse_distribution(text: str | None, what: str = "--service-distribution") -> Distribution | None:
     """Read `deterministic` (or nothing: no factor, None), `exponential` or `lognormal:CV`, CV up to 100."""
-    what = "--service-distribution"
     if text is None:
         return None
     name, colon, value = (piece.strip() for piece in text.partition(":"))
@@ -57,12 +56,14 @@ def log_variance(cv: Fraction) -> float:
     return elementary.log_one_plus(float(cv * cv))
 
 
-def factors(distribution: Distribution, seed: int, index: NDArray[np.int64]) -> NDArray[np.float64]:
+def factors(
+    distribution: Distribution, seed: int, index: NDArray[np.int64], purpose: str = "service"
+) -> NDArray[np.float64]:
     """Draw the factor of each tuple by its place in the stream, the same for every grouping: float64, mean 1.
 
     Lognormal: exp(sigma N - sigma^2 / 2) with N standard normal.
     """
     if distribution.kind == "exponential":
-        return draws.exponential(seed, "service", index)
-    normal = draws.normal(seed, "service", index)
+        return draws.exponential(seed, purpose, index)
+    normal = draws.normal(seed, purpose, index)
     return elementary.exp(sqrt(distribution.variance) * normal - distribution.variance / 2.0)

@@ -56,4 +56,8 @@ METRICS: dict[str, type[int] | type[float]] = {
     "hot_detection_delay_tuples": float,
     "hot_detection_delay_ms": float,
     "remapped_replicas": int,
+    "source_utilization_max": float,
+    "source_wait_ms_mean": float,
+    "source_wait_ms_p99": float,
+    "combined": int,
 }

@@ -16,9 +16,11 @@ from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay.accounting import hotness, partials
 from streamgroup.replay.accounting.log import LogWriter
-from streamgroup.replay.accounting.outcome import Outcome, TopKey
+from streamgroup.replay.accounting.measuring import Measuring
+from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.accounting.recorder import Recorder
 from streamgroup.replay.accounting.results import Results
+from streamgroup.replay.accounting.top_keys import top_keys
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.compile import COMMON, errors_with_lines
 from streamgroup.replay.grouping import RunningGrouping
@@ -26,13 +28,14 @@ from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.planned_chunks import planned_chunks
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.scenario.live_workers import Members
-from streamgroup.replay.scenario.open_loop import deaths, tuples_before
+from streamgroup.replay.scenario.open_loop import deaths, timed_events, tuples_before
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan, offered_load
 from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.replay.simulation.chunk_arrays import Events, each_column
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.simulation.feed_forward import Edge, FeedForward, Setup
+from streamgroup.replay.stages.merging import Merging, make_merging
 from streamgroup.replay.tiers import Tiers
 from streamgroup.traces.trace import Trace
 
@@ -45,7 +48,11 @@ class Run:
     """One run, from the plan to the outcome."""
 
     def __init__(self, trace: Trace, plan: Plan, warmup: int, *, interpreted: bool | None) -> None:
+        if plan.combine is not None:
+            plan = plan._replace(events=timed_events(trace, plan))
         self.trace, self.plan = trace, plan
+        # None where sources merge nothing.
+        self.merging: Merging | None = None
         self.tiers = Tiers(trace.tuples, interpreted=interpreted)
         self.warmup = warmup
         options = plan.options
@@ -58,8 +65,9 @@ class Run:
             raise UsageError(f"{plan.selection.name}: sees() names {sorted(unknown)}", f"it may name {', '.join(SEEN)}")
         costs = plan.costs
         self.service: Any = make_service(
-            plan.speeds, costs.constant_ns, costs.by_worker, factor=costs.distribution is not None
-        )
+            plan.speeds, costs.constant_ns, costs.by_worker,
+            factor=costs.distribution is not None or (plan.combine is not None and plan.combine.share > 0),
+        )  # fmt: skip
         self.free = np.zeros(most, dtype=np.int64)
         # Where the base cost depends on the worker, too, what is seen is the factor.
         self._cost = np.array([1.0 if costs.constant_ns is None else float(costs.constant_ns)])
@@ -75,8 +83,9 @@ class Run:
             cost=self._cost if "cost" in self._sees else None,
             slowdown=self._speed if "slowdown" in self._sees and varies else None,
             sees=bool(self._sees),
-            service_ns=self.service.service_ns if isinstance(self.service, ConstantCost) else None,
+            service_ns=self.service.service_ns if self._is_constant else None,
             dies=deaths(trace, plan) if options.crash and not plan.is_ordered else None,
+            source_ns=None if plan.source_service is None else plan.source_service.by_source(options.sources),
         )
         self.recorder = Recorder(
             self._function, trace.keys, self.free, self.edge.service_ns, self._hotness(),
@@ -85,6 +94,11 @@ class Run:
         )  # fmt: skip
         self.setup = Setup(self._function, self.grouping, self.edge, self.members, self.recorder)
         self.windows = WindowRule(options.window, trace.tuples - warmup)
+
+    @property
+    def _is_constant(self) -> bool:
+        """Return whether each tuple keeps its worker busy for as long as any other."""
+        return isinstance(self.service, ConstantCost) and self.plan.combine is None
 
     def _function(self, function: Callable[..., Any], *, own: bool = False) -> Callable[..., Any]:
         """Return a function as it runs: for this grouping alone (`own`) or for all; compiled or interpreted."""
@@ -174,27 +188,53 @@ class Run:
                 events = each_column(events, lambda column: column.copy())
             results.add(offset, events, again)
 
-        simulation = self.event_simulation(take)
+        measuring = Measuring(self.recorder, self.windows, self.warmup, take)
+        if self.plan.combine is not None:
+            return self._merged(stream, results, measuring, progress)
+        simulation = self.event_simulation(measuring)
         with contextlib.closing(simulation):
             self._drive(stream, results, simulation.chunk, progress)
             simulation.finish()
         return simulation
 
-    def event_simulation(self, sink: Callable[[int, Events, I64], None]) -> EventDriven:
+    def event_simulation(self, measuring: Measuring) -> EventDriven:
         """Make the event-driven simulation, with what takes its tuples."""
         return EventDriven(
-            self.setup, self.plan.queues, self.windows, (self.warmup, self.trace.tuples), sink,
+            self.setup, self.plan.queues, (self.warmup, self.trace.tuples), measuring,
             round_robin=self.plan.options.source_assignment == "shuffle",
         )  # fmt: skip
+
+    def _merged(
+        self,
+        stream: Generator[Ready],
+        results: Results,
+        measuring: Measuring,
+        progress: Callable[[int], None] | None,
+    ) -> EventDriven:
+        """Send merged tuples through the event-driven simulation, and account their originals."""
+
+        def seen(ready: Ready) -> None:
+            results.add_costs(ready)
+            if progress is not None:
+                progress(len(ready.key))
+
+        self.merging = make_merging(
+            self.setup, self.trace, self.plan, measuring, self.warmup, lambda: self.chunks(None), seen
+        )
+        simulation, combiner, _ = self.merging
+        with contextlib.closing(simulation):
+            self._drive(combiner.chunks(stream), None, simulation.chunk, None)
+            simulation.finish()
+        return simulation
 
     def _drive(
         self,
         stream: Generator[Ready],
-        results: Results,
+        results: Results | None,
         send: Callable[[Ready], None],
         progress: Callable[[int], None] | None,
     ) -> Ready:
-        """Read the stream and send it chunk by chunk; return the last chunk."""
+        """Read the stream and send it chunk by chunk; return the last chunk. `results` take the costs."""
         worst = self.plan.speeds.longest_factor()
         if (base := self.plan.costs.by_worker) is not None:
             worst *= float(base.max(initial=0))
@@ -206,7 +246,8 @@ class Run:
                     raise DataError(
                         f"tuple {place} would be served for over 2^53 ns (104 days)", "check the costs, or --slowdown"
                     )
-                results.add_costs(ready)
+                if results is not None:
+                    results.add_costs(ready)
                 for ready in self.tiers.pieces(ready, ready.offset):  # noqa: B020 (the last is given)
                     with self.grouping.blamed("a hook failed"), errors_with_lines(self.grouping.source):
                         send(ready)
@@ -231,10 +272,8 @@ class Run:
         served = window.served if window.served is not None else window.tuples.sum(axis=1)
         seen = np.asarray(served) > 0
         steady = plan.speeds.steady and not members.changes and plan.costs.by_worker is None and totals.dropped == 0
-        constant = isinstance(self.service, ConstantCost)
-        order = np.argsort(-results.count, kind="stable")[: min(options.top_keys, trace.keys)].tolist()
-        order = [key for key in order if results.count[key] > 0]
-        texts = trace.key_texts(order)
+        steady = steady and plan.combine is None
+        constant = self._is_constant
         state = grouping.state
         hot = self.recorder.hotness
         cold = plan.selection.params.cold_choices(members.ever)
@@ -260,16 +299,7 @@ class Run:
             lag=self.recorder.lag_table(members),
             latency_min_ns=int(window.latency_min_ns[seen].min()) if seen.any() else 0,
             latency_max_ns=int(window.latency_max_ns[seen].max()) if seen.any() else 0,
-            top_keys=[
-                TopKey(
-                    key,
-                    text,
-                    int(results.count[key]),
-                    self.recorder.pairs.workers_of(key),
-                    None if hot is None else hot.was_hot(key),
-                )
-                for key, text in zip(order, texts, strict=True)
-            ],
+            top_keys=top_keys(trace, results.count, options.top_keys, self.recorder),
             choices_per_key=plan.selection.params.choices_per_key(members.ever),
             key_choices=None if hot is None or cold is None else hot.choices(cold),
             hot_keys=None if hot is None else hot.found(),
@@ -292,6 +322,8 @@ class Run:
             lost=totals.lost,
             redelivered=totals.redelivered,
             aggregation_messages=results.messages,
+            source_servers=simulation.servers if self.merging is None else self.merging.combiner.servers,
+            combined=None if self.merging is None else self.merging.combined,
             interpreted_seconds=self.tiers.seconds if self.tiers.used_plain else 0.0,
         )
 
@@ -328,7 +360,7 @@ def _warmup(trace: Trace, plan: Plan, *, interpreted: bool | None) -> int:
                 raise _Reached("reached")
 
         results = probe.results(None)
-        simulation = probe.event_simulation(look)
+        simulation = probe.event_simulation(Measuring(probe.recorder, probe.windows, 0, look))
         with contextlib.closing(simulation), contextlib.suppress(_Reached):
             probe._drive(probe.chunks(None), results, simulation.chunk, None)
             simulation.finish()

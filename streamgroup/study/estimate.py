@@ -81,6 +81,7 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
         "capacity_tps": None if plan.costs.free_of_charge else float(plan.capacity * 10**9),
         "service": _service(trace, plan),
         "service_distribution": options.service_distribution or "deterministic",
+        "source_service": _source_service(plan),
         "slowdown": _factors(plan.speeds.initial),
         "slowdown_at": [_change(text, trace.tuples) for text in options.slowdown_at] or None,
         "speed_jitter": _jitter(plan),
@@ -133,6 +134,18 @@ def _service(trace: Trace, plan: Plan) -> str:
         return f"the trace's cost, mean {_ms(mean)}"
     note = " instead of the trace's cost" if trace.has_cost else ""
     return f"{_ms(mean)} for every tuple{note}"
+
+
+def _source_service(plan: Plan) -> str | None:
+    """Describe the time at the sources, and the rate that it allows where sources take tuples round robin."""
+    found = plan.source_service
+    if found is None:
+        return None
+    times = found.by_source(plan.options.sources)
+    most = int(times.max())
+    each = ", ".join(_ms(Fraction(time)) for time in dict.fromkeys(times.tolist()))
+    rate = "without a limit" if most == 0 else f"at most {plan.options.sources * 1e9 / most:.6g} tuples/s round robin"
+    return f"{each} a tuple, {rate}"
 
 
 def _ms(ns: Fraction) -> str:

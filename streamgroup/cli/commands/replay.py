@@ -68,7 +68,8 @@ class Options(Simulation):
         typer.Option(
             "--capacity", metavar="FILE",
             help="The capacity model from a TOML file: service, key_cost, service_distribution, slowdown, slowdown_at, "
-            "speed_jitter, queue_capacity, when_full, join, leave, crash, redeliver. A flag wins.",
+            "speed_jitter, source_service, state_cost, memory_limit, aggregators, aggregator_service, "
+            "aggregator_grouping, queue_capacity, when_full, join, leave, crash, redeliver. A flag wins.",
         ),
     ] = None  # fmt: skip
     seed: Annotated[int, typer.Option("--seed", help=SEED_HELP)] = DEFAULTS.seed

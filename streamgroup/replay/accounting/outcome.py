@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.touched import TouchedPairs
+from streamgroup.replay.simulation.source_server import Servers
 
 __all__ = ["HotKeys", "LagTable", "Outcome", "TopKey", "WindowTable", "WorkerTable"]
 
@@ -147,7 +148,9 @@ class Outcome:
     may go to, None where it depends on the key; then `key_choices` int64[..] is the number of workers that each key was
     given by its last measured tuple that was accepted, None if nobody knows. `hot_keys` is None without a hot-key
     detector, `lag` where nobody followed it. A detector takes `detector_entry_bytes` for each of its entries
-    (None if nobody says) and `detector_fixed_bytes` beside them.
+    (None if nobody says) and `detector_fixed_bytes` beside them. `source_servers` says what was measured of the
+    sources, None where they take no time; `combined` counts the merged tuples that left them, None where nothing is
+    merged.
     """
 
     grouping: str
@@ -196,6 +199,8 @@ class Outcome:
     lag: LagTable | None = None
     detector_entry_bytes: int | None = None
     detector_fixed_bytes: int = 0
+    source_servers: Servers | None = None
+    combined: int | None = None
 
     def __post_init__(self) -> None:
         """Without a warm-up all tuples are measured."""

@@ -4,7 +4,7 @@ from collections.abc import Generator
 
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.chunk_cache import ChunkCache
-from streamgroup.replay.input.prefetch import ChunkReader, CostRule, Ready, SourceRule
+from streamgroup.replay.input.prefetch import ChunkReader, CostRule, Ready, SourceFactorRule, SourceRule
 from streamgroup.replay.scenario.open_loop import make_arrivals
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.replay.scenario.seeds_used import is_stream_drawn
@@ -23,7 +23,7 @@ def planned_chunks(
     options = plan.options
     times = plan.arrivals, plan.speedup, options.spread_ties, options.window, warmup
     capacity = plan.capacity if "utilization" in plan.arrivals.name else None
-    costs = options.service, options.key_cost, options.service_distribution
+    costs = options.service, options.key_cost, options.service_distribution, _source_factor(plan)
     assignment = options.source_assignment
     sources = None if assignment == "shuffle" else options.sources
     seed = options.seed if is_stream_drawn(vars(options)) else None
@@ -43,4 +43,13 @@ def _reader(trace: Trace, plan: Plan, windows: WindowRule, warmup: int) -> Chunk
         windows,
         warmup,
         times=plan.arrivals.name == "trace",
+        source_factor=_source_factor(plan),
     )
+
+
+def _source_factor(plan: Plan) -> SourceFactorRule | None:
+    """Make what draws the random factors of the times at the sources, if these have any."""
+    found = plan.source_service
+    if found is None or found.distribution is None:
+        return None
+    return SourceFactorRule(found.distribution, max(found.times_ns), plan.options.seed)

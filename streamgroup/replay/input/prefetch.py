@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.cluster.service_distribution import Distribution, factors
+from streamgroup.cluster.service_time import MAX_SERVICE_NS
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import Arrivals
 from streamgroup.replay.input.chunk_cache import ChunkCache
+from streamgroup.replay.stages.source_service import PURPOSE
 from streamgroup.traces.trace import Batch, Dictionary, Trace
 from streamgroup.traces.writer import whole_ns
 
-__all__ = ["ChunkReader", "CostRule", "Ready", "SourceRule", "cost_ns"]
+__all__ = ["ChunkReader", "CostRule", "Ready", "SourceFactorRule", "SourceRule", "cost_ns"]
 
 I64 = NDArray[np.int64]
 _AHEAD = 3
@@ -32,7 +34,8 @@ class Ready(NamedTuple):
     """A chunk for the loop: arrays read-only. `cost` and `source` are None when the loop can do without them.
 
     `arrival` is one 0 in a closed loop, which finds them itself. The first `skip` tuples are warm-up. The windows are
-    those of the measured tuples, by the place where each begins, and empty in a closed loop.
+    those of the measured tuples, by the place where each begins, and empty in a closed loop. `source_factor` is the
+    random factor of the time at the source, None where there is none.
     """
 
     offset: int
@@ -43,6 +46,7 @@ class Ready(NamedTuple):
     skip: int
     window_place: I64
     window_number: I64
+    source_factor: NDArray[np.float64] | None = None
 
 
 def cost_ns(cost_us: NDArray[np.float32]) -> I64:
@@ -139,6 +143,24 @@ class CostRule:
         return np.asarray(known * factor, dtype=np.float64)
 
 
+class SourceFactorRule(NamedTuple):
+    """The random factor of the time that a source takes for a tuple; a source's time is at most `longest_ns`."""
+
+    distribution: Distribution
+    longest_ns: int
+    seed: int
+
+    def chunk(self, offset: int, size: int) -> NDArray[np.float64]:
+        """Return the factors of a chunk; DataError if a service would be too long."""
+        factor = factors(self.distribution, self.seed, np.arange(offset, offset + size, dtype=np.int64), PURPOSE)
+        if float(factor.max(initial=0)) * self.longest_ns > MAX_SERVICE_NS:
+            raise DataError(
+                f"tuple {offset + int(factor.argmax())} could stay with its source for over 2^53 ns (104 days)",
+                "use a shorter --source-service",
+            )
+        return factor
+
+
 class ChunkReader:
     """Makes chunks in a thread, so that reading and decoding overlap with the loop; errors reach the consumer."""
 
@@ -152,6 +174,7 @@ class ChunkReader:
         warmup: int,
         *,
         times: bool,
+        source_factor: SourceFactorRule | None = None,
     ) -> None:
         self._trace = trace
         self._arrivals = arrivals
@@ -159,6 +182,7 @@ class ChunkReader:
         self._costs = costs
         self._windows = windows
         self._warmup = warmup
+        self._source_factor = source_factor
         # When the first measured tuple arrives; known once it was read.
         self.first_measured: int | None = None
         wanted = (("timestamp", times), ("key_id", True), ("cost", costs.traced))
@@ -182,10 +206,11 @@ class ChunkReader:
                 since = arrival[skip:] - self.first_measured if self.first_measured else arrival[skip:]
                 place, number = self._windows.begins(batch.offset + skip - self._warmup, since)
                 place = place + skip
-        for array in (arrival, cost, source, place):
+        factor = None if self._source_factor is None else self._source_factor.chunk(batch.offset, size)
+        for array in (arrival, cost, source, place, factor):
             if array is not None:
                 array.flags.writeable = False
-        return Ready(batch.offset, arrival, batch.key_id, cost, source, skip, place, number)
+        return Ready(batch.offset, arrival, batch.key_id, cost, source, skip, place, number, factor)
 
     def shared_chunks(self, chunk_cache: ChunkCache, key: Hashable) -> Generator[Ready]:
         """Yield the chunks in order, made once for all readers with an equal key, which says all they depend on.
@@ -202,6 +227,7 @@ class ChunkReader:
 
         # A chunk has the very keys of its batch, so they take no room of their own.
         own = 8 * (self._arrivals is not None) + 8 * self._costs.given + 4 * self._sources.given
+        own += 8 * (self._source_factor is not None)
         yield from chunk_cache.shared((fingerprint, key), tuples * own, lambda: map(self._make, batches()))
 
     def chunks(self) -> Generator[Ready]:

@@ -16,6 +16,7 @@ from streamgroup.base.units import parse_duration_ns, parse_extent
 from streamgroup.cluster.service_distribution import parse_distribution
 from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_change
 from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.stages.source_service import parse_source_service
 
 __all__ = ["MOST_WAITING", "WHEN_FULL", "CapacityFile", "FilledOptions", "read_capacity", "with_capacity"]
 
@@ -68,6 +69,12 @@ class CapacityFile(BaseModel):
     slowdown: Factors | None = None
     slowdown_at: Changes = ()
     speed_jitter: Text | None = None
+    source_service: Factors | None = None
+    state_cost: Text | None = None
+    memory_limit: Text | None = None
+    aggregators: StrictInt | None = None
+    aggregator_service: Text | None = None
+    aggregator_grouping: Text | None = None
     queue_capacity: StrictInt | None = None
     when_full: str | None = None
     join: Texts = ()
@@ -89,6 +96,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "slowdown": lambda text: parse_slowdown(text, MOST_WORKERS),
     "slowdown_at": _check_change,
     "speed_jitter": parse_jitter,
+    "source_service": parse_source_service,
     "join": lambda text: parse_extent(text, "--join"),
     "leave": lambda text: parse_extent(text.partition(":")[0], "--leave"),
     "crash": lambda text: parse_extent(text.partition(":")[0], "--crash"),

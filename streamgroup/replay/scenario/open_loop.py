@@ -1,5 +1,6 @@
 """Arrivals and changes of the workers in an open loop, which are known before the run."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,7 @@ from streamgroup.replay.scenario.plan import Plan, trace_span
 from streamgroup.replay.simulation.chunk_arrays import NEVER
 from streamgroup.traces.trace import Trace
 
-__all__ = ["deaths", "make_arrivals", "tuples_before"]
+__all__ = ["deaths", "make_arrivals", "timed_events", "tuples_before"]
 
 I64 = NDArray[np.int64]
 
@@ -75,6 +76,15 @@ def _places(trace: Trace, plan: Plan) -> list[tuple[int, int, Event]]:
             break
     found = [(place[event.number], when[event.number], event) for event in plan.events]
     return sorted(found, key=lambda item: (item[0], item[1], item[2].number))
+
+
+def timed_events(trace: Trace, plan: Plan) -> list[Event]:
+    """Return the changes of the workers, those at an index at the time at which that tuple arrives."""
+    when = {event.number: time for _, time, event in _places(trace, plan)} if plan.events else {}
+    return [
+        event if event.index is None else replace(event, index=None, time_ns=when[event.number])
+        for event in plan.events
+    ]
 
 
 def deaths(trace: Trace, plan: Plan) -> I64:

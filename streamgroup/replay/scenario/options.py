@@ -23,6 +23,13 @@ class ReplayOptions:
     grouping's own. `top_keys` is how many of the most frequent keys are reported. `key_type` string, int, long or
     bytes is what the rules of real engines take keys for.
 
+    The stages beside the workers (None: there is none): `source_service` TIME[:KIND] is a source's time for each tuple,
+    several with commas repeat over the sources; `combine`, a count or a time, is the mini-batch in which a source
+    merges tuples of one key, `combine_cost` max, sum or a share of the sum. `state_cost` BETA/M and `memory_limit`
+    ENTRIES:FACTOR slow a worker down by the entries it holds. `aggregators` servers merge partial results, each in
+    `aggregator_service` TIME[:KIND], sent to them by `aggregator_grouping` (None: kg). `app` computes results. Under
+    arrivals "max" the rate is searched that keeps the p99 under `max_p99`, a duration.
+
     The capacity model (None or empty: not given; `capacity` names a TOML file that fills in what is not given):
     `service` (a duration) or `key_cost` (a file) replaces the trace's cost; `service_distribution` deterministic,
     exponential or lognormal:CV; `slowdown` factors per worker; `slowdown_at` changes T=FACTORS; `speed_jitter`
@@ -55,6 +62,16 @@ class ReplayOptions:
     network_delay: str = "0"
     control_delay: str | None = None
     aggregate_every: str | None = None
+    source_service: str | None = None
+    combine: str | None = None
+    combine_cost: str = "max"
+    state_cost: str | None = None
+    memory_limit: str | None = None
+    aggregators: int | None = None
+    aggregator_service: str | None = None
+    aggregator_grouping: str | None = None
+    app: str | None = None
+    max_p99: str | None = None
     window: str = "1%"
     warmup: str = "0"
     seed: int = 0

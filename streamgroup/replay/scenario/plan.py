@@ -22,6 +22,8 @@ from streamgroup.replay.scenario.capacity_file import MOST_WAITING, WHEN_FULL, w
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.replay.simulation.event_driven import Queues
+from streamgroup.replay.stages.combiner import CombineRule, parse_combine
+from streamgroup.replay.stages.source_service import SourceService, parse_source_service
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Costs", "Plan", "longest_span", "make_plan", "offered_load", "trace_span"]
@@ -55,7 +57,8 @@ class Plan(NamedTuple):
     """The options, read. `options` are as given but for what their capacity file filled in.
 
     `warmup` is the number of tuples that are not measured; None while it is a time, `warmup_ns`. From the share
-    `hot_share` on a key is hot in truth.
+    `hot_share` on a key is hot in truth. `source_service` is None where sources take no time, `combine` where they
+    merge nothing.
     """
 
     selection: Selection
@@ -71,11 +74,15 @@ class Plan(NamedTuple):
     warmup: int | None
     warmup_ns: int
     hot_share: Fraction
+    source_service: SourceService | None = None
+    combine: CombineRule | None = None
 
     @property
     def is_ordered(self) -> bool:
-        """Return whether something flows back to the sources, so that the event-driven simulation is needed."""
-        return bool(self.queues.max_pending or self.queues.capacity or self.queues.redeliver)
+        """Return whether tuples leave their sources later than they arrive, or something flows back to the sources, so
+        that the event-driven simulation is needed."""
+        flows_back = self.queues.max_pending or self.queues.capacity or self.queues.redeliver
+        return bool(flows_back or self.source_service is not None or self.combine is not None)
 
     @property
     def capacity(self) -> Fraction:
@@ -125,14 +132,34 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     plan = Plan(
         selection, options, kind, speedup, speeds, costs, _queues(options, kind), events, network, control,
         warmup, warmup_ns, _hot_share(options, selection),
+        None if options.source_service is None else parse_source_service(options.source_service),
+        parse_combine(options.combine, options.combine_cost),
     )  # fmt: skip
     if plan.queues.drops and selection.params.needs_every_delivery():
         raise UsageError(
             f"-g {selection.text} counts what it sent until it is served, and --when-full drop would drop some of it",
             "use --when-full block",
         )
+    if plan.combine is not None:
+        _check_combine(plan)
     _check_windows(trace, plan, options.workers + joiners)
     return plan
+
+
+def _check_combine(plan: Plan) -> None:
+    """Refuse what a combiner cannot be exact with."""
+    what = f"--combine {plan.options.combine}"
+    if plan.queues.max_pending:
+        raise UsageError(
+            f"{what} with --arrivals saturate: a mini-batch would wait for tuples that wait for it to finish",
+            "use --arrivals utilization=0.8, or rate=R",
+        )
+    if plan.queues.redeliver:
+        raise UsageError(f"{what} with --redeliver: a merged tuple is not taken apart again", "leave one of them out")
+    if len(plan.speeds.begins) > 1 and not plan.speeds.by_time:
+        raise UsageError(
+            f"{what} with --slowdown-at at a tuple's index or share: merged tuples are other tuples", "give a time"
+        )
 
 
 def _queues(options: ReplayOptions, kind: ArrivalKind) -> Queues:

@@ -28,11 +28,12 @@ def seeds_used(values: Mapping[str, Any]) -> frozenset[str]:
 
 
 def is_stream_drawn(values: Mapping[str, Any]) -> bool:
-    """Return whether arrival times, sources or service times are drawn."""
+    """Return whether arrival times, sources or service times, of sources or workers, are drawn."""
     return (
         "poisson" in str(values["arrivals"])
         or values["source_assignment"] == "random"
         or values["service_distribution"] not in (None, "deterministic")
+        or any(kind in str(values["source_service"] or "") for kind in ("exponential", "lognormal"))
     )
 
 

@@ -42,7 +42,8 @@ class Chunk(NamedTuple):
     """Tuples of the stream, one element each; `offset` is the number of the first in the stream.
 
     `arrival` int64 in ns, `key` uint32, `cost` int64 or float64 in ns (None: the same for all tuples), `source` int32
-    (None: `sources` sources take tuples round robin).
+    (None: `sources` sources take tuples round robin), `source_factor` float64, the random factor of the time at the
+    source (None: there is none).
     """
 
     offset: int
@@ -51,6 +52,7 @@ class Chunk(NamedTuple):
     key: NDArray[np.uint32]
     cost: NDArray[Any] | None
     source: NDArray[np.int32] | None
+    source_factor: NDArray[np.float64] | None = None
 
 
 class Choices(NamedTuple):

@@ -3,15 +3,14 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.interpreting import interpreted
-from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.prefetch import Ready
-from streamgroup.replay.simulation import departures, event_loop
+from streamgroup.replay.simulation import departures, event_loop, source_server
 from streamgroup.replay.simulation import state as states
 from streamgroup.replay.simulation import stream as streams
 from streamgroup.replay.simulation.choose import Sources
@@ -20,16 +19,22 @@ from streamgroup.replay.simulation.event_loop import Clock, Until
 from streamgroup.replay.simulation.feed_forward import Setup, frozen, no_worker, too_late
 from streamgroup.replay.simulation.serve import Workers
 
-__all__ = ["EventDriven", "Queues", "Sink"]
+__all__ = ["EventDriven", "Queues", "Taker"]
 
 I64 = NDArray[np.int64]
 # Events that are kept of tuples which were sent and are not accounted yet, a power of two from 4 on; a quarter of them
 # is accounted at a time.
 _EVENTS = 1 << 17
 
-# Takes tuples in the order of the stream as they are certain: number of the first, what happened to them, and the
-# deliveries of theirs that were lost and made again, int64[j, 2].
-Sink = Callable[[int, Events, I64], None]
+
+class Taker(Protocol):
+    """Takes tuples in the order in which they were sent, as they are certain: see `Measuring`."""
+
+    def take(self, begin: int, events: Events, again: I64) -> None:
+        """Take tuples from number `begin` on, and their deliveries that were lost and made again, int64[j, 2]."""
+
+    def finish(self, events: Events, tuples: int) -> None:
+        """All `tuples` were taken; `events` are none."""
 
 
 class Queues(NamedTuple):
@@ -45,32 +50,35 @@ class Queues(NamedTuple):
 class EventDriven:
     """Calls the event loop; a thread accounts the tuples that are certain meanwhile.
 
-    `span` is how many tuples are warm-up, which is not measured, and how many there are. `sink` gets all of them.
+    `span` is how many tuples are warm-up, which is not measured, and how many there are (-1: not known before the end).
+    `taker` gets all of them. `arrived` counts the tuples of the trace that arrived before a time, where these are not
+    the ones that are sent; `served` says that the sources have taken their time for those.
     """
 
     def __init__(
         self,
         setup: Setup,
         queues: Queues,
-        windows: WindowRule,
         span: tuple[int, int],
-        sink: Sink,
+        taker: Taker,
         *,
         round_robin: bool,
+        served: bool = False,
+        arrived: Callable[[int], int] | None = None,
     ) -> None:
         function, grouping, edge, members, recorder = setup
         self._run = function(event_loop.simulate, own=True)
         self._load_stream, self._turn_all = function(streams.load), function(streams.turn_all)
         self._first_open, self._drop_rejected = function(departures.first_open), function(departures.drop_rejected)
         self._grouping, self._edge, self._queues = grouping, edge, queues
-        self._members, self._recorder, self._windows = members, recorder, windows
+        self._members, self._recorder, self._taker, self._arrived_before = members, recorder, taker, arrived
         self._warmup, self._tuples = span
-        self._sink = sink
         model = states.Model(
             queues.capacity, queues.drops, queues.max_pending, round_robin, self._warmup,
             firm=not members.crashes, light=not (members.crashes or queues.max_pending or grouping.has_feedback),
         )  # fmt: skip
-        self._state = states.make_state(model, edge.sources, members.most, members.events)
+        servers = None if edge.source_ns is None or served else source_server.make_servers(edge.source_ns)
+        self._state = states.make_state(model, servers, edge.sources, members.most, members.events)
         self._workers = Workers(edge.service, edge.delay, edge.free, recorder.waits, None)
         self._stream: streams.Stream | None = None
         self._last_of = np.full(edge.sources, -1, dtype=np.int64)
@@ -78,12 +86,12 @@ class EventDriven:
         self._clock = Clock(0, 0, 0, -1)
         # What was read of the stream, whether it is all, and redeliveries that are known.
         self._end, self._last, self._redeliveries = 0, 0, 0
+        self._costs = False
         # Deliveries that were lost and made again: tuple and worker.
         self._again = np.zeros((0, 2), dtype=np.int64)
         # Of tuples before which workers change: when they arrive, and whether the one before arrives with them.
         self._index_arrives: dict[int, tuple[int, bool]] = {}
         self._last_arrival = -1
-        self.first_measured: int | None = None
         # Events are taken up to here, and free for others up to there; what is being accounted in between.
         self._taken = 0
         self._freed = 0
@@ -111,11 +119,21 @@ class EventDriven:
         longest = int(self._state.scalars[0].queue_max)
         return longest if self._queues.capacity and longest >= 0 else None
 
+    @property
+    def servers(self) -> source_server.Servers | None:
+        """Return the sources' servers with what was measured of them, None where sources take no time."""
+        return self._state.servers
+
     def chunk(self, ready: Ready) -> None:
         """Send the tuples of a chunk; after the last one, all that is still to happen happens."""
+        self._costs = ready.cost is not None
         self._load(ready)
+        self._advance()
+
+    def _advance(self) -> None:
+        """Let happen what can before more of the stream is read."""
         while True:
-            why = self._call(costs=ready.cost is not None)
+            why = self._call(costs=self._costs)
             if why in (event_loop.MORE, event_loop.DONE):
                 break
             if why == event_loop.FULL_TUPLES:
@@ -148,7 +166,9 @@ class EventDriven:
         if self._stream is None:
             capacity = 1 << max(size - 1, 1).bit_length()
             cost = None if ready.cost is None else ready.cost.dtype
-            self._stream = streams.make_stream(cost, round_robin=ready.source is None, capacity=capacity)
+            self._stream = streams.make_stream(
+                cost, round_robin=ready.source is None, factor=ready.source_factor is not None, capacity=capacity
+            )
             if cost is not None:
                 self._state = self._state._replace(cost=self._state.cost.astype(cost))
         first = self._unsent()
@@ -165,11 +185,17 @@ class EventDriven:
                     before = int(ready.arrival[place - 1]) if place else self._last_arrival
                     self._index_arrives[index] = at, at == before
             self._last_arrival = int(ready.arrival[-1])
-        chunk = Chunk(ready.offset, self._edge.sources, ready.arrival, ready.key, ready.cost, ready.source)
+        chunk = Chunk(
+            ready.offset, self._edge.sources, ready.arrival, ready.key, ready.cost, ready.source, ready.source_factor
+        )
         self._load_stream(self._state, self._stream, self._last_of, chunk, self._last)
 
     def finish(self) -> None:
         """Account what is left and end the last window."""
+        if not self._last:
+            self._last, self._tuples = 1, self._end
+            self._turn_all(self._state, self._stream, self._end, self._last)
+            self._advance()
         while self._state.model.light and self._members.next_time() <= int(self._edge.free.max()):
             # Where nothing asked what has finished, workers may still change until the last tuple is.
             self._clock = self._clock._replace(now=self._members.next_time())
@@ -180,9 +206,7 @@ class EventDriven:
         assert end == self._tuples, f"tuple {end} is neither finished nor lost"
         begun = time.perf_counter()
         self._take(self._taken, end, self._again)
-        self._recorder.account(self._piece(0, 0), self._tuples, np.array([self._tuples]))
-        if self._recorder.hotness is not None:
-            self._recorder.hotness.end()
+        self._taker.finish(self._piece(0, 0), self._tuples)
         self.seconds += time.perf_counter() - begun
 
     def close(self) -> None:
@@ -252,6 +276,8 @@ class EventDriven:
         """Count the tuples that arrived before a time."""
         if self._queues.max_pending:
             return self._clock.arrived
+        if self._arrived_before is not None:
+            return self._arrived_before(now)
         assert self._stream is not None
         items = np.arange(self._unsent(), self._end)
         waiting = self._stream.arrival[items & (len(self._stream.arrival) - 1)]
@@ -326,25 +352,6 @@ class EventDriven:
             place = begin & (size - 1)
             upto = min(end, begin + size - place)
             count = int(np.searchsorted(again[:, 0], upto))
-            self._take_piece(begin, self._piece(place, place + upto - begin), again[:count])
+            self._taker.take(begin, self._piece(place, place + upto - begin), again[:count])
             self._events.finish[place : place + upto - begin] = OPEN
             begin, again = upto, again[count:]
-
-    def _take_piece(self, begin: int, events: Events, again: I64) -> None:
-        end = begin + len(events.key)
-        self._sink(begin, events, again)
-        first, ends = max(begin, self._warmup), np.zeros(0, dtype=np.int64)
-        if first < end:
-            arrival = events.arrival[first - begin :]
-            if self.first_measured is None:
-                self.first_measured = int(arrival[0])
-            since = arrival - self.first_measured if self._windows.width_ns is not None else arrival
-            place, number = self._windows.begins(first - self._warmup, since)
-            ends = self._recorder.begin_windows(first, place, number, arrival) + first
-        if self._recorder.hotness is not None:
-            self._recorder.hotness.add_events(events, begin, min(first, end) - begin, ends - begin)
-        if first < end:
-            again = again[again[:, 0] >= self._warmup]
-            self._recorder.redelivered += len(again)
-            measured = each_column(events, lambda column: column[first - begin :])
-            self._recorder.account(measured, first, ends, again)

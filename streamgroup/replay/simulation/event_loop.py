@@ -20,6 +20,7 @@ from streamgroup.replay.simulation.chunk_arrays import MAX_TIME_NS, NEVER
 from streamgroup.replay.simulation.departures import drop_rejected, reject, take_back
 from streamgroup.replay.simulation.optional import get, put
 from streamgroup.replay.simulation.serve import serve_one
+from streamgroup.replay.simulation.source_server import begin_service, hold, leave
 from streamgroup.replay.simulation.state import block, certain, close_source, free, note_sent, open_source, place_of
 from streamgroup.replay.simulation.stream import set_turn, turn_all
 
@@ -193,8 +194,9 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
                 break
             if seq < end:
                 if not model.round_robin:
-                    source = np.int64(stream.source[seq & mask])
-                    if by_source[source].may_emit == 1:
+                    own = np.int64(stream.source[seq & mask])
+                    if by_source[own].may_emit == 1:
+                        source = own
                         emits = now
                 elif scalars[0].emitters > 0:
                     source = scalars[0].lowest_emitter
@@ -262,7 +264,8 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
                         break
                     _queue(state, worker, waited, now)
                     by_source[its_source].ready_at = now
-                    set_turn(state, stream.arrival, its_source, end, last)
+                    leave(state.servers, tuples, by_source, its_source, waited, now, model.measured_from)
+                    set_turn(state, stream, its_source, end, last)
                     if closed == 1 and by_source[its_source].pending < most_pending:
                         open_source(by_source, scalars, its_source)
                 if why != DONE:
@@ -283,6 +286,10 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
         if taken >= 0:
             now = emits
             by_source[emitter].first_unsent = tuples[np.uint64(taken)].following
+        elif by_source[emitter].serving >= 0:
+            now = emits
+            taken = by_source[emitter].serving
+            by_source[emitter].serving = -1
         else:
             taken = scalars[0].first_free
             if taken < 0:
@@ -299,9 +306,14 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
             tuples[np.uint64(taken)].key = np.int64(stream.key[place])
             tuples[np.uint64(taken)].source = source
             put(state.cost, taken, get(stream.cost, place, 0))
+            hold(state.servers, by_source, stream.factor, emitter, place, seq)
             if closed == 1:
                 arrived = seq + 1
                 by_source[emitter].pending += 1
+                if begin_service(state.servers, by_source, emitter, taken, now):
+                    close_source(by_source, scalars, source)
+                    set_turn(state, stream, source, end, last)
+                    continue
                 if by_source[emitter].pending == most_pending:
                     close_source(by_source, scalars, source)
             else:
@@ -335,7 +347,9 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
                 _queue(state, worker, taken, judged)
             if idle and not light:
                 set_leaf(event_time, event_worker, 0, worker, finish)
+            leave(state.servers, tuples, by_source, source, taken, now, model.measured_from)
         elif model.drops:
+            leave(state.servers, tuples, by_source, source, taken, now, model.measured_from)
             reject(state, events, worker, taken, judged)
             drop_rejected(state, events, np.int64(NEVER) if model.firm else now)
         else:
@@ -344,7 +358,7 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
             if at_next != event_time[0, worker + (event_time.shape[1] >> 1)]:
                 set_leaf(event_time, event_worker, 0, worker, at_next)
         if closed == 0 or by_source[emitter].first_unsent >= 0 or turn_time[0, 1] <= now:
-            set_turn(state, stream.arrival, source, end, last)
+            set_turn(state, stream, source, end, last)
         if closed == 1:
             if not fits:
                 close_source(by_source, scalars, source)

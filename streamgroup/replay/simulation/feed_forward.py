@@ -26,6 +26,7 @@ from streamgroup.replay.simulation.chunk_arrays import (
 )
 from streamgroup.replay.simulation.feedback import FULL_QUEUE, TOO_LATE, Feedback, feedback_block
 from streamgroup.replay.simulation.serve import Workers
+from streamgroup.replay.simulation.source_server import Servers
 
 __all__ = ["Edge", "FeedForward", "Setup", "frozen", "no_worker", "too_late"]
 
@@ -44,7 +45,8 @@ class Edge(NamedTuple):
     `free` int64[n] is when each worker that there can ever be is idle. `cost` and `slowdown` float64[1], float64[n]
     take what the grouping sees of a tuple whose cost and speed vary (else None); `sees` says that it sees any of these.
     `service_ns` int64[n] is the service time where it is the same for all tuples (else None). `dies` int64[n] is when
-    each worker will crash, None where none does.
+    each worker will crash, None where none does. `source_ns` int64[sources] is what each source takes for a tuple,
+    before a random factor, None where sources take no time.
     """
 
     sources: int
@@ -57,6 +59,7 @@ class Edge(NamedTuple):
     sees: bool
     service_ns: I64 | None
     dies: I64 | None
+    source_ns: I64 | None = None
 
 
 class Setup(NamedTuple):
@@ -119,6 +122,8 @@ class FeedForward:
     # Queues are not counted here: how long they were follows from the longest wait, if at all.
     counts_queues = False
     queue_max: int | None = None
+    # Sources that take a time make a simulation event-driven.
+    servers: Servers | None = None
 
     def chunk(self, ready: Ready, *, keep: bool) -> Events:
         """Send the tuples of a chunk; the window that is open at its end stays open.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from streamgroup.kernels.ordered.tournament import leaves, make_tournament
 from streamgroup.replay.simulation.chunk_arrays import NEVER, Records, make_records
+from streamgroup.replay.simulation.source_server import SERVER_FIELDS, Servers
 
 __all__ = [
     "Model",
@@ -30,6 +31,10 @@ __all__ = [
 ]
 
 I64 = NDArray[np.int64]
+
+
+# Unfinished tuples that a state has room for at first.
+_UNFINISHED = 4096
 
 
 class Model(NamedTuple):
@@ -57,9 +62,10 @@ _TUPLE = ("seq", "arrival", "key", "source", "reached", "start", "finish", "foll
 # A source: its next tuple in the stream, which it can send from `ready_at` on; `first_unsent` heads the list of tuples
 # that it has to send before. `blocked` is the tuple that waits for a full worker since `blocked_since`, `next_waiter`
 # the source that waits there after this one. In a closed loop `pending` counts its unfinished tuples, and `may_emit` is
-# 1 if it may emit another.
+# 1 if it may emit another. The rest is about its server, if sources have a service time (see `source_server`).
 _SOURCE = (
     "next_tuple", "ready_at", "first_unsent", "blocked", "blocked_since", "next_waiter", "pending", "may_emit",
+    *SERVER_FIELDS,
 )  # fmt: skip
 # A worker: the first and last tuple of its queue, the first that has not started, how many have not, and the sources
 # that wait for room. Where no finish is needed as an event, only tuples that have not started are kept.
@@ -79,7 +85,7 @@ class State(NamedTuple):
     `kernels.ordered.tournament`) say what comes next: `event_time` and `event_worker` int64[1, 2 P] over the workers'
     next events, ties to the lower worker; `turn_time` and `turn_source` int64[1, 2 L] over the sources' next tuples,
     ties to the earlier tuple, `turn_tuple` int64[L]. `redelivery` int64[crashes + 1, 2] is time and first tuple of each
-    redelivery.
+    redelivery. `servers` is None where sources take no time.
     """
 
     model: Model
@@ -94,27 +100,30 @@ class State(NamedTuple):
     turn_tuple: I64
     redelivery: I64
     scalars: Records
+    servers: Servers | None = None
 
 
 def _no_events(count: int) -> tuple[I64, I64]:
     return make_tournament(np.full((1, count), NEVER, dtype=np.int64), np.arange(count))
 
 
-def make_state(model: Model, sources: int, workers: int, crashes: int, capacity: int = 4096) -> State:
-    """Make an empty state with room for `capacity` unfinished tuples."""
+def make_state(model: Model, servers: Servers | None, sources: int, workers: int, crashes: int) -> State:
+    """Make an empty state."""
+    capacity = _UNFINISHED
     tuples, by_source = make_records(_TUPLE, capacity), make_records(_SOURCE, sources)
     by_worker, scalars = make_records(_WORKER, workers), make_records(_SCALARS, 1)
     tuples.following[:-1] = np.arange(1, capacity)
     if model.round_robin:
         by_source.next_tuple = np.arange(sources)
     by_source.ready_at, by_source.pending, by_source.may_emit = 0, 0, 1
+    by_source.idle_at = by_source.service = 0
     by_worker.waiting = 0
     scalars.first_free = scalars.lowest_emitter = scalars.redelivered = 0
     scalars.emitters = sources
     return State(
         model, tuples, np.zeros(capacity, dtype=np.int64), by_source, by_worker, *_no_events(workers),
         *_no_events(sources), np.full(leaves(sources), NEVER, dtype=np.int64),
-        np.zeros((crashes + 1, 2), dtype=np.int64), scalars,
+        np.zeros((crashes + 1, 2), dtype=np.int64), scalars, servers,
     )  # fmt: skip
 
 
@@ -146,8 +155,8 @@ def free(tuples: Any, scalars: Any, taken: Any) -> None:
 
 @njit(forceinline=True)
 def open_source(by_source: Any, scalars: Any, source: Any) -> None:
-    """In a closed loop: let the source emit."""
-    if by_source[source].may_emit == 0:
+    """In a closed loop: let the source emit, unless its server holds a tuple."""
+    if by_source[source].may_emit == 0 and by_source[source].held < 0:
         by_source[source].may_emit = 1
         scalars[0].lowest_emitter = source if scalars[0].emitters == 0 else min(scalars[0].lowest_emitter, source)
         scalars[0].emitters += 1

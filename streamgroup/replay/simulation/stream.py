@@ -4,11 +4,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from streamgroup.kernels.ordered.tournament import set_ordered_leaf
 from streamgroup.replay.simulation.chunk_arrays import NEVER
 from streamgroup.replay.simulation.optional import get, put
+from streamgroup.replay.simulation.source_server import served_at
 from streamgroup.replay.simulation.state import grown_rows
 
 __all__ = ["Stream", "grown_stream", "load", "make_stream", "set_turn", "turn_all"]
@@ -19,6 +21,7 @@ class Stream(NamedTuple):
 
     `arrival` int64, `key` uint32, `cost` int64 or float64 (None where all cost the same), `following` int64 (the next
     tuple of the same source, -1: not read yet) and `source` int32, of size 1 where sources take tuples round robin.
+    `factor` float64 is the random factor of the time at the source, None where there is none.
     """
 
     arrival: NDArray[np.int64]
@@ -26,9 +29,10 @@ class Stream(NamedTuple):
     cost: NDArray[Any] | None
     following: NDArray[np.int64]
     source: NDArray[np.int32]
+    factor: NDArray[np.float64] | None
 
 
-def make_stream(cost: Any, *, round_robin: bool, capacity: int) -> Stream:
+def make_stream(cost: Any, *, round_robin: bool, factor: bool, capacity: int) -> Stream:
     """Make an empty stream; `cost` is the type of the costs, None where all cost the same."""
     return Stream(
         np.zeros(capacity, dtype=np.int64),
@@ -36,6 +40,7 @@ def make_stream(cost: Any, *, round_robin: bool, capacity: int) -> Stream:
         None if cost is None else np.zeros(capacity, dtype=cost),
         np.full(1 if round_robin else capacity, -1, dtype=np.int64),
         np.zeros(1 if round_robin else capacity, dtype=np.int32),
+        np.zeros(capacity, dtype=np.float64) if factor else None,
     )
 
 
@@ -51,17 +56,19 @@ def grown_stream(stream: Stream, first: int, end: int) -> Stream:
         None if stream.cost is None else grown(stream.cost),
         grown(stream.following),
         grown(stream.source),
+        None if stream.factor is None else grown(stream.factor),
     )
 
 
-@njit(forceinline=True)
-def set_turn(state: Any, arrival: Any, source: Any, end: Any, last: Any) -> None:
+@register_jitable(forceinline=True)
+def set_turn(state: Any, stream: Any, source: Any, end: Any, last: Any) -> None:
     """Find when a source's next tuple may be chosen, of the tuples before `end` that were read.
 
     Of a tuple that was not read it is known only that it is not earlier than the last one read; after the `last`
-    chunk there is none. In a closed loop only tuples that were sent before have a turn of their own.
+    chunk there is none. In a closed loop only tuples that were sent before, or that a source serves, have a turn of
+    their own.
     """
-    by_source, row = state.by_source, np.uint64(source)
+    by_source, arrival, row = state.by_source, stream.arrival, np.uint64(source)
     when, seq = np.int64(NEVER), np.int64(NEVER)
     if by_source[row].blocked < 0:
         ready_at, mask = by_source[row].ready_at, arrival.shape[0] - 1
@@ -70,10 +77,15 @@ def set_turn(state: Any, arrival: Any, source: Any, end: Any, last: Any) -> None
         elif state.model.max_pending == 0:
             following = by_source[row].next_tuple
             if 0 <= following < end:
-                when, seq = max(arrival[np.uint64(following & mask)], ready_at), following
+                place = np.uint64(following & mask)
+                done = served_at(state.servers, by_source, stream.factor, row, place, arrival[place])
+                when, seq = max(done, ready_at), following
             elif last == 0:
                 when = max(arrival[np.uint64((end - 1) & mask)], ready_at) if end > 0 else np.int64(0)
                 seq = max(following, end)
+        elif by_source[row].serving >= 0:
+            when = max(by_source[row].idle_at + by_source[row].service, ready_at)
+            seq = state.tuples[np.uint64(by_source[row].serving)].seq
     set_ordered_leaf(state.turn_time, state.turn_source, state.turn_tuple, source, when, seq)
 
 
@@ -81,7 +93,7 @@ def set_turn(state: Any, arrival: Any, source: Any, end: Any, last: Any) -> None
 def turn_all(state: Any, stream: Any, end: Any, last: Any) -> None:
     """Find the turns of all sources anew."""
     for source in range(state.by_source.shape[0]):
-        set_turn(state, stream.arrival, source, end, last)
+        set_turn(state, stream, source, end, last)
 
 
 @njit(forceinline=True)
@@ -111,5 +123,6 @@ def load(state: Any, stream: Any, last_of: Any, chunk: Any, last: Any) -> None:
         if state.model.max_pending == 0:
             stream.arrival[seq & mask] = chunk.arrival[i]
         put(stream.cost, seq & mask, get(chunk.cost, i, 0))
+        put(stream.factor, seq & mask, get(chunk.source_factor, i, 0.0))
         _take_source(chunk.source, i, state, stream, last_of, seq)
     turn_all(state, stream, chunk.offset + chunk.key.shape[0], last)

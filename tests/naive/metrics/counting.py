@@ -84,7 +84,7 @@ def loads_of(records: list[Record], workers: int) -> list[int]:
 def busy_of(records: list[Record], workers: int) -> list[int]:
     busy = [0] * workers
     for r in finished_of(records):
-        busy[r.worker] += r.finish_ns - r.start_ns
+        busy[r.worker] += (r.finish_ns - r.start_ns) * r.bears
     return busy
 
 

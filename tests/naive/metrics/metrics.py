@@ -62,6 +62,7 @@ __all__ = [
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
 
+SOURCE_METRICS = ("source_utilization_max", "source_wait_ms_mean", "source_wait_ms_p99")
 DETECTOR_METRICS = (
     "hot_keys_mean",
     "choices_max",
@@ -142,7 +143,13 @@ def lower_bound(run: Run, measured: list[Record]) -> Fraction | None:
     table = run.options.key_cost
     by_worker = table is not None and any(isinstance(row, tuple) for row in table)
     changed = len(run.lives) > run.options.workers or any(life.ended_ns is not None for life in run.lives)
-    if not run.options.steady or changed or by_worker or any(r.status != "finished" for r in measured):
+    if (
+        run.options.combine
+        or not run.options.steady
+        or changed
+        or by_worker
+        or any(r.status != "finished" for r in measured)
+    ):
         return None
     costs = [round(r.work_ns) for r in measured]
     return max(Fraction(sum(costs)) / sum(1 / s for s in run.slowdown), max(costs) * min(run.slowdown))
@@ -185,6 +192,23 @@ def time_metrics(run: Run, measured: list[Record], queues_known: bool | None) ->
     }
 
 
+def source_metrics(run: Run, measured: list[Record]) -> dict[str, Any]:
+    """How busy the busiest source is within the makespan, and how long tuples are at their source unserved."""
+    combined = {"combined": None if run.options.combine is None else sum(r.bears for r in measured)}
+    if run.servers is None:
+        return {**dict.fromkeys(SOURCE_METRICS), **combined}
+    busy = dict.fromkeys(range(run.options.sources), 0)
+    for r in measured:
+        busy[r.source] += run.servers.services[r.seq]
+    waits = [run.servers.waits[r.seq] for r in measured]
+    return {
+        "source_utilization_max": as_float(ratio(max(busy.values()), makespan_of(measured))),
+        "source_wait_ms_mean": as_float(mean(waits), MILLISECOND),
+        "source_wait_ms_p99": as_float(nearest_rank(waits, Fraction(99, 100)), MILLISECOND),
+        **combined,
+    }
+
+
 def remapped_replicas(run: Run, baseline: Run | None, warmup: Span | None) -> int | None:
     """Replicas on workers that would not hold the key if no worker had come or gone."""
     if baseline is None:
@@ -213,6 +237,7 @@ def summary(
         **time_metrics(run, measured, queues_known),
         **(dict.fromkeys(DETECTOR_METRICS) if heads is None else hot_metrics(run, measured, window, heads)),
         "remapped_replicas": remapped_replicas(run, baseline, warmup),
+        **source_metrics(run, measured),
     }
 
 

@@ -32,6 +32,7 @@ class Options:
     the number of workers; slowdown_at: places and such lists. service_ns replaces the trace's costs, and so does
     key_cost, in us by key or by (key, worker); without all of them a tuple costs 1 ms. speed_jitter: "CV:EVERY" or
     "CV:EVERY:equal".
+    source_service_ns repeats over the sources; None: they take no time.
     changes: joins, leaves and crashes in the order given. control_delay_ns: None is the network's.
     """
 
@@ -54,6 +55,10 @@ class Options:
     redeliver: bool = False
     network_delay_ns: int = 0
     control_delay_ns: int | None = None
+    source_service_ns: tuple[int, ...] | None = None
+    source_distribution: str = "deterministic"
+    combine: Span | None = None
+    combine_cost: str = "max"
     warmup: Span = ("count", 0)
     seed: int = 0
 

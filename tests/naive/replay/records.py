@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from tests.naive.replay.options import Key, Options, Span, index_of
+from tests.naive.replay.source_servers import SourceServers
 
 __all__ = ["Accepted", "Choice", "Delivery", "Life", "Record", "Run", "Tuple", "measured_from"]
 
@@ -44,6 +45,8 @@ class Record(NamedTuple):
     alive: tuple[int, ...]
     ever: int
     work_ns: float
+    # whether the time of a worker counts here: of merged tuples at the first
+    bears: bool = True
 
 
 class Choice(NamedTuple):
@@ -106,6 +109,7 @@ class Run(NamedTuple):
     grouping: Any
     choices: list[Choice]
     lives: list[Life]
+    servers: SourceServers | None = None
 
 
 def measured_from(arrivals_ns: list[int], warmup: Span) -> int:

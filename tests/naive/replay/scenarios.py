@@ -20,6 +20,7 @@ __all__ = ["Scenario", "place", "scenarios", "time_ns"]
 
 GROUPINGS = ["sg", "sg_random", "kg", "pkg", "pkg:d=3", "greedy_d:d=1", "greedy_d:d=4"]
 EXCEPTIONS = ["full_knowledge", "full_knowledge:backlog=true"]
+SOURCE_SERVICES = [None, None, None, None, "0", "1us", "500ns,3us", "0,4us", "2us:exponential", "1us:lognormal:0.8"]
 KEYS = [b"a", b"b", b"c", b"d", b"", None]
 
 
@@ -28,6 +29,17 @@ def place(text: str) -> Span:
     if text.endswith("%"):
         return "share", Fraction(text[:-1]) / 100
     return ("count", int(text)) if text.isdigit() else ("time", time_ns(text))
+
+
+def source_options(text: str | None) -> dict[str, Any]:
+    """What the naive twin calls the time at the sources."""
+    if text is None:
+        return {}
+    times, _, kind = text.partition(":")
+    return {
+        "source_service_ns": tuple(time_ns(one) for one in times.split(",")),
+        "source_distribution": kind or "deterministic",
+    }
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,9 @@ class Scenario:
             "redeliver": given["redeliver"],
             "network_delay_ns": time_ns(given["network_delay"]),
             "control_delay_ns": None if given["control_delay"] is None else time_ns(given["control_delay"]),
+            **source_options(given.get("source_service")),
+            "combine": None if given.get("combine") is None else place(given["combine"]),
+            "combine_cost": given.get("combine_cost", "max"),
             "warmup": place(given["warmup"]),
             "seed": given["seed"],
         }
@@ -209,6 +224,18 @@ def draw_key_cost(draw: st.DrawFn, tuples: list[TraceTuple], workers: int) -> An
     return [(key, worker, draw(costs)) for key in sorted(keys, key=bytes) for worker in places]
 
 
+def draw_combiner(draw: st.DrawFn, options: dict[str, Any]) -> dict[str, Any]:
+    """A combiner, and options that it can be with."""
+    found = {
+        "combine": draw(st.sampled_from(["1", "2", "3", "7", "1us", "2500ns", "20us"])),
+        "combine_cost": draw(st.sampled_from(["max", "max", "sum", "0.3"])),
+        "redeliver": False,
+        "warmup": "0",
+        "slowdown_at": tuple(text for text in options["slowdown_at"] if "us=" in text),
+    }
+    return found | ({"arrivals": "rate=500000"} if options["arrivals"] == "saturate" else {})
+
+
 @st.composite
 def scenarios(draw: st.DrawFn, groupings: list[str] | None = None) -> Scenario:
     """Draw a stream and options; groupings: texts to choose among, by default all that the twin has."""
@@ -249,6 +276,7 @@ def scenarios(draw: st.DrawFn, groupings: list[str] | None = None) -> Scenario:
         "when_full": None if capacity is None else draw(st.sampled_from(fullness)),
         **draw_membership(draw, workers, count, span_us),
         "network_delay": draw(st.sampled_from(["0", "0", "1us", "3us", "500ns"])),
+        "source_service": draw(st.sampled_from(SOURCE_SERVICES)),
         "control_delay": draw(st.sampled_from([None, None, "0", "1us", "3us"])),
         "warmup": draw_warmup(draw, tuples, by_trace and speedup == "1" and not spread_ties),
         "window": draw(st.sampled_from(["1%", "30%", "1", "7", "3us", "20us"])),
@@ -256,4 +284,6 @@ def scenarios(draw: st.DrawFn, groupings: list[str] | None = None) -> Scenario:
         "seed": draw(st.integers(0, 3)),
         "hash_seed": draw(st.integers(0, 3)),
     }
+    if draw(st.sampled_from([False, False, False, True])):
+        options |= draw_combiner(draw, options)
     return Scenario(tuples, options, key_cost)

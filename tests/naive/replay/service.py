@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import sqrt
 
 from tests.naive.kernels.hashing import exp, exponential, log, normal
+from tests.naive.replay.combiner import Combiner
 from tests.naive.replay.options import Options, TraceTuple, index_of, slowdowns
 
 __all__ = ["Service", "base_costs"]
@@ -38,6 +39,7 @@ class Service:
         self.costs = base_costs(tuples, options.service_ns)
         self.traced = any(cost is not None for _, _, cost in tuples)
         self.by_worker = options.key_cost is not None and any(isinstance(row, tuple) for row in options.key_cost)
+        self.combiner: Combiner | None = None
         self.drifts: dict[int, list[float]] = {}
         self.factors: dict[str, list[Fraction]] = {}
         kind, _, cv = options.service_distribution.partition(":")
@@ -45,10 +47,15 @@ class Service:
         self.variance = log(1.0 + float(cv) * float(cv)) if cv else 0.0
         self.by_time = any(place[0] == "time" for place, _ in options.slowdown_at)
 
+    def combine(self, combiner: Combiner) -> None:
+        """From now on these are merged tuples."""
+        self.combiner = combiner
+
     @property
     def constant(self) -> bool:
         """All tuples cost the same."""
         same = self.options.service_ns is not None or not self.traced
+        same = same and self.options.combine is None
         return same and self.options.key_cost is None and self.distribution == "deterministic"
 
     def base_ns(self, seq: int, worker: int) -> int:
@@ -60,7 +67,23 @@ class Service:
 
     def cost(self, seq: int, worker: int) -> float:
         """With the random factor, before the slowdown."""
-        return float(self.base_ns(seq, worker)) * self.factor(seq)
+        if self.by_worker:
+            return float(self.base_ns(seq, worker)) * self.shared_cost(seq)
+        return self.merged([float(self.base_ns(one, worker)) * self.factor(one) for one in self.members(seq)])
+
+    def members(self, seq: int) -> list[int]:
+        return [seq] if self.combiner is None else self.combiner.members.get(seq, [seq])
+
+    def merged(self, costs: list[float]) -> float:
+        """What a merged tuple costs; whole numbers are rounded."""
+        how = self.options.combine_cost
+        if self.combiner is None or how == "max":
+            return max(costs)
+        total = 0.0
+        for cost in costs:
+            total += cost
+        total *= 1.0 if how == "sum" else float(how)
+        return total if self.by_worker or self.distribution != "deterministic" else float(round(total))
 
     def factor(self, seq: int) -> float:
         if self.distribution == "exponential":
@@ -72,7 +95,9 @@ class Service:
 
     def shared_cost(self, seq: int) -> float:
         """What is the same on all workers: the cost, or where that depends on the worker the random factor."""
-        return self.factor(seq) if self.by_worker else self.cost(seq, 0)
+        if self.by_worker:
+            return self.merged([self.factor(one) for one in self.members(seq)])
+        return self.cost(seq, 0)
 
     def own_factor(self, worker: int, seq: int, speed: float) -> float:
         """What the shared cost is multiplied with on a worker of this speed."""
@@ -95,6 +120,8 @@ class Service:
     def drift(self, worker: int, seq: int) -> float:
         if self.options.speed_jitter is None:
             return 1.0
+        if self.combiner is not None:
+            seq = self.combiner.rank(seq)
         cv, every, *start = self.options.speed_jitter.split(":")
         spread = log(1.0 + float(cv) * float(cv))
         step = sqrt(0.19 * spread)

@@ -1,7 +1,8 @@
 """One replay: events in the order of time, and at one instant in the order of their classes.
 
 Membership, finished tuples, places that open, messages (lost tuples that come back to their sources), timers,
-tuples. All times are integers, ns since the first arrival.
+mini-batches that leave, tuples that their source has served, tuples. All times are integers: ns since the first
+arrival.
 """
 
 import heapq
@@ -10,15 +11,17 @@ from typing import Any
 
 from tests.naive.groupings.simple import Grouping, WorkersChange
 from tests.naive.kernels.hashing import below
-from tests.naive.replay.arrivals import arrival_times, source_for
+from tests.naive.replay.arrivals import arrival_times
+from tests.naive.replay.combiner import Combiner
 from tests.naive.replay.options import Change, Options, TraceTuple, index_of, slowdowns
 from tests.naive.replay.records import Accepted, Choice, Delivery, Life, Record, Run, Tuple, measured_from
 from tests.naive.replay.service import Service
+from tests.naive.replay.source_servers import SourceServers
+from tests.naive.replay.source_side import FINISH, FLUSH, LAST_INSTANT, MESSAGE, PLACE, SourceSide
+from tests.naive.replay.view import View
 
 __all__ = ["Change", "NoWorkerError", "Options", "Record", "Run", "TraceTuple", "View", "simulate", "slowdowns"]
 
-LAST_INSTANT = 1 << 62
-FINISH, PLACE, MESSAGE = 1, 2, 3
 KINDS = ("join", "leave", "crash")
 
 
@@ -26,22 +29,7 @@ class NoWorkerError(Exception):
     """A worker was named that is not there, or the last one went."""
 
 
-class View:
-    """What a declared exception sees, up to date at every choice: cost by worker, when each is free, its speed.
-
-    `shared_cost` is the part of the cost that all workers have in common, `own_factor` by worker what it is
-    multiplied with there.
-    """
-
-    def __init__(self) -> None:
-        self.shared_cost = 0.0
-        self.own_factor: list[float] = []
-        self.cost: list[float] = []
-        self.free: list[int] = []
-        self.slowdown: list[float] = []
-
-
-class Simulation:
+class Simulation(SourceSide):
     def __init__(self, tuples: Sequence[TraceTuple], grouping: Any, options: Options) -> None:
         self.keys = [key for _, key, _ in tuples]
         self.grouping, self.options = grouping, options
@@ -63,6 +51,8 @@ class Simulation:
         self.queue: list[list[int]] = [[] for _ in range(options.sources)]
         self.waiting: list[tuple[int, int, int] | None] = [None] * options.sources
         self.pending = [0] * options.sources
+        self.servers = None if options.source_service_ns is None else SourceServers(options)
+        self.combiner = None if options.combine is None else Combiner(options, self.keys)
 
         # by worker that ever was: when it is free of what was sent to it; the starts of what it accepted;
         # what was sent to it and is not finished
@@ -72,10 +62,19 @@ class Simulation:
         self.sent: list[dict[int, Delivery]] = [{} for _ in range(options.workers)]
         self.lives = [Life(0) for _ in range(options.workers)]
         self.changes = list(enumerate(options.changes))
+        if self.combiner is not None:
+            self.service.combine(self.combiner)
+            self.changes = [(number, self.timed(change)) for number, change in self.changes]
 
         self.view = View()
         if hasattr(grouping, "look"):
             grouping.look(self.view)
+
+    def timed(self, change: Change) -> Change:
+        """Given by the time at which the tuple arrives that it was given by."""
+        if change.at[0] == "time":
+            return change
+        return change._replace(at=("time", self.times[index_of(change.at, len(self.keys))]))
 
     def run(self) -> None:
         while self.settled < len(self.keys):
@@ -105,65 +104,26 @@ class Simulation:
                 self.finish(what)
             elif kind == PLACE:
                 self.give_places(place)
-            else:
+            elif kind == MESSAGE:
                 self.queue[place] = sorted([*self.queue[place], what])
+            elif kind == FLUSH:
+                self.flush(place)
+            else:
+                self.served(place, what)
             return True
-        ready = [(queue[0], s) for s, queue in enumerate(self.queue) if queue and self.waiting[s] is None]
+        # all that comes to a combiner at this instant may leave at it
+        if self.combiner is not None and (self.next_tuple() or self.flush_rest()):
+            return True
+        rank = self.combiner.place if self.combiner is not None else lambda seq: (0, seq)
+        ready = [(rank(queue[0]), s) for s, queue in enumerate(self.queue) if queue and self.waiting[s] is None]
         if ready:
             self.choose(min(ready)[1])
             return True
-        return self.next_tuple()
+        return self.combiner is None and self.next_tuple()
 
     def push(self, time: int, kind: int, place: int, what: Any) -> None:
         self.numbers += 1
         heapq.heappush(self.heap, (time, kind, place, self.numbers, what))
-
-    # Tuples come to their sources and are chosen for.
-
-    def next_tuple(self) -> bool:
-        """The next tuple of the trace, if it can come now."""
-        seq = len(self.tuples)
-        if seq == len(self.keys):
-            return False
-        if self.times is not None:
-            if self.times[seq] > self.now:
-                return False
-            if not self.changed_before_tuple():
-                self.arrive(seq, source_for(seq, self.keys[seq], self.options))
-            return True
-        source = self.emitting_source(seq)
-        if source is None:
-            return False
-        if not self.changed_before_tuple():
-            self.arrive(seq, source)
-        return True
-
-    def changed_before_tuple(self) -> bool:
-        """Apply all changes right before the next tuple; after some it is asked again what comes first now."""
-        changes = 0
-        while (change := self.due_change(emitting=True)) is not None:
-            self.apply(*change)
-            changes += 1
-        return changes > 0
-
-    def emitting_source(self, seq: int) -> int | None:
-        """Who emits the next tuple now: under shuffle the first that can, otherwise its own source or nobody."""
-        sources = range(self.options.sources)
-        if self.options.source_assignment != "shuffle":
-            sources = range(own := source_for(seq, self.keys[seq], self.options), own + 1)
-        for source in sources:
-            if self.waiting[source] is None and self.pending[source] < self.options.max_pending:
-                return source
-        return None
-
-    def arrive(self, seq: int, source: int) -> None:
-        if self.now > LAST_INSTANT:
-            raise OverflowError(f"tuple {seq}: past the end of the clock")
-        self.tuples.append(Tuple(self.now, source, tuple(self.live), len(self.free)))
-        self.pending[source] += 1
-        self.queue[source].append(seq)
-        if self.waiting[source] is None:
-            self.choose(source)
 
     def choose(self, source: int) -> None:
         """The first tuple in a source's queue gets its worker, and goes there if there is a place."""
@@ -185,7 +145,8 @@ class Simulation:
             raise ValueError(f"tuple {seq}: worker {worker} of {self.live}")
         if hasattr(self.grouping, "observe"):
             self.grouping.observe(source, key, worker, self.now)
-        self.choices.append(Choice(self.now, source, seq, worker, *told(self.grouping, source)))
+        for one in self.members(seq):
+            self.choices.append(Choice(self.now, source, one, worker, *told(self.grouping, source)))
         if self.options.when_full == "block" and self.is_full(worker, self.now):
             self.waiting[source] = (self.now, seq, worker)
         else:
@@ -204,6 +165,9 @@ class Simulation:
         return sum(start > at for start in self.starts[worker])
 
     def send(self, source: int, seq: int, worker: int) -> None:
+        if self.servers is not None:
+            self.servers.leaves(source, seq, self.tuples[seq].arrival_ns, self.now)
+            self.serve(source)
         reaches = self.now + self.options.network_delay_ns
         self.numbers += 1
         delivery = Delivery(self.numbers, seq, source, worker, reaches)
@@ -240,9 +204,12 @@ class Simulation:
             self.grouping.executed(delivery.worker, key, delivery.reaches_ns, delivery.start_ns, delivery.finish_ns)
 
     def settle(self, delivery: Delivery, status: str) -> None:
-        self.tuples[delivery.seq].status = status
+        for seq in self.members(delivery.seq):
+            self.tuples[seq].status = status
+            self.tuples[seq].last = delivery
+            self.tuples[seq].deliveries = self.tuples[delivery.seq].deliveries
+            self.settled += 1
         self.pending[delivery.source] -= 1
-        self.settled += 1
 
     def give_places(self, worker: int) -> None:
         """To sources that wait for this worker: who waits longest first, then by id."""
@@ -353,6 +320,7 @@ class Simulation:
                     state.alive,
                     state.ever,
                     self.service.cost(seq, last.worker),
+                    last.seq == seq,
                 )
             )
         return records
@@ -381,4 +349,5 @@ def simulate(tuples: Sequence[TraceTuple], grouping: Any, **options: Any) -> Run
         grouping,
         simulation.choices,
         simulation.lives,
+        simulation.servers,
     )

@@ -1,0 +1,1 @@
+"""The stages beside the workers: servers in the sources, a combiner."""
