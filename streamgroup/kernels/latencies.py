@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["BUCKETS", "bucket_of", "lower_bounds", "middle"]
+__all__ = ["BUCKETS", "bucket_of", "buckets_of", "lower_bounds", "middle"]
 
 _SHIFT = 45
 _OFFSET = 1023 * 128 - 1
@@ -24,6 +24,12 @@ def bucket_of(ns: Any) -> Any:
     if ns <= 0:
         return np.int64(0)
     return (np.float64(ns).view(np.int64) >> np.int64(_SHIFT)) - np.int64(_OFFSET)
+
+
+def buckets_of(ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the buckets of durations: int64, as `bucket_of` gives each."""
+    found = (ns.astype(np.float64).view(np.int64) >> np.int64(_SHIFT)) - np.int64(_OFFSET)
+    return np.where(ns <= 0, np.int64(0), found)
 
 
 @njit

@@ -56,4 +56,11 @@ METRICS: dict[str, type[int] | type[float]] = {
     "hot_detection_delay_tuples": float,
     "hot_detection_delay_ms": float,
     "remapped_replicas": int,
+    "aggregator_utilization_max": float,
+    "partials": int,
+    "result_delay_ms_mean": float,
+    "result_delay_ms_p99": float,
+    "result_delay_ms_max": float,
+    "completion_s": float,
+    "completion_tps": float,
 }

@@ -19,6 +19,7 @@ from streamgroup.metrics import (
     overhead,
     queues,
     replication,
+    stages,
     utilization,
     work,
 )
@@ -40,6 +41,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     queues,
     utilization,
     hot_keys,
+    stages,
 )
 
 

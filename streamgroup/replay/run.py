@@ -32,6 +32,9 @@ from streamgroup.replay.scenario.seeds_used import is_stream_drawn
 from streamgroup.replay.simulation.chunk_arrays import Events, each_column
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.simulation.feed_forward import Edge, FeedForward, Setup
+from streamgroup.replay.stages.aggregators import Aggregators, edge_plan
+from streamgroup.replay.stages.merging import Merging
+from streamgroup.replay.stages.partial_results import PartialResults
 from streamgroup.replay.tiers import Tiers
 from streamgroup.traces.trace import Trace
 
@@ -57,6 +60,7 @@ class Run:
         self.trace, self.plan = trace, plan
         self.tiers = Tiers(trace.tuples, interpreted=interpreted)
         self.warmup = warmup
+        self._interpreted = interpreted
         options = plan.options
         self._keys: dict[str, Keys] = {}
         self.members = Members(plan.events, options.workers, options.seed)
@@ -167,8 +171,17 @@ class Run:
         writer = None if log_directory is None else LogWriter(log_directory)
         return Results(
             writer, self.windows.width_ns, counted, self.warmup, self.plan.costs.constant_ns,
-            self.trace.dictionary().count,
+            self.trace.dictionary().count, self._merging(),
         )  # fmt: skip
+
+    def _merging(self) -> Merging | None:
+        """Make what merges partial results: the edge to the aggregators is a run of its own."""
+        if self.plan.aggregators is None:
+            return None
+        edge = Run(self.trace, edge_plan(self.plan, self.members.most), 0, interpreted=self._interpreted)
+        rule = WindowRule(self.plan.options.aggregate_every or "100%", self.trace.tuples - self.warmup)
+        found = PartialResults(self._function, rule, self.trace.keys, self.members.most, slots=False)
+        return Merging(found, Aggregators(edge.plan, edge.setup, edge.tiers))
 
     def chunks(self, chunk_cache: ChunkCache | None) -> Generator[Ready]:
         """Read the stream: through a thread of its own, or shared with other replays of the process."""
@@ -260,7 +273,7 @@ class Run:
         plan, trace, grouping, members = self.plan, self.trace, self.grouping, self.members
         options = plan.options
         totals = self.recorder.totals()
-        first = results.first_arrival
+        first, aggregation = results.first_arrival, results.aggregation()
         assert first is not None
         last = totals.last_finish if totals.last_finish is not None else results.last_arrival
         window = self.recorder.window_table(members, trace.tuples, first, results.windows_ns, results.finished)
@@ -329,6 +342,7 @@ class Run:
             redelivered=totals.redelivered,
             aggregation_messages=results.messages,
             interpreted_seconds=self.tiers.seconds if self.tiers.used_plain else 0.0,
+            aggregation=aggregation,
         )
 
     def _source_state(self, largest: int) -> int | None:

@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from tests.naive import tables
+from tests.naive.aggregation import AGGREGATOR_METRICS
 from tests.naive.counting import (
     busy_of,
     cumulative_imbalances,
@@ -213,6 +214,7 @@ def summary(
         **time_metrics(run, measured, queues_known),
         **(dict.fromkeys(DETECTOR_METRICS) if heads is None else hot_metrics(run, measured, window, heads)),
         "remapped_replicas": remapped_replicas(run, baseline, warmup),
+        **dict.fromkeys(AGGREGATOR_METRICS),
     }
 
 

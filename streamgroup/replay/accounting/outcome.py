@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.touched import TouchedPairs
 
-__all__ = ["HotKeys", "LagTable", "Outcome", "TopKey", "WindowTable", "WorkerTable"]
+__all__ = ["Aggregation", "HotKeys", "LagTable", "Outcome", "TopKey", "WindowTable", "WorkerTable"]
 
 I64 = NDArray[np.int64]
 
@@ -128,6 +128,25 @@ class HotKeys:
 
 
 @dataclass(frozen=True)
+class Aggregation:
+    """What the aggregators did: `busy_ns` int64[A], `partials` in all, and `last_ns` when the last result was complete.
+
+    Of the `results` (one for each window and key) `delay_sum_ns` exactly, `delay_min_ns` and `delay_max_ns` are from
+    the end of the window to the complete result, `delays` int64[BUCKETS] their histogram (see `kernels.latencies`).
+    Without partial results `last_ns` and the delays are 0.
+    """
+
+    busy_ns: I64
+    partials: int
+    results: int
+    last_ns: int
+    delay_sum_ns: int
+    delay_min_ns: int
+    delay_max_ns: int
+    delays: I64
+
+
+@dataclass(frozen=True)
 class Outcome:
     """The findings of one run on `workers` workers, those that joined and those that are gone among them.
 
@@ -147,7 +166,7 @@ class Outcome:
     may go to, None where it depends on the key; then `key_choices` int64[..] is the number of workers that each key was
     given by its last measured tuple that was accepted, None if nobody knows. `hot_keys` is None without a hot-key
     detector, `lag` where nobody followed it. A detector takes `detector_entry_bytes` for each of its entries
-    (None if nobody says) and `detector_fixed_bytes` beside them.
+    (None if nobody says) and `detector_fixed_bytes` beside them. `aggregation` is None without aggregators.
     """
 
     grouping: str
@@ -196,6 +215,7 @@ class Outcome:
     lag: LagTable | None = None
     detector_entry_bytes: int | None = None
     detector_fixed_bytes: int = 0
+    aggregation: Aggregation | None = None
 
     def __post_init__(self) -> None:
         """Without a warm-up all tuples are measured."""

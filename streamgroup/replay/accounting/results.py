@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.log import LogWriter
+from streamgroup.replay.accounting.outcome import Aggregation
 from streamgroup.replay.accounting.partials import Partials
 from streamgroup.replay.accounting.recorder import NEVER_AGAIN
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.simulation.chunk_arrays import DROPPED, Events
+from streamgroup.replay.stages.merging import Merging
 
 __all__ = ["Results"]
 
@@ -30,10 +32,12 @@ class Results:
         warmup: int,
         constant_ns: int | None,
         key_count: I64,
+        merging: Merging | None = None,
     ) -> None:
         self._writer = writer
         self._width_ns = width_ns
         self._partials = partials
+        self._merging = merging
         self._warmup = warmup
         self._constant = constant_ns
         self.count = key_count if warmup == 0 else key_count.copy()
@@ -46,7 +50,8 @@ class Results:
     @property
     def wants_tuples(self) -> bool:
         """Return whether it needs to know where each tuple went."""
-        return self._writer is not None or self._partials is not None or self.finished is not None
+        takers = self._writer, self._partials, self._merging, self.finished
+        return any(taker is not None for taker in takers)
 
     @property
     def windows_ns(self) -> int | None:
@@ -57,6 +62,10 @@ class Results:
     def messages(self) -> int | None:
         """Count the partial results, None where workers send them once, at the end."""
         return None if self._partials is None else self._partials.messages
+
+    def aggregation(self) -> Aggregation | None:
+        """End the last window of partial results; return what the aggregators did, None where there are none."""
+        return None if self._merging is None else self._merging.finish()
 
     def close(self) -> None:
         """Finish the log."""
@@ -107,3 +116,5 @@ class Results:
                 self.finished[number] = self.finished.get(number, 0) + count
         if self._partials is not None:
             self._partials.add(offset - self._warmup, arrival - self.first_arrival, key, worker, again)
+        if self._merging is not None:
+            self._merging.add(offset - self._warmup, arrival, key, worker, finish)

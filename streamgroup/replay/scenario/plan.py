@@ -22,6 +22,7 @@ from streamgroup.replay.scenario.capacity_file import MOST_WAITING, WHEN_FULL, w
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.replay.simulation.event_driven import Queues
+from streamgroup.replay.stages.aggregation_plan import AggregatorPlan, plan_aggregators
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Costs", "Plan", "longest_span", "make_plan", "offered_load", "trace_span"]
@@ -71,6 +72,7 @@ class Plan(NamedTuple):
     warmup: int | None
     warmup_ns: int
     hot_share: Fraction
+    aggregators: AggregatorPlan | None = None
 
     @property
     def is_ordered(self) -> bool:
@@ -124,7 +126,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     warmup, warmup_ns = _warmup(options, trace.tuples)
     plan = Plan(
         selection, options, kind, speedup, speeds, costs, _queues(options, kind), events, network, control,
-        warmup, warmup_ns, _hot_share(options, selection),
+        warmup, warmup_ns, _hot_share(options, selection), plan_aggregators(options),
     )  # fmt: skip
     if plan.queues.drops and selection.params.needs_every_delivery():
         raise UsageError(

@@ -1,0 +1,1 @@
+"""What lies beside the workers: servers that a tuple passes before or after them."""
