@@ -33,6 +33,8 @@ from streamgroup.replay.simulation.chunk_arrays import Events, each_column
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.simulation.feed_forward import Edge, FeedForward, Setup
 from streamgroup.replay.stages.aggregators import Aggregators, edge_plan
+from streamgroup.replay.stages.app_states import make_states
+from streamgroup.replay.stages.application import Application
 from streamgroup.replay.stages.merging import Merging
 from streamgroup.replay.stages.partial_results import PartialResults
 from streamgroup.replay.tiers import Tiers
@@ -176,12 +178,19 @@ class Run:
 
     def _merging(self) -> Merging | None:
         """Make what merges partial results: the edge to the aggregators is a run of its own."""
-        if self.plan.aggregators is None:
+        plan, trace, workers = self.plan, self.trace, self.members.most
+        aggregators = application = None
+        if plan.aggregators is not None:
+            edge = Run(trace, edge_plan(plan, workers), 0, interpreted=self._interpreted)
+            aggregators = Aggregators(edge.plan, edge.setup, edge.tiers)
+        if plan.app is not None:
+            states = make_states(plan.app, trace.tuples, interpreted=self._interpreted)
+            application = Application(plan.app, states, trace, self.warmup)
+        if aggregators is None and application is None:
             return None
-        edge = Run(self.trace, edge_plan(self.plan, self.members.most), 0, interpreted=self._interpreted)
-        rule = WindowRule(self.plan.options.aggregate_every or "100%", self.trace.tuples - self.warmup)
-        found = PartialResults(self._function, rule, self.trace.keys, self.members.most, slots=False)
-        return Merging(found, Aggregators(edge.plan, edge.setup, edge.tiers))
+        rule = WindowRule(plan.options.aggregate_every or "100%", trace.tuples - self.warmup)
+        found = PartialResults(self._function, rule, trace.keys, workers, slots=application is not None)
+        return Merging(found, aggregators, application)
 
     def chunks(self, chunk_cache: ChunkCache | None) -> Generator[Ready]:
         """Read the stream: through a thread of its own, or shared with other replays of the process."""
@@ -273,7 +282,7 @@ class Run:
         plan, trace, grouping, members = self.plan, self.trace, self.grouping, self.members
         options = plan.options
         totals = self.recorder.totals()
-        first, aggregation = results.first_arrival, results.aggregation()
+        first, (aggregation, found) = results.first_arrival, results.merged()
         assert first is not None
         last = totals.last_finish if totals.last_finish is not None else results.last_arrival
         window = self.recorder.window_table(members, trace.tuples, first, results.windows_ns, results.finished)
@@ -343,6 +352,7 @@ class Run:
             aggregation_messages=results.messages,
             interpreted_seconds=self.tiers.seconds if self.tiers.used_plain else 0.0,
             aggregation=aggregation,
+            results=found,
         )
 
     def _source_state(self, largest: int) -> int | None:

@@ -93,6 +93,7 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
         "windows_at_most": _windows(trace, plan),
         "aggregate_every": options.aggregate_every,
         "aggregators": _aggregators(plan),
+        "app": None if plan.app is None else plan.app.text,
         "baseline": baseline,
         "log": log,
         "loop": "ordered" if plan.is_ordered else "fast",

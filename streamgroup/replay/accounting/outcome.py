@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.touched import TouchedPairs
 
-__all__ = ["Aggregation", "HotKeys", "LagTable", "Outcome", "TopKey", "WindowTable", "WorkerTable"]
+__all__ = ["Aggregation", "AppResults", "HotKeys", "LagTable", "Outcome", "TopKey", "WindowTable", "WorkerTable"]
 
 I64 = NDArray[np.int64]
 
@@ -147,6 +147,21 @@ class Aggregation:
 
 
 @dataclass(frozen=True)
+class AppResults:
+    """The results of an application, one for each window and key: `window` and `key_id` int64[r].
+
+    The key's text is `texts[place[r]]` (None: the null key). `columns` have r ints or floats each; a result that is one
+    number is the column "", others have the names of their parts.
+    """
+
+    window: I64
+    key_id: I64
+    texts: list[str | None]
+    place: I64
+    columns: dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
 class Outcome:
     """The findings of one run on `workers` workers, those that joined and those that are gone among them.
 
@@ -166,7 +181,8 @@ class Outcome:
     may go to, None where it depends on the key; then `key_choices` int64[..] is the number of workers that each key was
     given by its last measured tuple that was accepted, None if nobody knows. `hot_keys` is None without a hot-key
     detector, `lag` where nobody followed it. A detector takes `detector_entry_bytes` for each of its entries
-    (None if nobody says) and `detector_fixed_bytes` beside them. `aggregation` is None without aggregators.
+    (None if nobody says) and `detector_fixed_bytes` beside them. `aggregation` is None without aggregators,
+    `results` without an application.
     """
 
     grouping: str
@@ -216,6 +232,7 @@ class Outcome:
     detector_entry_bytes: int | None = None
     detector_fixed_bytes: int = 0
     aggregation: Aggregation | None = None
+    results: AppResults | None = None
 
     def __post_init__(self) -> None:
         """Without a warm-up all tuples are measured."""

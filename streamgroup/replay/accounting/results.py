@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.log import LogWriter
-from streamgroup.replay.accounting.outcome import Aggregation
+from streamgroup.replay.accounting.outcome import Aggregation, AppResults
 from streamgroup.replay.accounting.partials import Partials
 from streamgroup.replay.accounting.recorder import NEVER_AGAIN
 from streamgroup.replay.input.prefetch import Ready
@@ -63,9 +63,9 @@ class Results:
         """Count the partial results, None where workers send them once, at the end."""
         return None if self._partials is None else self._partials.messages
 
-    def aggregation(self) -> Aggregation | None:
-        """End the last window of partial results; return what the aggregators did, None where there are none."""
-        return None if self._merging is None else self._merging.finish()
+    def merged(self) -> tuple[Aggregation | None, AppResults | None]:
+        """End the last window of partial results; return what the aggregators did and an application's results."""
+        return (None, None) if self._merging is None else self._merging.finish()
 
     def close(self) -> None:
         """Finish the log."""
@@ -97,10 +97,14 @@ class Results:
             return
         if self._writer is not None:
             self._writer.write(offset, events)
-        worker = np.where(events.finish == DROPPED, np.int32(-1), events.worker)
         repeated = again[again[:, 0] >= offset + skip] - np.array([offset + skip, 0])
         self._add_measured(
-            offset + skip, events.arrival[skip:], events.key[skip:], worker[skip:], events.finish[skip:], repeated
+            offset + skip,
+            events.arrival[skip:],
+            events.key[skip:],
+            events.worker[skip:],
+            events.finish[skip:],
+            repeated,
         )
 
     def _add_measured(
@@ -115,6 +119,7 @@ class Results:
             for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
                 self.finished[number] = self.finished.get(number, 0) + count
         if self._partials is not None:
-            self._partials.add(offset - self._warmup, arrival - self.first_arrival, key, worker, again)
+            sent = np.where(finish == DROPPED, np.int32(-1), worker)
+            self._partials.add(offset - self._warmup, arrival - self.first_arrival, key, sent, again)
         if self._merging is not None:
             self._merging.add(offset - self._warmup, arrival, key, worker, finish)

@@ -23,6 +23,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.replay.simulation.event_driven import Queues
 from streamgroup.replay.stages.aggregation_plan import AggregatorPlan, plan_aggregators
+from streamgroup.replay.stages.app_selection import AppSelection, plan_app
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Costs", "Plan", "longest_span", "make_plan", "offered_load", "trace_span"]
@@ -73,6 +74,7 @@ class Plan(NamedTuple):
     warmup_ns: int
     hot_share: Fraction
     aggregators: AggregatorPlan | None = None
+    app: AppSelection | None = None
 
     @property
     def is_ordered(self) -> bool:
@@ -127,6 +129,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     plan = Plan(
         selection, options, kind, speedup, speeds, costs, _queues(options, kind), events, network, control,
         warmup, warmup_ns, _hot_share(options, selection), plan_aggregators(options),
+        plan_app(options, selection, trace),
     )  # fmt: skip
     if plan.queues.drops and selection.params.needs_every_delivery():
         raise UsageError(

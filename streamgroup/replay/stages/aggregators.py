@@ -37,12 +37,12 @@ def edge_plan(plan: Plan, workers: int) -> Plan:
     speeds = make_speeds(None, (), None, workers=count, joiners=0, tuples=1, seed=options.seed)
     return plan._replace(
         selection=selection, options=options, speeds=speeds, events=[], queues=Queues(0, False, False, 0),
-        costs=Costs(service, None, None, Fraction(service), distribution), aggregators=None,
+        costs=Costs(service, None, None, Fraction(service), distribution), aggregators=None, app=None,
     )  # fmt: skip
 
 
 class _Waiting(NamedTuple):
-    """Partial results whose way is not simulated yet, one element each, in no order."""
+    """Partial results whose way is not simulated yet, one element each, those of a window and worker by key id."""
 
     leaves: I64
     worker: I64
@@ -79,29 +79,28 @@ class Aggregators:
 
     def take(self, partials: Partials) -> None:
         """Take the partial results of windows that ended, and send what leaves before all that is to come."""
-        order = np.lexsort((partials.key, partials.window))
-        window, key = partials.window[order], partials.key[order]
-        first = np.ones(len(order), dtype=bool)
-        first[1:] = (window[1:] != window[:-1]) | (key[1:] != key[:-1])
-        result = np.cumsum(first) - 1
+        order, first = partials.by_result, partials.first
+        number = np.cumsum(first) - 1
         opened = _Open(
-            np.bincount(result, minlength=0).astype(np.int64),
+            np.bincount(number).astype(np.int64),
             np.zeros(int(first.sum()), dtype=np.int64),
             partials.ends[order][first],
         )
-        new = _Waiting(partials.leaves[order], partials.worker[order], window, key, result + len(self._open.left))
+        result = np.empty(len(order), dtype=np.int64)
+        result[order] = number + len(self._open.left)
+        new = _Waiting(partials.leaves, partials.worker, partials.window, partials.key, result)
         self._open = _Open(*map(np.concatenate, zip(self._open, opened, strict=True)))
         waiting = _Waiting(*map(np.concatenate, zip(self._waiting, new, strict=True)))
         leave = waiting.leaves < partials.horizon
-        self._waiting = _Waiting(*(column[~leave] for column in waiting))
-        self._send(_Waiting(*(column[leave] for column in waiting)))
-        self._close_results()
-
-    def _send(self, some: _Waiting) -> None:
-        """Send partial results after all that were sent before, by time, worker, window and key."""
-        order = np.lexsort((some.key, some.window, some.worker, some.leaves))
+        if not leave.all():
+            self._waiting = _Waiting(*(column[~leave] for column in waiting))
+            waiting = _Waiting(*(column[leave] for column in waiting))
+        else:
+            self._waiting = _Waiting(*(column[:0] for column in waiting))
+        order = _departures(waiting)
         for begin in range(0, len(order), _CHUNK):
-            self._send_chunk(_Waiting(*(column[order[begin : begin + _CHUNK]] for column in some)))
+            self._send_chunk(_Waiting(*(column[order[begin : begin + _CHUNK]] for column in waiting)))
+        self._close_results()
 
     def _send_chunk(self, some: _Waiting) -> None:
         size = len(some.key)
@@ -165,3 +164,14 @@ class Aggregators:
             busy, self._sent, self._results, self._last_served, self._delay_sum,
             self._delay_min if self._results else 0, self._delay_max, self._delays,
         )  # fmt: skip
+
+
+def _departures(some: _Waiting) -> I64:
+    """Return the order of time, worker, window and key, in which those of one window and worker lie together."""
+    changed = np.ones(len(some.key), dtype=bool)
+    changed[1:] = (np.diff(some.window) | np.diff(some.worker)) != 0
+    begins = np.flatnonzero(changed)
+    groups = np.lexsort((some.window[begins], some.worker[begins], some.leaves[begins]))
+    sizes = np.diff(begins, append=len(some.key))[groups]
+    starts = np.cumsum(sizes) - sizes
+    return np.repeat(begins[groups] - starts, sizes) + np.arange(len(some.key))
