@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
-from streamgroup.base.units import parse_number
+from streamgroup.base.units import parse_duration_ns, parse_number
 from streamgroup.kernels import draws, elementary
 
-__all__ = ["Distribution", "factors", "log_variance", "parse_cv", "parse_distribution"]
+__all__ = ["Distribution", "factors", "log_variance", "parse_cv", "parse_distribution", "parse_timed_service"]
 
 _KINDS = ("deterministic", "exponential", "lognormal")
 _MOST_CV = 100
+# What a service may last (see `service_time`).
+_MAX_NS = 1 << 53
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,10 @@ class Distribution:
 
 
 def parse_distribution(text: str | None, what: str = "--service-distribution") -> Distribution | None:
-    """Read `deterministic` (or nothing: no factor, None), `exponential` or `lognormal:CV`, CV up to 100."""
+    """Read `deterministic` (or nothing: no factor, None), `exponential` or `lognormal:CV`, CV up to 100.
+
+    `what` names the option in errors.
+    """
     if text is None:
         return None
     name, colon, value = (piece.strip() for piece in text.partition(":"))
@@ -41,6 +46,15 @@ def parse_distribution(text: str | None, what: str = "--service-distribution") -
     if colon:
         raise UsageError(f"{what} {name} takes no value", "deterministic, exponential or lognormal:CV")
     return Distribution("exponential", 0.0) if name == "exponential" else None
+
+
+def parse_timed_service(text: str, what: str) -> tuple[int, Distribution | None]:
+    """Read `20us`, `20us:exponential` or `20us:lognormal:0.5`: the mean in ns, and the random factor."""
+    time, colon, kind = text.partition(":")
+    base = parse_duration_ns(time, what)
+    if base > _MAX_NS:
+        raise UsageError(f"{what} {text}: a service would last over 2^53 ns (104 days)")
+    return base, parse_distribution(kind if colon else None, what)
 
 
 def parse_cv(text: str, what: str) -> Fraction:
@@ -61,7 +75,7 @@ def factors(
 ) -> NDArray[np.float64]:
     """Draw the factor of each tuple by its place in the stream, the same for every grouping: float64, mean 1.
 
-    Lognormal: exp(sigma N - sigma^2 / 2) with N standard normal.
+    Each `purpose` has draws of its own. Lognormal: exp(sigma N - sigma^2 / 2) with N standard normal.
     """
     if distribution.kind == "exponential":
         return draws.exponential(seed, purpose, index)

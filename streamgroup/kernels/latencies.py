@@ -27,9 +27,9 @@ def bucket_of(ns: Any) -> Any:
 
 
 def buckets_of(ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give the buckets of many durations: int64[k]."""
-    found: NDArray[np.int64] = (ns.astype(np.float64).view(np.int64) >> _SHIFT) - _OFFSET
-    return np.where(ns <= 0, 0, found)
+    """Give the buckets of durations: int64, as `bucket_of` gives each."""
+    found = (ns.astype(np.float64).view(np.int64) >> np.int64(_SHIFT)) - np.int64(_OFFSET)
+    return np.where(ns <= 0, np.int64(0), found)
 
 
 @njit

@@ -60,4 +60,11 @@ METRICS: dict[str, type[int] | type[float]] = {
     "source_wait_ms_mean": float,
     "source_wait_ms_p99": float,
     "combined": int,
+    "aggregator_utilization_max": float,
+    "partials": int,
+    "result_delay_ms_mean": float,
+    "result_delay_ms_p99": float,
+    "result_delay_ms_max": float,
+    "completion_s": float,
+    "completion_tps": float,
 }

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.kernels.latencies import lower_bounds
 from streamgroup.metrics import (
+    aggregators,
     hot_keys,
     imbalance,
     latency,
@@ -19,13 +20,13 @@ from streamgroup.metrics import (
     overhead,
     queues,
     replication,
-    stages,
+    sources,
     utilization,
     work,
 )
 from streamgroup.metrics.exact import I64, NS_PER_MS, NS_PER_S, integers, ratio, row_deviation
 from streamgroup.metrics.names import METRICS, Number
-from streamgroup.replay.accounting.outcome import Outcome
+from streamgroup.replay.accounting.outcome import AppResults, Outcome
 from streamgroup.replay.accounting.window_rows import PERCENTS
 from streamgroup.traces.arrays import arrow, column
 
@@ -41,7 +42,8 @@ FAMILIES: tuple[ModuleType, ...] = (
     queues,
     utilization,
     hot_keys,
-    stages,
+    sources,
+    aggregators,
 )
 
 
@@ -70,6 +72,8 @@ def tables(outcome: Outcome) -> dict[str, pa.Table]:
         "keys": _keys(outcome),
         "lag": _lag(outcome),
     }
+    if outcome.results is not None:
+        made["results"] = _results(outcome.results)
     return {name: with_version(table) for name, table in made.items()}
 
 
@@ -184,6 +188,17 @@ def _keys(outcome: Outcome) -> pa.Table:
             "workers": column([key.workers for key in top], pa.int64()),
         }
     )
+
+
+def _results(results: AppResults) -> pa.Table:
+    """Return the results of an application; what is no number is null, and several parts make a struct."""
+    parts = {
+        name: _floats(values) if values.dtype == np.float64 else arrow(values)
+        for name, values in results.columns.items()
+    }
+    made = parts[""] if "" in parts else pa.StructArray.from_arrays(list(parts.values()), names=list(parts))
+    key = pa.DictionaryArray.from_arrays(arrow(results.place), column(results.texts, pa.string())).cast(pa.string())
+    return pa.table({"window": arrow(results.window), "key_id": arrow(results.key_id), "key": key, "result": made})
 
 
 def _floats(values: NDArray[np.float64], exist: NDArray[np.bool_] | None = None) -> pa.Array:

@@ -35,7 +35,8 @@ from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.replay.simulation.chunk_arrays import Events, each_column
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.simulation.feed_forward import Edge, FeedForward, Setup
-from streamgroup.replay.stages.merging import Merging, make_merging
+from streamgroup.replay.stages.combining import Combining, make_combining
+from streamgroup.replay.stages.merging import make_merging
 from streamgroup.replay.tiers import Tiers
 from streamgroup.traces.trace import Trace
 
@@ -52,9 +53,10 @@ class Run:
             plan = plan._replace(events=timed_events(trace, plan))
         self.trace, self.plan = trace, plan
         # None where sources merge nothing.
-        self.merging: Merging | None = None
+        self.combining: Combining | None = None
         self.tiers = Tiers(trace.tuples, interpreted=interpreted)
         self.warmup = warmup
+        self._interpreted = interpreted
         options = plan.options
         self._keys: dict[str, Keys] = {}
         self.members = Members(plan.events, options.workers, options.seed)
@@ -157,7 +159,12 @@ class Run:
         return Results(
             writer, self.windows.width_ns, counted, self.warmup, self.plan.costs.constant_ns,
             self.trace.dictionary().count,
+            make_merging(self.trace, self.plan, self.warmup, self.members.most, self.tiers, self._edge_to_aggregators),
         )  # fmt: skip
+
+    def _edge_to_aggregators(self, plan: Plan) -> tuple[Setup, Tiers]:
+        edge = Run(self.trace, plan, 0, interpreted=self._interpreted)
+        return edge.setup, edge.tiers
 
     def chunks(self, chunk_cache: ChunkCache | None) -> Generator[Ready]:
         """Read the stream."""
@@ -218,10 +225,10 @@ class Run:
             if progress is not None:
                 progress(len(ready.key))
 
-        self.merging = make_merging(
+        self.combining = make_combining(
             self.setup, self.trace, self.plan, measuring, self.warmup, lambda: self.chunks(None), seen
         )
-        simulation, combiner, _ = self.merging
+        simulation, combiner, _ = self.combining
         with contextlib.closing(simulation):
             self._drive(combiner.chunks(stream), None, simulation.chunk, None)
             simulation.finish()
@@ -265,7 +272,7 @@ class Run:
         plan, trace, grouping, members = self.plan, self.trace, self.grouping, self.members
         options = plan.options
         totals = self.recorder.totals()
-        first = results.first_arrival
+        first, (aggregation, found) = results.first_arrival, results.merged()
         assert first is not None
         last = totals.last_finish if totals.last_finish is not None else results.last_arrival
         window = self.recorder.window_table(members, trace.tuples, first, results.windows_ns, results.finished)
@@ -322,9 +329,11 @@ class Run:
             lost=totals.lost,
             redelivered=totals.redelivered,
             aggregation_messages=results.messages,
-            source_servers=simulation.servers if self.merging is None else self.merging.combiner.servers,
-            combined=None if self.merging is None else self.merging.combined,
+            source_servers=simulation.servers if self.combining is None else self.combining.combiner.servers,
+            combined=None if self.combining is None else self.combining.combined,
             interpreted_seconds=self.tiers.seconds if self.tiers.used_plain else 0.0,
+            aggregation=aggregation,
+            results=found,
         )
 
     def _source_state(self, largest: int) -> int | None:

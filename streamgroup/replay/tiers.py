@@ -44,6 +44,7 @@ class Tiers:
 
     def __init__(self, tuples: int, *, interpreted: bool | None) -> None:
         self._tuples = tuples
+        self.interpreted = interpreted
         self._never = interpreted is True
         self._always = interpreted is False
         self._code = ""

@@ -93,6 +93,8 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
         "window": options.window,
         "windows_at_most": _windows(trace, plan),
         "aggregate_every": options.aggregate_every,
+        "aggregators": _aggregators(plan),
+        "app": None if plan.app is None else plan.app.text,
         "baseline": baseline,
         "log": log,
         "loop": "ordered" if plan.is_ordered else "fast",
@@ -187,6 +189,14 @@ def _queues(plan: Plan) -> str:
         return f"without a limit{pending}"
     full = "drops what comes" if queues.drops else "holds its sources back"
     return f"{queues.capacity} waiting tuples a worker, a full one {full}{pending}"
+
+
+def _aggregators(plan: Plan) -> str | None:
+    if plan.aggregators is None:
+        return None
+    count, service, distribution, selection = plan.aggregators
+    drawn = "" if distribution is None else f", {(plan.options.aggregator_service or '').partition(':')[2]}"
+    return f"{count} by {selection.text}, {_ms(Fraction(service))} for every partial result{drawn}"
 
 
 def _event(event: Event, tuples: int, redeliver: bool) -> str:

@@ -32,6 +32,7 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import Selection, select
+from streamgroup.replay.stages.app_selection import AppSelection, select_app
 from streamgroup.study.columns import KINDS, OPTION_COLUMNS, readable
 from streamgroup.study.records import MARKER
 from streamgroup.study.run_warnings import warnings_of
@@ -41,14 +42,14 @@ from streamgroup.traces.trace import Trace, open_trace
 
 __all__ = [
     "RunResult", "check_top_keys", "checked", "code_of", "file_digest", "generator_of", "make_run", "named_options",
-    "run_to_directory", "without_changes", "write_run",
+    "outside_code", "run_to_directory", "without_changes", "write_run",
 ]  # fmt: skip
 
 LOG = "assignments"
 
 _LIBRARIES = ("numpy", "numba", "pyarrow", "polars")
 # What decides the figures of a run, besides its grouping.
-_DECIDING = ("cluster", "engines", "kernels", "metrics", "replay", "traces")
+_DECIDING = ("apps", "cluster", "engines", "kernels", "metrics", "replay", "traces")
 _ARROW: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}
 
 
@@ -175,6 +176,16 @@ def files_of(selection: Selection) -> dict[str, str | None]:
     return {name: content_digest(path) for name, path in selection.params.files().items()}
 
 
+def outside_code(options: ReplayOptions) -> dict[str, str]:
+    """Return the digests of files that hold an application or the aggregators' grouping, by option."""
+    found: dict[str, AppSelection | Selection] = {}
+    if options.app is not None:
+        found["app"] = select_app(options.app)
+    if options.aggregator_grouping is not None:
+        found["aggregator_grouping"] = select(options.aggregator_grouping)
+    return {f"{name}_digest": one.outside_digest for name, one in found.items() if one.outside_digest}
+
+
 def named_options(trace: Trace, options: ReplayOptions, grouping: str) -> dict[str, Any]:
     """Return what names a run in its row, by column: the trace, and every option with the grouping's canonical text."""
     values = {**dataclasses.asdict(options), "trace": trace.name, "grouping": grouping}
@@ -255,7 +266,7 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baselin
         "options": {name: readable(value) for name, value in dataclasses.asdict(options).items()},
         **({} if costs is None else {"option_digests": {"key_cost": content_digest(costs)}}),
         "baseline": baseline,
-        "code": code_of(selection),
+        "code": code_of(selection) | outside_code(options),
         "versions": {"streamgroup": VERSION, "python": platform.python_version(), **_libraries()},
         "timings": {"loop_seconds": outcome.loop_seconds, "replay_seconds": outcome.total_seconds},
         "host": {"system": platform.platform(), "machine": platform.machine(), "cores": os.cpu_count()},

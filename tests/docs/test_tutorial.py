@@ -33,6 +33,7 @@ def test_advice(tmp_path: Path) -> None:
         ("explain.md", 7),
         ("hot-keys.md", 5),
         ("many-files.md", 6),
+        ("merging-results.md", 7),
         ("references.md", 1),
         ("sweeps.md", 8),
         ("what-happens-when.md", 16),

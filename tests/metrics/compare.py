@@ -12,7 +12,7 @@ from streamgroup.replay.accounting.outcome import Outcome
 __all__ = ["assert_rows_agree", "assert_same", "frames", "tables"]
 
 PERCENTILES = {f"latency_{name}_ms" for name in ("p5", "p25", "p50", "p75", "p95", "p99", "p999")}
-PERCENTILES |= {"source_wait_ms_p99"}
+PERCENTILES |= {"source_wait_ms_p99", "result_delay_ms_p99"}
 
 
 def frames(found: dict[str, pa.Table]) -> dict[str, pl.DataFrame]:

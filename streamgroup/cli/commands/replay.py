@@ -28,6 +28,8 @@ _SHOWN = (
     "replication_factor", "replicas", "state_entries_max", "aggregation_messages",
     "throughput_tps", "throughput_limit_tps", "makespan_s", "utilization_mean", "utilization_max",
     "latency_p50_ms", "latency_p99_ms", "latency_mean_ms", "latency_max_ms", "backlog_max_ms",
+    "partials", "aggregator_utilization_max", "result_delay_ms_mean", "result_delay_ms_p99", "result_delay_ms_max",
+    "completion_s", "completion_tps",
     "hot_keys_mean", "choices_mean", "choices_max", "control_messages",
     "dropped", "lost", "redelivered", "remapped_replicas",
 )  # fmt: skip

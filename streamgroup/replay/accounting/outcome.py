@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from streamgroup.replay.accounting.touched import TouchedPairs
 from streamgroup.replay.simulation.source_server import Servers
 
-__all__ = ["HotKeys", "LagTable", "Outcome", "TopKey", "WindowTable", "WorkerTable"]
+__all__ = ["Aggregation", "AppResults", "HotKeys", "LagTable", "Outcome", "TopKey", "WindowTable", "WorkerTable"]
 
 I64 = NDArray[np.int64]
 
@@ -129,6 +129,40 @@ class HotKeys:
 
 
 @dataclass(frozen=True)
+class Aggregation:
+    """What the aggregators did: `busy_ns` int64[A], `partials` in all, and `last_ns` when the last result was complete.
+
+    Of the `results` (one for each window and key) `delay_sum_ns` exactly, `delay_min_ns` and `delay_max_ns` are from
+    the end of the window to the complete result, `delays` int64[BUCKETS] their histogram (see `kernels.latencies`).
+    Without partial results `last_ns` and the delays are 0.
+    """
+
+    busy_ns: I64
+    partials: int
+    results: int
+    last_ns: int
+    delay_sum_ns: int
+    delay_min_ns: int
+    delay_max_ns: int
+    delays: I64
+
+
+@dataclass(frozen=True)
+class AppResults:
+    """The results of an application, one for each window and key: `window` and `key_id` int64[r].
+
+    The key's text is `texts[place[r]]` (None: the null key). `columns` have r ints or floats each; a result that is one
+    number is the column "", others have the names of their parts.
+    """
+
+    window: I64
+    key_id: I64
+    texts: list[str | None]
+    place: I64
+    columns: dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
 class Outcome:
     """The findings of one run on `workers` workers, those that joined and those that are gone among them.
 
@@ -150,7 +184,7 @@ class Outcome:
     detector, `lag` where nobody followed it. A detector takes `detector_entry_bytes` for each of its entries
     (None if nobody says) and `detector_fixed_bytes` beside them. `source_servers` says what was measured of the
     sources, None where they take no time; `combined` counts the merged tuples that left them, None where nothing is
-    merged.
+    merged. `aggregation` is None without aggregators, `results` without an application.
     """
 
     grouping: str
@@ -201,6 +235,8 @@ class Outcome:
     detector_fixed_bytes: int = 0
     source_servers: Servers | None = None
     combined: int | None = None
+    aggregation: Aggregation | None = None
+    results: AppResults | None = None
 
     def __post_init__(self) -> None:
         """Without a warm-up all tuples are measured."""

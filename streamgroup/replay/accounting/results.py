@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.log import LogWriter
+from streamgroup.replay.accounting.outcome import Aggregation, AppResults
 from streamgroup.replay.accounting.partials import Partials
 from streamgroup.replay.accounting.recorder import NEVER_AGAIN
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.simulation.chunk_arrays import DROPPED, Events
+from streamgroup.replay.stages.merging import Merging
 
 __all__ = ["Results"]
 
@@ -30,10 +32,12 @@ class Results:
         warmup: int,
         constant_ns: int | None,
         key_count: I64,
+        merging: Merging | None = None,
     ) -> None:
         self._writer = writer
         self._width_ns = width_ns
         self._partials = partials
+        self._merging = merging
         self._warmup = warmup
         self._constant = constant_ns
         self.count = key_count if warmup == 0 else key_count.copy()
@@ -46,7 +50,8 @@ class Results:
     @property
     def wants_tuples(self) -> bool:
         """Return whether it needs to know where each tuple went."""
-        return self._writer is not None or self._partials is not None or self.finished is not None
+        takers = self._writer, self._partials, self._merging, self.finished
+        return any(taker is not None for taker in takers)
 
     @property
     def windows_ns(self) -> int | None:
@@ -57,6 +62,10 @@ class Results:
     def messages(self) -> int | None:
         """Count the partial results, None where workers send them once, at the end."""
         return None if self._partials is None else self._partials.messages
+
+    def merged(self) -> tuple[Aggregation | None, AppResults | None]:
+        """End the last window of partial results; return what the aggregators did and an application's results."""
+        return (None, None) if self._merging is None else self._merging.finish()
 
     def close(self) -> None:
         """Finish the log."""
@@ -88,10 +97,14 @@ class Results:
             return
         if self._writer is not None:
             self._writer.write(offset, events)
-        worker = np.where(events.finish == DROPPED, np.int32(-1), events.worker)
         repeated = again[again[:, 0] >= offset + skip] - np.array([offset + skip, 0])
         self._add_measured(
-            offset + skip, events.arrival[skip:], events.key[skip:], worker[skip:], events.finish[skip:], repeated
+            offset + skip,
+            events.arrival[skip:],
+            events.key[skip:],
+            events.worker[skip:],
+            events.finish[skip:],
+            repeated,
         )
 
     def _add_measured(
@@ -106,4 +119,7 @@ class Results:
             for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
                 self.finished[number] = self.finished.get(number, 0) + count
         if self._partials is not None:
-            self._partials.add(offset - self._warmup, arrival - self.first_arrival, key, worker, again)
+            sent = np.where(finish == DROPPED, np.int32(-1), worker)
+            self._partials.add(offset - self._warmup, arrival - self.first_arrival, key, sent, again)
+        if self._merging is not None:
+            self._merging.add(offset - self._warmup, arrival, key, worker, finish)

@@ -13,9 +13,10 @@ from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.toml import read_toml
 from streamgroup.base.units import parse_duration_ns, parse_extent
-from streamgroup.cluster.service_distribution import parse_distribution
+from streamgroup.cluster.service_distribution import parse_distribution, parse_timed_service
 from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_change
 from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.stages.aggregation_plan import check_aggregators
 from streamgroup.replay.stages.source_service import parse_source_service
 
 __all__ = ["MOST_WAITING", "WHEN_FULL", "CapacityFile", "FilledOptions", "read_capacity", "with_capacity"]
@@ -97,6 +98,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "slowdown_at": _check_change,
     "speed_jitter": parse_jitter,
     "source_service": parse_source_service,
+    "aggregator_service": lambda text: parse_timed_service(text, "--aggregator-service"),
     "join": lambda text: parse_extent(text, "--join"),
     "leave": lambda text: parse_extent(text.partition(":")[0], "--leave"),
     "crash": lambda text: parse_extent(text.partition(":")[0], "--crash"),
@@ -144,6 +146,8 @@ def _check_together(made: CapacityFile, where: Callable[[str], str]) -> None:
     """Refuse what is out of range, whatever the flags say."""
     if made.queue_capacity is not None and not 1 <= made.queue_capacity < MOST_WAITING:
         raise UsageError(f"{where('queue_capacity')}: {made.queue_capacity} is not between 1 and 2^40", _SEE)
+    if made.aggregators is not None:
+        check_aggregators(made.aggregators, f"{where('aggregators')}:")
     if made.when_full is not None and made.when_full not in WHEN_FULL:
         raise UsageError(f"{where('when_full')}: there is no kind {made.when_full!r}", " or ".join(WHEN_FULL))
 

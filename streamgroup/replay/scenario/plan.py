@@ -22,6 +22,8 @@ from streamgroup.replay.scenario.capacity_file import MOST_WAITING, WHEN_FULL, w
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.replay.simulation.event_driven import Queues
+from streamgroup.replay.stages.aggregation_plan import AggregatorPlan, plan_aggregators
+from streamgroup.replay.stages.app_selection import AppSelection, plan_app
 from streamgroup.replay.stages.combiner import CombineRule, parse_combine
 from streamgroup.replay.stages.source_service import SourceService, parse_source_service
 from streamgroup.traces.trace import Trace
@@ -76,6 +78,8 @@ class Plan(NamedTuple):
     hot_share: Fraction
     source_service: SourceService | None = None
     combine: CombineRule | None = None
+    aggregators: AggregatorPlan | None = None
+    app: AppSelection | None = None
 
     @property
     def is_ordered(self) -> bool:
@@ -133,7 +137,8 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
         selection, options, kind, speedup, speeds, costs, _queues(options, kind), events, network, control,
         warmup, warmup_ns, _hot_share(options, selection),
         None if options.source_service is None else parse_source_service(options.source_service),
-        parse_combine(options.combine, options.combine_cost),
+        parse_combine(options.combine, options.combine_cost), plan_aggregators(options),
+        plan_app(options, selection, trace),
     )  # fmt: skip
     if plan.queues.drops and selection.params.needs_every_delivery():
         raise UsageError(

@@ -24,7 +24,12 @@ def seeds_used(values: Mapping[str, Any]) -> frozenset[str]:
         or values["speed_jitter"] is not None
         or any("random" in str(values[name] or "") for name in ("leave", "crash"))
     )
-    return _used_by(str(values["grouping"])) | frozenset(["seed"] if drawn else [])
+    used = _used_by(str(values["grouping"])) | frozenset(["seed"] if drawn else [])
+    if values.get("aggregators") is None:
+        return used
+    # A partial result's service may be drawn, too, and its aggregator depends on a grouping of its own.
+    by_chance = frozenset(["seed"] if ":" in str(values["aggregator_service"] or "") else [])
+    return used | by_chance | _used_by(str(values["aggregator_grouping"] or "kg"))
 
 
 def is_stream_drawn(values: Mapping[str, Any]) -> bool:

@@ -25,6 +25,7 @@ __all__ = [
     "default_sources",
     "family",
     "find_module",
+    "import_file",
     "listed",
     "parameters",
     "select",
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 _LABEL = re.compile(r"([A-Za-z0-9_.-]+)=")
+_SUCH_AS = {"-g": ("grouping", "greedy_d:d=3"), "--app": ("application", "topk:k=10")}
 # What a grouping outside the package may import and what is no companion of it, wherever it lies.
 _FOREIGN = {"streamgroup", "tests", *sys.stdlib_module_names}
 
@@ -71,7 +73,7 @@ def split_text(text: str, flag: str = "-g") -> tuple[str, list[tuple[str, list[s
     """
     match = re.match(r"^(.*?\.py)(?::(.*))?$", text, re.DOTALL) or re.match(r"^([^:]*)(?::(.*))?$", text, re.DOTALL)
     if match is None or not match.group(1):
-        what, such_as = ("grouping", "greedy_d:d=3") if flag == "-g" else ("generator", "zipf:exponent=1.2")
+        what, such_as = _SUCH_AS.get(flag, ("generator", "zipf:exponent=1.2"))
         raise UsageError(f"{flag} {text!r} names no {what}", f"write a name, as in {flag} {such_as}")
     name, rest = match.group(1), match.group(2)
     values: list[tuple[str, list[str]]] = []
@@ -99,20 +101,20 @@ def family() -> list[str]:
     return discover.names(discover.GROUPINGS)
 
 
-def _outside(path: Path) -> tuple[Any, str]:
-    """Import a grouping from a file, under a name made from its bytes so that every process knows it by the same."""
+def import_file(path: Path, kind: str, wanted: tuple[str, ...]) -> tuple[Any, str]:
+    """Import a grouping or another `kind` of part from a file, under a name made from its bytes so that every process
+    knows it by the same; return the module, which has the names `wanted`, and its digest.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise UsageError(
-            f"grouping file {path}: {error.strerror}", "name a Python file that holds a grouping"
-        ) from None
+        raise UsageError(f"{kind} file {path}: {error.strerror}", f"name a Python file of {kind}s") from None
     digest = hashlib.sha256(content).hexdigest()[:16]
     name = f"streamgroup_outside_{digest}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
-            raise UsageError(f"grouping file {path} is not a Python file")
+            raise UsageError(f"{kind} file {path} is not a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         try:
@@ -121,11 +123,12 @@ def _outside(path: Path) -> tuple[Any, str]:
                 spec.loader.exec_module(module)
         except (Exception, SystemExit) as error:
             del sys.modules[name]
-            raise UsageError(f"grouping file {path} does not import: {type(error).__name__}: {error}") from error
+            raise UsageError(f"{kind} file {path} does not import: {type(error).__name__}: {error}") from error
     module = sys.modules[name]
-    for wanted in ("Params", "start"):
-        if not hasattr(module, wanted):
-            raise UsageError(f"grouping file {path} has no {wanted}", "see the guide on adding a grouping")
+    for one in wanted:
+        if not hasattr(module, one):
+            article = "an" if kind == "application" else "a"
+            raise UsageError(f"{kind} file {path} has no {one}", f"see the guide on adding {article} {kind}")
     return module, _with_companions(path, digest)
 
 
@@ -177,7 +180,9 @@ def _imported(file: Path, package: str) -> Iterator[str]:
 
 def find_module(name: str) -> tuple[Any, str]:
     """Return the module of a grouping, by its name or its file, and the digest of a file."""
-    return _outside(Path(name)) if name.endswith(".py") else (discover.load(discover.GROUPINGS, name, "grouping"), "")
+    if name.endswith(".py"):
+        return import_file(Path(name), "grouping", ("Params", "start"))
+    return discover.load(discover.GROUPINGS, name, "grouping"), ""
 
 
 def parameters(module: Any, given: dict[str, list[str]]) -> type[GroupingParams]:

@@ -1,1 +1,1 @@
-"""The stages beside the workers: servers in the sources, a combiner."""
+"""The stages beside the workers: servers and a combiner in the sources, aggregators and applications behind."""

@@ -1,61 +1,75 @@
-"""A run with a combiner: merged tuples go through the event-driven simulation, and their originals are accounted."""
+"""What follows the workers: partial results of each window, their results, and the aggregators that merge them."""
 
-from collections.abc import Callable, Generator
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-from streamgroup.replay.accounting.measuring import Measuring
-from streamgroup.replay.input.prefetch import Ready
-from streamgroup.replay.scenario.open_loop import tuples_before
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.replay.accounting.outcome import Aggregation, AppResults
+from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.compile import COMMON
 from streamgroup.replay.scenario.plan import Plan
-from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.simulation.feed_forward import Setup
-from streamgroup.replay.simulation.source_server import make_servers
-from streamgroup.replay.stages.combiner import Combiner, Members, merged_before
-from streamgroup.replay.stages.originals import Originals
+from streamgroup.replay.stages.aggregators import Aggregators, edge_plan
+from streamgroup.replay.stages.app_states import make_states
+from streamgroup.replay.stages.application import Application
+from streamgroup.replay.stages.partial_results import PartialResults, Partials
+from streamgroup.replay.tiers import Tiers
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Merging", "make_merging"]
 
+I64 = NDArray[np.int64]
 
-class Merging(NamedTuple):
-    """The simulation of merged tuples, and what merges them; the first `warmup` of these are not measured."""
 
-    simulation: EventDriven
-    combiner: Combiner
-    warmup: int
+class Merging:
+    """Takes every measured tuple in the order of the stream, and hands the partial results of windows that end on."""
 
-    @property
-    def combined(self) -> int:
-        """Count the measured merged tuples."""
-        return self.combiner.units - self.warmup
+    def __init__(
+        self, partials: PartialResults, aggregators: Aggregators | None, application: Application | None
+    ) -> None:
+        self._partials, self._aggregators, self._application = partials, aggregators, application
+
+    def add(self, offset: int, arrival: I64, key: NDArray[Any], worker: NDArray[Any], finish: I64) -> None:
+        """Add measured tuples from number `offset` of them on; `finish` is negative where no worker finished it."""
+        slot, ended = self._partials.add(offset, arrival, key, worker, finish)
+        if self._application is not None:
+            assert slot is not None
+            self._application.add(slot, key)
+        self._end(ended)
+
+    def _end(self, ended: Partials | None) -> None:
+        if ended is not None and self._application is not None:
+            self._application.take(ended)
+        if ended is not None and self._aggregators is not None:
+            self._aggregators.take(ended)
+
+    def finish(self) -> tuple[Aggregation | None, AppResults | None]:
+        """End the last window; return what the aggregators did and the results, each None where it is not there."""
+        self._end(self._partials.finish())
+        merged = None if self._aggregators is None else self._aggregators.finish()
+        return merged, None if self._application is None else self._application.finish()
 
 
 def make_merging(
-    setup: Setup,
-    trace: Trace,
-    plan: Plan,
-    measuring: Measuring,
-    warmup: int,
-    read: Callable[[], Generator[Ready]],
-    seen: Callable[[Ready], None],
-) -> Merging:
-    """Make what simulates a run with a combiner; `warmup` tuples of the trace are not measured.
+    trace: Trace, plan: Plan, warmup: int, workers: int, tiers: Tiers, edge: Callable[[Plan], tuple[Setup, Tiers]]
+) -> Merging | None:
+    """Make what merges the partial results of a run; None where it has neither aggregators nor an application.
 
-    `read` reads the stream, `seen` gets its chunks as the combiner takes them.
+    The edge to the aggregators is a run of its own, from as many sources as there ever are `workers`: `edge` makes it.
     """
-    rule, costs = plan.combine, plan.costs
-    assert rule is not None
-    constant = 1.0 if costs.by_worker is not None else costs.constant_ns or 0
-    originals = Originals(measuring, warmup)
-
-    def combiner(seen: Callable[[Ready], None], members: Callable[[Members], None]) -> Combiner:
-        base = setup.edge.source_ns
-        servers = None if base is None else make_servers(base)
-        return Combiner(rule, plan.options.sources, servers, constant, warmup, seen=seen, members=members)
-
-    warm = merged_before(combiner, read(), warmup) if warmup else 0
-    simulation = EventDriven(
-        setup, plan.queues, (warm, -1), originals, round_robin=False, served=True,
-        arrived=lambda now: tuples_before(trace, plan, now),
-    )  # fmt: skip
-    return Merging(simulation, combiner(seen, originals.expect), warm)
+    aggregators = application = None
+    if plan.aggregators is not None:
+        to_aggregators = edge_plan(plan, workers)
+        aggregators = Aggregators(to_aggregators, *edge(to_aggregators))
+    if plan.app is not None:
+        states = make_states(plan.app, trace.tuples, interpreted=tiers.interpreted)
+        application = Application(plan.app, states, trace, warmup)
+    if aggregators is None and application is None:
+        return None
+    rule = WindowRule(plan.options.aggregate_every or "100%", trace.tuples - warmup)
+    found = PartialResults(
+        lambda function: tiers.made(function, COMMON), rule, trace.keys, workers, slots=application is not None
+    )
+    return Merging(found, aggregators, application)

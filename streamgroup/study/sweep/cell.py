@@ -19,7 +19,7 @@ from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds_used import SEEDS, seeds_used
 from streamgroup.replay.scenario.selection import select
-from streamgroup.study.run import checked, content_digest, files_of, make_run, without_changes
+from streamgroup.study.run import checked, content_digest, files_of, make_run, outside_code, without_changes
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Cell", "CellOutcome", "failed", "make_cell", "run_cell", "simulation_of"]
@@ -134,6 +134,7 @@ def _simulation(trace: Trace, options: ReplayOptions) -> dict[str, Any]:
         "code": selection.outside_digest,
         "costs": None if full.key_cost is None else content_digest(full.key_cost),
         **files,
+        **outside_code(full),
         "fingerprint": trace.fingerprint(),
         "versions": [VERSION, SCHEMA_VERSION],
     }

@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from tests.naive.metrics import tables
+from tests.naive.metrics.aggregation import AGGREGATOR_METRICS
 from tests.naive.metrics.counting import (
     busy_of,
     cumulative_imbalances,
@@ -238,6 +239,7 @@ def summary(
         **(dict.fromkeys(DETECTOR_METRICS) if heads is None else hot_metrics(run, measured, window, heads)),
         "remapped_replicas": remapped_replicas(run, baseline, warmup),
         **source_metrics(run, measured),
+        **dict.fromkeys(AGGREGATOR_METRICS),
     }
 
 

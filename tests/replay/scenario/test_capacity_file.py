@@ -115,7 +115,7 @@ def test_two_kinds_of_cost_are_refused(tmp_path: Path) -> None:
     ("content", "words", "hint"),
     [
         ("\nslowdwn = 2", "line 2: unknown key 'slowdwn'", "did you mean 'slowdown'?"),
-        ("a = 1\n", "line 1: unknown key 'a'", "known: crash, join"),
+        ("a = 1\n", "line 1: unknown key 'a'", "crash, join"),
         ("[workers]\nslowdown = 2", "line 1: unknown key 'workers'", "known:"),
         ("queue_capacity = 'many'", "line 1: queue_capacity: 'many' is not a whole number", None),
         ("queue_capacity = true", "line 1: queue_capacity: true is not a whole number", None),

@@ -1,4 +1,4 @@
-"""The stages beside the workers: how busy the sources are, and how long tuples wait there."""
+"""The sources: how busy they are, and how long tuples wait there."""
 
 from fractions import Fraction
 

@@ -1,0 +1,166 @@
+"""The states of an application, one a row: interpreted as Python objects, or compiled as columns of numbers."""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numba.core import types as numba_types
+from numpy.typing import NDArray
+
+from streamgroup.base.errors import RunError, StreamgroupError
+from streamgroup.replay.stages.app_kernels import jitted, kernels
+from streamgroup.replay.stages.app_selection import AppSelection
+
+__all__ = ["States", "make_states"]
+
+I64 = NDArray[np.int64]
+Columns = dict[str, NDArray[Any]]
+_FIRST_ROWS = 1 << 10
+_named_tuple: Any = numba_types.NamedTuple
+_NUMBERS = {int: numba_types.int64, float: numba_types.float64}
+# With fewer tuples, compiling takes longer than interpreting.
+_SMALL = 1 << 18
+
+
+class States(Protocol):
+    """The states of the partial results of a batch, by row; a new row holds the state before any tuple."""
+
+    def update(self, slot: I64, key: NDArray[Any], value: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
+        """Update the row of each tuple, -1 for none, in their order."""
+
+    def merged(self, rows: I64, group: I64) -> Columns:
+        """Merge the rows of each group (0, 1, ... ascending) in their order; return the results of the groups."""
+
+    def forget(self, count: int) -> None:
+        """Forget the first rows; the others move to the front."""
+
+
+def make_states(app: AppSelection, tuples: int, *, interpreted: bool | None) -> States:
+    """Make the states for a run of so many tuples: compiled if that pays and they are made of numbers."""
+    with blamed(app):
+        first = app.module.start(app.params)
+    small = tuples < _SMALL if interpreted is None else interpreted
+    return _Objects(app, first) if small or not _is_numbers(first) else _Compiled(app, first)
+
+
+def _is_numbers(state: Any) -> bool:
+    named = isinstance(state, tuple) and hasattr(type(state), "_fields")
+    return named and all(type(part) in (int, float) for part in state)
+
+
+class blamed:  # noqa: N801 (used as a function)
+    """Reports an error in the functions of an application as its own."""
+
+    def __init__(self, app: AppSelection) -> None:
+        self._app = app
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, StreamgroupError):
+            what = str(error).strip().splitlines() or [""]
+            raise RunError(f"--app {self._app.text}: {type(error).__name__}: {what[0]}") from error
+
+
+class _Objects:
+    """States as Python objects."""
+
+    def __init__(self, app: AppSelection, first: Any) -> None:
+        del first
+        self._app, self._states = app, list[Any]()
+
+    def update(self, slot: I64, key: NDArray[Any], value: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
+        module, states = self._app.module, self._states
+        with blamed(self._app):
+            # Each its own, as it may be a list.
+            missing = int(slot.max(initial=-1)) + 1 - len(states)
+            states += [module.start(self._app.params) for _ in range(missing)]
+            for row, *given in zip(slot.tolist(), key.tolist(), value.tolist(), weight.tolist(), strict=True):
+                if row >= 0:
+                    states[row] = module.update(states[row], *given)
+
+    def merged(self, rows: I64, group: I64) -> Columns:
+        module, found, last = self._app.module, list[Any](), -1
+        with blamed(self._app):
+            for row, number in zip(rows.tolist(), group.tolist(), strict=True):
+                state = self._states[row]
+                if number == last:
+                    found[-1] = module.merge(found[-1], state)
+                else:
+                    found.append(state)
+                last = number
+            return _columns([module.finish(state) for state in found], self._app)
+
+    def forget(self, count: int) -> None:
+        del self._states[:count]
+
+
+def _columns(results: list[Any], app: AppSelection) -> Columns:
+    if results and hasattr(results[0], "_fields"):
+        fields = type(results[0])._fields
+        return {name: _numbers([result[place] for result in results], app) for place, name in enumerate(fields)}
+    return {"": _numbers(results, app)}
+
+
+def _numbers(values: list[Any], app: AppSelection) -> NDArray[Any]:
+    kinds = {type(value) for value in values}
+    if not kinds <= {int, float, bool, np.int64, np.float64}:
+        wrong = next(value for value in values if type(value) not in (int, float, bool, np.int64, np.float64))
+        raise RunError(f"--app {app.text}: finish() gave {wrong!r}", "a result is a number, or a NamedTuple of numbers")
+    floats = kinds & {float, np.float64}
+    return np.array(values, dtype=np.float64 if floats else np.int64)
+
+
+class _Compiled:
+    """States that are NamedTuples of numbers, as a column for each field."""
+
+    def __init__(self, app: AppSelection, first: Any) -> None:
+        self._app, self._first = app, first
+        self._columns = tuple(np.full(_FIRST_ROWS, part) for part in first)
+        self._used = 0
+        names = ("update", "merge", "finish") if app.mergeable else ("update", "finish")
+        seen: dict[int, Any] = {}
+        with blamed(app):
+            functions = {name: jitted(getattr(app.module, name), seen) for name in names}
+            # Types of Python's own would hide an int that comes beside floats.
+            kind = _result_type(functions["finish"], first)
+            self._kinds = [kind] if isinstance(kind, numba_types.Number | numba_types.Boolean) else list(kind)
+            self._fields = getattr(kind, "fields", None)
+            self._kernels = kernels(app, first, functions, 0 if self._fields is None else len(self._fields))
+
+    def update(self, slot: I64, key: NDArray[Any], value: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
+        self._used = max(self._used, int(slot.max(initial=-1)) + 1)
+        while self._used > len(self._columns[0]):
+            self._columns = tuple(
+                np.concatenate([column, np.full_like(column, part)])
+                for column, part in zip(self._columns, self._first, strict=True)
+            )
+        with blamed(self._app):
+            self._kernels["fold"](self._columns, slot, key, value, weight)
+
+    def merged(self, rows: I64, group: I64) -> Columns:
+        first = np.ones(len(group), dtype=bool)
+        first[1:] = group[1:] != group[:-1]
+        count = int(first.sum())
+        out = tuple(
+            np.zeros(count, np.float64 if isinstance(kind, numba_types.Float) else np.int64) for kind in self._kinds
+        )
+        with blamed(self._app):
+            if count < len(rows):
+                self._kernels["join"](self._columns, rows, group)
+            self._kernels["end"](self._columns, rows[first], out)
+        return dict(zip(self._fields or [""], out, strict=True))
+
+    def forget(self, count: int) -> None:
+        left = self._used - count
+        for column, part in zip(self._columns, self._first, strict=True):
+            column[:left] = column[count : self._used]
+            column[left : self._used] = part
+        self._used = left
+
+
+def _result_type(finish: Any, first: Any) -> Any:
+    """Return the type that numba finds for the result of a state."""
+    signature = (_named_tuple([_NUMBERS[type(part)] for part in first], type(first)),)
+    finish.compile(signature)
+    return finish.overloads[signature].signature.return_type
