@@ -19,6 +19,8 @@ METRICS: dict[str, type[int] | type[float]] = {
     "replicas": int,
     "replication_factor": float,
     "state_entries_max": int,
+    "held_entries_max": int,
+    "state_slowdown_mean": float,
     "memory_estimate_pkg": int,
     "memory_estimate_sg": int,
     "memory_estimate": int,

@@ -19,6 +19,7 @@ from streamgroup.metrics import (
     overhead,
     queues,
     replication,
+    state,
     utilization,
     work,
 )
@@ -34,6 +35,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     imbalance,
     work,
     replication,
+    state,
     overhead,
     makespan,
     latency,

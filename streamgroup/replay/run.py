@@ -32,6 +32,7 @@ from streamgroup.replay.scenario.seeds_used import is_stream_drawn
 from streamgroup.replay.simulation.chunk_arrays import Events, each_column
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.simulation.feed_forward import Edge, FeedForward, Setup
+from streamgroup.replay.stages import state_cost
 from streamgroup.replay.tiers import Tiers
 from streamgroup.traces.trace import Trace
 
@@ -67,13 +68,14 @@ class Run:
             raise UsageError(f"{plan.selection.name}: sees() names {sorted(unknown)}", f"it may name {', '.join(SEEN)}")
         costs = plan.costs
         self.service: Any = make_service(
-            plan.speeds, costs.constant_ns, costs.by_worker, factor=costs.distribution is not None
-        )
+            plan.speeds, costs.constant_ns, costs.by_worker, factor=costs.distribution is not None,
+            slowed=plan.state is not None,
+        )  # fmt: skip
         self.free = np.zeros(most, dtype=np.int64)
         # Where the base cost depends on the worker, too, what is seen is the factor.
         self._cost = np.array([1.0 if costs.constant_ns is None else float(costs.constant_ns)])
         self._speed = plan.speeds.at(0, 0).copy()
-        varies = not plan.speeds.steady or costs.by_worker is not None
+        varies = not plan.speeds.steady or costs.by_worker is not None or plan.state is not None
         self.grouping = RunningGrouping(plan.selection, self._context, self.members.live, changes=bool(plan.events))
         self.edge = Edge(
             sources=options.sources,
@@ -86,11 +88,13 @@ class Run:
             sees=bool(self._sees),
             service_ns=self.service.service_ns if isinstance(self.service, ConstantCost) else None,
             dies=deaths(trace, plan) if options.crash and not plan.is_ordered else None,
+            held=state_cost.held_keys(trace, plan, warmup, most),
         )
         self.recorder = Recorder(
             self._function, trace.keys, self.free, self.edge.service_ns, self._hotness(),
             heads=hotness.heads(trace.dictionary().count, plan.hot_share),
             entries=self.grouping.detector is not None,
+            limit=0 if plan.state is None else plan.state.limit,
         )  # fmt: skip
         self.setup = Setup(self._function, self.grouping, self.edge, self.members, self.recorder)
         self.windows = WindowRule(options.window, trace.tuples - warmup)
@@ -234,13 +238,16 @@ class Run:
         worst = self.plan.speeds.longest_factor()
         if (base := self.plan.costs.by_worker) is not None:
             worst *= float(base.max(initial=0))
+        if self.plan.state is not None:
+            worst *= float(self.plan.state.longest_factor(self.trace.keys))
         ready = None
         try:
             for ready in stream:
                 if ready.cost is not None and float(ready.cost.max()) * worst > MAX_SERVICE_NS:
                     place = ready.offset + int(ready.cost.argmax())
                     raise DataError(
-                        f"tuple {place} would be served for over 2^53 ns (104 days)", "check the costs, or --slowdown"
+                        f"tuple {place} would be served for over 2^53 ns (104 days)",
+                        "check the costs, --slowdown or --state-cost",
                     )
                 results.add_costs(ready)
                 for ready in self.tiers.pieces(ready, ready.offset):  # noqa: B020 (the last is given)
@@ -271,7 +278,7 @@ class Run:
         order = np.argsort(-results.count, kind="stable")[: min(options.top_keys, trace.keys)].tolist()
         order = [key for key in order if results.count[key] > 0]
         texts = trace.key_texts(order)
-        state = grouping.state
+        state, held = grouping.state, state_cost.findings(plan, self.recorder.meters)
         hot = self.recorder.hotness
         cold = plan.selection.params.cold_choices(members.ever)
         return Outcome(
@@ -328,6 +335,8 @@ class Run:
             lost=totals.lost,
             redelivered=totals.redelivered,
             aggregation_messages=results.messages,
+            held_most=held.most,
+            state_slowdown_sum=held.slowdown_sum,
             interpreted_seconds=self.tiers.seconds if self.tiers.used_plain else 0.0,
         )
 

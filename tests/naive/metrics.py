@@ -25,6 +25,7 @@ from tests.naive.counting import (
     window_numbers,
     windows_of,
 )
+from tests.naive.held import Held
 from tests.naive.hot import Heads, hot_metrics, memory_estimate
 from tests.naive.numbers import (
     as_float,
@@ -125,6 +126,18 @@ def state_metrics(
     }
 
 
+def held_metrics(run: Run, measured: list[Record]) -> dict[str, Any]:
+    """What workers held as they served, and how much slower that made them."""
+    if run.options.state_cost is None and run.options.memory_limit is None:
+        return {"held_entries_max": None, "state_slowdown_mean": None}
+    entries = [r.entries for r in measured if r.entries is not None]
+    held = Held(run.options, len(run.records))
+    return {
+        "held_entries_max": max(entries, default=0),
+        "state_slowdown_mean": as_float(mean_of_known([Fraction(held.factor(n)) for n in entries])),
+    }
+
+
 def detector_metrics(run: Run, measured: list[Record], window: Span) -> dict[str, Any]:
     """What the detectors of all sources hold after the last tuple of a window, the most of it."""
     held = {choice.seq: choice.detector_entries for choice in run.choices}
@@ -209,6 +222,7 @@ def summary(
     return {
         **load_metrics(run, measured, windows_of(measured, window)),
         **state_metrics(run, measured, aggregate_every, heads),
+        **held_metrics(run, measured),
         **detector_metrics(run, measured, window),
         **time_metrics(run, measured, queues_known),
         **(dict.fromkeys(DETECTOR_METRICS) if heads is None else hot_metrics(run, measured, window, heads)),

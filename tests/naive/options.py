@@ -33,6 +33,7 @@ class Options:
     key_cost, in us by key or by (key, worker); without all of them a tuple costs 1 ms. speed_jitter: "CV:EVERY" or
     "CV:EVERY:equal".
     changes: joins, leaves and crashes in the order given. control_delay_ns: None is the network's.
+    state_cost: "BETA/M", memory_limit: "ENTRIES:FACTOR"; aggregate_every: the window whose keys a worker holds.
     """
 
     workers: int
@@ -56,6 +57,9 @@ class Options:
     control_delay_ns: int | None = None
     warmup: Span = ("count", 0)
     seed: int = 0
+    state_cost: str | None = None
+    memory_limit: str | None = None
+    aggregate_every: Span | None = None
 
     @property
     def steady(self) -> bool:

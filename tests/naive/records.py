@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from tests.naive.options import Key, Options, Span, index_of
 
-__all__ = ["Accepted", "Choice", "Delivery", "Life", "Record", "Run", "Tuple", "measured_from"]
+__all__ = ["Accepted", "Choice", "Delivery", "Life", "Record", "Run", "Tuple", "is_measured", "measured_from"]
 
 
 class Accepted(NamedTuple):
@@ -23,7 +23,7 @@ class Accepted(NamedTuple):
 
 class Record(NamedTuple):
     """One tuple. status: finished, dropped or lost; the worker of the last delivery; cost: the base cost there,
-    work: the same with the random factor.
+    work: the same with the random factor; entries: what the worker held as it started.
 
     start and finish are None unless it finished. alive: the workers that were there at its arrival; ever: how
     many had been there until then.
@@ -44,6 +44,7 @@ class Record(NamedTuple):
     alive: tuple[int, ...]
     ever: int
     work_ns: float
+    entries: int | None
 
 
 class Choice(NamedTuple):
@@ -81,6 +82,7 @@ class Delivery:
     start_ns: int | None = None
     finish_ns: int | None = None
     lost: bool = False
+    entries: int | None = None
 
 
 @dataclass
@@ -106,6 +108,11 @@ class Run(NamedTuple):
     grouping: Any
     choices: list[Choice]
     lives: list[Life]
+
+
+def is_measured(seq: int, arrival_ns: int, warmup: Span, tuples: int) -> bool:
+    """A tuple is not warm-up."""
+    return arrival_ns >= warmup[1] if warmup[0] == "time" else seq >= index_of(warmup, tuples)
 
 
 def measured_from(arrivals_ns: list[int], warmup: Span) -> int:

@@ -11,8 +11,9 @@ from typing import Any
 from tests.naive.arrivals import arrival_times, source_for
 from tests.naive.groupings import Grouping, WorkersChange
 from tests.naive.hashing import below
+from tests.naive.held import Held
 from tests.naive.options import Change, Options, TraceTuple, index_of, slowdowns
-from tests.naive.records import Accepted, Choice, Delivery, Life, Record, Run, Tuple, measured_from
+from tests.naive.records import Accepted, Choice, Delivery, Life, Record, Run, Tuple, is_measured, measured_from
 from tests.naive.service import Service
 
 __all__ = ["Change", "NoWorkerError", "Options", "Record", "Run", "TraceTuple", "View", "simulate", "slowdowns"]
@@ -72,6 +73,9 @@ class Simulation:
         self.sent: list[dict[int, Delivery]] = [{} for _ in range(options.workers)]
         self.lives = [Life(0) for _ in range(options.workers)]
         self.changes = list(enumerate(options.changes))
+        # what workers hold; number and arrival of the first measured tuple, once it is there
+        self.held = Held(options, len(tuples))
+        self.first_measured: tuple[int, int] | None = None
 
         self.view = View()
         if hasattr(grouping, "look"):
@@ -160,6 +164,8 @@ class Simulation:
         if self.now > LAST_INSTANT:
             raise OverflowError(f"tuple {seq}: past the end of the clock")
         self.tuples.append(Tuple(self.now, source, tuple(self.live), len(self.free)))
+        if self.first_measured is None and is_measured(seq, self.now, self.options.warmup, len(self.keys)):
+            self.first_measured = seq, self.now
         self.pending[source] += 1
         self.queue[source].append(seq)
         if self.waiting[source] is None:
@@ -175,10 +181,12 @@ class Simulation:
             workers = range(len(self.free))
             self.view.cost[:] = [self.service.cost(seq, w) if w in self.live else 0.0 for w in workers]
             self.view.free[:] = self.free
-            self.view.slowdown[:] = [self.service.speed(w, seq, self.now) for w in workers]
+            speeds = [self.service.speed(w, seq, self.now) for w in workers]
+            factors = [self.held.factor(self.held.would_hold(w, key, self.window_of(seq))) for w in workers]
+            self.view.slowdown[:] = [speed * factor for speed, factor in zip(speeds, factors, strict=True)]
             self.view.shared_cost = self.service.shared_cost(seq)
             self.view.own_factor[:] = [
-                self.service.own_factor(w, seq, self.view.slowdown[w]) if w in self.live else 0.0 for w in workers
+                self.service.own_factor(w, seq, speeds[w]) * factors[w] if w in self.live else 0.0 for w in workers
             ]
         worker = self.grouping.choose(source, key, self.now)
         if worker not in self.live:
@@ -214,7 +222,8 @@ class Simulation:
             self.push(reaches, FINISH, worker, delivery)
             return
         start = max(reaches, self.free[worker])
-        finish = start + self.service.service_ns(worker, seq, start)
+        delivery.entries = self.held.hold(worker, self.keys[seq], self.window_of(seq))
+        finish = start + self.service.service_ns(worker, seq, start, self.held.factor(delivery.entries))
         if finish > LAST_INSTANT:
             raise OverflowError(f"tuple {seq}: past the end of the clock")
         delivery.start_ns, delivery.finish_ns = start, finish
@@ -226,6 +235,10 @@ class Simulation:
         if blocks:
             self.push(start, PLACE, worker, None)
         self.push(finish, FINISH, worker, delivery)
+
+    def window_of(self, seq: int) -> tuple[bool, int]:
+        """The one that a tuple's key is held for."""
+        return self.held.window(seq, self.tuples[seq].arrival_ns, self.first_measured)
 
     def finish(self, delivery: Delivery) -> None:
         """It is done, or at a full worker and dropped."""
@@ -353,6 +366,7 @@ class Simulation:
                     state.alive,
                     state.ever,
                     self.service.cost(seq, last.worker),
+                    last.entries if done else None,
                 )
             )
         return records

@@ -147,7 +147,8 @@ class Outcome:
     may go to, None where it depends on the key; then `key_choices` int64[..] is the number of workers that each key was
     given by its last measured tuple that was accepted, None if nobody knows. `hot_keys` is None without a hot-key
     detector, `lag` where nobody followed it. A detector takes `detector_entry_bytes` for each of its entries
-    (None if nobody says) and `detector_fixed_bytes` beside them.
+    (None if nobody says) and `detector_fixed_bytes` beside them. Where state costs, `held_most` is the most entries
+    that a finished tuple found on its worker, and `state_slowdown_sum` the sum of the factors of all of them.
     """
 
     grouping: str
@@ -196,6 +197,8 @@ class Outcome:
     lag: LagTable | None = None
     detector_entry_bytes: int | None = None
     detector_fixed_bytes: int = 0
+    held_most: int | None = None
+    state_slowdown_sum: Fraction | None = None
 
     def __post_init__(self) -> None:
         """Without a warm-up all tuples are measured."""

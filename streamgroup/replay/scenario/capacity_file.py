@@ -15,6 +15,7 @@ from streamgroup.base.toml import read_toml
 from streamgroup.base.units import parse_duration_ns, parse_extent
 from streamgroup.cluster.service_distribution import parse_distribution
 from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_change
+from streamgroup.cluster.state_cost import parse_state_cost
 from streamgroup.replay.scenario.options import ReplayOptions
 
 __all__ = ["MOST_WAITING", "WHEN_FULL", "CapacityFile", "FilledOptions", "read_capacity", "with_capacity"]
@@ -95,6 +96,8 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "slowdown": lambda text: parse_slowdown(text, MOST_WORKERS),
     "slowdown_at": _check_change,
     "speed_jitter": parse_jitter,
+    "state_cost": lambda text: parse_state_cost(text, None),
+    "memory_limit": lambda text: parse_state_cost(None, text),
     "join": lambda text: parse_extent(text, "--join"),
     "leave": lambda text: parse_extent(text.partition(":")[0], "--leave"),
     "crash": lambda text: parse_extent(text.partition(":")[0], "--crash"),

@@ -14,6 +14,7 @@ from streamgroup.cluster.membership import Event, parse_membership
 from streamgroup.cluster.service_distribution import Distribution, parse_distribution
 from streamgroup.cluster.service_time import MAX_SERVICE_NS, capacity
 from streamgroup.cluster.speeds import Speeds, make_speeds
+from streamgroup.cluster.state_cost import StateCost, parse_state_cost
 from streamgroup.engines.keys.values import check_kind
 from streamgroup.groupings._share_threshold import checked_share, share_of
 from streamgroup.replay.accounting.windows import WindowRule
@@ -55,7 +56,7 @@ class Plan(NamedTuple):
     """The options, read. `options` are as given but for what their capacity file filled in.
 
     `warmup` is the number of tuples that are not measured; None while it is a time, `warmup_ns`. From the share
-    `hot_share` on a key is hot in truth.
+    `hot_share` on a key is hot in truth. `state` is what state costs, None where nothing.
     """
 
     selection: Selection
@@ -71,6 +72,7 @@ class Plan(NamedTuple):
     warmup: int | None
     warmup_ns: int
     hot_share: Fraction
+    state: StateCost | None
 
     @property
     def is_ordered(self) -> bool:
@@ -116,7 +118,8 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     costs = _costs(trace, options, joiners)
     network = parse_duration_ns(options.network_delay, "--network-delay")
     control = network if options.control_delay is None else parse_duration_ns(options.control_delay, "--control-delay")
-    _check_service(costs, speeds)
+    state = parse_state_cost(options.state_cost, options.memory_limit)
+    _check_service(costs, speeds, 1 if state is None else state.longest_factor(trace.keys))
     if "utilization" in kind.name and costs.free_of_charge:
         raise UsageError(
             f"--arrivals {options.arrivals} needs a mean cost over 0", "use --arrivals rate=R or --service"
@@ -124,7 +127,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     warmup, warmup_ns = _warmup(options, trace.tuples)
     plan = Plan(
         selection, options, kind, speedup, speeds, costs, _queues(options, kind), events, network, control,
-        warmup, warmup_ns, _hot_share(options, selection),
+        warmup, warmup_ns, _hot_share(options, selection), state,
     )  # fmt: skip
     if plan.queues.drops and selection.params.needs_every_delivery():
         raise UsageError(
@@ -174,7 +177,7 @@ def _hot_share(options: ReplayOptions, selection: Selection) -> Fraction:
     return share_of(checked_share(options.hot_threshold, "--hot-threshold"), options.workers)
 
 
-def _check_service(costs: Costs, speeds: Speeds) -> None:
+def _check_service(costs: Costs, speeds: Speeds, state: Fraction | int) -> None:
     """Refuse services that are too long, as far as this is known before the tuples are."""
     longest = 0.0
     if costs.constant_ns is not None:
@@ -184,8 +187,9 @@ def _check_service(costs: Costs, speeds: Speeds) -> None:
     elif costs.by_worker is not None:
         longest = float(costs.by_worker.max(initial=0))
     # As Fractions: a float would round 2^53 + 1 down.
-    if Fraction(longest) * Fraction(speeds.longest_factor()) > MAX_SERVICE_NS:
-        raise DataError("a service would last over 2^53 ns (104 days)", "use a shorter --service")
+    if Fraction(longest) * Fraction(speeds.longest_factor()) * state > MAX_SERVICE_NS:
+        hint = "use a shorter --service" if state == 1 else "use a shorter --service, or a smaller --state-cost"
+        raise DataError("a service would last over 2^53 ns (104 days)", hint)
 
 
 def _check_windows(trace: Trace, plan: Plan, workers: int) -> None:
@@ -212,7 +216,10 @@ def longest_span(trace: Trace, plan: Plan) -> int:
     if kind.name == "saturate":
         # As if one worker served all, at the lowest speed, and random factors came out twice as high as they should.
         mean = max(costs.mean_ns) if isinstance(costs.mean_ns, list) else costs.mean_ns
-        return int(2 * trace.tuples * (mean * Fraction(plan.speeds.longest_factor()) + plan.network_delay))
+        factor = Fraction(plan.speeds.longest_factor())
+        if plan.state is not None:
+            factor *= plan.state.longest_factor(trace.keys)
+        return int(2 * trace.tuples * (mean * factor + plan.network_delay))
     assert kind.value is not None
     spacing = 1 / (kind.value * plan.capacity) if "utilization" in kind.name else Fraction(10**9) / kind.value
     return int((trace.tuples - 1) * spacing)

@@ -25,6 +25,7 @@ from streamgroup.replay.simulation.chunk_arrays import (
     each_column,
 )
 from streamgroup.replay.simulation.feedback import FULL_QUEUE, TOO_LATE, Feedback, feedback_block
+from streamgroup.replay.simulation.held_keys import Held
 from streamgroup.replay.simulation.serve import Workers
 
 __all__ = ["Edge", "FeedForward", "Setup", "frozen", "no_worker", "too_late"]
@@ -44,7 +45,7 @@ class Edge(NamedTuple):
     `free` int64[n] is when each worker that there can ever be is idle. `cost` and `slowdown` float64[1], float64[n]
     take what the grouping sees of a tuple whose cost and speed vary (else None); `sees` says that it sees any of these.
     `service_ns` int64[n] is the service time where it is the same for all tuples (else None). `dies` int64[n] is when
-    each worker will crash, None where none does.
+    each worker will crash, None where none does. `held` is what workers hold, None where that costs nothing.
     """
 
     sources: int
@@ -57,6 +58,7 @@ class Edge(NamedTuple):
     sees: bool
     service_ns: I64 | None
     dies: I64 | None
+    held: Held | None = None
 
 
 class Setup(NamedTuple):
@@ -134,6 +136,8 @@ class FeedForward:
                 self._warm = self._recorder.blank()
             self._spans(ready, 0, ready.skip, ends, self._warm)
         if ready.skip < size:
+            if (held := self._edge.held) is not None and ready.offset + ready.skip == held.measured_from:
+                held.origin[0] = ready.arrival[ready.skip]
             if self._warm is not None:
                 self._grouping.begin_measuring()
                 self._warm = None
@@ -166,11 +170,15 @@ class FeedForward:
         self._choices = Choices(np.zeros(size, dtype=np.int32), hot, entries)
         self._by_block = not keep and not self._alternates
         rows = account.BLOCK if self._by_block else size
-        self._served = Served(np.zeros(rows, dtype=np.int64) if starts else None, np.zeros(rows, dtype=np.int64))
+        self._served = Served(
+            np.zeros(rows, dtype=np.int64) if starts else None,
+            np.zeros(rows, dtype=np.int64),
+            None if self._edge.held is None else np.zeros(rows, dtype=np.int64),
+        )
 
     def _events(self, ready: Ready) -> Events:
-        (worker, hot, entries), (start, finish) = self._choices, self._served
-        events = Events(None, ready.key, worker, ready.arrival, start, finish, hot, entries)
+        (worker, hot, entries), (start, finish, held) = self._choices, self._served
+        events = Events(None, ready.key, worker, ready.arrival, start, finish, hot, entries, held)
         return each_column(events, lambda column: frozen(column[: len(ready.key)]))
 
     def finish(self, last: Ready) -> None:
@@ -271,7 +279,7 @@ class FeedForward:
             edge.cost if ready.cost is not None else None, edge.slowdown,
             grouping.choices, grouping.entries, grouping.detector, grouping.room, recorder.largest_state,
         )  # fmt: skip
-        workers = Workers(edge.service, edge.delay, edge.free, recorder.waits, edge.dies)
+        workers = Workers(edge.service, edge.delay, edge.free, recorder.waits, edge.dies, edge.held)
         chunk = Chunk(ready.offset, edge.sources, ready.arrival, ready.key, ready.cost, ready.source)
         hooks, choices, served = grouping.hooks, self._choices, self._served
         if self._alternates:

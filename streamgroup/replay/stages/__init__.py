@@ -1,0 +1,1 @@
+"""The stages beside the workers, and what workers hold."""
