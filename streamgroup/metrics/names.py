@@ -31,6 +31,7 @@ METRICS: dict[str, type[int] | type[float]] = {
     "aggregation_messages": int,
     "control_messages": int,
     "control_bytes": int,
+    "control_utilization_max": float,
     "makespan_s": float,
     "makespan_vs_lower_bound": float,
     "throughput_tps": float,
@@ -57,5 +58,6 @@ METRICS: dict[str, type[int] | type[float]] = {
     "hot_recall": float,
     "hot_detection_delay_tuples": float,
     "hot_detection_delay_ms": float,
+    "hot_signal_delay_ms": float,
     "remapped_replicas": int,
 }

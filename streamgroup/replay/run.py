@@ -335,6 +335,8 @@ class Run:
             lost=totals.lost,
             redelivered=totals.redelivered,
             aggregation_messages=results.messages,
+            control_work_ns=grouping.control_work(),
+            signal_delay=grouping.signal_delay(),
             held_most=held.most,
             state_slowdown_sum=held.slowdown_sum,
             interpreted_seconds=self.tiers.seconds if self.tiers.used_plain else 0.0,

@@ -44,6 +44,7 @@ from tests.naive.records import Record, Run
 __all__ = [
     "Span",
     "busy_of",
+    "control_metrics",
     "detector_metrics",
     "imbalance",
     "latencies_of",
@@ -123,6 +124,20 @@ def state_metrics(
         "aggregation_messages": messages,
         "control_messages": getattr(run.grouping, "control_messages", 0),
         "control_bytes": getattr(run.grouping, "control_bytes", 0),
+        **control_metrics(run, measured),
+    }
+
+
+def control_metrics(run: Run, measured: list[Record]) -> dict[str, Any]:
+    """What control servers were given: (messages, service time) of each."""
+    servers = run.grouping.control_servers() if hasattr(run.grouping, "control_servers") else []
+    if not any(service for _, service in servers):
+        return {"control_utilization_max": None, "hot_signal_delay_ms": None}
+    busiest = max(messages * service for messages, service in servers)
+    delays = run.grouping.signal_delays()
+    return {
+        "control_utilization_max": as_float(ratio(busiest, makespan_of(measured))),
+        "hot_signal_delay_ms": as_float(mean_of_known(delays), MILLISECOND) if delays else None,
     }
 
 
