@@ -69,6 +69,12 @@ class VaryingCost(NamedTuple):
         speed = self.slowdown[phase, worker] * self.jitter[seq // self.every, worker]
         return np.int64(np.rint((np.float64(cost) + self.constant) * speed))  # type: ignore[return-value]
 
+    def slowed(self, worker: int, key: int, cost: float, seq: int, start: int, factor: float) -> int:
+        """Return the same with a factor (of the state that the worker holds), before it is rounded."""
+        phase = phase_of(self.begins, start if self.by_time == 1 else seq)
+        speed = self.slowdown[phase, worker] * self.jitter[seq // self.every, worker]
+        return np.int64(np.rint((np.float64(cost) + self.constant) * speed * factor))  # type: ignore[return-value]
+
     def look(self, key: int, seq: int, now: int, view: NDArray[np.float64]) -> None:
         """Show the speeds (slowdown x jitter) that a service of tuple `seq` has if it starts now: float64[N]."""
         phase = phase_of(self.begins, now if self.by_time == 1 else seq)
@@ -97,6 +103,13 @@ class KeyWorkerCost(NamedTuple):
         paid = self.base[key, worker] * (np.float64(cost) + self.constant)
         return np.int64(np.rint(paid * speed))  # type: ignore[return-value]
 
+    def slowed(self, worker: int, key: int, cost: float, seq: int, start: int, factor: float) -> int:
+        """Return the same with a factor (of the state that the worker holds), before it is rounded."""
+        phase = phase_of(self.begins, start if self.by_time == 1 else seq)
+        speed = self.slowdown[phase, worker] * self.jitter[seq // self.every, worker]
+        paid = self.base[key, worker] * (np.float64(cost) + self.constant)
+        return np.int64(np.rint(paid * speed * factor))  # type: ignore[return-value]
+
     def look(self, key: int, seq: int, now: int, view: NDArray[np.float64]) -> None:
         """Show what a factor of 1 of tuple `seq` costs on each worker if it starts now, in ns: float64[N]."""
         phase = phase_of(self.begins, now if self.by_time == 1 else seq)
@@ -107,18 +120,24 @@ class KeyWorkerCost(NamedTuple):
 
 
 def make_service(
-    speeds: Speeds, constant_ns: int | None, by_worker: NDArray[np.float64] | None = None, *, factor: bool = False
+    speeds: Speeds,
+    constant_ns: int | None,
+    by_worker: NDArray[np.float64] | None = None,
+    *,
+    factor: bool = False,
+    slowed: bool = False,
 ) -> Any:
     """Choose the simplest part that does: by whether all tuples cost `constant_ns`, and whether speeds change.
 
     `by_worker` float64[keys, N] are base costs that depend on the worker. `factor` says that costs have a random
     factor; they then come with each tuple (for `by_worker` the factor itself), also where the base is constant.
+    `slowed` says that workers slow down by the state that they hold.
     """
     varying = (speeds.slowdown, speeds.begins, int(speeds.by_time), speeds.jitter, speeds.every)
     if by_worker is not None:
         return KeyWorkerCost(by_worker, 0.0 if factor else 1.0, *varying)
     constant = None if factor else constant_ns
-    if not speeds.steady:
+    if not speeds.steady or slowed:
         return VaryingCost(float(constant or 0), *varying)
     if constant is None:
         return TracedCost(speeds.slowdown[0].copy())

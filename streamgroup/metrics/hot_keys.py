@@ -12,9 +12,11 @@ __all__ = ["measure"]
 def measure(outcome: Outcome) -> dict[str, Number]:
     """Return the hot-key family (002 figs. 19 and 20); None where there is no detector or nothing to divide by."""
     hot, choices, found = outcome.hot_tuples, outcome.hot_choices_sum, outcome.hot_keys
+    delay, announced = outcome.signal_delay or (0, 0)
     allowed: dict[str, Number] = {
         "choices_max": outcome.choices_max if hot else None,
         "choices_mean": ratio(choices, hot) if hot and choices is not None else None,
+        "hot_signal_delay_ms": ratio(delay, announced * NS_PER_MS),
     }
     if found is None:
         return allowed

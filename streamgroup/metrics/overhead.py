@@ -1,5 +1,7 @@
-"""Overhead of a grouping: state in its sources, and control messages."""
+"""Overhead of a grouping: state in its sources, control messages and the servers of these."""
 
+from streamgroup.metrics.exact import ratio
+from streamgroup.metrics.makespan import makespan_ns
 from streamgroup.metrics.names import Number
 from streamgroup.replay.accounting.outcome import Outcome
 
@@ -14,7 +16,7 @@ def measure(outcome: Outcome) -> dict[str, Number]:
     entries, size = outcome.source_state_entries, outcome.state_entry_bytes
     at_ends = outcome.window.detector_entries
     detector = None if at_ends is None or not len(at_ends) else int(at_ends.max())
-    octets = outcome.detector_entry_bytes
+    octets, work = outcome.detector_entry_bytes, outcome.control_work_ns
     return {
         "source_state_entries": entries,
         "source_state_bytes": None if entries is None or size is None else entries * size,
@@ -24,4 +26,5 @@ def measure(outcome: Outcome) -> dict[str, Number]:
         ),
         "control_messages": outcome.control_messages,
         "control_bytes": outcome.control_bytes,
+        "control_utilization_max": None if work is None else ratio(work, makespan_ns(outcome)),
     }

@@ -21,6 +21,7 @@ from streamgroup.metrics import (
     queues,
     replication,
     sources,
+    state,
     utilization,
     work,
 )
@@ -36,6 +37,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     imbalance,
     work,
     replication,
+    state,
     overhead,
     makespan,
     latency,

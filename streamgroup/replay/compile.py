@@ -62,6 +62,7 @@ HOOKS: dict[str, tuple[str, ...]] = {
 }
 PARTS: dict[str, tuple[str, ...]] = {
     "service": ("worker", "key", "cost", "seq", "start"),
+    "slowed": ("worker", "key", "cost", "seq", "start", "factor"),
     "look": ("key", "seq", "now", "view"),
     "touch": ("key", "worker"),
     "is_touched": ("key", "worker"),

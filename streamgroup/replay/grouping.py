@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.compiling.interpreting import MOST_CELLS, NotPlainError, cells, view
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
+from streamgroup.groupings._servers import Servers
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.replay.compile import Code, check_shape, code_of
 from streamgroup.replay.scenario.selection import Selection
@@ -46,6 +47,8 @@ class RunningGrouping:
         # The largest state of a source, where it is a number that only changes of workers change.
         self.most_entries = 0
         self._sent_before: dict[str, int] = {}
+        self._jobs_before: list[int] = []
+        self._delay_before = (0, 0)
         self._take(state)
 
     def _take(self, state: Any) -> None:
@@ -141,6 +144,31 @@ class RunningGrouping:
     def begin_measuring(self) -> None:
         """Note what it has sent so far, on its own account: that was warm-up."""
         self._sent_before = {name: self._number(name) for name in ("control_messages", "control_bytes")}
+        servers: Servers | None = self._statistic("servers", None)
+        self._jobs_before = [] if servers is None else servers.jobs.tolist()
+        self._delay_before = self.signal_delay() or (0, 0)
+
+    def control_work(self) -> int | None:
+        """Return the service time in ns of what the busiest control server was given since measuring began.
+
+        None without servers that take time.
+        """
+        servers: Servers | None = self._statistic("servers", None)
+        if servers is None or not servers.takes.any():
+            return None
+        before = self._jobs_before or [0] * len(servers.jobs)
+        each = zip(servers.jobs.tolist(), before, servers.takes.tolist(), strict=True)
+        return max((jobs - earlier) * service for jobs, earlier, service in each)
+
+    def signal_delay(self) -> tuple[int, int] | None:
+        """Return the sum of the delays in ns of signals that made a key hot since measuring began, and their number.
+
+        None where there are no signals, or no servers of them that take time.
+        """
+        delay: I64 | None = self._statistic("signal_delay", None)
+        if delay is None or self.control_work() is None:
+            return None
+        return int(delay[0]) - self._delay_before[0], int(delay[1]) - self._delay_before[1]
 
     def sent(self, name: str) -> int:
         """Return what it reports to have sent (`control_messages`, `control_bytes`) since measuring began, else 0."""

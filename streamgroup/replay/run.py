@@ -35,6 +35,7 @@ from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.replay.simulation.chunk_arrays import Events, each_column
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.simulation.feed_forward import Edge, FeedForward, Setup
+from streamgroup.replay.stages import state_cost
 from streamgroup.replay.stages.combining import Combining, make_combining
 from streamgroup.replay.stages.merging import make_merging
 from streamgroup.replay.tiers import Tiers
@@ -69,12 +70,13 @@ class Run:
         self.service: Any = make_service(
             plan.speeds, costs.constant_ns, costs.by_worker,
             factor=costs.distribution is not None or (plan.combine is not None and plan.combine.share > 0),
+            slowed=plan.state is not None,
         )  # fmt: skip
         self.free = np.zeros(most, dtype=np.int64)
         # Where the base cost depends on the worker, too, what is seen is the factor.
         self._cost = np.array([1.0 if costs.constant_ns is None else float(costs.constant_ns)])
         self._speed = plan.speeds.at(0, 0).copy()
-        varies = not plan.speeds.steady or costs.by_worker is not None
+        varies = not plan.speeds.steady or costs.by_worker is not None or plan.state is not None
         self.grouping = RunningGrouping(plan.selection, self._context, self.members.live, changes=bool(plan.events))
         self.edge = Edge(
             sources=options.sources,
@@ -88,11 +90,13 @@ class Run:
             service_ns=self.service.service_ns if self._is_constant else None,
             dies=deaths(trace, plan) if options.crash and not plan.is_ordered else None,
             source_ns=None if plan.source_service is None else plan.source_service.by_source(options.sources),
+            held=state_cost.held_keys(trace, plan, warmup, most),
         )
         self.recorder = Recorder(
             self._function, trace.keys, self.free, self.edge.service_ns, self._hotness(),
             heads=hotness.heads(trace.dictionary().count, plan.hot_share),
             entries=self.grouping.detector is not None,
+            limit=0 if plan.state is None else plan.state.limit,
         )  # fmt: skip
         self.setup = Setup(self._function, self.grouping, self.edge, self.members, self.recorder)
         self.windows = WindowRule(options.window, trace.tuples - warmup)
@@ -245,13 +249,16 @@ class Run:
         worst = self.plan.speeds.longest_factor()
         if (base := self.plan.costs.by_worker) is not None:
             worst *= float(base.max(initial=0))
+        if self.plan.state is not None:
+            worst *= float(self.plan.state.longest_factor(self.trace.keys))
         ready = None
         try:
             for ready in stream:
                 if ready.cost is not None and float(ready.cost.max()) * worst > MAX_SERVICE_NS:
                     place = ready.offset + int(ready.cost.argmax())
                     raise DataError(
-                        f"tuple {place} would be served for over 2^53 ns (104 days)", "check the costs, or --slowdown"
+                        f"tuple {place} would be served for over 2^53 ns (104 days)",
+                        "check the costs, --slowdown or --state-cost",
                     )
                 if results is not None:
                     results.add_costs(ready)
@@ -281,7 +288,7 @@ class Run:
         steady = plan.speeds.steady and not members.changes and plan.costs.by_worker is None and totals.dropped == 0
         steady = steady and plan.combine is None
         constant = self._is_constant
-        state = grouping.state
+        state, held = grouping.state, state_cost.findings(plan, self.recorder.meters)
         hot = self.recorder.hotness
         cold = plan.selection.params.cold_choices(members.ever)
         return Outcome(
@@ -331,6 +338,10 @@ class Run:
             aggregation_messages=results.messages,
             source_servers=simulation.servers if self.combining is None else self.combining.combiner.servers,
             combined=None if self.combining is None else self.combining.combined,
+            control_work_ns=grouping.control_work(),
+            signal_delay=grouping.signal_delay(),
+            held_most=held.most,
+            state_slowdown_sum=held.slowdown_sum,
             interpreted_seconds=self.tiers.seconds if self.tiers.used_plain else 0.0,
             aggregation=aggregation,
             results=found,

@@ -17,8 +17,9 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import family
 from streamgroup.traces.trace import open_trace
 from tests.groupings.engines.real_keys import rules_of_engines
+from tests.metrics.compare import assert_same
 from tests.naive.groupings.rivetti import RivettiDkg
-from tests.naive.metrics.metrics import detector_metrics
+from tests.naive.metrics.metrics import control_metrics, detector_metrics
 from tests.naive.replay.options import TraceTuple
 from tests.naive.replay.scenarios import Scenario
 from tests.traces_by_hand import write_trace
@@ -182,6 +183,8 @@ def agree(tuples: list[TraceTuple], given: dict[str, Any], directory: Path, inte
         assert row["detector_bytes"] == held["detector_bytes"]
     assert row["control_messages"] == twin.control_messages
     assert row["control_bytes"] == twin.control_bytes
+    for name, value in control_metrics(run, run.records).items():
+        assert_same(name, row[name], value)
 
 
 CASES = [f"{name}:{parameters}" if parameters else name for name, texts in VARIANTS.items() for parameters in texts]
@@ -226,6 +229,26 @@ def test_the_same_while_workers_come_and_go(text: str, interpreted: bool, tmp_pa
     changes = {"join": ("300", "900"), "leave": ("500:2", "1200"), "crash": ("700:0",)}
     given = options(text, control_delay="3ms", network_delay="1ms", **changes)
     agree(stream("evolving", 1500), given, tmp_path, interpreted)
+
+
+SERVERS = [
+    "dstream:r=1,zeta=1,p=0.1,coins=2,coin_service=150us,synopsis_service=400us",
+    "dstream:r=0,zeta=2,p=0.05,signals=code,coins=7,coin_service=1ms,coin_delay=500us,filter=exact",
+    "w_choices:detector=synopsis,r=1,zeta=1,synopsis_service=2ms,broadcast_delay=0",
+    "posg:batch=32,mu=0.5,message_service=600us",
+    "posg:batch=16,mu=2,resync_windows=2,matrix_delay=0,reply_delay=1ms,message_service=3ms",
+    "rivetti_dkg:learning_length=300,relearn_every=90,learner_service=2ms",
+    "rivetti_dkg:learning_length=200,relearn_every=10,learner_service=80ms",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "interpreted"),
+    [*((text, True) for text in SERVERS), *(pytest.param(text, False, marks=pytest.mark.slow) for text in SERVERS)],
+)
+def test_the_same_with_control_servers(text: str, interpreted: bool, tmp_path: Path) -> None:
+    changes = {"join": ("300", "600"), "leave": ("400:2", "900"), "crash": ("500:0",), "redeliver": True}
+    agree(stream("evolving", 1000), options(text, control_delay="3ms", **changes), tmp_path, interpreted)
 
 
 MODULO = [

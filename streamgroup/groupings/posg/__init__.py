@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from streamgroup.base.compiling.interpreting import call
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings._servers import Servers, make_servers, serve, service_ns
 from streamgroup.groupings._times import delay_ns
 from streamgroup.groupings.posg import count_min, in_flight
 from streamgroup.groupings.posg.in_flight import NEVER, InFlight
@@ -108,9 +109,10 @@ class Posg(NamedTuple):
     sketches; each that comes from then on starts an epoch: SEND_ALL, the next n tuples go to the live workers in turn,
     each with a marker (epoch, C_hat); then WAIT_ALL, until all have replied with Delta = C_op - C_hat, which is added:
     RUN. In WAIT_ALL and RUN a tuple goes to the least C_hat, ties to the lowest id. `means` are the sketches that came,
-    in a form to read: all sources get them at the same instant. Sketches on the way are in `flight`, any number of
-    them; without a delay they arrive at once. The first of these and replies by (source, worker) are entrants of the
-    tournament `due`. `room` is as the loop has it, for `flight`.
+    in a form to read: all sources get them at the same instant. One server (`servers`) passes sketches and replies on.
+    Sketches on the way are in `flight`, any number of them; if `direct`, without a delay or service, they arrive at
+    once. The first of these and replies by (source, worker) are entrants of the tournament `due`. `room` is as the loop
+    has it, for `flight`.
 
     O(rows + log n) a tuple, rows x columns every `batch` of a worker.
 
@@ -135,6 +137,7 @@ class Posg(NamedTuple):
     least: I64
     due: I64
     first: I64
+    servers: Servers
     live: I64
     unknown: I64
     room: I64
@@ -145,6 +148,7 @@ class Posg(NamedTuple):
     resync: int
     reply_delay: int
     matrix_delay: int
+    direct: bool
     by_finish: bool
     every_cell: bool
     outer: bool
@@ -206,7 +210,8 @@ class Posg(NamedTuple):
                     self.marks[s, w, REPLY_EPOCH] = self.marks[s, w, MARK_EPOCH]
                     self.gaps[s, w, REPLYING] = reached - self.gaps[s, w, MARKED]
                     entrant = 1 + s * counters.shape[0] + worker
-                    set_leaf(self.due, self.first, 0, entrant, finish + self.reply_delay)
+                    served = serve(self.servers.free, self.servers.jobs, self.servers.takes, 0, finish)
+                    set_leaf(self.due, self.first, 0, entrant, served + self.reply_delay)
                     self.control_messages[0] += 1
                     self.control_bytes[0] += _REPLY_BYTES
                 elif carrier > done:
@@ -219,11 +224,12 @@ class Posg(NamedTuple):
                 sources = self.plan.shape[0]
                 self.control_messages[0] += sources
                 self.control_bytes[0] += sources * self.cells.shape[1] * _CELL_BYTES
-                if self.matrix_delay == 0:
+                served = serve(self.servers.free, self.servers.jobs, self.servers.takes, 0, finish)
+                if self.direct:
                     # No source looks before the end of this instant, and replies of this instant come later.
                     sketch_arrives(self, self.cells, w, w)
                 else:
-                    in_flight.push(self.flight, self.cells, worker, finish + self.matrix_delay)
+                    in_flight.push(self.flight, self.cells, worker, served + self.matrix_delay)
                     set_leaf(self.due, self.first, 0, 0, in_flight.next_due(self.flight))
                 count_min.clear(self.cells, w)
                 counters[w, _STABILIZING] = 0
@@ -298,7 +304,7 @@ class Posg(NamedTuple):
             first=first,
             live=change.live.copy(),
             unknown=np.array([np.count_nonzero(counters[change.live, KNOWN] == 0)]),
-            room=self.room if self.matrix_delay == 0 else np.array([_room(flight, counters, change.live, self.batch)]),
+            room=self.room if self.direct else np.array([_room(flight, counters, change.live, self.batch)]),
             state_entries=_entries(context.workers, self.cells.shape[1]),
         )
 
@@ -314,9 +320,11 @@ def start(params: Params, context: Context) -> Posg:
         "lower columns or rows",
     )
     matrix_delay = delay_ns(params.matrix_delay, context.control_delay)
+    service = service_ns(params.message_service)
+    direct = matrix_delay == 0 and service == 0
     cell_of = cells_of_keys(context.hash_lo, rows, columns)
     cells = np.zeros((workers, rows * columns, 2), dtype=np.int64)
-    flight = in_flight.make_in_flight(workers if matrix_delay else 1, rows * columns)
+    flight = in_flight.make_in_flight(1 if direct else workers, rows * columns)
     counters = _new_counters(workers, params.batch)
     plan = np.zeros((sources, 6), dtype=np.int64)
     plan[:, POINTER] = np.arange(sources) % workers
@@ -326,9 +334,10 @@ def start(params: Params, context: Context) -> Posg:
         cell_of, cells, flight, np.zeros(cells.shape[:2]), np.zeros(cells.shape), counters, plan,
         np.zeros((sources, workers, 3), dtype=np.int64), np.zeros((sources, workers, 3)),
         assigned, least, due, first,
+        servers=make_servers([service]),
         live=np.arange(workers, dtype=np.int64),
         unknown=np.full(1, workers, dtype=np.int64),
-        room=np.array([_room(flight, counters, context.live, params.batch) if matrix_delay else _PLENTY]),
+        room=np.array([_PLENTY if direct else _room(flight, counters, context.live, params.batch)]),
         control_messages=np.zeros(1, dtype=np.int64),
         control_bytes=np.zeros(1, dtype=np.int64),
         columns=columns,
@@ -336,6 +345,7 @@ def start(params: Params, context: Context) -> Posg:
         resync=params.batch * params.resync_windows,
         reply_delay=delay_ns(params.reply_delay, context.control_delay),
         matrix_delay=matrix_delay,
+        direct=direct,
         by_finish=params.sync == "finish",
         every_cell=params.stability == "literal",
         outer=params.stability == "outer",

@@ -4,6 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from streamgroup.groupings._servers import ServiceTime
 from streamgroup.groupings._times import Delay
 from streamgroup.groupings.posg.count_min import sketch_size
 from streamgroup.groupings.protocol import GroupingParams
@@ -28,6 +29,9 @@ class Params(GroupingParams):
     )
     reply_delay: Delay = Field(default=None, description="time a worker's reply takes; the control delay if not given")
     matrix_delay: Delay = Field(default=None, description="time that sketches take; the control delay if not given")
+    message_service: ServiceTime = Field(
+        default="0", description="time that a server takes for each sketch and reply on its way; 0: there is none"
+    )
     sync: Literal["finish", "exec"] = Field(
         default="finish",
         description="what C_op is at a marker: finish (the time, as the authors' code has it) or exec (time executed)",

@@ -12,6 +12,7 @@ from streamgroup.base.compiling.interpreting import call
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._hashed import HashedParams
+from streamgroup.groupings._servers import Servers, ServiceTime, make_servers, serve, service_ns
 from streamgroup.groupings._share_threshold import Share, share_of
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.groupings.rivetti_dkg.plans import (
@@ -67,6 +68,7 @@ class Params(HashedParams):
         description="sources report their counts to one learner, which answers with one plan; or each source learns and"
         " plans for itself (the authors' code), and a key may go to as many workers",
     )
+    learner_service: ServiceTime = Field(default="0", description="time that the learner takes for a report")
 
     def seeds_used(self) -> tuple[str, ...]:
         """Candidates move with the hash seed."""
@@ -92,8 +94,9 @@ class DistributionAware(NamedTuple):
 
     Tuples go to F_1 while sources learn (`plans`). A source reports what it has counted to the learner each time that
     it has counted its part of `learning_length`, `share` tuples, and counts on from nothing. When the reports add up to
-    `learning_length`, the learner plans and sends the plan to all sources: it is theirs, at `due` int64[1], `wait` ns
-    after the last report was sent, two control delays. What is reported meanwhile comes too late.
+    `learning_length`, the learner plans and sends the plan to all sources: it is theirs, at `due` int64[1], `wait` ns,
+    two control delays, and what the learner takes for it (`servers`), after the last report was sent. What is reported
+    meanwhile comes too late.
     If each source learns for itself (`apart`), its plan is made from its own first `learning_length` tuples, and is
     used from the next one on: nothing is sent. So it is with one source.
 
@@ -118,6 +121,7 @@ class DistributionAware(NamedTuple):
     rows: I64
     phase: I64
     due: I64
+    servers: Servers
     control_messages: I64
     control_bytes: I64
     state_entries: I64
@@ -157,12 +161,14 @@ class DistributionAware(NamedTuple):
                     self.control_messages[0] += 1
                     self.control_bytes[0] += (counted - columns) * _ENTRY_BYTES + columns * _COUNTER_BYTES
                     phase[row, _LEFT] = self.share
+                    # All reports take equally long to the learner.
+                    served = serve(self.servers.free, self.servers.jobs, self.servers.takes, 0, now)
                     if self.due[0] < _NEVER:
                         forget(self.learners, source)
                     else:
                         add_up(self.learners, source, self.counts)
                         if self.counts.size[TUPLES] >= self.learning_length:
-                            self.due[0] = now + self.wait
+                            self.due[0] = served + self.wait
         self.state_entries[row] = entries
         return worker
 
@@ -276,6 +282,7 @@ def start(params: Params, context: Context) -> DistributionAware:
         rows=_rows(plans, context.workers),
         phase=np.repeat(np.array([[1, share]], dtype=np.int64), context.sources, axis=0),
         due=np.full(1, _NEVER, dtype=np.int64),
+        servers=make_servers([service_ns(params.learner_service)]),
         control_messages=np.zeros(1, dtype=np.int64),
         control_bytes=np.zeros(1, dtype=np.int64),
         state_entries=np.full(context.sources, columns, dtype=np.int64),

@@ -83,6 +83,9 @@ class Meters(NamedTuple):
     (-1: none). `heads` uint8 is as `hotness.heads` gives it: which keys are hot in truth. `window_histogram`
     int64[BUCKETS] and `worker_histogram` int64[n BUCKETS] count latencies.
 
+    `held` int64[5] is of what workers hold where state costs: the limit of entries, the most that a tuple found, of
+    tuples that found more than the limit the number and the sum of entries, and that sum of all.
+
     `bucket` and `place` uint64[BLOCK] are scratch space: buckets of a block's tuples, and places of those served in
     `worker_histogram`; `unseen` int64[BLOCK] its tuples whose pair is new in the sums.
     """
@@ -99,6 +102,7 @@ class Meters(NamedTuple):
     worker_histogram: I64
     place: NDArray[np.uint64]
     unseen: I64
+    held: I64
 
 
 class Serving(NamedTuple):
@@ -154,6 +158,7 @@ def make_meters(workers: int, heads: NDArray[np.uint8] | None = None) -> Meters:
         worker_histogram=filled(workers * BUCKETS),
         place=np.zeros(BLOCK, dtype=np.uint64),
         unseen=filled(BLOCK),
+        held=filled(5),
     )
 
 
@@ -226,6 +231,17 @@ def _add_busy(start: Any, at: Any, finish: Any, busy: Any, worker: Any) -> None:
 
 
 @njit(forceinline=True)
+def _add_held(held: Any, at: Any, sums: Any) -> None:
+    if held is not None:
+        entries = held[at]
+        over = np.int64(entries > sums[0])
+        sums[1] = max(sums[1], entries)
+        sums[2] += over
+        sums[3] += over * entries
+        sums[4] += entries
+
+
+@njit(forceinline=True)
 def _account_latencies(events: Any, meters: Any, begin: Any, end: Any, base: Any) -> None:
     """Account the latencies and service times of a block of tuples."""
     sums = meters.sums
@@ -257,6 +273,7 @@ def _account_latencies(events: Any, meters: Any, begin: Any, end: Any, base: Any
             sums.high[worker] += 1
         sums.low[worker] = low
         _add_busy(events.start, at, finish, sums.busy, worker)
+        _add_held(events.held, at, meters.held)
         least, largest, last = min(least, latency), max(largest, latency), max(last, finish)
         bucket = np.uint64(bucket_of(latency))
         meters.window_histogram[bucket] += 1

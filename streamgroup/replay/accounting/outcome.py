@@ -184,7 +184,11 @@ class Outcome:
     detector, `lag` where nobody followed it. A detector takes `detector_entry_bytes` for each of its entries
     (None if nobody says) and `detector_fixed_bytes` beside them. `source_servers` says what was measured of the
     sources, None where they take no time; `combined` counts the merged tuples that left them, None where nothing is
-    merged. `aggregation` is None without aggregators, `results` without an application.
+    merged. `aggregation` is None without aggregators, `results` without an application. Where state costs,
+    `held_most` is the most entries that a finished tuple found on its worker, and `state_slowdown_sum` the sum of the
+    factors of all of them. `control_work_ns` is the service time of what the busiest control server was given (None:
+    there is none that takes time), `signal_delay` the sum of the delays in ns of signals that made a key hot, and their
+    number.
     """
 
     grouping: str
@@ -237,6 +241,10 @@ class Outcome:
     combined: int | None = None
     aggregation: Aggregation | None = None
     results: AppResults | None = None
+    held_most: int | None = None
+    state_slowdown_sum: Fraction | None = None
+    control_work_ns: int | None = None
+    signal_delay: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         """Without a warm-up all tuples are measured."""

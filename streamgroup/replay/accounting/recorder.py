@@ -130,7 +130,7 @@ class Recorder:
     `free` int64[n] is when each worker that there ever is is idle, `service_ns` int64[n] the service time of all tuples
     on it, None where they differ. `hotness` follows the hot keys, None where the grouping reports none; `heads`
     (see `hotness.heads`) are the keys that are hot in truth over the whole trace; `entries` says whether the grouping
-    reports the size of its detector.
+    reports the size of its detector. `limit` is the memory limit of workers in entries, where state costs.
     """
 
     def __init__(
@@ -143,6 +143,7 @@ class Recorder:
         *,
         heads: NDArray[np.uint8],
         entries: bool,
+        limit: int = 0,
     ) -> None:
         workers = len(free)
         self._function, self.service_ns = function, service_ns
@@ -150,6 +151,7 @@ class Recorder:
         self._keys = keys
         self._free = free
         self.meters: Meters = make_meters(workers, heads)
+        self._limit = self.meters.held[0] = limit
         # The largest state of a source, and the longest wait of a tuple on each worker.
         self.largest_state = np.zeros(1, dtype=np.int64)
         self.waits = np.zeros(workers, dtype=np.int64)
@@ -175,7 +177,7 @@ class Recorder:
         """Make another one that has measured nothing, for the same workers."""
         return Recorder(
             self._function, self._keys, self._free, self.service_ns, self.hotness,
-            heads=self.meters.heads, entries=self._has_entries,
+            heads=self.meters.heads, entries=self._has_entries, limit=self._limit,
         )  # fmt: skip
 
     def begin_windows(self, offset: int, place: I64, number: I64, arrival: I64) -> I64:

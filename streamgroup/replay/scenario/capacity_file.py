@@ -15,6 +15,7 @@ from streamgroup.base.toml import read_toml
 from streamgroup.base.units import parse_duration_ns, parse_extent
 from streamgroup.cluster.service_distribution import parse_distribution, parse_timed_service
 from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_change
+from streamgroup.cluster.state_cost import parse_state_cost
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.stages.aggregation_plan import check_aggregators
 from streamgroup.replay.stages.source_service import parse_source_service
@@ -99,6 +100,8 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "speed_jitter": parse_jitter,
     "source_service": parse_source_service,
     "aggregator_service": lambda text: parse_timed_service(text, "--aggregator-service"),
+    "state_cost": lambda text: parse_state_cost(text, None),
+    "memory_limit": lambda text: parse_state_cost(None, text),
     "join": lambda text: parse_extent(text, "--join"),
     "leave": lambda text: parse_extent(text.partition(":")[0], "--leave"),
     "crash": lambda text: parse_extent(text.partition(":")[0], "--crash"),

@@ -14,6 +14,7 @@ from streamgroup.cluster.membership import Event, parse_membership
 from streamgroup.cluster.service_distribution import Distribution, parse_distribution
 from streamgroup.cluster.service_time import MAX_SERVICE_NS, capacity
 from streamgroup.cluster.speeds import Speeds, make_speeds
+from streamgroup.cluster.state_cost import StateCost, parse_state_cost
 from streamgroup.engines.keys.values import check_kind
 from streamgroup.groupings._share_threshold import checked_share, share_of
 from streamgroup.replay.accounting.windows import WindowRule
@@ -60,7 +61,7 @@ class Plan(NamedTuple):
 
     `warmup` is the number of tuples that are not measured; None while it is a time, `warmup_ns`. From the share
     `hot_share` on a key is hot in truth. `source_service` is None where sources take no time, `combine` where they
-    merge nothing.
+    merge nothing, `aggregators` and `app` where there is none, and `state` where it costs nothing.
     """
 
     selection: Selection
@@ -80,6 +81,7 @@ class Plan(NamedTuple):
     combine: CombineRule | None = None
     aggregators: AggregatorPlan | None = None
     app: AppSelection | None = None
+    state: StateCost | None = None
 
     @property
     def is_ordered(self) -> bool:
@@ -127,7 +129,13 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     costs = _costs(trace, options, joiners)
     network = parse_duration_ns(options.network_delay, "--network-delay")
     control = network if options.control_delay is None else parse_duration_ns(options.control_delay, "--control-delay")
-    _check_service(costs, speeds)
+    state = parse_state_cost(options.state_cost, options.memory_limit)
+    if state is not None and options.combine is not None:
+        raise UsageError(
+            "--state-cost and --memory-limit do not go with --combine: a merged tuple has originals of several windows",
+            "leave out one of them",
+        )
+    _check_service(costs, speeds, 1 if state is None else state.longest_factor(trace.keys))
     if "utilization" in kind.name and costs.free_of_charge:
         raise UsageError(
             f"--arrivals {options.arrivals} needs a mean cost over 0", "use --arrivals rate=R or --service"
@@ -138,7 +146,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
         warmup, warmup_ns, _hot_share(options, selection),
         None if options.source_service is None else parse_source_service(options.source_service),
         parse_combine(options.combine, options.combine_cost), plan_aggregators(options),
-        plan_app(options, selection, trace),
+        plan_app(options, selection, trace), state,
     )  # fmt: skip
     if plan.queues.drops and selection.params.needs_every_delivery():
         raise UsageError(
@@ -206,7 +214,7 @@ def _hot_share(options: ReplayOptions, selection: Selection) -> Fraction:
     return share_of(checked_share(options.hot_threshold, "--hot-threshold"), options.workers)
 
 
-def _check_service(costs: Costs, speeds: Speeds) -> None:
+def _check_service(costs: Costs, speeds: Speeds, state: Fraction | int) -> None:
     """Refuse services that are too long, as far as this is known before the tuples are."""
     longest = 0.0
     if costs.constant_ns is not None:
@@ -216,8 +224,9 @@ def _check_service(costs: Costs, speeds: Speeds) -> None:
     elif costs.by_worker is not None:
         longest = float(costs.by_worker.max(initial=0))
     # As Fractions: a float would round 2^53 + 1 down.
-    if Fraction(longest) * Fraction(speeds.longest_factor()) > MAX_SERVICE_NS:
-        raise DataError("a service would last over 2^53 ns (104 days)", "use a shorter --service")
+    if Fraction(longest) * Fraction(speeds.longest_factor()) * state > MAX_SERVICE_NS:
+        hint = "use a shorter --service" if state == 1 else "use a shorter --service, or a smaller --state-cost"
+        raise DataError("a service would last over 2^53 ns (104 days)", hint)
 
 
 def _check_windows(trace: Trace, plan: Plan, workers: int) -> None:
@@ -244,7 +253,10 @@ def longest_span(trace: Trace, plan: Plan) -> int:
     if kind.name == "saturate":
         # As if one worker served all, at the lowest speed, and random factors came out twice as high as they should.
         mean = max(costs.mean_ns) if isinstance(costs.mean_ns, list) else costs.mean_ns
-        return int(2 * trace.tuples * (mean * Fraction(plan.speeds.longest_factor()) + plan.network_delay))
+        factor = Fraction(plan.speeds.longest_factor())
+        if plan.state is not None:
+            factor *= plan.state.longest_factor(trace.keys)
+        return int(2 * trace.tuples * (mean * factor + plan.network_delay))
     assert kind.value is not None
     spacing = 1 / (kind.value * plan.capacity) if "utilization" in kind.name else Fraction(10**9) / kind.value
     return int((trace.tuples - 1) * spacing)

@@ -68,16 +68,21 @@ class Choices(NamedTuple):
 
 
 class Served(NamedTuple):
-    """When the service of each tuple starts and finishes in ns, int64; `start` is None where nobody needs it."""
+    """When the service of each tuple starts and finishes in ns, int64; `start` is None where nobody needs it.
+
+    `entries` int64 is what its worker holds then, None where state costs nothing.
+    """
 
     start: I64 | None
     finish: I64
+    entries: I64 | None = None
 
 
 class Events(NamedTuple):
     """What happened to tuples, one element each, as it is accounted and logged; columns as above.
 
     `finish` is OPEN, LOST or DROPPED where there is none; `worker` of a dropped tuple is the one that was full.
+    `entries` is the size of the detector, `held` what the worker holds (see `Served`).
     """
 
     source: NDArray[np.int32] | None
@@ -88,6 +93,7 @@ class Events(NamedTuple):
     finish: I64
     hot: NDArray[np.int32] | None
     entries: I64 | None
+    held: I64 | None = None
 
 
 def each_column(events: Events, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Events:

@@ -79,7 +79,7 @@ class EventDriven:
         )  # fmt: skip
         servers = None if edge.source_ns is None or served else source_server.make_servers(edge.source_ns)
         self._state = states.make_state(model, servers, edge.sources, members.most, members.events)
-        self._workers = Workers(edge.service, edge.delay, edge.free, recorder.waits, None)
+        self._workers = Workers(edge.service, edge.delay, edge.free, recorder.waits, None, edge.held)
         self._stream: streams.Stream | None = None
         self._last_of = np.full(edge.sources, -1, dtype=np.int64)
         self._events = self._blank(_EVENTS)
@@ -106,7 +106,8 @@ class EventDriven:
         hot = None if self._grouping.choices is None else ints[2]
         entries = None if self._grouping.detector is None else longs[2]
         finish = np.full(size, OPEN, dtype=np.int64)
-        return Events(ints[0], np.zeros(size, dtype=np.uint32), ints[1], longs[0], longs[1], finish, hot, entries)
+        held = None if self._edge.held is None else np.zeros(size, dtype=np.int64)
+        return Events(ints[0], np.zeros(size, dtype=np.uint32), ints[1], longs[0], longs[1], finish, hot, entries, held)
 
     @property
     def counts_queues(self) -> bool:
@@ -178,6 +179,8 @@ class EventDriven:
             self._stream = streams.grown_stream(self._stream, first, ready.offset)
         self._end, self._last = end, int(end == self._tuples)
         if not self._queues.max_pending:
+            if (held := self._edge.held) is not None and ready.offset <= self._warmup < end:
+                held.origin[0] = ready.arrival[self._warmup - ready.offset]
             for index in self._members.indexes():
                 if ready.offset <= index < end:
                     place = index - ready.offset

@@ -18,9 +18,10 @@ from streamgroup.kernels.ordered.tournament import set_leaf
 from streamgroup.replay.simulation.choose import choose_one, report, see
 from streamgroup.replay.simulation.chunk_arrays import MAX_TIME_NS, NEVER
 from streamgroup.replay.simulation.departures import drop_rejected, reject, take_back
+from streamgroup.replay.simulation.held_keys import hold, view_slowness
 from streamgroup.replay.simulation.optional import get, put
 from streamgroup.replay.simulation.serve import serve_one
-from streamgroup.replay.simulation.source_server import begin_service, hold, leave
+from streamgroup.replay.simulation.source_server import begin_service, leave, take_tuple
 from streamgroup.replay.simulation.state import block, certain, close_source, free, note_sent, open_source, place_of
 from streamgroup.replay.simulation.stream import set_turn, turn_all
 
@@ -95,7 +96,9 @@ def _accept(state: Any, workers: Any, events: Any, worker: Any, taken: Any, now:
     tuples, by_worker, model = state.tuples, state.by_worker, state.model
     place, row = np.uint64(worker), np.uint64(taken)
     reached = now + workers.delay
-    start, finish = serve_one(workers, place, tuples[row].key, state.cost[row], tuples[row].seq, reached)
+    key, seq = tuples[row].key, tuples[row].seq
+    entries = hold(workers.held, worker, key, seq, tuples[row].arrival)
+    start, finish = serve_one(workers, place, key, state.cost[row], seq, reached, entries)
     if finish > MAX_TIME_NS:
         return finish
     workers.free[place] = finish
@@ -104,6 +107,7 @@ def _accept(state: Any, workers: Any, events: Any, worker: Any, taken: Any, now:
     tuples[row].finish = finish
     tuples[row].following = -1
     note_sent(tuples, events, worker, taken)
+    put(events.held, place_of(events, seq), entries)
     if model.firm:
         certain(tuples, events, workers.waits, worker, taken, model.measured_from)
     if not model.light:
@@ -153,6 +157,13 @@ def _next_event(tuples: Any, by_worker: Any, worker: Any) -> Any:
     if by_worker[place].first_waiter >= 0 and by_worker[place].first_waiting >= 0:
         at = min(at, tuples[by_worker[place].first_waiting].start)
     return at
+
+
+@njit(forceinline=True)
+def _note_origin(held: Any, seq: Any, now: Any) -> None:
+    """In a closed loop: note when the first measured tuple arrives, where workers hold its window from then on."""
+    if held is not None and seq == held.measured_from:
+        held.origin[0] = now
 
 
 def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any, events: Any, until: Any) -> Any:
@@ -306,8 +317,9 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
             tuples[np.uint64(taken)].key = np.int64(stream.key[place])
             tuples[np.uint64(taken)].source = source
             put(state.cost, taken, get(stream.cost, place, 0))
-            hold(state.servers, by_source, stream.factor, emitter, place, seq)
+            take_tuple(state.servers, by_source, stream.factor, emitter, place, seq)
             if closed == 1:
+                _note_origin(workers.held, seq, now)
                 arrived = seq + 1
                 by_source[emitter].pending += 1
                 if begin_service(state.servers, by_source, emitter, taken, now):
@@ -321,6 +333,7 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
         seq = tuples[np.uint64(taken)].seq
         key = tuples[np.uint64(taken)].key
         see(sources.cost, sources.slowdown, workers.service_model, key, state.cost[np.uint64(taken)], seq, now)
+        view_slowness(workers.held, sources.slowdown, key, seq, tuples[np.uint64(taken)].arrival)
         worker = choose_one(grouping, sources, source, key, now)
         if worker < 0:
             fault = seq

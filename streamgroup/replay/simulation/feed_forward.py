@@ -25,6 +25,7 @@ from streamgroup.replay.simulation.chunk_arrays import (
     each_column,
 )
 from streamgroup.replay.simulation.feedback import FULL_QUEUE, TOO_LATE, Feedback, feedback_block
+from streamgroup.replay.simulation.held_keys import Held
 from streamgroup.replay.simulation.serve import Workers
 from streamgroup.replay.simulation.source_server import Servers
 
@@ -47,6 +48,7 @@ class Edge(NamedTuple):
     `service_ns` int64[n] is the service time where it is the same for all tuples (else None). `dies` int64[n] is when
     each worker will crash, None where none does. `source_ns` int64[sources] is what each source takes for a tuple,
     before a random factor, None where sources take no time.
+    `held` is what workers hold, None where that costs nothing.
     """
 
     sources: int
@@ -60,6 +62,7 @@ class Edge(NamedTuple):
     service_ns: I64 | None
     dies: I64 | None
     source_ns: I64 | None = None
+    held: Held | None = None
 
 
 class Setup(NamedTuple):
@@ -139,6 +142,8 @@ class FeedForward:
                 self._warm = self._recorder.blank()
             self._spans(ready, 0, ready.skip, ends, self._warm)
         if ready.skip < size:
+            if (held := self._edge.held) is not None and ready.offset + ready.skip == held.measured_from:
+                held.origin[0] = ready.arrival[ready.skip]
             if self._warm is not None:
                 self._grouping.begin_measuring()
                 self._warm = None
@@ -171,11 +176,15 @@ class FeedForward:
         self._choices = Choices(np.zeros(size, dtype=np.int32), hot, entries)
         self._by_block = not keep and not self._alternates
         rows = account.BLOCK if self._by_block else size
-        self._served = Served(np.zeros(rows, dtype=np.int64) if starts else None, np.zeros(rows, dtype=np.int64))
+        self._served = Served(
+            np.zeros(rows, dtype=np.int64) if starts else None,
+            np.zeros(rows, dtype=np.int64),
+            None if self._edge.held is None else np.zeros(rows, dtype=np.int64),
+        )
 
     def _events(self, ready: Ready) -> Events:
-        (worker, hot, entries), (start, finish) = self._choices, self._served
-        events = Events(None, ready.key, worker, ready.arrival, start, finish, hot, entries)
+        (worker, hot, entries), (start, finish, held) = self._choices, self._served
+        events = Events(None, ready.key, worker, ready.arrival, start, finish, hot, entries, held)
         return each_column(events, lambda column: frozen(column[: len(ready.key)]))
 
     def finish(self, last: Ready) -> None:
@@ -276,7 +285,7 @@ class FeedForward:
             edge.cost if ready.cost is not None else None, edge.slowdown,
             grouping.choices, grouping.entries, grouping.detector, grouping.room, recorder.largest_state,
         )  # fmt: skip
-        workers = Workers(edge.service, edge.delay, edge.free, recorder.waits, edge.dies)
+        workers = Workers(edge.service, edge.delay, edge.free, recorder.waits, edge.dies, edge.held)
         chunk = Chunk(ready.offset, edge.sources, ready.arrival, ready.key, ready.cost, ready.source)
         hooks, choices, served = grouping.hooks, self._choices, self._served
         if self._alternates:

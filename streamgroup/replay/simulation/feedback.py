@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from streamgroup.replay.simulation import in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, choose_one, report, see
 from streamgroup.replay.simulation.chunk_arrays import LOST, MAX_TIME_NS
+from streamgroup.replay.simulation.held_keys import hold, view_slowness
 from streamgroup.replay.simulation.optional import get, put
 from streamgroup.replay.simulation.serve import occupy, serve_one
 
@@ -73,17 +74,20 @@ def feedback_block(grouping: Any, sources: Any, serving: Any, choices: Any, feed
         source = np.int64(get(chunk.source, i, source))
         cost = get(chunk.cost, i, 0)
         see(sources.cost, sources.slowdown, workers.service_model, key, cost, seq, now)
+        view_slowness(workers.held, sources.slowdown, key, seq, now)
         worker = choose_one(grouping, sources, source, key, now)
         if worker < 0:
             return NO_WORKER, place
         choices.worker[i] = worker
         report(sources, choices, i, source, True)
         reached = now + workers.delay
-        start, finish = serve_one(workers, np.uint64(worker), key, cost, seq, reached)
+        entries = hold(workers.held, worker, key, seq, now)
+        start, finish = serve_one(workers, np.uint64(worker), key, cost, seq, reached, entries)
         if finish > MAX_TIME_NS:
             return TOO_LATE, place
         finish = occupy(workers, np.uint64(worker), reached, start, finish)
         put(served.start, i, start)
+        put(served.entries, i, entries)
         served.finish[i] = finish
         _send(feedback.queue, feedback.next_read, worker, key, reached, start, finish)
         source += 1

@@ -8,6 +8,7 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from streamgroup.replay.simulation.chunk_arrays import LOST, MAX_TIME_NS, NEVER
+from streamgroup.replay.simulation.held_keys import hold, slowness
 from streamgroup.replay.simulation.optional import get, put
 
 __all__ = ["Workers", "occupy", "serve_block", "serve_one"]
@@ -16,7 +17,8 @@ I64 = NDArray[np.int64]
 
 
 class Workers(NamedTuple):
-    """The workers: `service_model` is the service model, `delay` the network delay from the sources in ns.
+    """The workers: `service_model` is the service model, `delay` the network delay from the sources in ns, `held` what
+    they hold where that slows them down (else None).
 
     int64[n]: `free` is when each worker is idle, `waits` the longest wait of a tuple, `dies` when a worker crashes
     (None: none does).
@@ -27,13 +29,24 @@ class Workers(NamedTuple):
     free: I64
     waits: I64
     dies: I64 | None
+    held: Any = None
 
 
 @register_jitable(forceinline=True)
-def serve_one(workers: Any, worker: Any, key: Any, cost: Any, seq: Any, reached: Any) -> Any:
-    """Return when tuple `seq`, which reaches a worker at `reached`, starts and finishes there; nothing is changed."""
+def _service(model: Any, held: Any, worker: Any, key: Any, cost: Any, seq: Any, start: Any, entries: Any) -> Any:
+    if held is not None:
+        return model.slowed(worker, key, cost, seq, start, slowness(held, entries))
+    return model.service(worker, key, cost, seq, start)
+
+
+@register_jitable(forceinline=True)
+def serve_one(workers: Any, worker: Any, key: Any, cost: Any, seq: Any, reached: Any, entries: Any) -> Any:
+    """Return when tuple `seq`, which reaches a worker at `reached`, starts and finishes there; nothing is changed.
+
+    `entries` is what the worker holds then (see `hold`).
+    """
     start = max(workers.free[worker], reached)
-    return start, start + workers.service_model.service(worker, key, cost, seq, start)
+    return start, start + _service(workers.service_model, workers.held, worker, key, cost, seq, start, entries)
 
 
 @njit(forceinline=True)
@@ -53,13 +66,15 @@ def serve_block(workers: Any, chunk: Any, chosen: Any, served: Any, span: Any, b
     """
     for place in range(span.begin, span.end):
         i = np.uint64(place)
-        worker = np.uint64(chosen[i])
+        worker, key, seq = np.uint64(chosen[i]), np.int64(chunk.key[i]), chunk.offset + place
         reached = chunk.arrival[i] + workers.delay
         cost = get(chunk.cost, i, 0)
-        start, finish = serve_one(workers, worker, np.int64(chunk.key[i]), cost, chunk.offset + place, reached)
+        entries = hold(workers.held, worker, key, seq, chunk.arrival[i])
+        start, finish = serve_one(workers, worker, key, cost, seq, reached, entries)
         if finish > MAX_TIME_NS:
             return place
         at = np.uint64(place - base)
         put(served.start, at, start)
+        put(served.entries, at, entries)
         served.finish[at] = occupy(workers, worker, reached, start, finish)
     return span.end

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamgroup.kernels.latencies import BUCKETS, bucket_of
 from streamgroup.replay.accounting.window_rows import CARRY
 
-__all__ = ["SERVER_FIELDS", "Servers", "begin_service", "hold", "leave", "make_servers", "served_at"]
+__all__ = ["SERVER_FIELDS", "Servers", "begin_service", "leave", "make_servers", "served_at", "take_tuple"]
 
 I64 = NDArray[np.int64]
 
@@ -61,7 +61,7 @@ def served_at(servers: Any, by_source: Any, factor: Any, source: Any, place: Any
 
 
 @register_jitable(forceinline=True)
-def hold(servers: Any, by_source: Any, factor: Any, source: Any, place: Any, seq: Any) -> None:
+def take_tuple(servers: Any, by_source: Any, factor: Any, source: Any, place: Any, seq: Any) -> None:
     """Note that a source's server holds tuple `seq`, which is at a place of the stream."""
     if servers is not None:
         by_source[source].held = seq

@@ -33,12 +33,13 @@ def edge_plan(plan: Plan, workers: int) -> Plan:
     options = replace(
         plan.options, grouping=selection.text, workers=count, sources=workers, join=(), leave=(), crash=(),
         redeliver=False, slowdown=None, slowdown_at=(), speed_jitter=None, window="100%", source_service=None,
-        combine=None,
+        combine=None, state_cost=None, memory_limit=None,
     )  # fmt: skip
     speeds = make_speeds(None, (), None, workers=count, joiners=0, tuples=1, seed=options.seed)
     return plan._replace(
         selection=selection, options=options, speeds=speeds, events=[], queues=Queues(0, False, False, 0),
-        costs=Costs(service, None, None, Fraction(service), distribution), aggregators=None, app=None, source_service=None, combine=None,
+        costs=Costs(service, None, None, Fraction(service), distribution), aggregators=None, app=None,
+        source_service=None, combine=None, state=None,
     )  # fmt: skip
 
 

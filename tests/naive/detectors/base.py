@@ -38,6 +38,11 @@ class Detector:
         self.sources = setting.sources
         self.control_messages = 0
         self.control_bytes = 0
+        self.signal_delays: list[int] = []
+
+    def control_servers(self) -> list[tuple[int, int]]:
+        """How many messages each was given, and its time for one."""
+        return []
 
     def detect(self, source: int, key: Key, now: int) -> int:
         """Count the tuple: 0 if its key is cold, else its estimated count, or 1 without an estimate."""

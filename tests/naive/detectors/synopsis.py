@@ -154,8 +154,17 @@ class Predictor(Detector):
         report: str = "above",
         bit: str = "offset",
         signals: str = "once",
+        coins: int | str = 0,
+        coin_service: int | str = 0,
+        synopsis_service: int | str = 0,
     ) -> None:
         super().__init__(setting)
+        # when each coin server has done all signals so far, and which one a source sends its next to
+        self.coin_free = [0] * int(coins)
+        self.next_coin = [source % max(int(coins), 1) for source in range(setting.sources)]
+        self.coin_service, self.synopsis_service = delay_ns(coin_service, 0), delay_ns(synopsis_service, 0)
+        self.signals_of = [0] * int(coins)
+        self.synopsis_free = self.reports_served = 0
         self.seed = setting.seed
         self.r, self.l = int(r), int(l)
         self.coin_delay = delay_ns(coin_delay, setting.control_delay)
@@ -171,8 +180,8 @@ class Predictor(Detector):
         self.signals = signals
         self.tossed = [0] * setting.sources
         self.made = 0
-        # due, source, number, key, heads; below: due, number, what, key
-        self.reports: list[tuple[int, int, int, Key, int]] = []
+        # due, source, number, key, heads, arrival of the signal; below: due, number, what, key
+        self.reports: list[tuple[int, int, int, Key, int, int]] = []
         self.broadcasts: list[tuple[int, int, str, Key]] = []
 
     def detect(self, source: int, key: Key, now: int) -> int:
@@ -187,18 +196,37 @@ class Predictor(Detector):
         bits = word(self.seed, f"dstream:coin:{source}", self.tossed[source])
         self.tossed[source] += 1
         t = heads_before_tail(bits, self.most_heads)
+        received, tossed = now, now
+        if self.coin_free:
+            server = self.next_coin[source]
+            self.next_coin[source] = (server + 1) % len(self.coin_free)
+            self.signals_of[server] += 1
+            received = now + self.coin_delay
+            tossed = max(received, self.coin_free[server]) + self.coin_service
+            self.coin_free[server] = tossed
         if t >= self.first_reported:
             self.made += 1
-            self.reports.append((now + self.coin_delay, source, self.made, key, t))
+            self.reports.append((tossed + self.coin_delay, source, self.made, key, t, received))
             self.control_messages += 1
             self.control_bytes += 16
 
+    def control_servers(self) -> list[tuple[int, int]]:
+        coins = [(signals, self.coin_service) for signals in self.signals_of]
+        return [*coins, (self.reports_served, self.synopsis_service)]
+
     def tick(self, now: int) -> None:
-        due = sorted((r for r in self.reports if r[0] <= now), key=lambda r: r[:3])
-        self.reports = [r for r in self.reports if r[0] > now]
-        for at, _, _, key, t in due:
+        for report in sorted((r for r in self.reports if r[0] <= now), key=lambda r: r[:3]):
+            due, _, _, key, t, received = report
+            at = max(due, self.synopsis_free) + self.synopsis_service
+            if at > now:
+                break
+            self.reports.remove(report)
+            self.synopsis_free = at
+            self.reports_served += 1
             for what, about in self.synopsis.report(key, t - self.offset):
                 self.made += 1
+                if what == "append":
+                    self.signal_delays.append(at - received)
                 self.broadcasts.append((at + self.broadcast_delay, self.made, what, about))
                 self.control_messages += self.sources
                 self.control_bytes += 16 * self.sources

@@ -128,6 +128,7 @@ class Posg(Grouping):
         stability: str = "outer",
         resync_windows: int | str = 0,
         unseen: str = "mean",
+        message_service: int | str = 0,
     ) -> None:
         super().__init__(setting)
         self.batch, self.mu = int(batch), float(mu)
@@ -137,6 +138,8 @@ class Posg(Grouping):
         self.matrix_delay = delay_ns(matrix_delay, setting.control_delay)
         self.sync, self.stability, self.resync_windows = sync, stability, int(resync_windows)
         self.unseen = unseen
+        self.message_service = delay_ns(message_service, 0)
+        self.server_free = self.messages_served = 0
         n = setting.workers
         self.instances = [Instance(empty(self.rows, self.columns)) for _ in range(n)]
         self.schedulers = [Scheduler(source % n, [0.0] * n) for source in range(setting.sources)]
@@ -194,11 +197,11 @@ class Posg(Grouping):
         instance.matrices.add(key, time)
         instance.executed += 1
         instance.work += time
-        for source, (number, epoch, estimated) in list(instance.markers.items()):
+        for source, (number, epoch, estimated) in sorted(instance.markers.items()):
             if number == instance.executed:
                 del instance.markers[source]
                 true = finish if self.sync == "finish" else instance.work
-                self.replies[source, worker] = (finish + self.reply_delay, epoch, float(true) - estimated)
+                self.replies[source, worker] = (self.served(finish) + self.reply_delay, epoch, float(true) - estimated)
                 self.control_messages += 1
                 self.control_bytes += 16
         if instance.executed % self.batch == 0:
@@ -212,13 +215,22 @@ class Posg(Grouping):
             instance.snapshot = means
             instance.state = STABILIZING
             return
-        self.sketches.append((finish + self.matrix_delay, worker, instance.matrices.copy()))
+        self.sketches.append((self.served(finish) + self.matrix_delay, worker, instance.matrices.copy()))
         self.control_messages += self.setting.sources
         self.control_bytes += self.setting.sources * self.rows * self.columns * 16
         instance.matrices = empty(self.rows, self.columns)
         instance.state = START
 
+    def control_servers(self) -> list[tuple[int, int]]:
+        return [(self.messages_served, self.message_service)]
+
     # Messages.
+
+    def served(self, sent: int) -> int:
+        """When the server has done with a message."""
+        self.server_free = max(sent, self.server_free) + self.message_service
+        self.messages_served += 1
+        return self.server_free
 
     def tick(self, now: int) -> None:
         """At one instant sketches come first, those of a worker in the order sent."""

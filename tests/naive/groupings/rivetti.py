@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from tests.naive.groupings.simple import Grouping, Key, Setting, WorkersChange, smallest_of_survivors
-from tests.naive.kernels.parts import sketch_column
+from tests.naive.kernels.parts import delay_ns, sketch_column
 from tests.naive.kernels.space_saving import SpaceSaving
 from tests.naive.shares import share
 
@@ -121,6 +121,7 @@ class RivettiDkg(Grouping):
         learning_length: int | str = 80_000,
         relearn_every: int | str = 0,
         learner: str = "shared",
+        learner_service: int | str = 0,
         ids: dict[Key, int] | None = None,
     ) -> None:
         super().__init__(setting)
@@ -134,6 +135,8 @@ class RivettiDkg(Grouping):
         self.sources = [Source(None, self.new_learner()) for _ in range(setting.sources)]
         self.reports = Reports()
         self.due: int | None = None
+        self.learner_service = delay_ns(learner_service, 0)
+        self.learner_free = self.reports_served = 0
         self.held_last = [0] * setting.sources
 
     def new_learner(self) -> Learner:
@@ -179,15 +182,21 @@ class RivettiDkg(Grouping):
         return worker
 
     def report(self, own: Source, now: int) -> None:
-        """Two ways of the control delay after the last report that was needed, the plan is there."""
+        """A control delay after the last report that was needed is served, the plan is there."""
         assert own.learner is not None
         self.control_messages += 1
         self.control_bytes += 16 * len(own.learner.table.table) + 8 * len(own.learner.buckets)
+        reaches = now + self.setting.control_delay
+        self.learner_free = max(reaches, self.learner_free) + self.learner_service
+        self.reports_served += 1
         if self.due is None:
             self.reports.add(own.learner)
             if self.reports.tuples() >= self.learning_length:
-                self.due = now + 2 * self.setting.control_delay
+                self.due = self.learner_free + self.setting.control_delay
         own.learner, own.sent = self.new_learner(), 0
+
+    def control_servers(self) -> list[tuple[int, int]]:
+        return [(self.reports_served, self.learner_service)]
 
     def build(self, reports: Reports) -> Plan:
         theta = share(self.theta, len(self.live))

@@ -88,6 +88,16 @@ class Grouping:
         """What a source holds now; None: the most that any of them ever held."""
         return 0
 
+    def control_servers(self) -> list[tuple[int, int]]:
+        """How many messages each was given, and its time for one."""
+        detector = getattr(self, "detector", None)
+        return [] if detector is None else detector.control_servers()  # type: ignore[no-any-return]
+
+    def signal_delays(self) -> list[int]:
+        """From the arrival of a signal at a detector outside the sources to the announcement, for each of these."""
+        detector = getattr(self, "detector", None)
+        return [] if detector is None else detector.signal_delays  # type: ignore[no-any-return]
+
     def detector_entries(self) -> int | None:
         """What the detectors of hot keys at all sources hold now; None: there is none."""
         return None

@@ -38,12 +38,14 @@ from tests.naive.metrics.numbers import (
     ratio,
     skew_score,
 )
+from tests.naive.replay.held import Held
 from tests.naive.replay.options import Span
 from tests.naive.replay.records import Record, Run
 
 __all__ = [
     "Span",
     "busy_of",
+    "control_metrics",
     "detector_metrics",
     "imbalance",
     "latencies_of",
@@ -124,6 +126,32 @@ def state_metrics(
         "aggregation_messages": messages,
         "control_messages": getattr(run.grouping, "control_messages", 0),
         "control_bytes": getattr(run.grouping, "control_bytes", 0),
+        **control_metrics(run, measured),
+    }
+
+
+def control_metrics(run: Run, measured: list[Record]) -> dict[str, Any]:
+    """What control servers were given: (messages, service time) of each."""
+    servers = run.grouping.control_servers() if hasattr(run.grouping, "control_servers") else []
+    if not any(service for _, service in servers):
+        return {"control_utilization_max": None, "hot_signal_delay_ms": None}
+    busiest = max(messages * service for messages, service in servers)
+    delays = run.grouping.signal_delays()
+    return {
+        "control_utilization_max": as_float(ratio(busiest, makespan_of(measured))),
+        "hot_signal_delay_ms": as_float(mean_of_known(delays), MILLISECOND) if delays else None,
+    }
+
+
+def held_metrics(run: Run, measured: list[Record]) -> dict[str, Any]:
+    """What workers held as they served, and how much slower that made them."""
+    if run.options.state_cost is None and run.options.memory_limit is None:
+        return {"held_entries_max": None, "state_slowdown_mean": None}
+    entries = [r.entries for r in measured if r.entries is not None]
+    held = Held(run.options, len(run.records))
+    return {
+        "held_entries_max": max(entries, default=0),
+        "state_slowdown_mean": as_float(mean_of_known([Fraction(held.factor(n)) for n in entries])),
     }
 
 
@@ -234,6 +262,7 @@ def summary(
     return {
         **load_metrics(run, measured, windows_of(measured, window)),
         **state_metrics(run, measured, aggregate_every, heads),
+        **held_metrics(run, measured),
         **detector_metrics(run, measured, window),
         **time_metrics(run, measured, queues_known),
         **(dict.fromkeys(DETECTOR_METRICS) if heads is None else hot_metrics(run, measured, window, heads)),

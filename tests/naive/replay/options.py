@@ -34,6 +34,7 @@ class Options:
     "CV:EVERY:equal".
     source_service_ns repeats over the sources; None: they take no time.
     changes: joins, leaves and crashes in the order given. control_delay_ns: None is the network's.
+    state_cost: "BETA/M", memory_limit: "ENTRIES:FACTOR"; aggregate_every: the window whose keys a worker holds.
     """
 
     workers: int
@@ -61,6 +62,9 @@ class Options:
     combine_cost: str = "max"
     warmup: Span = ("count", 0)
     seed: int = 0
+    state_cost: str | None = None
+    memory_limit: str | None = None
+    aggregate_every: Span | None = None
 
     @property
     def steady(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from tests.naive.replay.options import Key, Options, Span, index_of
 from tests.naive.replay.source_servers import SourceServers
 
-__all__ = ["Accepted", "Choice", "Delivery", "Life", "Record", "Run", "Tuple", "measured_from"]
+__all__ = ["Accepted", "Choice", "Delivery", "Life", "Record", "Run", "Tuple", "is_measured", "measured_from"]
 
 
 class Accepted(NamedTuple):
@@ -24,7 +24,7 @@ class Accepted(NamedTuple):
 
 class Record(NamedTuple):
     """One tuple. status: finished, dropped or lost; the worker of the last delivery; cost: the base cost there,
-    work: the same with the random factor.
+    work: the same with the random factor; entries: what the worker held as it started.
 
     start and finish are None unless it finished. alive: the workers that were there at its arrival; ever: how
     many had been there until then.
@@ -45,6 +45,7 @@ class Record(NamedTuple):
     alive: tuple[int, ...]
     ever: int
     work_ns: float
+    entries: int | None
     # whether the time of a worker counts here: of merged tuples at the first
     bears: bool = True
 
@@ -84,6 +85,7 @@ class Delivery:
     start_ns: int | None = None
     finish_ns: int | None = None
     lost: bool = False
+    entries: int | None = None
 
 
 @dataclass
@@ -110,6 +112,11 @@ class Run(NamedTuple):
     choices: list[Choice]
     lives: list[Life]
     servers: SourceServers | None = None
+
+
+def is_measured(seq: int, arrival_ns: int, warmup: Span, tuples: int) -> bool:
+    """A tuple is not warm-up."""
+    return arrival_ns >= warmup[1] if warmup[0] == "time" else seq >= index_of(warmup, tuples)
 
 
 def measured_from(arrivals_ns: list[int], warmup: Span) -> int:

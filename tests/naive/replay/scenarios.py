@@ -21,6 +21,8 @@ __all__ = ["Scenario", "place", "scenarios", "time_ns"]
 GROUPINGS = ["sg", "sg_random", "kg", "pkg", "pkg:d=3", "greedy_d:d=1", "greedy_d:d=4"]
 EXCEPTIONS = ["full_knowledge", "full_knowledge:backlog=true"]
 SOURCE_SERVICES = [None, None, None, None, "0", "1us", "500ns,3us", "0,4us", "2us:exponential", "1us:lognormal:0.8"]
+# What state costs: mostly nothing.
+STATE = [*[(None, None)] * 6, ("0.5/2", None), ("0.1/3", "2:3"), (None, "1:1.1")]
 KEYS = [b"a", b"b", b"c", b"d", b"", None]
 
 
@@ -110,6 +112,9 @@ class Scenario:
             "combine_cost": given.get("combine_cost", "max"),
             "warmup": place(given["warmup"]),
             "seed": given["seed"],
+            "state_cost": given.get("state_cost"),
+            "memory_limit": given.get("memory_limit"),
+            "aggregate_every": self.aggregate_every(),
         }
 
     def run(self, grouping: Any = None) -> Run:
@@ -281,6 +286,7 @@ def scenarios(draw: st.DrawFn, groupings: list[str] | None = None) -> Scenario:
         "warmup": draw_warmup(draw, tuples, by_trace and speedup == "1" and not spread_ties),
         "window": draw(st.sampled_from(["1%", "30%", "1", "7", "3us", "20us"])),
         "aggregate_every": draw(st.sampled_from([None, None, "25%", "3", "4us"])),
+        **dict(zip(("state_cost", "memory_limit"), draw(st.sampled_from(STATE)), strict=True)),
         "seed": draw(st.integers(0, 3)),
         "hash_seed": draw(st.integers(0, 3)),
     }

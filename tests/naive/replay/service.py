@@ -138,8 +138,9 @@ class Service:
         """What the cost is multiplied with."""
         return float(self.slowdown(worker, seq, start)) * self.drift(worker, seq)
 
-    def service_ns(self, worker: int, seq: int, start: int) -> int:
-        service = round(self.cost(seq, worker) * self.speed(worker, seq, start))
+    def service_ns(self, worker: int, seq: int, start: int, state: float = 1.0) -> int:
+        """state: the factor of what the worker holds."""
+        service = round(self.cost(seq, worker) * self.speed(worker, seq, start) * state)
         if service > LONGEST_SERVICE:
             raise OverflowError(f"tuple {seq}: a service of {service} ns")
         return service

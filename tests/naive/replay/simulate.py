@@ -13,6 +13,7 @@ from tests.naive.groupings.simple import Grouping, WorkersChange
 from tests.naive.kernels.hashing import below
 from tests.naive.replay.arrivals import arrival_times
 from tests.naive.replay.combiner import Combiner
+from tests.naive.replay.held import Held
 from tests.naive.replay.options import Change, Options, TraceTuple, index_of, slowdowns
 from tests.naive.replay.records import Accepted, Choice, Delivery, Life, Record, Run, Tuple, measured_from
 from tests.naive.replay.service import Service
@@ -65,6 +66,9 @@ class Simulation(SourceSide):
         if self.combiner is not None:
             self.service.combine(self.combiner)
             self.changes = [(number, self.timed(change)) for number, change in self.changes]
+        # what workers hold; number and arrival of the first measured tuple, once it is there
+        self.held = Held(options, len(tuples))
+        self.first_measured: tuple[int, int] | None = None
 
         self.view = View()
         if hasattr(grouping, "look"):
@@ -135,10 +139,12 @@ class Simulation(SourceSide):
             workers = range(len(self.free))
             self.view.cost[:] = [self.service.cost(seq, w) if w in self.live else 0.0 for w in workers]
             self.view.free[:] = self.free
-            self.view.slowdown[:] = [self.service.speed(w, seq, self.now) for w in workers]
+            speeds = [self.service.speed(w, seq, self.now) for w in workers]
+            factors = [self.held.factor(self.held.would_hold(w, key, self.window_of(seq))) for w in workers]
+            self.view.slowdown[:] = [speed * factor for speed, factor in zip(speeds, factors, strict=True)]
             self.view.shared_cost = self.service.shared_cost(seq)
             self.view.own_factor[:] = [
-                self.service.own_factor(w, seq, self.view.slowdown[w]) if w in self.live else 0.0 for w in workers
+                self.service.own_factor(w, seq, speeds[w]) * factors[w] if w in self.live else 0.0 for w in workers
             ]
         worker = self.grouping.choose(source, key, self.now)
         if worker not in self.live:
@@ -178,7 +184,8 @@ class Simulation(SourceSide):
             self.push(reaches, FINISH, worker, delivery)
             return
         start = max(reaches, self.free[worker])
-        finish = start + self.service.service_ns(worker, seq, start)
+        delivery.entries = self.held.hold(worker, self.keys[seq], self.window_of(seq))
+        finish = start + self.service.service_ns(worker, seq, start, self.held.factor(delivery.entries))
         if finish > LAST_INSTANT:
             raise OverflowError(f"tuple {seq}: past the end of the clock")
         delivery.start_ns, delivery.finish_ns = start, finish
@@ -190,6 +197,10 @@ class Simulation(SourceSide):
         if blocks:
             self.push(start, PLACE, worker, None)
         self.push(finish, FINISH, worker, delivery)
+
+    def window_of(self, seq: int) -> tuple[bool, int]:
+        """The one that a tuple's key is held for."""
+        return self.held.window(seq, self.tuples[seq].arrival_ns, self.first_measured)
 
     def finish(self, delivery: Delivery) -> None:
         """It is done, or at a full worker and dropped."""
@@ -320,6 +331,7 @@ class Simulation(SourceSide):
                     state.alive,
                     state.ever,
                     self.service.cost(seq, last.worker),
+                    last.entries if done else None,
                     last.seq == seq,
                 )
             )

@@ -5,7 +5,7 @@ from typing import Any
 from tests.naive.replay.arrivals import source_for
 from tests.naive.replay.combiner import Combiner
 from tests.naive.replay.options import Options
-from tests.naive.replay.records import Tuple
+from tests.naive.replay.records import Tuple, is_measured
 from tests.naive.replay.source_servers import SourceServers
 
 __all__ = ["FINISH", "FLUSH", "LAST_INSTANT", "MESSAGE", "PLACE", "SERVED", "SourceSide"]
@@ -27,6 +27,7 @@ class SourceSide:
     queue: list[list[int]]
     waiting: list[Any]
     pending: list[int]
+    first_measured: tuple[int, int] | None
     servers: SourceServers | None
     combiner: Combiner | None
     push: Any
@@ -75,6 +76,8 @@ class SourceSide:
         if self.now > LAST_INSTANT:
             raise OverflowError(f"tuple {seq}: past the end of the clock")
         self.tuples.append(Tuple(self.now, source, tuple(self.live), len(self.free)))
+        if self.first_measured is None and is_measured(seq, self.now, self.options.warmup, len(self.keys)):
+            self.first_measured = seq, self.now
         self.pending[source] += 1
         if self.servers is not None:
             self.servers.line[source].append(seq)

@@ -128,6 +128,8 @@ def test_two_kinds_of_cost_are_refused(tmp_path: Path) -> None:
         ("service = 5", "line 1: --service: '5' is not a duration", "write a number with ns"),
         ("service_distribution = 'normal'", "there is no kind 'normal'", "did you mean 'lognormal'?"),
         ("speed_jitter = 0.1", "line 1: --speed-jitter: '0.1' is not CV:EVERY", None),
+        ("\nstate_cost = '0.5'", "line 2: --state-cost 0.5 does not say for how many entries", "write BETA/M"),
+        ("memory_limit = '100'", "line 1: --memory-limit 100 has no factor", "write ENTRIES:FACTOR"),
         ("join = ['1', 'soon']", "line 1: --join: 'soon' is not a time", None),
         ("leave = ['x:1']", "line 1: --leave: 'x' is not a time", None),
         ("crash = [true]", "line 1: crash: true is not a text", None),

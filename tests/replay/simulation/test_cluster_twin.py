@@ -155,6 +155,8 @@ def one_variant(scenario: Scenario) -> Scenario:
         "service_distribution": None,
         "slowdown_at": (),
         "speed_jitter": None,
+        "state_cost": None,
+        "memory_limit": None,
     }
     if options["arrivals"] != "saturate" and options["queue_capacity"] is None:
         options |= {"queue_capacity": 2, "when_full": "block"}

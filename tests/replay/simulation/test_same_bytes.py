@@ -35,6 +35,8 @@ RUNS: dict[str, dict[str, Any]] = {
     "drop": {"queue_capacity": 2, "when_full": "drop", "network_delay": "700us", "window": "11"},
     "saturate": {"arrivals": "saturate", "max_pending": 7, "warmup": "5ms"},
     "saturate and leave": {"arrivals": "saturate", "max_pending": 2, "queue_capacity": 1, "leave": ("60%",)},
+    "state": {"state_cost": "1/10", "memory_limit": "8:1.5", "warmup": "30ms"},
+    "state and block": {"state_cost": "1/10", "queue_capacity": 3, "warmup": "777", "crash": ("40ms",)},
     "redeliver": {"crash": ("35ms:0", "1200"), "redeliver": True, "control_delay": "3ms", "join": ("300",)},
 }
 # Only the listener hears of finished tuples; it cannot follow workers that change.

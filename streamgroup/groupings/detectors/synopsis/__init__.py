@@ -10,9 +10,10 @@ from pydantic import Field, model_validator
 
 from streamgroup.base.compiling.interpreting import call
 from streamgroup.base.limits import fits
+from streamgroup.groupings._servers import Servers, ServiceTime, make_servers, service_ns
 from streamgroup.groupings._times import Delay, delay_ns
 from streamgroup.groupings.detectors.synopsis import bit_vectors, bloom, message_queue
-from streamgroup.groupings.detectors.synopsis.bit_vectors import Synopsis, deliver, report, room_left, toss
+from streamgroup.groupings.detectors.synopsis.bit_vectors import Synopsis, coin_tossed, deliver, report, room_left, toss
 from streamgroup.groupings.detectors.synopsis.message_queue import Messages
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 
@@ -37,6 +38,11 @@ class Params(GroupingParams):
     l: int = Field(default=16, ge=1, le=64, description="bits of a key's vector (l); r + l is at most 64")  # noqa: E741
     p: float = Field(default=0.01, gt=0, le=1, description="share of the vectors that is shifted at each report (p)")
     zeta: int = Field(default=2, ge=1, le=64, description="bits that make a key hot (more than one in the paper)")
+    coins: int = Field(default=0, ge=0, le=1 << 16, description="coin servers; 0: sources toss the coin, in no time")
+    coin_service: ServiceTime = Field(
+        default="0", description="time that a coin server takes for the signal of a tuple"
+    )
+    synopsis_service: ServiceTime = Field(default="0", description="time that the synopsis takes for a report")
     coin_delay: Delay = Field(default=None, description="delay of reports, as in 5ms; default: the control delay")
     broadcast_delay: Delay = Field(default=None, description="delay of broadcasts; default: the control delay")
     filter: Literal["bloom", "exact"] = Field(default="bloom", description="bloom: counting Bloom filter; exact: a set")
@@ -67,6 +73,8 @@ class Params(GroupingParams):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        if service_ns(self.coin_service) and not self.coins:
+            raise ValueError("coin_service is of coin servers, and there are none: give coins")
         if self.r + self.l > 64:
             raise ValueError(f"r + l is {self.r + self.l}, and a coin is tossed 64 times at most")
         if self.counters & (self.counters - 1):
@@ -106,11 +114,18 @@ class Predictor(NamedTuple):
     streams of tosses; `due` int64[1] is when the next message is; `room` int64[1] how many more tuples there is room
     for; `held` int64[sources] is what each source holds: its counters, or the keys of the exact filter. The detector's
     bytes are those of the synopsis and of all filters but exact ones.
+
+    `servers` serve signals and reports: first the coin servers, then the synopsis. `next_coin` int64[sources] is where
+    a source sends its next signal (None: it tosses itself). `signal_delay` int64[2] is the sum of the times from the
+    arrival of a signal at the predictor to the announcement of its key, and their number.
     """
 
     counters: NDArray[np.uint8]
     columns: NDArray[np.uint32]
     coins: NDArray[np.uint64]
+    servers: Servers
+    next_coin: NDArray[np.int64] | None
+    signal_delay: NDArray[np.int64]
     reports: Messages
     table: Synopsis
     broadcasts: Messages
@@ -126,6 +141,7 @@ class Predictor(NamedTuple):
     zeta: int
     chance: int
     share: float
+    report_delay: int
     coin_delay: int
     broadcast_delay: int
     is_drawn: bool
@@ -139,10 +155,11 @@ class Predictor(NamedTuple):
         hot = bloom.has(self.counters, self.columns, key)
         self.control_messages[0] += 1
         self.control_bytes[0] += _SIGNAL_BYTES
+        tossed = coin_tossed(self.servers, self.next_coin, source, now)
         length = toss(self.coins, source, self.shortest, self.longest)
         if length >= 0:
             # The 65th length, which no stream will ever see, shares a bit with the 64th.
-            report(self, source, key, min(length - self.first_bit, 63), now)
+            report(self, source, key, min(length - self.first_bit, 63), now, tossed)
         return hot
 
     def tick(self, now: int) -> None:
@@ -174,10 +191,15 @@ def start(params: Params, context: Context) -> Predictor:
     reports, broadcasts = message_queue.make_messages(_ROOM), message_queue.make_messages(8 * _ROOM)
     table = bit_vectors.make_synopsis(_ROOM, context.draw_stream("dstream:decline"), params.signals == "code")
     shortest = params.shortest_run()
+    coin_delay = delay_ns(params.coin_delay, context.control_delay)
+    services = [service_ns(params.coin_service)] * params.coins + [service_ns(params.synopsis_service)]
     return Predictor(
         counters=np.zeros(context.keys if exact else params.counters, dtype=np.uint8),
         columns=columns,
         coins=np.array([context.draw_stream(f"dstream:coin:{i}") for i in range(context.sources)], dtype=np.uint64),
+        servers=make_servers(services),
+        next_coin=np.arange(context.sources, dtype=np.int64) % params.coins if params.coins else None,
+        signal_delay=np.zeros(2, dtype=np.int64),
         reports=reports,
         table=table,
         broadcasts=broadcasts,
@@ -194,7 +216,9 @@ def start(params: Params, context: Context) -> Predictor:
         # A draw of 53 bits is below p x 2^53 just when it is below the next whole number.
         chance=ceil(Fraction(params.p) * (1 << 53)),
         share=params.p,
-        coin_delay=delay_ns(params.coin_delay, context.control_delay),
+        # From the toss, on a clock that is behind by the way to the coin servers. Added to a time it is a time.
+        report_delay=min(coin_delay * (2 if params.coins else 1), (1 << 62) - 1),
+        coin_delay=coin_delay,
         broadcast_delay=delay_ns(params.broadcast_delay, context.control_delay),
         is_drawn=params.decline == "drawn",
         is_exact=exact,

@@ -11,12 +11,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streamgroup.groupings._servers import serve
 from streamgroup.groupings.detectors.synopsis.bloom import add, has, remove
-from streamgroup.groupings.detectors.synopsis.message_queue import next_due, pop, push
+from streamgroup.groupings.detectors.synopsis.message_queue import NEVER, next_due, pop, push
 from streamgroup.kernels import least_loaded
 
 __all__ = [
     "Synopsis",
+    "coin_tossed",
     "decline",
     "decline_exactly",
     "doubled",
@@ -30,6 +32,9 @@ __all__ = [
 KEY_BYTES = 16
 _LEAVES, _COMES = 0, 1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+# A report carries a bit, and what passes until it arrives, in ns (4 years at most).
+_BIT_BITS = 6
+_LONGEST_PASSAGE = (1 << 57) - 1
 _1, _11 = np.uint64(1), np.uint64(11)
 
 
@@ -199,26 +204,57 @@ def room_left(reports: Any, synopsis: Any, broadcasts: Any) -> Any:
     )
 
 
+@njit(forceinline=True)
+def coin_tossed(servers: Any, next_coin: Any, source: Any, now: Any) -> Any:
+    """Send a signal to a coin server; return when it is served, had it arrived at once: all take equally long to
+    arrive. Without coin servers (`next_coin` None) it is now.
+    """
+    if next_coin is not None:
+        server = next_coin[source]
+        following = server + 1
+        next_coin[source] = 0 if following == servers.free.shape[0] - 1 else following
+        return serve(servers.free, servers.jobs, servers.takes, server, now)
+    return now
+
+
 @njit
-def report(predictor: Any, source: Any, key: Any, bit: Any, now: Any) -> None:
-    """Send a report from a source to the synopsis. (Rare, so it is kept out of the way of what every tuple does.)"""
-    due = now + predictor.coin_delay
-    push(predictor.reports, due, source, key, bit)
+def report(predictor: Any, source: Any, key: Any, bit: Any, now: Any, tossed: Any) -> None:
+    """Send a report to the synopsis for the coin of a tuple that was emitted `now`; `tossed` as from `coin_tossed`.
+
+    (Rare, so it is kept out of the way of what every tuple does.)
+    """
+    due = tossed + predictor.report_delay
+    # What passes from the arrival of the signal to that of the report goes with it.
+    passes = min(tossed - now + predictor.coin_delay, _LONGEST_PASSAGE)
+    push(predictor.reports, due, source, key, bit | (passes << _BIT_BITS))
     predictor.due[0] = min(predictor.due[0], due)
     predictor.room[0] -= 1
     predictor.control_messages[0] += 1
     predictor.control_bytes[0] += KEY_BYTES
 
 
+@njit(forceinline=True)
+def _next_served(servers: Any, reports: Any) -> Any:
+    """Return when the service of the next report ends, NEVER if there is none."""
+    last = servers.free.shape[0] - 1
+    begins = max(next_due(reports), servers.free[last])
+    return begins + min(servers.takes[last], NEVER - begins)
+
+
 @njit
 def deliver(predictor: Any, now: Any) -> None:
     """Handle all reports that are due by now, then apply the broadcasts that are."""
-    reports, table, broadcasts = predictor.reports, predictor.table, predictor.broadcasts
-    while next_due(reports) <= now:
-        arrives = next_due(reports) + predictor.broadcast_delay
-        key, bit = pop(reports)
+    reports, table, broadcasts, servers = predictor.reports, predictor.table, predictor.broadcasts, predictor.servers
+    last = servers.free.shape[0] - 1
+    while _next_served(servers, reports) <= now:
+        due = next_due(reports)
+        done = serve(servers.free, servers.jobs, servers.takes, last, due)
+        arrives = done + predictor.broadcast_delay
+        key, what = pop(reports)
         sent = np.int64(0)
-        if note(table, key, bit, predictor.zeta):
+        if note(table, key, what & ((1 << _BIT_BITS) - 1), predictor.zeta):
+            predictor.signal_delay[0] += done - due + (what >> _BIT_BITS)
+            predictor.signal_delay[1] += 1
             push(broadcasts, arrives, 0, key, _COMES)
             sent += 1
         gone = decline_exactly(table, predictor.share) if predictor.is_drawn else decline(table, predictor.chance)
@@ -243,5 +279,5 @@ def deliver(predictor: Any, now: Any) -> None:
             for source in range(predictor.held.shape[0]):
                 predictor.held[source] += change
     predictor.entries[0] = table.size[0]
-    predictor.due[0] = min(next_due(reports), next_due(broadcasts))
+    predictor.due[0] = min(_next_served(servers, reports), next_due(broadcasts))
     predictor.room[0] = room_left(reports, table, broadcasts)
