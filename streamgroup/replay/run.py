@@ -19,6 +19,7 @@ from streamgroup.replay.accounting.log import LogWriter
 from streamgroup.replay.accounting.outcome import Outcome, TopKey
 from streamgroup.replay.accounting.recorder import Recorder
 from streamgroup.replay.accounting.results import Results
+from streamgroup.replay.accounting.trees import trees_of
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.compile import COMMON, errors_with_lines
 from streamgroup.replay.grouping import RunningGrouping
@@ -167,7 +168,8 @@ class Run:
         writer = None if log_directory is None else LogWriter(log_directory)
         return Results(
             writer, self.windows.width_ns, counted, self.warmup, self.plan.costs.constant_ns,
-            self.trace.dictionary().count,
+            self.trace.dictionary().count, closed=bool(self.plan.queues.max_pending),
+            trees=trees_of(self.trace, self.warmup),
         )  # fmt: skip
 
     def chunks(self, chunk_cache: ChunkCache | None) -> Generator[Ready]:
@@ -328,6 +330,7 @@ class Run:
             lost=totals.lost,
             redelivered=totals.redelivered,
             aggregation_messages=results.messages,
+            trees=results.trees,
             interpreted_seconds=self.tiers.seconds if self.tiers.used_plain else 0.0,
         )
 

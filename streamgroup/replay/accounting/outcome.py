@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.touched import TouchedPairs
 
-__all__ = ["HotKeys", "LagTable", "Outcome", "TopKey", "WindowTable", "WorkerTable"]
+__all__ = ["HotKeys", "LagTable", "Outcome", "TopKey", "TreeTable", "WindowTable", "WorkerTable"]
 
 I64 = NDArray[np.int64]
 
@@ -97,6 +97,21 @@ class LagTable:
 
 
 @dataclass(frozen=True)
+class TreeTable:
+    """Latencies of tuple trees: from the arrival of a tree's first tuple to the finish of the last one to finish.
+
+    `trees` were measured whole and finished; of their latencies `sum_ns` is exact, `histogram` int64[BUCKETS] is as
+    `kernels.latencies` has it, `min_ns` and `max_ns` are 0 without any.
+    """
+
+    trees: int
+    sum_ns: int
+    min_ns: int
+    max_ns: int
+    histogram: I64
+
+
+@dataclass(frozen=True)
 class TopKey:
     """One of the most frequent keys: its text (None: the null key), tuples, and how many workers hold it.
 
@@ -147,7 +162,8 @@ class Outcome:
     may go to, None where it depends on the key; then `key_choices` int64[..] is the number of workers that each key was
     given by its last measured tuple that was accepted, None if nobody knows. `hot_keys` is None without a hot-key
     detector, `lag` where nobody followed it. A detector takes `detector_entry_bytes` for each of its entries
-    (None if nobody says) and `detector_fixed_bytes` beside them.
+    (None if nobody says) and `detector_fixed_bytes` beside them. `trees` is None for a trace without tuple trees,
+    `max_rate_tps` unless the rate was searched.
     """
 
     grouping: str
@@ -196,6 +212,8 @@ class Outcome:
     lag: LagTable | None = None
     detector_entry_bytes: int | None = None
     detector_fixed_bytes: int = 0
+    trees: TreeTable | None = None
+    max_rate_tps: Fraction | None = None
 
     def __post_init__(self) -> None:
         """Without a warm-up all tuples are measured."""

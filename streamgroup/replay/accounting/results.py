@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.log import LogWriter
+from streamgroup.replay.accounting.outcome import TreeTable
 from streamgroup.replay.accounting.partials import Partials
 from streamgroup.replay.accounting.recorder import NEVER_AGAIN
+from streamgroup.replay.accounting.trees import Trees
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.simulation.chunk_arrays import DROPPED, Events
 
@@ -20,6 +22,7 @@ class Results:
     """Takes every tuple of a run in the order of the stream; the first `warmup` of them only into the log.
 
     `width_ns` is the length of windows that are times, else None; `key_count` int64[keys] is how often each key comes.
+    In a `closed` loop tuples do not arrive in the order of the stream. `trees` follows tuple trees, where there are.
     """
 
     def __init__(
@@ -30,12 +33,17 @@ class Results:
         warmup: int,
         constant_ns: int | None,
         key_count: I64,
+        *,
+        closed: bool,
+        trees: Trees | None,
     ) -> None:
         self._writer = writer
         self._width_ns = width_ns
         self._partials = partials
         self._warmup = warmup
         self._constant = constant_ns
+        self._closed = closed
+        self._trees = trees
         self.count = key_count if warmup == 0 else key_count.copy()
         self.work = 0
         self.longest = 0
@@ -46,7 +54,8 @@ class Results:
     @property
     def wants_tuples(self) -> bool:
         """Return whether it needs to know where each tuple went."""
-        return self._writer is not None or self._partials is not None or self.finished is not None
+        takers = (self._writer, self._partials, self.finished, self._trees)
+        return any(taker is not None for taker in takers)
 
     @property
     def windows_ns(self) -> int | None:
@@ -57,6 +66,11 @@ class Results:
     def messages(self) -> int | None:
         """Count the partial results, None where workers send them once, at the end."""
         return None if self._partials is None else self._partials.messages
+
+    @property
+    def trees(self) -> TreeTable | None:
+        """Return the latencies of tuple trees, None for a trace without any."""
+        return None if self._trees is None else self._trees.table()
 
     def close(self) -> None:
         """Finish the log."""
@@ -83,11 +97,16 @@ class Results:
         skip = min(max(self._warmup - offset, 0), len(events.key))
         if skip < len(events.key) and self.first_arrival is None:
             self.first_arrival = int(events.arrival[skip])
-        self.last_arrival = int(events.arrival[-1])
+        if self._closed and skip < len(events.key):
+            self.last_arrival = max(self.last_arrival, int(events.arrival[skip:].max()))
+        elif not self._closed:
+            self.last_arrival = int(events.arrival[-1])
         if not self.wants_tuples:
             return
         if self._writer is not None:
             self._writer.write(offset, events)
+        if self._trees is not None:
+            self._trees.add(offset, events.arrival, events.finish)
         worker = np.where(events.finish == DROPPED, np.int32(-1), events.worker)
         repeated = again[again[:, 0] >= offset + skip] - np.array([offset + skip, 0])
         self._add_measured(
