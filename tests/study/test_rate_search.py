@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import streamgroup as sg
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -145,3 +146,26 @@ def test_a_dry_run_says_what_would_be_searched(place: Path) -> None:
     assert (found["rate_kept"], found["trials_at_most"]) == ("the p99 of latency is at most 20 ms", MOST_TRIALS)
     assert found["offered_load"] is found["arrival_rate_tps"] is None
     assert found["time_s"] > dry_run(place, dataclasses.replace(options(), arrivals="rate=5"))["time_s"]
+
+
+def test_of_a_sweep_with_cells_that_fail(place: Path, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"grouping": "sg", "workers": [1, 2], "arrivals": "max,saturate", "service": "30ms"}
+    whole = sg.sweep(place, **given, jobs=1, output=tmp_path / "sweep")
+    rows = {(row["arrivals"], row["workers"]): row for row in whole.rows}
+    assert {row["status"] for row in rows.values()} == {"ok"}
+    assert rows["max", 1]["max_rate_tps"] < rows["max", 2]["max_rate_tps"]
+    assert rows["saturate", 2]["max_rate_tps"] is None
+    # Resumed, nothing runs again.
+    assert (sg.sweep(place, **given, jobs=1, output=tmp_path / "sweep").reused, whole.reused) == (4, 0)
+    short = sg.sweep(place, **{**given, "service": ["1ms"]}, jobs=1, output=tmp_path / "short").rows
+    assert {row["arrivals"]: row["status"] for row in short} == {"max": "failed", "saturate": "ok"}
+    with pytest.raises(UsageError, match="mean cost over 0"):
+        sg.sweep(place, **{**given, "arrivals": "max", "service": "0"}, jobs=1, output=tmp_path / "free")
+
+
+def test_in_python(place: Path, tmp_path: Path) -> None:
+    made = sg.replay(place, "sg", 2, arrivals="max", service="100ms", output=tmp_path / "run")
+    for run in (made, sg.open_run(tmp_path / "run")):
+        assert run.tables.trials is not None
+        assert run.tables.trials.filter(verdict="kept")["rate_tps"].max() == run.metrics["max_rate_tps"]
+    assert sg.replay(place, "sg", 2).tables.trials is None
