@@ -31,7 +31,7 @@ class Stage(NamedTuple):
 
 
 def _stages(outcome: Outcome) -> Iterator[Stage]:
-    """Yield the stages that the run has, in the order of STAGES."""
+    """Yield the stages that the run has; a further one is one more record."""
     workers = outcome.worker
     last = outcome.last_finish_ns
     behind = 0 if last is None else max(last - outcome.last_arrival_ns, 0)
