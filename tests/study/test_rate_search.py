@@ -157,6 +157,14 @@ def test_of_a_sweep_with_cells_that_fail(place: Path, tmp_path: Path) -> None:
     assert rows["saturate", 2]["max_rate_tps"] is None
     # Resumed, nothing runs again.
     assert (sg.sweep(place, **given, jobs=1, output=tmp_path / "sweep").reused, whole.reused) == (4, 0)
+    with pytest.raises(UsageError, match="--max-p99 is the limit of a search"):
+        sg.sweep(place, **{**given, "arrivals": "saturate"}, max_p99="1s", jobs=1, output=tmp_path / "none")
+    # The limit is for those that search.
+    both = sg.sweep(place, **given, max_p99="1s", jobs=1, output=tmp_path / "both").rows
+    assert {(row["arrivals"], row["max_p99"], row["status"]) for row in both} == {
+        ("max", "1s", "ok"),
+        ("saturate", None, "ok"),
+    }
     short = sg.sweep(place, **{**given, "service": ["1ms"]}, jobs=1, output=tmp_path / "short").rows
     assert {row["arrivals"]: row["status"] for row in short} == {"max": "failed", "saturate": "ok"}
     with pytest.raises(UsageError, match="mean cost over 0"):
