@@ -66,6 +66,11 @@ class Tables:
         """A row for each of the most frequent keys."""
         return self._frame("keys")
 
+    @cached_property
+    def trials(self) -> "pl.DataFrame | None":
+        """A row for each trial of `arrivals="max"`; None of a run at a given rate."""
+        return self._frame("trials") if "trials" in self._tables else None
+
 
 @dataclass(frozen=True)
 class Run:

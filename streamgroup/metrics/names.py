@@ -1,10 +1,11 @@
 """The names of all metrics, in the order of every table, with their types."""
 
-__all__ = ["METRICS", "Number"]
+__all__ = ["METRICS", "TEXTS", "Metric", "Number"]
 
 Number = int | float | None
+Metric = Number | str
 
-METRICS: dict[str, type[int] | type[float]] = {
+METRICS: dict[str, type[int] | type[float] | type[str]] = {
     "imbalance": float,
     "imbalance_mean": float,
     "window_imbalance_mean": float,
@@ -36,6 +37,13 @@ METRICS: dict[str, type[int] | type[float]] = {
     "makespan_vs_lower_bound": float,
     "throughput_tps": float,
     "throughput_limit_tps": float,
+    "max_rate_tps": float,
+    "bottleneck": str,
+    "sustainable_tps": float,
+    "sustainable_tps_sources": float,
+    "sustainable_tps_workers": float,
+    "sustainable_tps_aggregators": float,
+    "sustainable_tps_control": float,
     "latency_mean_ms": float,
     "latency_p50_ms": float,
     "latency_p95_ms": float,
@@ -43,7 +51,15 @@ METRICS: dict[str, type[int] | type[float]] = {
     "latency_p999_ms": float,
     "latency_max_ms": float,
     "latency_worst_worker_mean_ms": float,
+    "service_ms_mean": float,
+    "latency_tree_mean_ms": float,
+    "latency_tree_p50_ms": float,
+    "latency_tree_p95_ms": float,
+    "latency_tree_p99_ms": float,
+    "latency_tree_max_ms": float,
+    "trees": int,
     "backlog_max_ms": float,
+    "backlog_end_ms": float,
     "queue_max": int,
     "utilization_mean": float,
     "utilization_max": float,
@@ -72,3 +88,6 @@ METRICS: dict[str, type[int] | type[float]] = {
     "completion_s": float,
     "completion_tps": float,
 }
+
+# Metrics that are words: they have neither a mean nor an order.
+TEXTS = frozenset(name for name, kind in METRICS.items() if kind is str)

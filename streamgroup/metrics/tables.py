@@ -21,12 +21,14 @@ from streamgroup.metrics import (
     queues,
     replication,
     sources,
+    stages,
     state,
+    trees,
     utilization,
     work,
 )
 from streamgroup.metrics.exact import I64, NS_PER_MS, NS_PER_S, integers, ratio, row_deviation
-from streamgroup.metrics.names import METRICS, Number
+from streamgroup.metrics.names import METRICS, Metric
 from streamgroup.replay.accounting.outcome import AppResults, Outcome
 from streamgroup.replay.accounting.window_rows import PERCENTS
 from streamgroup.traces.arrays import arrow, column
@@ -40,7 +42,9 @@ FAMILIES: tuple[ModuleType, ...] = (
     state,
     overhead,
     makespan,
+    stages,
     latency,
+    trees,
     queues,
     utilization,
     hot_keys,
@@ -49,9 +53,9 @@ FAMILIES: tuple[ModuleType, ...] = (
 )
 
 
-def summary(outcome: Outcome) -> dict[str, Number]:
+def summary(outcome: Outcome) -> dict[str, Metric]:
     """Return every metric in the order of METRICS; None where one does not exist for the run."""
-    found: dict[str, Number] = {}
+    found: dict[str, Metric] = {}
     for family in FAMILIES:
         found.update(family.measure(outcome))
     return {name: found.get(name) for name in METRICS}
@@ -59,7 +63,7 @@ def summary(outcome: Outcome) -> dict[str, Number]:
 
 def _summary(outcome: Outcome) -> pa.Table:
     """Return the one row of metrics, its column types the same for every run whatever is null in it."""
-    kinds = {int: pa.int64(), float: pa.float64()}
+    kinds = {int: pa.int64(), float: pa.float64(), str: pa.string()}
     return pa.table({name: column([value], kinds[METRICS[name]]) for name, value in summary(outcome).items()})
 
 

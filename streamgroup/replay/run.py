@@ -19,8 +19,9 @@ from streamgroup.replay.accounting.log import LogWriter
 from streamgroup.replay.accounting.measuring import Measuring
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.accounting.recorder import Recorder
-from streamgroup.replay.accounting.results import Results
+from streamgroup.replay.accounting.results import Results, Takers
 from streamgroup.replay.accounting.top_keys import top_keys
+from streamgroup.replay.accounting.trees import trees_of
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.compile import COMMON, errors_with_lines
 from streamgroup.replay.grouping import RunningGrouping
@@ -160,10 +161,12 @@ class Run:
             count = self._function(partials.count_partials)
             counted = partials.Partials(count, WindowRule(each, tuples), self.trace.keys, self.members.most)
         writer = None if log_directory is None else LogWriter(log_directory)
+        merging = make_merging(
+            self.trace, self.plan, self.warmup, self.members.most, self.tiers, self._edge_to_aggregators
+        )
         return Results(
-            writer, self.windows.width_ns, counted, self.warmup, self.plan.costs.constant_ns,
-            self.trace.dictionary().count,
-            make_merging(self.trace, self.plan, self.warmup, self.members.most, self.tiers, self._edge_to_aggregators),
+            Takers(writer, counted, merging, trees_of(self.trace, self.warmup)), self.windows.width_ns, self.warmup,
+            self.plan.costs.constant_ns, self.trace.dictionary().count, closed=bool(self.plan.queues.max_pending),
         )  # fmt: skip
 
     def _edge_to_aggregators(self, plan: Plan) -> tuple[Setup, Tiers]:
@@ -342,6 +345,7 @@ class Run:
             signal_delay=grouping.signal_delay(),
             held_most=held.most,
             state_slowdown_sum=held.slowdown_sum,
+            trees=results.trees,
             interpreted_seconds=self.tiers.seconds if self.tiers.used_plain else 0.0,
             aggregation=aggregation,
             results=found,

@@ -16,9 +16,11 @@ from streamgroup.cluster.state_cost import NO_LIMIT, StateCost
 from streamgroup.kernels.latencies import BUCKETS
 from streamgroup.replay.accounting.pairs import MAX_BITS
 from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, longest_span, make_plan, offered_load
 from streamgroup.replay.scenario.typed_keys import typed_keys
+from streamgroup.study.rate_search import MOST_TRIALS, TYPICAL_TRIALS, is_searched
 from streamgroup.study.records import MARKER
 from streamgroup.study.run import checked, without_changes
 from streamgroup.traces.trace import Trace
@@ -77,6 +79,7 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
         "sources": options.sources,
         "source_assignment": options.source_assignment,
         "arrivals": options.arrivals,
+        "rate_kept": _limit(plan),
         "arrival_rate_tps": None if load is None else float(load * plan.capacity * 10**9),
         "offered_load": None if load is None else float(load),
         "capacity_tps": None if plan.costs.free_of_charge else float(plan.capacity * 10**9),
@@ -109,8 +112,18 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
     found["log_on_disk_mb"] = trace.tuples * _LOG_BYTES / _MB if log else None
     speed = min(TUPLES_PER_S[name] for name in what_slows(plan, log=log))
     found["assumed_tuples_per_s"] = speed
-    found["time_s"] = trace.tuples * (1 + baseline) / speed
+    found["trials_at_most"] = MOST_TRIALS if is_searched(options) else None
+    found["time_s"] = trace.tuples * (1 + baseline + TYPICAL_TRIALS * is_searched(options)) / speed
     return found
+
+
+def _limit(plan: Plan) -> str | None:
+    """Say what the rate that is searched keeps."""
+    if not is_searched(plan.options):
+        return None
+    if plan.max_p99_ns is None:
+        return "no worker has more than 1 s of work left at the last arrival"
+    return f"the p99 of latency is at most {_ms(Fraction(plan.max_p99_ns))}"
 
 
 def _receives_feedback(plan: Plan) -> bool:
@@ -232,7 +245,7 @@ def _windows(trace: Trace, plan: Plan) -> int | None:
     rule = WindowRule(plan.options.window, trace.tuples - (plan.warmup or 0))
     if rule.width_ns is None:
         return rule.most(0)
-    return None if plan.arrivals.name == "saturate" else rule.most(longest_span(trace, plan))
+    return None if plan.arrivals.name in ("saturate", *SEARCHED) else rule.most(longest_span(trace, plan))
 
 
 def _memory(trace: Trace, plan: Plan, ever: int, windows: int | None, *, log: bool, baseline: bool) -> dict[str, float]:

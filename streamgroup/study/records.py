@@ -1,6 +1,7 @@
 """What a run directory says of itself, in `run.json`."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,12 @@ from streamgroup.base.schema_version import SCHEMA_VERSION
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["AGAIN", "MARKER", "TABLES", "read_record", "read_tables"]
+__all__ = ["AGAIN", "MARKER", "MORE_TABLES", "TABLES", "read_record", "read_tables", "table_names"]
 
 MARKER = "run.json"
 TABLES = ("summary", "windows", "workers", "loads", "latency", "keys", "lag")
+# Tables that only some runs have: the digests in the record say which.
+MORE_TABLES = ("trials",)
 AGAIN = "make the run again"
 
 
@@ -29,6 +32,12 @@ def read_record(run: Path) -> dict[str, Any]:
     return record
 
 
+def table_names(record: Mapping[str, Any]) -> list[str]:
+    """Name the tables that a run has."""
+    digests = record.get("table_digests")
+    return [*TABLES, *(name for name in MORE_TABLES if isinstance(digests, dict) and name in digests)]
+
+
 def read_tables(run: Path) -> tuple[dict[str, "pa.Table"], dict[str, Any]]:
     """Read the tables of a run by name, and its record; UsageError where there is none, DataError as there."""
     import pyarrow as pa
@@ -38,7 +47,7 @@ def read_tables(run: Path) -> tuple[dict[str, "pa.Table"], dict[str, Any]]:
         raise UsageError(f"{run} is no run: there is no {MARKER}", "name a run directory, as replay -o makes them")
     record = read_record(run)
     tables = {}
-    for name in TABLES:
+    for name in table_names(record):
         path = run / f"{name}.parquet"
         try:
             tables[name] = pq.read_table(path, partitioning=None)

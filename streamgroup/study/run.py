@@ -23,7 +23,7 @@ from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.base.storage.places import Place
 from streamgroup.base.storage.staging import staged_directory
 from streamgroup.base.version import VERSION
-from streamgroup.metrics.tables import tables
+from streamgroup.metrics.tables import tables, with_version
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.accounting.touched import TouchedPairs, beyond
 from streamgroup.replay.compile import imported_digest
@@ -34,6 +34,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.replay.stages.app_selection import AppSelection, select_app
 from streamgroup.study.columns import KINDS, OPTION_COLUMNS, readable
+from streamgroup.study.rate_search import is_searched, search_rate
 from streamgroup.study.records import MARKER
 from streamgroup.study.run_warnings import warnings_of
 from streamgroup.traces.arrays import column
@@ -94,7 +95,7 @@ def run_to_directory(
     trace, options = checked(trace_path, options, log=log and output is None)
     without = without_changes(options) if baseline else None
     progress = progress or Silent()
-    progress.start(trace.tuples, "replay")
+    progress.start(None if is_searched(options) else trace.tuples, "replay")
     if output is None:
         return make_run(trace, options, baseline=without, progress=progress.advance)
     with staged_directory(output, overwrite=overwrite, marker=MARKER) as directory:
@@ -116,18 +117,23 @@ def make_run(
 ) -> RunResult:
     """Replay a trace; `options` are as `checked` gives them. Nothing is written but the log.
 
+    Where the rate of arrivals is to be searched, the run is that at the rate found, with a table of the `trials`.
+
     `baseline` is the run that `remapped_replicas` compares with: its options, or its pairs where they are known.
     `chunk_cache` shares what is read with other runs in threads of this process. With `keep_pairs` the result has the
     run's own pairs.
     """
+    search = search_rate(trace, options, progress=progress) if is_searched(options) else None
     outcome = replay(
-        trace, options, log_directory=log_directory, progress=progress, chunk_cache=chunk_cache,
-        keep_pairs=keep_pairs or baseline is not None,
+        trace, options if search is None else search.options, log_directory=log_directory, progress=progress,
+        chunk_cache=chunk_cache, keep_pairs=keep_pairs or baseline is not None,
     )  # fmt: skip
     if baseline is not None:
         if isinstance(baseline, ReplayOptions):
             baseline = _touched(replay(trace, baseline, chunk_cache=chunk_cache, keep_pairs=True))
         outcome = dataclasses.replace(outcome, remapped_replicas=beyond(_touched(outcome), baseline))
+    if search is not None:
+        outcome = dataclasses.replace(outcome, max_rate_tps=search.rate_tps)
     made = tables(outcome)
     naming = named_options(trace, options, outcome.grouping)
     columns = {name: column([value], _ARROW[KINDS[name]]) for name, value in naming.items()}
@@ -136,6 +142,9 @@ def make_run(
         summary = summary.append_column(name, made["summary"][name])
     made["summary"] = summary
     record = _manifest(trace, options, outcome, baseline=baseline is not None)
+    if search is not None:
+        made["trials"] = with_version(search.table())
+        record |= search.record()
     notes: tuple[str, ...] = ()
     if outcome.interpreted_seconds:
         notes = (f"interpreted: {outcome.grouping} is not compiled yet, and compiling it takes longer than this run",)
@@ -210,7 +219,12 @@ def check_top_keys(count: int) -> None:
 
 
 def without_changes(options: ReplayOptions) -> ReplayOptions:
-    """Return the same options with workers that stay; UsageError when they stay anyway."""
+    """Return the same options with workers that stay; UsageError when they stay anyway, or a rate is searched."""
+    if is_searched(options):
+        raise UsageError(
+            f"--baseline compares runs at one rate, and --arrivals {options.arrivals} finds one for each",
+            "use --arrivals rate=R",
+        )
     if not (options.join or options.leave or options.crash):
         raise UsageError(
             "--baseline runs the same without a change of workers, and there is none", "add --join, --leave or --crash"

@@ -3,6 +3,7 @@
 import numpy as np
 
 from streamgroup.cluster.speeds import repetition, split_change
+from streamgroup.metrics import stages
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import select
@@ -13,6 +14,8 @@ __all__ = ["warnings_of"]
 
 _KEYS_PER_WORKER = 10
 _US_PER_S = 1_000_000
+# From this share above what the busiest server sustains on, a rate that was found depends on the length of the trace.
+_SHORT = 0.05
 # With fewer, the 99th percentile by nearest rank is the largest.
 _ENOUGH = 100
 
@@ -47,6 +50,13 @@ def _of_load(options: ReplayOptions, outcome: Outcome) -> list[str]:
             f"offered load is {float(100 * load):.3g} %: {what}, so latencies say little; "
             "try --arrivals utilization=0.8"
         )
+    if outcome.max_rate_tps is not None and (sustainable := stages.measure(outcome)["sustainable_tps"]) is not None:
+        above = float(outcome.max_rate_tps) / float(sustainable) - 1
+        if above > _SHORT:
+            found.append(
+                f"the rate found is {100 * above:.3g} % above what the busiest server sustains: the trace is so short "
+                "that it ends before the backlog is too long; a longer one gives a lower rate"
+            )
     if options.arrivals == "saturate":
         found.append("latency counts from emission: under saturate a source holds a tuple back until it may send it")
         pending = outcome.sources * options.max_pending

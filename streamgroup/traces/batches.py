@@ -27,6 +27,7 @@ class Batch(NamedTuple):
     cost: NDArray[np.float32] | None = None
     value: NDArray[np.float64] | None = None
     weight: NDArray[np.float64] | None = None
+    parent: NDArray[np.int64] | None = None
 
 
 def read_batches(
@@ -79,4 +80,5 @@ def _cut(place: int, arrays: dict[str, NDArray[Any]], start: int) -> Iterator[Ba
             pieces.get("cost"),
             pieces.get("value"),
             pieces.get("weight"),
+            pieces.get("parent"),
         )

@@ -32,6 +32,7 @@ __all__ = ["FORMATS", "export"]
 # A piece that is written at once holds about this many bytes of keys: long keys must not fill the memory.
 _PIECE_BYTES = 32 << 20
 _EXTRA = TUPLE_COLUMNS[2:]
+_KINDS = {"cost": pa.float32(), "parent": pa.int64()}
 
 
 class _Lines(NamedTuple):
@@ -49,7 +50,7 @@ class _Lines(NamedTuple):
 def export(trace: Trace, to: str, output: Place | Path | BinaryIO, *, overwrite: bool = False) -> int:
     """Write all tuples of a trace as csv, jsonl, slb or parquet; return their number.
 
-    csv has a header, timestamps in us, `key` and what else the tuples carry (cost, value, weight); the null
+    csv has a header, timestamps in us, `key` and what else the tuples carry (cost, value, weight, parent); the null
     key is an empty field, the empty key `""`. A path gets the whole file or none, and directories made for it go
     again on a failure; UsageError when it exists, also if only by then (unless `overwrite`). An open binary file
     is written to as it is. DataError for a key the format cannot hold, UsageError for a path inside the trace.
@@ -230,7 +231,7 @@ def _write_parquet(trace: Trace, file: BinaryIO) -> int:
     texts = _utf8(pa.array(trace.all_keys(), pa.large_binary()), "parquet").cast(pa.large_string())
     extra = [name for name in _EXTRA if name in trace.columns]
     fields = [pa.field("timestamp", pa.timestamp("us", tz="UTC")), pa.field("key", pa.large_string())]
-    fields += [pa.field(name, pa.float32() if name == "cost" else pa.float64()) for name in extra]
+    fields += [pa.field(name, _KINDS.get(name, pa.float64())) for name in extra]
     arrow_schema = pa.schema(fields)
     rows = 0
     with pq.ParquetWriter(file, arrow_schema, compression="zstd", store_schema=False) as writer:

@@ -36,7 +36,7 @@ __all__ = [
 # Footers that are fetched from an object store at once.
 _AT_ONCE = 16
 
-TUPLE_COLUMNS = ("timestamp", "key_id", "cost", "value", "weight")
+TUPLE_COLUMNS = ("timestamp", "key_id", "cost", "value", "weight", "parent")
 
 
 class Part(NamedTuple):
@@ -140,6 +140,7 @@ def tuple_faults(part: Part) -> list[str]:
             "cost": number,
             "value": number,
             "weight": number,
+            "parent": (pa.types.is_integer, "an integer", False),
         },
     )
 
@@ -256,6 +257,14 @@ def _key_ids(array: pa.Array) -> NDArray[Any]:
     return values.astype(np.uint32)
 
 
+def _parents(array: pa.Array) -> NDArray[Any]:
+    values = numbers(array)
+    if values.dtype == np.uint64 and len(values) and int(values.max()) >= 1 << 63:
+        row = int(values.argmax())
+        raise _MisfitError(row, f"{values[row]} is over 2^63 - 1")
+    return values.astype(np.int64)
+
+
 def _floats(dtype: Any) -> Any:
     def convert(array: pa.Array) -> NDArray[Any]:
         with np.errstate(over="ignore"):  # a cost that overflows float32 becomes infinite, which is refused later
@@ -270,4 +279,5 @@ _CONVERT: dict[str, Any] = {
     "cost": _floats(np.float32),
     "value": _floats(np.float64),
     "weight": _floats(np.float64),
+    "parent": _parents,
 }

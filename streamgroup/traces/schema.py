@@ -42,10 +42,11 @@ REJECTS_SCHEMA = pa.schema(
 )
 
 
-def tuples_schema(*, cost: bool = False, value: bool = False, weight: bool = False) -> pa.Schema:
+def tuples_schema(*, cost: bool = False, value: bool = False, weight: bool = False, parent: bool = False) -> pa.Schema:
     """Return the columns of `tuples/`: timestamp (us since 1970, UTC), key_id, and the optional ones asked for.
 
-    `cost` is the base service time in us; `value` and `weight` are what the record carries (a price, a size).
+    `cost` is the base service time in us; `value` and `weight` are what the record carries (a price, a size). Tuples
+    of one record have one `parent`, which never decreases along the stream.
     """
     fields = [
         pa.field("timestamp", pa.int64(), nullable=False),
@@ -57,6 +58,8 @@ def tuples_schema(*, cost: bool = False, value: bool = False, weight: bool = Fal
         fields.append(pa.field("value", pa.float64(), nullable=False))
     if weight:
         fields.append(pa.field("weight", pa.float64(), nullable=False))
+    if parent:
+        fields.append(pa.field("parent", pa.int64(), nullable=False))
     return pa.schema(fields)
 
 

@@ -17,7 +17,7 @@ from streamgroup.traces.writer import Columns, block_digest, blocks, cost_ns, fi
 __all__ = ["take_slice"]
 
 # What a replay reads of a tuple.
-_COLUMNS = ("timestamp", "key_id", "cost")
+_COLUMNS = ("timestamp", "key_id", "cost", "parent")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,7 +41,7 @@ class _Slice(Trace):
         if not wanted or set(columns) - set(_COLUMNS):
             raise ValueError(f"no columns {', '.join(columns)}")
         for low in range(start, self.tuples, schema.BLOCK_ROWS):
-            yield Batch(low, *(_piece(wanted.get(name), low) for name in _COLUMNS))
+            yield Batch(low, *(_piece(wanted.get(name), low) for name in Batch._fields[1:]))
 
     def dictionary(self) -> Dictionary:
         """Return counts within the segment, and hashes, by key id."""
@@ -77,17 +77,18 @@ class _Slice(Trace):
         """Compute the fingerprint of the segment, as a trace on disk that holds nothing else."""
         known = self._cache.get("fingerprint")
         if not isinstance(known, str):
-            columns = Columns(*(self.arrays.get(name) for name in _COLUMNS))  # type: ignore[arg-type]
+            columns = Columns(**self.arrays)
             known = fingerprint(map(block_digest, blocks([columns], schema.BLOCK_ROWS)), self.all_keys())
             self._cache["fingerprint"] = known
         return known
 
 
 def take_slice(trace: Trace, start: int, stop: int) -> Trace:
-    """Read the tuples start..stop-1 into memory, 12 bytes each (16 with costs), as a trace of its own.
+    """Read the tuples start..stop-1 into memory, 12 bytes each (4 more with costs, 8 with parents), as a trace.
 
-    It has the times, keys, hashes and costs of these tuples, and counts, totals and top keys of its own; `value` and
-    `weight` are left out. ValueError for a segment without a tuple or out of the trace, DataError for a damaged file.
+    It has the times, keys, hashes, costs and parents of these tuples, and counts, totals and top keys of its own;
+    `value` and `weight` are left out. ValueError for a segment without a tuple or out of the trace, DataError for a
+    damaged file.
     """
     if not 0 <= start < stop <= trace.tuples:
         raise ValueError(f"tuples {start}..{stop - 1} of {trace.tuples}")

@@ -65,7 +65,7 @@ class Trace:
     ) -> Iterator[Batch]:
         """Read tuples from place `start` on, in batches of at most 2^20, decoded ahead by `decoders` threads (or none).
 
-        `columns` are among timestamp, key_id, cost, value, weight; the others, and those the trace does not
+        `columns` are among timestamp, key_id, cost, value, weight, parent; the others, and those the trace does not
         have, are None. All arrays are C-contiguous and read-only. DataError when a file is damaged.
         """
         unknown = [name for name in columns if name not in TUPLE_COLUMNS]

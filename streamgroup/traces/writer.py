@@ -43,7 +43,7 @@ _PARQUET: dict[str, Any] = {
     "use_dictionary": False,
     "store_schema": False,
 }
-_TUPLE_ENCODING = {"timestamp": "DELTA_BINARY_PACKED"}
+_TUPLE_ENCODING = {"timestamp": "DELTA_BINARY_PACKED", "parent": "DELTA_BINARY_PACKED"}
 _KEY_ENCODING = {"key_id": "DELTA_BINARY_PACKED", "count": "DELTA_BINARY_PACKED"}
 _NULL_LENGTH = b"\xff\xff\xff\xff"
 
@@ -56,6 +56,7 @@ class Columns(NamedTuple):
     cost: NDArray[np.float32] | None = None
     value: NDArray[np.float64] | None = None
     weight: NDArray[np.float64] | None = None
+    parent: NDArray[np.int64] | None = None
 
 
 class PartStats(NamedTuple):
@@ -85,6 +86,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "cost": np.dtype("<f4"),
     "value": np.dtype("<f8"),
     "weight": np.dtype("<f8"),
+    "parent": np.dtype("<i8"),
 }
 
 
@@ -158,6 +160,9 @@ def _check(columns: Columns, first_row: int, last: int | None) -> None:
         raise DataError(f"tuple {first_row} is earlier than the one before it")
     if len(late):
         raise DataError(f"tuple {first_row + int(late[0]) + 1} is earlier than the one before it")
+    if columns.parent is not None and (columns.parent[1:] < columns.parent[:-1]).any():
+        row = int(np.argmax(columns.parent[1:] < columns.parent[:-1])) + 1
+        raise DataError(f"tuple {first_row + row} has a smaller parent than the one before it")
     if columns.cost is not None:
         bad = np.flatnonzero(~((columns.cost >= 0) & (columns.cost < np.inf)))
         if len(bad):
@@ -239,7 +244,10 @@ def _write_part(name: str, sink: BinaryIO, chunks: Iterable[Columns]) -> PartSta
             if writer is None:
                 has_cost = block.cost is not None
                 arrow_schema = schema.tuples_schema(
-                    cost=has_cost, value=block.value is not None, weight=block.weight is not None
+                    cost=has_cost,
+                    value=block.value is not None,
+                    weight=block.weight is not None,
+                    parent=block.parent is not None,
                 )
                 writer = pq.ParquetWriter(sink, arrow_schema, column_encoding=_encoding(arrow_schema), **_PARQUET)
             if not size:

@@ -278,7 +278,16 @@ def test_numbers_of_papers_are_explained_where_they_are_used(invoke) -> None:
 def test_help_lists_options_by_what_they_are_about(invoke) -> None:
     text = invoke("replay", "--help").stdout
     heads = [line.removesuffix(":") for line in text.splitlines() if re.fullmatch(r"[A-Z][a-z ]+:", line)]
-    assert heads == ["Arguments", "Options", "Load", "Workers and failures", "Seeds and keys", "Measuring", "Output"]
+    assert heads == [
+        "Arguments",
+        "Options",
+        "Load",
+        "Stages",
+        "Workers and failures",
+        "Seeds and keys",
+        "Measuring",
+        "Output",
+    ]
     load, failures = text.index("\nLoad:"), text.index("\nWorkers and failures:")
     assert load < text.index("--arrivals") < failures < text.index("--crash") < text.index("\nMeasuring:")
     assert text.count("--quiet") == text.count("--service ") == 1

@@ -5,6 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import polars as pl
 import pytest
 
 from streamgroup.kernels.latencies import BUCKETS, bucket_of, lower_bounds, middle
@@ -142,15 +143,15 @@ def test_every_family_gives_names_of_the_list_and_no_two_the_same() -> None:
         "hot_recall",
         "hot_detection_delay_tuples",
         "hot_detection_delay_ms",
+        "trees",
+        *(f"latency_tree_{name}_ms" for name in ("mean", "p50", "p95", "p99", "max")),
     }
 
 
 def test_types_of_a_summary_do_not_depend_on_what_is_null() -> None:
     frame = tables(outcome(tuples=8, workers=4))["summary"]
-    assert all(
-        frame.schema[name].is_float() if kind is float else frame.schema[name].is_integer()
-        for name, kind in METRICS.items()
-    )
+    kinds = {float: pl.Float64, int: pl.Int64, str: pl.String}
+    assert all(frame.schema[name] == kinds[kind] for name, kind in METRICS.items())
 
 
 def test_many_windows_on_many_workers() -> None:

@@ -10,6 +10,7 @@ import polars as pl
 
 from streamgroup.metrics.names import METRICS
 
+KINDS = {int: pl.Int64(), float: pl.Float64(), str: pl.String()}
 HOSTILE = (
     "<script>alert(1)</script>",
     "</script><b>",
@@ -36,11 +37,16 @@ def make_run(
     draw = random.Random(repr(sorted(row.items(), key=str)))
     workers = row["workers"]
     metrics = {
-        name: draw.randrange(1, 100) if kind is int else draw.uniform(0.001, 50) for name, kind in METRICS.items()
+        name: draw.choice(["workers", "none"])
+        if kind is str
+        else draw.randrange(1, 100)
+        if kind is int
+        else draw.uniform(0.001, 50)
+        for name, kind in METRICS.items()
     }
     metrics |= {"dropped": 0, "lost": 0, "remapped_replicas": None, "offered_load": 0.8, "idle_workers": 0}
     row |= {name: options.get(name, value) for name, value in metrics.items()}
-    kinds = {name: pl.Int64() if kind is int else pl.Float64() for name, kind in METRICS.items()}
+    kinds = {name: KINDS[kind] for name, kind in METRICS.items()}
     _write(path, "summary", [row], {"service": pl.String(), **kinds})
     _write(
         path, "windows",

@@ -23,6 +23,7 @@ from streamgroup.report.charts import (
     latency_over_time,
     latency_tail,
     load_map,
+    stages,
     worker_load,
 )
 from streamgroup.report.findings import compared
@@ -78,6 +79,26 @@ def test_means_over_seeds(material: ReportData, chart: Any, metrics: set[str]) -
     for one, other in zip(found, wanted, strict=True):
         assert one[3:] == pytest.approx(other[3:])
     assert set(frame["runs"]) == {3}
+
+
+def test_where_the_time_goes(tmp_path: Path) -> None:
+    whole = {"latency_mean_ms": 10.0, "service_ms_mean": 4.0, "bottleneck": "workers"}
+    for seed, more in ((0, 0.0), (1, 2.0)):
+        make_run(tmp_path / f"kg{seed}", grouping="kg", seed=seed, **{**whole, "latency_mean_ms": 10.0 + more})
+    make_run(tmp_path / "sg", grouping="sg", **whole, source_wait_ms_mean=1.0, result_delay_ms_mean=5.0)
+    frame = stages.frame(gather([tmp_path]))
+    found = {(row["grouping"], row["part"]): row["ms"] for row in frame.to_dicts()}
+    assert found == {
+        ("kg", "queue"): 7.0, ("kg", "service"): 4.0,
+        ("sg", "source wait"): 1.0, ("sg", "queue"): 5.0, ("sg", "service"): 4.0, ("sg", "aggregation"): 5.0,
+    }  # fmt: skip
+    assert frame.group_by("grouping").agg(pl.col("share").sum().round(9))["share"].to_list() == [1.0, 1.0]
+    assert "kg: 11 ms, 63.6 % of it queue, limited by workers." in stages.caption(frame)
+
+
+def test_runs_from_before_the_service_time_are_not_shown(tmp_path: Path) -> None:
+    make_run(tmp_path / "old", service_ms_mean=None)
+    assert stages.frame(gather([tmp_path])).is_empty()
 
 
 def test_the_frontier_is_what_no_other_beats(material: ReportData) -> None:
@@ -218,7 +239,9 @@ def test_one_run_has_no_chart_that_compares(tmp_path: Path) -> None:
     make_run(tmp_path / "r")
     one = gather([tmp_path / "r"])
     shown = [name for name in chart_names() if Drawn.of(name, one)]
-    assert shown == ["worker_load", "latency_tail", "load_map", "imbalance_over_time", "latency_over_time", "lag"]
+    assert shown == [
+        "worker_load", "latency_tail", "stages", "load_map", "imbalance_over_time", "latency_over_time", "lag",
+    ]  # fmt: skip
 
 
 def test_one_number_of_workers_gives_points_for_groupings(tmp_path: Path) -> None:

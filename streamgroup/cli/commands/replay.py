@@ -26,10 +26,12 @@ _SHOWN = (
     "peak_to_mean", "imbalance", "imbalance_mean", "window_imbalance_mean", "window_imbalance_max",
     "load_stddev_percent", "idle_workers",
     "replication_factor", "replicas", "state_entries_max", "aggregation_messages",
+    "max_rate_tps", "bottleneck", "sustainable_tps",
     "throughput_tps", "throughput_limit_tps", "makespan_s", "utilization_mean", "utilization_max",
     "latency_p50_ms", "latency_p99_ms", "latency_mean_ms", "latency_max_ms", "backlog_max_ms",
     "partials", "aggregator_utilization_max", "result_delay_ms_mean", "result_delay_ms_p99", "result_delay_ms_max",
     "completion_s", "completion_tps",
+    "trees", "latency_tree_p99_ms", "latency_tree_mean_ms",
     "hot_keys_mean", "choices_mean", "choices_max", "control_messages",
     "dropped", "lost", "redelivered", "remapped_replicas",
 )  # fmt: skip
@@ -62,7 +64,8 @@ class Options(Simulation):
         str,
         typer.Option(
             "--arrivals", metavar="KIND",
-            help="trace, rate=R, poisson=R, utilization=RHO, poisson-utilization=RHO or saturate (a closed loop).",
+            help="trace, rate=R, poisson=R, utilization=RHO, poisson-utilization=RHO, saturate (a closed loop), max or "
+            "poisson-max (the highest rate that is kept).",
         ),
     ] = DEFAULTS.arrivals  # fmt: skip
     capacity: Annotated[
@@ -124,7 +127,8 @@ def run(console: Console, options: Options) -> None:
     if console.form in PEOPLE:
         crashed = _OF_CRASH if run.options["crash"] is not None else ()
         shown = [name for name in _SHOWN if name not in _SHOWN_IF_ANY or name in crashed or run.metrics.get(name)]
-        console.rows(listed(run.row, shown))
+        trials = run.record.get("rate_search", {}).get("trials", [])
+        console.rows([*listed(run.row, shown), *({"name": "trial", "value": trial["text"]} for trial in trials)])
     else:
         console.rows([run.row])
 

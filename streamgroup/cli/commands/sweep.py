@@ -72,7 +72,8 @@ class Options(Simulation):
         list[str],
         typer.Option(
             "--arrivals", metavar="KIND,...",
-            help="trace, rate=R, poisson=R, utilization=RHO, poisson-utilization=RHO or saturate. Can be repeated.",
+            help="trace, rate=R, poisson=R, utilization=RHO, poisson-utilization=RHO, saturate, max or poisson-max. "
+            "Can be repeated.",
         ),
     ] = (DEFAULTS.arrivals,)  # type: ignore[assignment]  # fmt: skip
     capacity: Annotated[

@@ -142,6 +142,10 @@ class Contract:
         rows = found.row
         new = np.ones(len(rows), bool)
         new[1:] = rows[1:] != rows[:-1]
+        # A table has no order that would keep the tuples of a row together; repeated ones are events of their own.
+        trees = isinstance(self._options, IngestOptions) and repeat is None
+        trees = trees and (self._options.split_words or _is_list(parsed.key))
+        nth = np.arange(len(rows)) - np.flatnonzero(new)[np.cumsum(new) - 1] if trees and len(rows) else None
         costs = None if cost is None else cost[found.place if _is_list(parsed.cost) else rows].astype(np.float32)
         return Tuples(
             stamps[rows],
@@ -156,6 +160,7 @@ class Contract:
             repeat[rows] if repeat is not None else None,
             each=_for_rows(each, rows),
             within=within,
+            nth=nth.astype(np.uint32) if nth is not None else None,
         )
 
     def _key(self, key: Any, checked: "_RowChecks") -> Any:

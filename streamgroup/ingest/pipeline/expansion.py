@@ -22,7 +22,8 @@ class Tuples(NamedTuple):
     `row` numbers the rows kept in this batch from 0, one entry a tuple; `rows` is how many of them begin here.
     `repeat` says how many tuples each entry stands for, one if None, equal but for what `each` says of tuple j of entry
     i; `pieces` expands them; where each has its own time, to those in [since, until) of `within`. The first row is
-    `continued` when the batch before held tuples of it.
+    `continued` when the batch before held tuples of it. `nth` counts the tuples of a tree before each: where rows make
+    several tuples, those of one row are a tree.
     """
 
     timestamp: I64
@@ -38,6 +39,7 @@ class Tuples(NamedTuple):
     continued: bool = False
     each: Callable[[I64, I64], Each] | None = None
     within: tuple[int | None, int | None] = (None, None)
+    nth: NDArray[np.uint32] | None = None
 
 
 def expand(repeat: I64, size: int) -> Iterator[tuple[I64, I64]]:
@@ -82,6 +84,7 @@ def pieces(tuples: Tuples, size: int) -> Iterator[Tuples]:
             Counter(),
             weight,
             continued=continued,
+            nth=tuples.nth[entries] if tuples.nth is not None else None,
         )
 
 

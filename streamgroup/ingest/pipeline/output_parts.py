@@ -103,7 +103,7 @@ def _write(output: Output, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 def _write_part(output: Output, number: int, rows: list[Row]) -> pa.RecordBatch:
     if rows[0].kind == "part":
         path = output.folder / schema.TUPLES / schema.part_name(number)
-        chunks = _tuples(rows, *output.tuples[number])
+        chunks = _tuples(rows, *output.tuples[number], number * schema.PART_ROWS)
         if not output.timed:
             chunks = _with_places(chunks, number * schema.PART_ROWS)
         return part_written(number, write_part(path, chunks))
@@ -141,7 +141,8 @@ def read_part_stats(row: Row) -> PartStats:
     return stats._replace(block_digests=[bytes.fromhex(str(digest)) for digest in stats.block_digests])
 
 
-def _tuples(rows: list[Row], skip: int, tuples: int) -> Iterator[Columns]:
+def _tuples(rows: list[Row], skip: int, tuples: int, first: int) -> Iterator[Columns]:
+    """Yield the tuples of a part, of which `first` is the number of the first one in the trace."""
     blocks = [row.columns() for row in rows]
     columns = {name: np.concatenate([own.column(name).to_numpy() for own in blocks]) for name in blocks[0].schema.names}
     del blocks
@@ -153,7 +154,11 @@ def _tuples(rows: list[Row], skip: int, tuples: int) -> Iterator[Columns]:
     for start in range(0, tuples, schema.ROW_GROUP_ROWS):
         check_stopped()
         own = places[start : start + schema.ROW_GROUP_ROWS]
-        yield Columns(**{name: columns[name][own] for name in names})
+        made = {name: columns[name][own] for name in names}
+        if (nth := made.pop("nth", None)) is not None:
+            # The parent is the number of a tree's first tuple: what came of one row stays together in the stream.
+            made["parent"] = np.arange(first + start, first + start + len(own)) - nth.astype(np.int64)
+        yield Columns(**made)
 
 
 def _with_places(chunks: Iterator[Columns], first: int) -> Iterator[Columns]:

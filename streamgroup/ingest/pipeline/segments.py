@@ -34,8 +34,8 @@ CHANGED = "keep the input as it is until the end; of a query without an order, s
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
 
-# Columns that tuples may have besides time and key.
-CARRIED = ("cost", "value", "weight")
+# Columns that tuples may have besides time and key; `nth` becomes their parent.
+CARRIED = ("cost", "value", "weight", "nth")
 
 # A segment's number is that of its split, and behind it in so many bits the number within the split.
 SPLIT_BITS = 20

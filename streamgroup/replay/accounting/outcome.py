@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from streamgroup.replay.accounting.touched import TouchedPairs
 from streamgroup.replay.simulation.source_server import Servers
 
-__all__ = ["Aggregation", "AppResults", "HotKeys", "LagTable", "Outcome", "TopKey", "WindowTable", "WorkerTable"]
+__all__ = [
+    "Aggregation", "AppResults", "HotKeys", "LagTable", "Outcome", "TopKey", "TreeTable", "WindowTable", "WorkerTable",
+]  # fmt: skip
 
 I64 = NDArray[np.int64]
 
@@ -95,6 +97,21 @@ class LagTable:
     width_ns: int
     tuples: I64
     behind_ns: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TreeTable:
+    """Latencies of tuple trees: from the arrival of a tree's first tuple to the finish of the last one to finish.
+
+    `trees` were measured whole and finished; of their latencies `sum_ns` is exact, `histogram` int64[BUCKETS] is as
+    `kernels.latencies` has it, `min_ns` and `max_ns` are 0 without any.
+    """
+
+    trees: int
+    sum_ns: int
+    min_ns: int
+    max_ns: int
+    histogram: I64
 
 
 @dataclass(frozen=True)
@@ -188,7 +205,7 @@ class Outcome:
     `held_most` is the most entries that a finished tuple found on its worker, and `state_slowdown_sum` the sum of the
     factors of all of them. `control_work_ns` is the service time of what the busiest control server was given (None:
     there is none that takes time), `signal_delay` the sum of the delays in ns of signals that made a key hot, and their
-    number.
+    number. `trees` is None for a trace without tuple trees, `max_rate_tps` unless the rate was searched.
     """
 
     grouping: str
@@ -245,6 +262,8 @@ class Outcome:
     state_slowdown_sum: Fraction | None = None
     control_work_ns: int | None = None
     signal_delay: tuple[int, int] | None = None
+    trees: TreeTable | None = None
+    max_rate_tps: Fraction | None = None
 
     def __post_init__(self) -> None:
         """Without a warm-up all tuples are measured."""

@@ -1,45 +1,51 @@
 """What becomes of the tuples of a run besides the meters: the log, finishes by window, partial results, base work."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.log import LogWriter
-from streamgroup.replay.accounting.outcome import Aggregation, AppResults
+from streamgroup.replay.accounting.outcome import Aggregation, AppResults, TreeTable
 from streamgroup.replay.accounting.partials import Partials
 from streamgroup.replay.accounting.recorder import NEVER_AGAIN
+from streamgroup.replay.accounting.trees import Trees
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.simulation.chunk_arrays import DROPPED, Events
 from streamgroup.replay.stages.merging import Merging
 
-__all__ = ["Results"]
+__all__ = ["Results", "Takers"]
 
 I64 = NDArray[np.int64]
+
+
+class Takers(NamedTuple):
+    """What takes the tuples of a run besides the meters, each None where it is not there: the log, what counts partial
+    results, what merges them, and what follows tuple trees.
+    """
+
+    writer: LogWriter | None
+    partials: Partials | None
+    merging: Merging | None
+    trees: Trees | None
 
 
 class Results:
     """Takes every tuple of a run in the order of the stream; the first `warmup` of them only into the log.
 
     `width_ns` is the length of windows that are times, else None; `key_count` int64[keys] is how often each key comes.
+    In a `closed` loop tuples do not arrive in the order of the stream.
     """
 
     def __init__(
-        self,
-        writer: LogWriter | None,
-        width_ns: int | None,
-        partials: Partials | None,
-        warmup: int,
-        constant_ns: int | None,
-        key_count: I64,
-        merging: Merging | None = None,
-    ) -> None:
-        self._writer = writer
+        self, takers: Takers, width_ns: int | None, warmup: int, constant_ns: int | None, key_count: I64, *,
+        closed: bool,
+    ) -> None:  # fmt: skip
+        self._writer, self._partials, self._merging, self._trees = takers
         self._width_ns = width_ns
-        self._partials = partials
-        self._merging = merging
         self._warmup = warmup
         self._constant = constant_ns
+        self._closed = closed
         self.count = key_count if warmup == 0 else key_count.copy()
         self.work = 0
         self.longest = 0
@@ -50,7 +56,7 @@ class Results:
     @property
     def wants_tuples(self) -> bool:
         """Return whether it needs to know where each tuple went."""
-        takers = self._writer, self._partials, self._merging, self.finished
+        takers = self._writer, self._partials, self._merging, self._trees, self.finished
         return any(taker is not None for taker in takers)
 
     @property
@@ -66,6 +72,11 @@ class Results:
     def merged(self) -> tuple[Aggregation | None, AppResults | None]:
         """End the last window of partial results; return what the aggregators did and an application's results."""
         return (None, None) if self._merging is None else self._merging.finish()
+
+    @property
+    def trees(self) -> TreeTable | None:
+        """Return the latencies of tuple trees, None for a trace without any."""
+        return None if self._trees is None else self._trees.table()
 
     def close(self) -> None:
         """Finish the log."""
@@ -92,11 +103,16 @@ class Results:
         skip = min(max(self._warmup - offset, 0), len(events.key))
         if skip < len(events.key) and self.first_arrival is None:
             self.first_arrival = int(events.arrival[skip])
-        self.last_arrival = int(events.arrival[-1])
+        if self._closed and skip < len(events.key):
+            self.last_arrival = max(self.last_arrival, int(events.arrival[skip:].max()))
+        elif not self._closed:
+            self.last_arrival = int(events.arrival[-1])
         if not self.wants_tuples:
             return
         if self._writer is not None:
             self._writer.write(offset, events)
+        if self._trees is not None:
+            self._trees.add(offset, events.arrival, events.finish)
         repeated = again[again[:, 0] >= offset + skip] - np.array([offset + skip, 0])
         self._add_measured(
             offset + skip,

@@ -14,6 +14,7 @@ from streamgroup.kernels import draws
 
 __all__ = [
     "MAX_NS",
+    "SEARCHED",
     "ArrivalKind",
     "Arrivals",
     "ConstantArrivals",
@@ -27,13 +28,16 @@ __all__ = [
 
 I64 = NDArray[np.int64]
 MAX_NS = 1 << 62
-_KINDS = ("trace", "rate", "poisson", "utilization", "poisson-utilization", "saturate")
+# Kinds that stand for the highest rate that is kept: a search replays at many.
+SEARCHED = ("max", "poisson-max")
+_KINDS = ("trace", "rate", "poisson", "utilization", "poisson-utilization", "saturate", *SEARCHED)
+_PLAIN = ("trace", "saturate", *SEARCHED)
 _FIXED_BITS = 42
 
 
 @dataclass(frozen=True)
 class ArrivalKind:
-    """`name` is one of the kinds; `value` is R in tuples per second or RHO, None for `trace` and `saturate`."""
+    """`name` is one of the kinds; `value` is R in tuples per second or RHO, None for those without one."""
 
     name: str
     value: Fraction | None
@@ -45,12 +49,11 @@ def parse_arrivals(text: str) -> ArrivalKind:
     if name not in _KINDS:
         raise UsageError(
             f"--arrivals: there is no kind {name!r}",
-            "trace, rate=R, poisson=R, utilization=RHO, poisson-utilization=RHO or saturate",
+            "trace, rate=R, poisson=R, utilization=RHO, poisson-utilization=RHO, saturate, max or poisson-max",
         )
-    if name in ("trace", "saturate"):
+    if name in _PLAIN:
         if equals:
-            hint = "use --speedup to replay faster" if name == "trace" else "use --max-pending for the size of the loop"
-            raise UsageError(f"--arrivals {name} takes no value", hint)
+            raise UsageError(f"--arrivals {name} takes no value", _INSTEAD.get(name, "use --max-p99 for its limit"))
         return ArrivalKind(name, None)
     if not equals:
         raise UsageError(
@@ -61,6 +64,9 @@ def parse_arrivals(text: str) -> ArrivalKind:
     if not Fraction(1, 10**9) <= number <= 10**9:
         raise UsageError(f"--arrivals {name}: {value} is not between 1e-9 and 1e9")
     return ArrivalKind(name, number)
+
+
+_INSTEAD = {"trace": "use --speedup to replay faster", "saturate": "use --max-pending for the size of the loop"}
 
 
 class Arrivals(Protocol):
@@ -240,8 +246,8 @@ class PoissonArrivals:
 
 
 def load_of_arrivals(kind: ArrivalKind, tuples: int, span_ns: int, capacity: Fraction) -> Fraction | None:
-    """Return arrival rate / capacity (capacity in tuples per ns); None for one instant and in a closed loop."""
-    if kind.name == "saturate":
+    """Return arrival rate / capacity (in tuples per ns); None for one instant, in a closed loop and in a search."""
+    if kind.name in ("saturate", *SEARCHED):
         return None
     if kind.name in ("utilization", "poisson-utilization"):
         return kind.value

@@ -6,9 +6,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import RunError
+from streamgroup.base.errors import RunError, UsageError
 from streamgroup.cluster.membership import Event
-from streamgroup.replay.input.arrivals import Arrivals, ConstantArrivals, PoissonArrivals, TraceArrivals, find_ties
+from streamgroup.replay.input.arrivals import (
+    SEARCHED,
+    Arrivals,
+    ConstantArrivals,
+    PoissonArrivals,
+    TraceArrivals,
+    find_ties,
+)
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.scenario.plan import Plan, trace_span
 from streamgroup.replay.simulation.chunk_arrays import NEVER
@@ -24,6 +31,8 @@ def make_arrivals(trace: Trace, plan: Plan) -> Arrivals | None:
     kind, tuples = plan.arrivals, trace.tuples
     if kind.name == "saturate":
         return None
+    if kind.name in SEARCHED:
+        raise UsageError(f"--arrivals {kind.name} is a search, and this is one run", "use replay, sweep or rate=R")
     if kind.name == "trace":
         ties = None
         if plan.options.spread_ties:

@@ -14,21 +14,21 @@ class ReplayOptions:
 
     `grouping` as in `-g`; `workers` 1..65536; `sources` 1..65536 (not given: the grouping's own default, nearly always
     5); `source_assignment` shuffle, random or key; `arrivals` trace, rate=R, poisson=R, utilization=RHO,
-    poisson-utilization=RHO or saturate; `speedup` divides the trace's times, `spread_ties` places equal times evenly
-    before the next one; `max_pending` tuples of a source may be unfinished under saturate. `network_delay` and
-    `control_delay` are durations (the latter defaults to the former). `window` and `warmup` are a time, a count or a
-    share of the tuples, `aggregate_every` too (None: once, at the end). `seed` 0..2^63-1 names a replicate: it seeds
-    all draws, and `hash_seed`, which moves the candidates of keys, is the same unless it is given. `hot_threshold` is
-    the share from which on a key is hot in truth: a number, a fraction, one of n workers (1/5n), or "own", the
-    grouping's own. `top_keys` is how many of the most frequent keys are reported. `key_type` string, int, long or
-    bytes is what the rules of real engines take keys for.
+    poisson-utilization=RHO, saturate, max or poisson-max; `speedup` divides the trace's times, `spread_ties` places
+    equal times evenly before the next one; `max_pending` tuples of a source may be unfinished under saturate.
+    `network_delay` and `control_delay` are durations (the latter defaults to the former). `window` and `warmup` are a
+    time, a count or a share of the tuples, `aggregate_every` too (None: once, at the end). `seed` 0..2^63-1 names a
+    replicate: it seeds all draws, and `hash_seed`, which moves the candidates of keys, is the same unless it is given.
+    `hot_threshold` is the share from which on a key is hot in truth: a number, a fraction, one of n workers (1/5n), or
+    "own", the grouping's own. `top_keys` is how many of the most frequent keys are reported. `key_type` string, int,
+    long or bytes is what the rules of real engines take keys for.
 
     The stages beside the workers (None: there is none): `source_service` TIME[:KIND] is a source's time for each tuple,
     several with commas repeat over the sources; `combine`, a count or a time, is the mini-batch in which a source
     merges tuples of one key, `combine_cost` max, sum or a share of the sum. `state_cost` BETA/M and `memory_limit`
     ENTRIES:FACTOR slow a worker down by the entries it holds. `aggregators` servers merge partial results, each in
     `aggregator_service` TIME[:KIND], sent to them by `aggregator_grouping` (None: kg). `app` computes results. Under
-    arrivals "max" the rate is searched that keeps the p99 under `max_p99`, a duration.
+    arrivals "max" and "poisson-max" the highest rate is searched that keeps the p99 within `max_p99`, a duration.
 
     The capacity model (None or empty: not given; `capacity` names a TOML file that fills in what is not given):
     `service` (a duration) or `key_cost` (a file) replaces the trace's cost; `service_distribution` deterministic,

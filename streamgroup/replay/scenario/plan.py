@@ -18,7 +18,7 @@ from streamgroup.cluster.state_cost import StateCost, parse_state_cost
 from streamgroup.engines.keys.values import check_kind
 from streamgroup.groupings._share_threshold import checked_share, share_of
 from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.input.arrivals import MAX_NS, ArrivalKind, load_of_arrivals, parse_arrivals
+from streamgroup.replay.input.arrivals import MAX_NS, SEARCHED, ArrivalKind, load_of_arrivals, parse_arrivals
 from streamgroup.replay.scenario.capacity_file import MOST_WAITING, WHEN_FULL, with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import Selection, select
@@ -61,7 +61,8 @@ class Plan(NamedTuple):
 
     `warmup` is the number of tuples that are not measured; None while it is a time, `warmup_ns`. From the share
     `hot_share` on a key is hot in truth. `source_service` is None where sources take no time, `combine` where they
-    merge nothing, `aggregators` and `app` where there is none, and `state` where it costs nothing.
+    merge nothing, `aggregators` and `app` where there is none, and `state` where it costs nothing. `max_p99_ns` is what
+    a search of the rate keeps, None without such a limit.
     """
 
     selection: Selection
@@ -82,6 +83,7 @@ class Plan(NamedTuple):
     aggregators: AggregatorPlan | None = None
     app: AppSelection | None = None
     state: StateCost | None = None
+    max_p99_ns: int | None = None
 
     @property
     def is_ordered(self) -> bool:
@@ -136,7 +138,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
             "leave out one of them",
         )
     _check_service(costs, speeds, 1 if state is None else state.longest_factor(trace.keys))
-    if "utilization" in kind.name and costs.free_of_charge:
+    if ("utilization" in kind.name or kind.name in SEARCHED) and costs.free_of_charge:
         raise UsageError(
             f"--arrivals {options.arrivals} needs a mean cost over 0", "use --arrivals rate=R or --service"
         )
@@ -146,7 +148,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
         warmup, warmup_ns, _hot_share(options, selection),
         None if options.source_service is None else parse_source_service(options.source_service),
         parse_combine(options.combine, options.combine_cost), plan_aggregators(options),
-        plan_app(options, selection, trace), state,
+        plan_app(options, selection, trace), state, _max_p99(options, kind),
     )  # fmt: skip
     if plan.queues.drops and selection.params.needs_every_delivery():
         raise UsageError(
@@ -206,6 +208,17 @@ def _warmup(options: ReplayOptions, tuples: int) -> tuple[int | None, int]:
     return index, extent.ns
 
 
+def _max_p99(options: ReplayOptions, kind: ArrivalKind) -> int | None:
+    if options.max_p99 is None:
+        return None
+    if kind.name not in SEARCHED:
+        raise UsageError("--max-p99 is the limit of a search, and there is none", "add --arrivals max")
+    limit = parse_duration_ns(options.max_p99, "--max-p99")
+    if limit == 0:
+        raise UsageError("--max-p99 0: no service takes no time", "write a duration, as in 20ms")
+    return limit
+
+
 def _hot_share(options: ReplayOptions, selection: Selection) -> Fraction:
     """Return from which share of the tuples on a key is hot in truth, for the workers of the start."""
     if options.hot_threshold == "own":
@@ -245,7 +258,7 @@ def _check_windows(trace: Trace, plan: Plan, workers: int) -> None:
 
 def longest_span(trace: Trace, plan: Plan) -> int:
     """Return how long it is from the first to the last arrival, in ns: about that long with Poisson arrivals, less in a
-    closed loop."""
+    closed loop; in a search, at the workers' capacity."""
     kind, costs = plan.arrivals, plan.costs
     if kind.name == "trace":
         first, last = trace_span(trace)
@@ -257,13 +270,15 @@ def longest_span(trace: Trace, plan: Plan) -> int:
         if plan.state is not None:
             factor *= plan.state.longest_factor(trace.keys)
         return int(2 * trace.tuples * (mean * factor + plan.network_delay))
+    if kind.name in SEARCHED:
+        return int((trace.tuples - 1) / plan.capacity)
     assert kind.value is not None
     spacing = 1 / (kind.value * plan.capacity) if "utilization" in kind.name else Fraction(10**9) / kind.value
     return int((trace.tuples - 1) * spacing)
 
 
 def offered_load(trace: Trace, plan: Plan, last_arrival: int | None = None) -> Fraction | None:
-    """Return arrival rate / capacity, exactly; None for one instant, in a closed loop, or when tuples cost nothing.
+    """Return arrival rate / capacity, exactly; None for one instant, a closed loop, a search, or tuples without cost.
 
     Without `last_arrival` (ns) this is known before the run, but for ties that are spread: those move the last arrival.
     """

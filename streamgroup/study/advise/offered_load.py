@@ -11,6 +11,7 @@ import numpy as np
 
 from streamgroup.base.errors import StreamgroupError, UsageError
 from streamgroup.base.limits import MOST_WORKERS
+from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan, offered_load, trace_span
 from streamgroup.study.estimate import describe_plan
@@ -126,9 +127,10 @@ def _refuse(options: ReplayOptions) -> None:
             raise UsageError(
                 f"advise is for workers that stay as they are, and {name} changes them", "replay shows what it does"
             )
-    if options.arrivals == "saturate":
+    if options.arrivals in ("saturate", *SEARCHED):
         raise UsageError(
-            "--arrivals saturate has no rate that workers could keep up with", "use rate=R or utilization=RHO"
+            f"--arrivals {options.arrivals} has no rate that workers could keep up with",
+            "use rate=R or utilization=RHO",
         )
     if options.when_full == "drop":
         raise UsageError("advise is for workers that serve every tuple, and when_full drops some", "use block")

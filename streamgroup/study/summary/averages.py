@@ -6,6 +6,8 @@ from math import cos, fsum, pi, sin, sqrt, tan
 
 import polars as pl
 
+from streamgroup.metrics.names import TEXTS
+
 __all__ = ["SPREAD", "averaged", "t_quantile"]
 
 # What stands beside the mean of a metric, by suffix.
@@ -23,7 +25,8 @@ def averaged(frame: pl.DataFrame, by: Sequence[str], metrics: Sequence[str]) -> 
     Each of the `metrics` becomes its mean over the runs that have it, `<metric>_min` and `<metric>_max`, and
     `<metric>_ci95`: half the width of Student's 95 % interval of the mean, t s / sqrt(k) with the deviation s of the k
     values and t for k - 1 degrees of freedom; null for fewer than two, and where all are equal: copies of one run, and
-    what the seed does not change, say nothing of the error. With a column `status` only those that are ok
+    what the seed does not change, say nothing of the error. A metric that is a word becomes all different ones of the
+    group, in order, with commas between them. With a column `status` only those that are ok
     are `runs`; `failed` counts the others, and `error` is that of the first of them.
     """
     keys = list(dict.fromkeys(by))
@@ -39,6 +42,10 @@ def averaged(frame: pl.DataFrame, by: Sequence[str], metrics: Sequence[str]) -> 
     grouped = frame.group_by(keys, maintain_order=True).agg(*counts, *(pl.col(name).drop_nulls() for name in chosen))
     columns = {name: grouped[name] for name in grouped.columns if name not in chosen}
     for name in chosen:
+        if name in TEXTS:
+            words = [", ".join(sorted(set(values))) or None for values in grouped[name].to_list()]
+            columns[name] = pl.Series(words, dtype=pl.String)
+            continue
         columns.update(_spread(name, grouped[name].to_list(), frame.schema[name]))
     return pl.DataFrame(columns).sort(keys, maintain_order=True)
 

@@ -11,7 +11,7 @@ import polars as pl
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
 from streamgroup.base.row_formats import for_people
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.names import METRICS, TEXTS
 from streamgroup.study.columns import OPTION_COLUMNS
 from streamgroup.study.summary.load import load_pair
 from streamgroup.study.summary.partners import with_partner
@@ -56,6 +56,8 @@ class Comparison:
             name, sign, direction, number, percent = match.groups()
             if name not in METRICS:
                 raise UsageError(f"--fail-on: there is no metric {name!r}", suggest(name, METRICS))
+            if name in TEXTS:
+                raise UsageError(f"--fail-on: {name} is a word, which has no change in size", "name another metric")
             limit, shown = float(direction + number), f"{direction}{number}{' %' if percent else ''}"
             for row in self.table.filter(pl.col("metric") == name).iter_rows(named=True):
                 verdict = _verdict(row, sign, limit, percent)
@@ -78,6 +80,8 @@ def compare(old: Iterable[str | Path], new: Iterable[str | Path], metrics: Seque
     for name in metrics:
         if name not in METRICS:
             raise UsageError(f"--metrics: there is no metric {name!r}", suggest(name, METRICS))
+        if name in TEXTS:
+            raise UsageError(f"--metrics: {name} is a word, which has no change in size", "name other metrics")
     before, after = load_pair(old, new)
     names = [name for name in OPTION_COLUMNS if name in before.columns]
     notes = []
@@ -90,7 +94,7 @@ def compare(old: Iterable[str | Path], new: Iterable[str | Path], metrics: Seque
         if again := frame.height - frame.select(names).n_unique():
             notes.append(f"{again} runs of {side} have the options of others there; the first of them counts")
     before, after = (frame.unique(names, keep="first", maintain_order=True) for frame in (before, after))
-    known = [name for name in METRICS if name in before.columns and name in after.columns]
+    known = [name for name in METRICS if name not in TEXTS and name in before.columns and name in after.columns]
     chosen = [name for name in known if not metrics or name in metrics]
     here = pl.lit(True).alias("_here")
     paired = with_partner(

@@ -28,7 +28,7 @@ _SUMMARY = "summary.parquet"
 # Where runs lie within a directory that holds several: beside one another, or as the cells of a sweep.
 _PLACES = ("*", "cells/*")
 _POLARS: dict[type, pl.DataType] = {bool: pl.Boolean(), int: pl.Int64(), str: pl.String()}
-_METRIC_KINDS: dict[type, pl.DataType] = {int: pl.Int64(), float: pl.Float64()}
+_METRIC_KINDS: dict[type, pl.DataType] = {int: pl.Int64(), float: pl.Float64(), str: pl.String()}
 _MARKS = ("_fingerprint", "_program", "_own", "_run")
 _DIGITS = 8
 # What an option was before there was such an option, where that is not its default of today.

@@ -8,7 +8,7 @@ import polars as pl
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
 from streamgroup.base.row_formats import for_people
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.names import METRICS, TEXTS
 from streamgroup.study.summary.averages import averaged
 from streamgroup.study.summary.conditions import Condition, grouping_is, matches, parse_conditions
 from streamgroup.study.summary.load import CODE_COLUMNS, STATUS_COLUMNS, load_runs, run_directories
@@ -45,7 +45,7 @@ def summarize(
     options = [name for name in frame.columns if name not in _NOT_OPTIONS]
     _must_be_among(by, options, "--by: there is no option column")
     if relative_to is not None:
-        frame = _with_ratios(frame, chosen, options, relative_to)
+        frame = _with_ratios(frame, [name for name in chosen if name not in TEXTS], options, relative_to)
         chosen = [name for metric in chosen for name in (metric, f"{metric}_vs_{relative_to}") if name in frame.columns]
     if where is not None:
         conditions = parse_conditions(where, frame.schema, "--where")

@@ -21,6 +21,7 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.replay.tiers import SMALL
+from streamgroup.study.rate_search import at_capacity
 from streamgroup.traces.slices import take_slice
 from streamgroup.traces.trace import Trace, open_trace
 
@@ -87,7 +88,7 @@ def _main(path: str) -> None:
         given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
         # A run reports its own errors; times that lie behind the piece are wrong here only.
         with contextlib.suppress(StreamgroupError):
-            replay(piece, ReplayOptions(**given), interpreted=False)
+            replay(piece, at_capacity(ReplayOptions(**given)), interpreted=False)
 
 
 if __name__ == "__main__":

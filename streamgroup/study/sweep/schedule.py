@@ -13,6 +13,7 @@ from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.replay.scenario.selection import select
 from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.study.estimate import BASE_MB, describe_plan
+from streamgroup.study.rate_search import TYPICAL_TRIALS, is_searched
 from streamgroup.study.run import checked, without_changes
 from streamgroup.study.sweep.cell import Cell, make_cell, simulation_of
 from streamgroup.study.sweep.loop_time import loop_seconds
@@ -100,7 +101,7 @@ def _task(cell: Cell, trace: Trace, *, hidden: bool = False) -> Task:
         if cell.baseline:
             needs = simulation_of(trace, without_changes(options))
         description = describe_plan(trace, plan, baseline=cell.baseline)
-        seconds = loop_seconds(plan, trace.tuples)
+        seconds = loop_seconds(plan, trace.tuples) * (1 + TYPICAL_TRIALS * is_searched(options))
         memory = round((description["memory_mb"] - BASE_MB + _CHUNKS_MB) * _MB)
     except StreamgroupError as found:
         error, needs = found, None

@@ -17,11 +17,12 @@ from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.storage.filesystems import split_url
 from streamgroup.base.storage.places import locate
 from streamgroup.base.toml import read_toml
-from streamgroup.replay.input.arrivals import parse_arrivals
+from streamgroup.replay.input.arrivals import SEARCHED, parse_arrivals
 from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds_used import seeds_used
 from streamgroup.replay.scenario.selection import default_sources, find_module, select, split_label, split_text
+from streamgroup.study.rate_search import is_searched
 from streamgroup.study.run import check_top_keys
 from streamgroup.study.sweep.cell import Cell, make_cell
 from streamgroup.study.sweep.value_lists import arrivals_of, as_text, groupings_of, whole_numbers
@@ -197,8 +198,9 @@ def make_spec(given: Mapping[str, Any]) -> Spec:
     for text in groupings:
         select(text)
     arrivals = arrivals_of(given.get("arrivals") or [_DEFAULTS.arrivals])
-    for text in arrivals:
-        parse_arrivals(text)
+    searched = [parse_arrivals(text).name in SEARCHED for text in arrivals]
+    if given.get("max_p99") is not None and not any(searched):
+        raise UsageError("--max-p99 is the limit of a search, and there is none", "add --arrivals max")
     if given.get("top_keys") is not None:
         check_top_keys(given["top_keys"])
     names = {field.name for field in dataclasses.fields(ReplayOptions)} - {*_SWEPT}
@@ -242,6 +244,9 @@ def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
             **spec.options,
         )  # fmt: skip
         options = with_capacity(options, files.get(capacity))
+        if not is_searched(options):
+            # It is for the cells that search their rate.
+            options = dataclasses.replace(options, max_p99=None)
         if seed != spec.seeds[0] and _is_fixed(spec, options):
             left_out += 1
             continue

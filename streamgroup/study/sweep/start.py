@@ -12,6 +12,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.progress import Silent, Watcher
 from streamgroup.base.storage.places import locate
 from streamgroup.spark.options import SparkOptions, checked
+from streamgroup.study.rate_search import TYPICAL_TRIALS, is_searched
 from streamgroup.study.sweep.cell import Cell, CellOutcome
 from streamgroup.study.sweep.run import Runner, SweepResult, find_cells, run_sweep
 from streamgroup.study.sweep.schedule import Task, longest_first, open_traces, plan_tasks
@@ -163,4 +164,9 @@ def _on_spark(
 
 
 def _tuples(tasks: Sequence[Task]) -> int:
-    return sum(task.trace.tuples for task in tasks if task.error is None)
+    """Estimate the tuples that tasks replay; a search replays a trace several times."""
+    return sum(
+        task.trace.tuples * (1 + TYPICAL_TRIALS * is_searched(task.cell.options))
+        for task in tasks
+        if task.error is None
+    )

@@ -51,24 +51,26 @@ def scan(parts: Sequence[Part], keys: int) -> Scan:
     """Read every tuple once against a dictionary of `keys` keys; memory is O(keys).
 
     Faults, by check: "order" (a timestamp before its predecessor's), "key_id" (not in the dictionary), "cost"
-    (negative, NaN or infinite). DataError when a file cannot be decoded.
+    (negative, NaN or infinite), "parent" (smaller than its predecessor's). DataError when a file cannot be decoded.
     """
     order = _Fault("order", "timestamp {} is earlier than the one before it")
     unknown = _Fault("key_id", f"key_id {{}} is not in the dictionary of {keys} keys")
     costs = _Fault("cost", "cost {} is not a service time")
-    names = [name for name in columns_of(parts) if name in ("timestamp", "key_id", "cost")]
+    parents = _Fault("parent", "parent {} is smaller than the one before it")
+    names = [name for name in columns_of(parts) if name in ("timestamp", "key_id", "cost", "parent")]
     count = np.zeros(keys, np.int64)
     tuples, total = 0, 0
     first: int | None = None
     last: int | None = None
+    tree: int | None = None
     for batch in read_batches(parts, names):
         stamps, ids, cost = batch.timestamp, batch.key_id, batch.cost
         assert stamps is not None
         assert ids is not None
-        late = np.empty(len(stamps), np.bool_)
-        late[0] = last is not None and bool(stamps[0] < last)
-        np.less(stamps[1:], stamps[:-1], out=late[1:])
-        order.note(batch.offset, late, stamps)
+        order.note(batch.offset, _backward(stamps, last), stamps)
+        if batch.parent is not None:
+            parents.note(batch.offset, _backward(batch.parent, tree), batch.parent)
+            tree = int(batch.parent[-1])
         if int(ids.max()) >= keys:
             outside = ids >= keys
             unknown.note(batch.offset, outside, ids)
@@ -81,8 +83,16 @@ def scan(parts: Sequence[Part], keys: int) -> Scan:
         tuples += len(stamps)
         first = int(stamps[0]) if first is None else first
         last = int(stamps[-1])
-    faults = dict(line for fault in (order, unknown, costs) for line in fault.lines())
+    faults = dict(line for fault in (order, unknown, costs, parents) for line in fault.lines())
     return Scan(tuples, first, last, total if "cost" in names else None, count, faults)
+
+
+def _backward(values: NDArray[np.int64], before: int | None) -> NDArray[np.bool_]:
+    """Mark the values that are smaller than the one before them; `before` is the one before all, if there is one."""
+    marked = np.empty(len(values), np.bool_)
+    marked[0] = before is not None and bool(values[0] < before)
+    np.less(values[1:], values[:-1], out=marked[1:])
+    return marked
 
 
 def block_digests(parts: Sequence[Part]) -> Iterator[bytes]:
@@ -95,4 +105,4 @@ def _columns(batches: Iterable[Batch]) -> Iterator[Columns]:
     for batch in batches:
         assert batch.timestamp is not None
         assert batch.key_id is not None
-        yield Columns(batch.timestamp, batch.key_id, batch.cost, batch.value, batch.weight)
+        yield Columns(batch.timestamp, batch.key_id, batch.cost, batch.value, batch.weight, batch.parent)

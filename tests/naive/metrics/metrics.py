@@ -197,6 +197,34 @@ def latency_metrics(latencies: list[int]) -> dict[str, Any]:
     return {f"latency_{name}_ms": as_float(ns, MILLISECOND) for name, ns in found.items()}
 
 
+def stage_metrics(run: Run, measured: list[Record]) -> dict[str, Any]:
+    """What each stage sustains, and which of them limits the run: the workers are the only one so far."""
+    finished = finished_of(measured)
+    busiest = max(busy_of(measured, len(run.lives)))
+    sustainable = Fraction(len(finished) * SECOND, busiest) if busiest and finished else None
+    arrivals = [r.arrival_ns for r in measured]
+    last, span = max(arrivals), max(arrivals) - measured[0].arrival_ns
+    limiting = "none"
+    # As fast as 95 % of what the stage sustains, or at one instant, which is faster than all.
+    at_once = len(measured) > 1 and span == 0
+    if sustainable is not None and (
+        at_once or (len(measured) > 1 and Fraction((len(measured) - 1) * SECOND, span) * 100 >= 95 * sustainable)
+    ):
+        limiting = "workers"
+    return {
+        "bottleneck": limiting,
+        "sustainable_tps": as_float(sustainable),
+        "sustainable_tps_sources": None,
+        "sustainable_tps_workers": as_float(sustainable),
+        "sustainable_tps_aggregators": None,
+        "sustainable_tps_control": None,
+        "backlog_end_ms": as_float(max(0, *(r.finish_ns - last for r in finished), 0), MILLISECOND),
+        "max_rate_tps": None,
+        **{f"latency_tree_{name}_ms": None for name in ("mean", "p50", "p95", "p99", "max")},
+        "trees": None,
+    }
+
+
 def time_metrics(run: Run, measured: list[Record], queues_known: bool | None) -> dict[str, Any]:
     finished = finished_of(measured)
     makespan = makespan_of(measured)
@@ -209,6 +237,7 @@ def time_metrics(run: Run, measured: list[Record], queues_known: bool | None) ->
         "throughput_tps": as_float(ratio(len(finished) * SECOND, makespan)),
         "throughput_limit_tps": as_float(ratio(len(finished) * SECOND, busiest)),
         **latency_metrics(latencies_of(measured)),
+        "service_ms_mean": as_float(mean_of_known([r.finish_ns - r.start_ns for r in finished]), MILLISECOND),
         "latency_worst_worker_mean_ms": as_float(worst, MILLISECOND),
         "backlog_max_ms": as_float(longest_wait(measured, run), MILLISECOND),
         "queue_max": longest_queue(run, measured, queues_known),
@@ -265,6 +294,7 @@ def summary(
         **held_metrics(run, measured),
         **detector_metrics(run, measured, window),
         **time_metrics(run, measured, queues_known),
+        **stage_metrics(run, measured),
         **(dict.fromkeys(DETECTOR_METRICS) if heads is None else hot_metrics(run, measured, window, heads)),
         "remapped_replicas": remapped_replicas(run, baseline, warmup),
         **source_metrics(run, measured),

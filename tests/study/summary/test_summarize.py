@@ -19,6 +19,7 @@ from streamgroup.study.summary.conditions import parse_conditions
 from streamgroup.study.summary.summarize import check_gate, load_runs, summarize
 from tests.study.traces import write_trace
 
+KINDS = {int: pl.Int64(), float: pl.Float64(), str: pl.String()}
 # Tables as they were made when there were fewer options.
 NAMING: dict[str, Any] = {
     "trace": "t",
@@ -34,7 +35,7 @@ def write_run(path: Path, fingerprint: str = "f" * 64, code: tuple[str, str] | N
     """Write a run; `code` are the digests of the program and of the grouping."""
     path.mkdir(parents=True)
     row = {**NAMING, **dict.fromkeys(METRICS), "replicas": 100, "schema_version": 1, **values}
-    kinds = {name: pl.Int64() if kind is int else pl.Float64() for name, kind in METRICS.items()}
+    kinds = {name: KINDS[kind] for name, kind in METRICS.items()}
     schema = {"service": pl.String(), **kinds}
     pl.DataFrame([row], schema_overrides=schema).write_parquet(path / "summary.parquet")
     record: dict[str, Any] = {"schema_version": 1, "trace": {"fingerprint": fingerprint}}
