@@ -26,9 +26,12 @@ class Head(NamedTuple):
 
 
 def head_of(question: Question) -> Head:
-    """Find the head by the parameters of `d_choices`, and d from its shares as D-Choices does from estimates."""
+    """Find the head by theta of the grouping asked for, and d from its shares as D-Choices does from estimates."""
     params, stream, n = question.params("d_choices"), question.stream, question.workers
-    theta = params.hot_share(n)
+    asked = question.selection
+    own = asked.params if asked is not None and asked.name in _DETECTING else params
+    # A detector without a threshold has none; then the paper's.
+    theta = own.hot_share(n) or Fraction(1, 5 * n)
     hot = stream.hot(theta)
     # Without a hot key D-Choices is PKG.
     d = min(2, n)

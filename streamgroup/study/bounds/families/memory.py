@@ -33,7 +33,8 @@ def statements(question: Question) -> Iterator[Statement]:
     two = min(2, n)
     cases = {}
     if question.concerns("pkg", "d_choices", "w_choices"):
-        cases["pkg"] = (0, two, "min(f_k, 2)")
+        d = question.params("pkg").d
+        cases["pkg"] = (question.stream.keys, min(d, n), f"min(f_k, {d})")
     if question.concerns("d_choices", "w_choices"):
         head = head_of(question)
         cases["d_choices"] = (head.keys, head.d, f"min(f_k, d = {head.d}) for hot keys, min(f_k, 2) for others")

@@ -36,13 +36,15 @@ def statements(question: Question) -> Iterator[Statement]:
     pairs = n * float(probability.sum())
     # Pairs of one key exclude each other rather than come together, so their variances add up to a bound.
     chance = DEVIATIONS * sqrt(n * float((probability * (1 - probability)).sum()))
-    run = question.run
-    random = run is not None and run.selection.name == "sg_random"
+    order, note = _random_order(question), ""
+    if not order:
+        note = "not for round robin in this order: bursts of a key meet more workers, or fewer, than by chance"
+    elif question.run is None:
+        note = "exact at random, and for round robin if tuples come in random order"
     words = "n (1 - (1 - 1/n)^f_k)" if stream.exact else "n (1 - (1 - p_k/n)^m)"
-    note = "" if random else "for tuples in random order: round robin spreads bursts of a key wider"
     yield Statement(
         name="sg_replicas", formula=f"sum over keys of {words}: expected replicas of shuffle grouping", value=pairs,
-        unit="pairs", source="001, section IV-B, and occupancy", relation="~",
+        unit="pairs", source="001, section IV-B, and occupancy", relation="~", applies=order,
         measured=question.measured("replicas", "sg", "sg_random"), tolerance=chance, note=note,
     )  # fmt: skip
     # Of a law, keys that may never come are no keys of the stream.
@@ -51,3 +53,11 @@ def statements(question: Question) -> Iterator[Statement]:
         name="sg_replicas_per_key", formula="expected replicas / expected keys: memory relative to key grouping",
         value=pairs / keys, unit="pairs", source="000, figs. 3 and 11",
     )  # fmt: skip
+
+
+def _random_order(question: Question) -> bool:
+    """Return whether the run's workers do not depend on the order of the keys; of no run it is assumed."""
+    run, stream = question.run, question.stream
+    if run is None or run.selection.name != "sg" or stream.trace is None:
+        return True
+    return stream.trace.manifest.generator in ("zipf", "uniform")
