@@ -22,9 +22,8 @@ def measure(outcome: Outcome) -> dict[str, Number]:
 
     It is of the counts of the measured tuples, so that `imbalance` is never below it.
     """
-    workers = outcome.worker
-    changing = workers.alive_from_ns is not None or workers.alive_to_ns is not None
-    if outcome.choices_per_key is None or changing or outcome.dropped or outcome.redelivered or not outcome.measured:
+    changed = outcome.worker.alive_from_ns is not None and not outcome.steady
+    if outcome.choices_per_key is None or changed or outcome.dropped or outcome.redelivered:
         return {"bound_imbalance": None}
     top = int(outcome.count.max())
     return {"bound_imbalance": float(split_floor(top, outcome.measured, outcome.choices_per_key, outcome.workers))}
