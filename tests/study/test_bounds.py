@@ -80,6 +80,12 @@ def test_what_the_other_papers_print() -> None:
     ]  # fmt: skip
 
 
+def test_sources_are_those_given_or_the_groupings_own() -> None:
+    one, three = sg.bounds(law(1), 10), sg.bounds(law(1), 10, sources=3)
+    assert (one["d_choices_imbalance"].value, three["d_choices_imbalance"].value) == (5e-4, pytest.approx(3e-4))
+    assert three["posg_messages"].value == pytest.approx(3 * (one["posg_messages"].value or 0))
+
+
 def test_parameters_of_the_grouping_count_and_others_are_left_out() -> None:
     found = sg.bounds(law(1), 100, grouping="dstream:p=0.05,r=10")
     assert found["dstream_synopsis_most"].value == 20
@@ -119,7 +125,7 @@ COUNTS = st.lists(st.integers(1, 60), min_size=1, max_size=12)
 @given(COUNTS, st.integers(1, 14), st.integers(1, 5))
 def test_balance_and_memory_agree_with_the_twin(counts: list[int], n: int, choices: int) -> None:
     question = Question(keys_of(counts), n, 5)
-    found = Bounds([*balance.statements(question), *memory.statements(question)], n, 5)
+    found = Bounds([*balance.statements(question), *memory.statements(question)], n)
     assert found["kg_floor"].value == float(naive.split_floor(counts, 1, n))
     assert found["pkg_floor"].value == float(naive.split_floor(counts, 2, n))
     head = d_choices.head_of(question)

@@ -38,7 +38,7 @@ class Options(Formatted):
         typer.Option("--run", metavar="RUN", help="A run of the stream: what it measured, and a verdict."),
     ] = None
     sources: Annotated[
-        int | None, typer.Option("--sources", help="Number of sources (default: 5); a run has its own.")
+        int | None, typer.Option("--sources", help="Number of sources (default: the grouping's own, as in replay).")
     ] = None
 
 

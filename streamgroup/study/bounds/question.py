@@ -14,11 +14,14 @@ __all__ = ["Question"]
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A question; without a `selection` it is about every grouping, each with its defaults."""
+    """A question; without a `selection` it is about every grouping, each with its defaults.
+
+    `sources` is None where each grouping has its own default.
+    """
 
     stream: KeyStream
     workers: int
-    sources: int
+    sources: int | None = None
     selection: Selection | None = None
     run: "MeasuredRun | None" = None
 
@@ -31,6 +34,10 @@ class Question:
         if self.selection is not None and self.selection.name == grouping:
             return self.selection.params
         return select(grouping).params
+
+    def sources_of(self, grouping: str) -> int:
+        """Return the number of sources, by default the grouping's own."""
+        return int(self.params(grouping).default_sources()) if self.sources is None else self.sources
 
     @property
     def choices(self) -> int | None:

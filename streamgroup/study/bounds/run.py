@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
-from streamgroup.base.limits import DEFAULT_SOURCES, MOST_WORKERS
+from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.storage.places import Place
 from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.study.bounds.question import Question
@@ -29,7 +29,6 @@ class Bounds:
 
     statements: list[Statement]
     workers: int
-    sources: int
 
     def __getitem__(self, name: str) -> Statement:
         """Return a statement; UsageError for a name that none has."""
@@ -75,10 +74,8 @@ def bounds(
         workers, sources = made.row["workers"], made.row["sources"]
         keys = measured_part(keys, made)
     assert workers is not None
-    if sources is None:
-        sources = DEFAULT_SOURCES if selection is None else selection.params.default_sources()
     question = Question(keys, workers, sources, selection, made)
-    return Bounds([one for family in _families() for one in family.statements(question)], workers, sources)
+    return Bounds([one for family in _families() for one in family.statements(question)], workers)
 
 
 def _families() -> Iterator[Any]:

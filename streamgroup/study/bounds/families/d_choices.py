@@ -48,7 +48,7 @@ def statements(question: Question) -> Iterator[Statement]:
     """Yield what concerns groupings with a head; d and what follows from it for D-Choices alone."""
     if not question.concerns(*_DETECTING):
         return
-    n, s = question.workers, question.sources
+    n = question.workers
     head = head_of(question)
     theta = f"theta = {head.theta}"
     yield Statement(
@@ -77,11 +77,12 @@ def statements(question: Question) -> Iterator[Statement]:
                 name=f"d_choices_{name}",
                 formula=f"n - n ((n - 1)/n)^(h d), h = {keys}: expected distinct workers of {which}",
                 value=n - n * ((n - 1) / n) ** (keys * head.d), unit="workers", source="001, eq. 10",
+                note="W-Choices takes all instead" if head.d >= n else "",
             )  # fmt: skip
     yield Statement(
         name="d_choices_use_w_choices", formula="d >= n: use W-Choices", value=head.d >= n, source="001, section IV-A"
     )
-    tuples = question.stream.tuples
+    s, tuples = question.sources_of("d_choices"), question.stream.tuples
     yield Statement(
         name="d_choices_imbalance",
         formula=f"s eps, s = {s} sources: the imbalance to expect in the worst case",

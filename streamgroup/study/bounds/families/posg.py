@@ -38,14 +38,13 @@ def statements(question: Question) -> Iterator[Statement]:
         return
     params, stream = question.params("posg"), question.stream
     rows, columns = params.size()
-    sources = question.sources if question.run is not None or question.selection is not None else 1
     m, per_batch = stream.tuples, stream.tuples / params.batch
     run_messages = question.measured("control_messages", "posg") if params.resync_windows == 0 else None
     yield Statement(
         name="posg_messages",
         formula=f"(k + 1) m/N for each source: m/N sketches and k replies to each, N = {params.batch}",
-        value=sources * (k + 1) * per_batch, unit="messages", source="004, theorem 3.3, O(k m/N)", relation="<=",
-        measured=run_messages,
+        value=question.sources_of("posg") * (k + 1) * per_batch, unit="messages", relation="<=", measured=run_messages,
+        source="004, theorem 3.3, O(k m/N)",
     )  # fmt: skip
     yield Statement(
         name="posg_message_bits",
