@@ -67,6 +67,22 @@ def test_a_run_of_another_trace(invoke: Any, trace: Path, tmp_path: Path) -> Non
         assert "it is a run of another stream, other" in told.stderr
 
 
+@pytest.mark.parametrize("what", ["record", "options", "table"])
+def test_a_damaged_run(invoke: Any, trace: Path, tmp_path: Path, what: str) -> None:
+    run = tmp_path / "run"
+    assert invoke("replay", trace, "-g", "pkg", "-n", 5, "-o", run).exit_code == 0
+    if what == "table":
+        (run / "workers.parquet").write_bytes(b"PAR1")
+    elif what == "record":
+        (run / "run.json").write_text("{}")
+    else:
+        record = json.loads((run / "run.json").read_text())
+        (run / "run.json").write_text(json.dumps({**record, "options": {"workers": 5}}))
+    told = invoke("bounds", trace, "--run", run)
+    assert (told.exit_code, told.stdout) == (4, "")
+    assert "make the run again" in told.stderr
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

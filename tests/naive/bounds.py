@@ -11,6 +11,7 @@ __all__ = [
     "distinct_workers",
     "estimate",
     "expected_estimate",
+    "expected_presence",
     "least_choices",
     "most_machines",
     "moved",
@@ -97,3 +98,24 @@ def moved(before: int, after: int) -> Fraction:
     """Which part of all hashes has another remainder by `after` than by `before`."""
     every = before * after // gcd(before, after)
     return Fraction(sum(h % before != h % after for h in range(every)), every)
+
+
+def expected_presence(share: float, p: float, bits: int, updates: int) -> float:
+    """002: the probability that a key is in the synopsis after so many updates, vector by vector.
+
+    At each update the report is the key's with probability `share`, and sets bit j with 2^-(j + 1), the last bit with
+    the rest; then the vector is shifted to the right with probability p.
+    """
+    chances = {0: 1.0}
+    for _ in range(updates):
+        reported: dict[int, float] = {}
+        for vector, chance in chances.items():
+            reported[vector] = reported.get(vector, 0.0) + chance * (1 - share)
+            for j in range(bits):
+                bit = 2.0 ** -(j + 1) if j < bits - 1 else 2.0**-j
+                reported[vector | 1 << j] = reported.get(vector | 1 << j, 0.0) + chance * share * bit
+        chances = {}
+        for vector, chance in reported.items():
+            chances[vector] = chances.get(vector, 0.0) + chance * (1 - p)
+            chances[vector >> 1] = chances.get(vector >> 1, 0.0) + chance * p
+    return 1.0 - chances[0]

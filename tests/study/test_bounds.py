@@ -88,7 +88,7 @@ def test_sources_are_those_given_or_the_groupings_own() -> None:
 
 def test_parameters_of_the_grouping_count_and_others_are_left_out() -> None:
     found = sg.bounds(law(1), 100, grouping="dstream:p=0.05,r=10")
-    assert found["dstream_synopsis_most"].value == 20
+    assert found["dstream_theorem_3_most"].value == 20
     assert found["dstream_report_rate"].value == 2.0**-11
     assert not [one.name for one in found if one.name.startswith(("pkg", "posg", "memory", "d_choices"))]
     assert sg.bounds(law(1), 100, grouping="w_choices:theta=1/8n")["head_keys"].value == 81
@@ -175,6 +175,14 @@ def test_thresholds_and_precisions_agree_with_the_twin() -> None:
         assert dstream.precision(c, r) == pytest.approx(float(naive.precision(c, r)), rel=1e-13)
 
 
+@pytest.mark.parametrize(("share", "p", "bits"), [(0.5, 0.3, 3), (0.05, 0.2, 4), (1.0, 0.5, 1), (0.2, 1.0, 3)])
+def test_synopsis_size_agrees_with_all_vectors(share: float, p: float, bits: int) -> None:
+    mean, variance = dstream.expected_size(np.array([share]), p, bits)
+    expected = naive.expected_presence(share, p, bits, 400)
+    assert mean == pytest.approx(expected, rel=1e-9)
+    assert variance == pytest.approx(expected * (1 - expected), rel=1e-9)
+
+
 def test_shares_that_move_by_remainder_agree_with_the_twin() -> None:
     for n in range(1, 12):
         found = {one.name: one.value for one in ring.statements(Question(keys_of([1]), n, 1))}
@@ -213,7 +221,7 @@ def wikipedia(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("sg", 16, {"sg_replicas": "does not apply", "memory_sg": "holds"}),
         ("d_choices", 16, {"d_choices_d": "holds", "memory_pkg": "not measured"}),
         # 002 section IV-C promises less than it has: see docs/bounds.md.
-        ("dstream:r=2", 16, {"dstream_synopsis_most": "violated", "dstream_synopsis_least": "holds"}),
+        ("dstream:r=2", 16, {"dstream_theorem_3_most": "violated", "dstream_theorem_3_least": "holds"}),
         ("full_knowledge", 16, {"posg_greedy_ratio": "holds", "posg_makespan_floor": "holds"}),
     ],
 )
@@ -248,6 +256,10 @@ def test_where_workers_leave_loads_are_not_compared(wikipedia: Path, tmp_path: P
 def test_a_run_of_a_law(tmp_path: Path) -> None:
     sg.synth("zipf", tmp_path / "z", tuples=20_000, keys=500, exponent=1.2)
     sg.replay(tmp_path / "z", "pkg", 20, arrivals="utilization=0.8", output=tmp_path / "run")
+    sg.replay(tmp_path / "z", "dstream:r=2", 20, arrivals="utilization=0.8", output=tmp_path / "dstream")
+    size = sg.bounds(law(1.2, 500, 20_000), run=tmp_path / "dstream")["dstream_synopsis_size"]
+    assert (size.verdict, size.applies) == ("holds", True)
+    assert size.tolerance < 0.5 * (size.value or 0)
     sg.replay(tmp_path / "z", "sg", 20, arrivals="utilization=0.8", output=tmp_path / "sg")
     found = sg.bounds(law(1.2, 500, 20_000), run=tmp_path / "run")["pkg_floor"]
     assert found.verdict == "holds"

@@ -6,12 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamgroup.base.errors import UsageError
+from streamgroup.base.errors import DataError, UsageError
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.study.bounds.stream import KeyStream
 from streamgroup.study.explain.assignment import warmup_of
-from streamgroup.study.records import read_tables, recorded_options
+from streamgroup.study.records import AGAIN, MARKER, read_tables, recorded_options
 from streamgroup.traces.key_counts import count_keys
 
 __all__ = ["MeasuredRun", "measured_part", "open_measured"]
@@ -48,9 +48,13 @@ def open_measured(path: Path, stream: KeyStream) -> MeasuredRun:
     DataError for one that is damaged.
     """
     tables, record = read_tables(path)
-    (row,) = tables["summary"].to_pylist()
     _check_same(path, record, stream)
-    return MeasuredRun(row, tables, record, select(recorded_options(record).grouping))
+    try:
+        (row,) = tables["summary"].to_pylist()
+        grouping = recorded_options(record).grouping
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise DataError(f"{path / MARKER} is not the record of a run", AGAIN) from None
+    return MeasuredRun(row, tables, record, select(grouping))
 
 
 def _check_same(path: Path, record: dict[str, Any], stream: KeyStream) -> None:

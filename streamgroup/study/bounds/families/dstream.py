@@ -6,10 +6,13 @@ from math import exp, log2, sqrt
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from streamgroup.study.bounds.question import Question
 from streamgroup.study.bounds.statement import DEVIATIONS, Statement
 
-__all__ = ["precision", "statements"]
+__all__ = ["expected_size", "precision", "statements"]
 
 # Table I: r, the thresholds 2^c, and the last value as it is printed.
 _TABLE_R, _TABLE_C, _PRINTED = 10, (7, 8, 9, 10), 73.53
@@ -79,13 +82,13 @@ def _theorem_2(question: Question, params: Any) -> Iterator[Statement]:
         note="" if params.report == "from" else "printed as (1/2)^r; a run longer than r has half of that",
     )  # fmt: skip
     yield Statement(
-        name="dstream_hot_rate", formula="2p: a key with a larger share stays in the synopsis",
+        name="dstream_theorem_2", formula="2p: a key with a larger share stays in the synopsis",
         value=2 * params.p, unit="share", source="002, theorem 2",
     )  # fmt: skip
     p1 = float(question.stream.p1)
     stays = p1 > 2 * params.p
     yield Statement(
-        name="dstream_eviction_updates",
+        name="dstream_theorem_2_updates",
         formula="(1/p) log2(f/p), f = p1: updates after which the hottest key leaves, up to O(1)/p",
         value=log2(p1 / params.p) / params.p if p1 > params.p else 0.0, unit="updates", source="002, theorem 2",
         applies=not stays, note="it has more than 2p and stays" if stays else "printed as a power, meant as a product",
@@ -93,7 +96,7 @@ def _theorem_2(question: Question, params: Any) -> Iterator[Statement]:
     hot = _above(question, params)
     value = question.stream.share(hot)
     yield Statement(
-        name="dstream_hot_share", formula="expected share of the tuples that are sent as hot: of keys with over 2p",
+        name="dstream_hot_rate", formula="expected share of the tuples that are sent as hot: of keys with over 2p",
         value=value, unit="share", source="002, theorem 2", relation=">=", measured=_head_share(question),
         tolerance=DEVIATIONS * sqrt(value * (1 - value) / question.stream.tuples),
         note="a key is cold until it is announced" if question.run is not None else "",
@@ -117,13 +120,38 @@ def _theorem_3(question: Question, params: Any) -> Iterator[Statement]:
     size = _stable_size(question)
     note = "" if size is None else "measured as the mean over the second half of the windows"
     yield Statement(
-        name="dstream_synopsis_least", formula="H, the keys with a share over 2p: least size of the stable synopsis",
+        name="dstream_theorem_3_least", formula="H, the keys with a share over 2p: least size of the stable synopsis",
         value=_above(question, params), unit="keys", source="002, theorem 3", relation=">=", measured=size, note=note,
     )  # fmt: skip
     yield Statement(
-        name="dstream_synopsis_most", formula="1/p: most keys in the stable synopsis",
+        name="dstream_theorem_3_most", formula="1/p: most keys in the stable synopsis",
         value=1 / params.p, unit="keys", source="002, theorem 3", relation="<=", measured=size, note=note,
     )  # fmt: skip
+    if (params.decline, params.bit, params.signals) != ("bernoulli", "offset", "once"):
+        return
+    stream = question.stream
+    mean, variance = expected_size(stream.weight / stream.total, params.p, params.l)
+    order = stream.trace is None or question.run is None or stream.trace.manifest.generator in ("zipf", "uniform")
+    yield Statement(
+        name="dstream_synopsis_size", formula="expected keys in the stable synopsis, if tuples come in random order",
+        value=mean, unit="keys", source="from the rules of 002, sections III-B and V", relation="~", applies=order,
+        # The mean of a run varies less than its size at one moment.
+        measured=size, tolerance=DEVIATIONS * sqrt(variance),
+        note=note if order else "the tuples of a recorded stream do not come in random order",
+    )  # fmt: skip
+
+
+def expected_size(share: NDArray[np.float64], p: float, bits: int) -> tuple[float, float]:
+    """Return mean and variance of the number of keys in the stable synopsis, of keys with these shares of the reports.
+
+    A report of i updates ago is still there if its bit, which is at least s with probability 2^-s, has not been shifted
+    out by the S_i shifts since. S_i stays at s for a geometric number of updates, which gives a factor for each s.
+    """
+    absent = np.ones_like(share)
+    for s in range(bits):
+        none = 1.0 - share * 2.0**-s
+        absent *= p / (1.0 - (1.0 - p) * none) * (1.0 if s == 0 else none)
+    return float((1.0 - absent).sum()), float((absent * (1.0 - absent)).sum())
 
 
 def _stable_size(question: Question) -> float | None:
