@@ -7,6 +7,7 @@ Metric = Number | str
 
 METRICS: dict[str, type[int] | type[float] | type[str]] = {
     "imbalance": float,
+    "bound_imbalance": float,
     "imbalance_mean": float,
     "window_imbalance_mean": float,
     "window_imbalance_max": float,

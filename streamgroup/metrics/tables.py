@@ -13,6 +13,7 @@ from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.kernels.latencies import lower_bounds
 from streamgroup.metrics import (
     aggregators,
+    bounds,
     hot_keys,
     imbalance,
     latency,
@@ -37,6 +38,7 @@ __all__ = ["FAMILIES", "summary", "tables"]
 
 FAMILIES: tuple[ModuleType, ...] = (
     imbalance,
+    bounds,
     work,
     replication,
     state,

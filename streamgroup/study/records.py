@@ -1,5 +1,6 @@
 """What a run directory says of itself, in `run.json`."""
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.replay.scenario.options import ReplayOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["AGAIN", "MARKER", "MORE_TABLES", "TABLES", "read_record", "read_tables", "table_names"]
+__all__ = [
+    "AGAIN", "MARKER", "MORE_TABLES", "TABLES", "read_record", "read_tables", "recorded_options", "table_names",
+]  # fmt: skip
 
 MARKER = "run.json"
 TABLES = ("summary", "windows", "workers", "loads", "latency", "keys", "lag")
@@ -54,3 +58,15 @@ def read_tables(run: Path) -> tuple[dict[str, "pa.Table"], dict[str, Any]]:
         except (OSError, pa.ArrowException):
             raise DataError(f"{path} cannot be read", AGAIN) from None
     return tables, record
+
+
+def recorded_options(record: dict[str, Any]) -> ReplayOptions:
+    """Return the options of a run's record, where several texts of an option are one, with spaces between."""
+    fields = {field.name: field for field in dataclasses.fields(ReplayOptions)}
+    given: dict[str, Any] = {
+        name: tuple(value.split() if value else ()) if fields[name].type == tuple[str, ...] else value
+        for name, value in record["options"].items()
+        if name in fields
+    }
+    # What the capacity file says is among the options themselves.
+    return ReplayOptions(**{**given, "capacity": None})

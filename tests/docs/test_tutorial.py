@@ -28,6 +28,7 @@ def test_advice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("page", "commands"),
     [
+        ("bounds.md", 6),
         ("cluster.md", 2),
         ("compare.md", 7),
         ("explain.md", 7),

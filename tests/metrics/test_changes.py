@@ -204,6 +204,17 @@ def test_what_was_lost_dropped_and_delivered_again_is_told() -> None:
     assert [found[name] for name in names] == [1, 2, 1, 17, 1, 3]
 
 
+def test_no_least_imbalance_where_workers_change_or_a_tuple_has_more_chances() -> None:
+    """All ten tuples have one key, which key grouping sends to one worker of three."""
+    run = replace(changed(), choices_per_key=1, count=ints(10), dropped=0, redelivered=0)
+    assert summary(run)["bound_imbalance"] is None
+    stays = replace(run, worker=replace(run.worker, alive_from_ns=None, alive_to_ns=None))
+    assert summary(stays)["bound_imbalance"] == pytest.approx(1 - 1 / run.workers, rel=1e-15)
+    assert summary(replace(stays, choices_per_key=2))["bound_imbalance"] == pytest.approx(0.5 - 1 / run.workers)
+    for more in ({"dropped": 1}, {"redelivered": 1}, {"choices_per_key": None}):
+        assert summary(replace(stays, **more))["bound_imbalance"] is None
+
+
 def test_no_lower_bound_where_speeds_or_workers_change() -> None:
     run = changed()
     assert summary(run)["makespan_vs_lower_bound"] is None

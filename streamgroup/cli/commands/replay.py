@@ -23,7 +23,7 @@ __all__ = ["Options", "as_replay", "run"]
 # What people see of a run; a mean never without its maximum.
 _SHOWN = (
     "trace", "grouping", "workers", "sources", "arrivals", "offered_load",
-    "peak_to_mean", "imbalance", "imbalance_mean", "window_imbalance_mean", "window_imbalance_max",
+    "peak_to_mean", "imbalance", "bound_imbalance", "imbalance_mean", "window_imbalance_mean", "window_imbalance_max",
     "load_stddev_percent", "idle_workers",
     "replication_factor", "replicas", "state_entries_max", "aggregation_messages",
     "max_rate_tps", "bottleneck", "sustainable_tps",
@@ -36,7 +36,7 @@ _SHOWN = (
     "dropped", "lost", "redelivered", "remapped_replicas",
 )  # fmt: skip
 # Zero goes without saying, but after a crash that was asked for.
-_SHOWN_IF_ANY = ("dropped", "lost", "redelivered")
+_SHOWN_IF_ANY = ("bound_imbalance", "dropped", "lost", "redelivered")
 _OF_CRASH = ("lost", "redelivered")
 
 

@@ -60,6 +60,7 @@ def as_json(advice: Advice) -> dict[str, Any]:
         ],
         "hot_keys_total": advice.hot_keys.hot,
         "keys_over_a_fair_share": advice.hot_keys.over,
+        "bounds": {name: one.value for name, one in advice.floors.items()},
         "hot_keys_together": [
             {"key": None if key is None else readable(key), "share": share} for key, share in advice.hot_keys.together
         ],
@@ -179,10 +180,20 @@ def _skew(advice: Advice) -> str:
     elif others:
         text += f"; the most loaded worker has the hot keys {' and '.join(others)}"
     if top.fair_shares > 1:
-        return f"{text}, and no hash can split it."
+        return f"{text}, and no hash can split it.{_forced(advice)}"
     return (
         f"{text}." if kg.peak_to_mean < _EVEN else f"{text}; hash collisions of keys on a worker cause the imbalance."
     )
+
+
+def _forced(advice: Advice) -> str:
+    """Say that two workers for each key are not enough either, where the hottest key forces that."""
+    floor, workers = advice.floors["pkg_floor"], advice.offered.options.workers
+    if not floor.applies or floor.value is None:
+        return ""
+    least = advice.floors["least_choices"].value
+    forced = times(1 + workers * floor.value)
+    return f" It needs at least {least} workers; with two, as under pkg, one gets at least {forced} the mean."
 
 
 def _no_need(advice: Advice) -> str:

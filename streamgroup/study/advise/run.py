@@ -19,6 +19,10 @@ from streamgroup.study.advise.offered_load import OfferedLoad, find_offered_load
 from streamgroup.study.advise.recommendation import Choice, Row, Targets, balanced, choose, same
 from streamgroup.study.advise.samples import SEGMENTS, Measured, Sample, measure, sample_of
 from streamgroup.study.advise.worker_search import LeastWorkers, chosen_workers, search_workers
+from streamgroup.study.bounds.families import balance
+from streamgroup.study.bounds.question import Question as BoundsQuestion
+from streamgroup.study.bounds.statement import Statement
+from streamgroup.study.bounds.stream import of_trace
 from streamgroup.study.estimate import BASE_MB, TUPLES_PER_S
 from streamgroup.study.run import checked
 from streamgroup.study.sweep.precompile import not_compiled
@@ -58,7 +62,8 @@ class Advice:
 
     `sample` is what the last pass replayed, `first_sample` the first one. `best` is the row with the least latency of
     those that keep up (and are balanced, where the rule asks for that), None without any. `failed` are pairs of
-    grouping and error. `by_workers` are the least workers of all groupings, where the number of workers was asked.
+    grouping and error. `floors` are the bounds on balance, by name. `by_workers` are the least workers of all
+    groupings, where the number of workers was asked.
     """
 
     trace: Trace
@@ -76,6 +81,7 @@ class Advice:
     workers_sample: Sample
     hot_keys: HotKeys
     least: list[LeastWorkers]
+    floors: dict[str, Statement]
     by_workers: list[LeastWorkers] | None = None
 
     @property
@@ -195,7 +201,13 @@ class _Advisor:
             workers_sample=workers_sample,
             hot_keys=find_hot_keys(self.trace, self.workers, segments, self.offered.options.hash_seed),
             least=self._least(list(dict.fromkeys([choice.recommended, kg])), workers_sample),
+            floors=self._floors(),
         )
+
+    def _floors(self) -> dict[str, Statement]:
+        """Return what the key counts alone force, whatever the rule."""
+        question = BoundsQuestion(of_trace(self.trace), self.workers, self.offered.options.sources)
+        return {one.name: one for one in balance.statements(question)}
 
     def _sample(self, share: float, runs: int) -> Sample:
         return sample_of(self.trace.tuples, int(self.budget * share / runs))

@@ -44,6 +44,7 @@ def test_even_keys_need_no_splitting(tmp_path: Path) -> None:
     assert (found.choice.rule, found.choice.met) == ("compromise", None)
     assert (found.hot_keys.hot, len(found.hot_keys.keys)) == (0, 1)
     assert "Hot keys: none" in told(found)
+    assert "as under pkg" not in told(found)
     assert [one.grouping for one in found.least] == ["kg"]
 
 
@@ -58,6 +59,11 @@ def test_a_key_of_three_fifths_is_split_and_named(tmp_path: Path) -> None:
     assert top.fair_shares == pytest.approx(19.2)
     assert top.share_high >= top.share
     assert found.kg.peak_to_mean >= 19.2
+    assert "It needs at least 20 workers; with two, as under pkg, one gets at least 9.60 times the mean." in told(found)
+    assert found.to_json()["bounds"] == pytest.approx(
+        {"kg_floor": 0.6 - 1 / 32, "kg_largest_n": 1 / 0.6, "pkg_floor": 0.3 - 1 / 32, "pkg_largest_n": 2 / 0.6,
+         "pkg_bounded_n": 1 / 3, "least_choices": 20}
+    )  # fmt: skip
     # At 25.6 workers' worth of work the key alone is 15.36 times what one can do.
     least = {one.grouping: one for one in found.least}
     assert least["kg"].workers is None
