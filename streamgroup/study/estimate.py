@@ -86,6 +86,7 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
         "service": _service(trace, plan),
         "service_distribution": options.service_distribution or "deterministic",
         "source_service": _source_service(plan),
+        "combine": _combine(plan),
         "slowdown": _factors(plan.speeds.initial),
         "slowdown_at": [_change(text, trace.tuples) for text in options.slowdown_at] or None,
         "speed_jitter": _jitter(plan),
@@ -164,6 +165,15 @@ def _source_service(plan: Plan) -> str | None:
     each = ", ".join(_ms(Fraction(time)) for time in dict.fromkeys(times.tolist()))
     rate = "without a limit" if most == 0 else f"at most {plan.options.sources * 1e9 / most:.6g} tuples/s round robin"
     return f"{each} a tuple, {rate}"
+
+
+def _combine(plan: Plan) -> str | None:
+    rule = plan.combine
+    if rule is None:
+        return None
+    batch = f"{rule.size} tuples" if rule.size else f"every {rule.width_ns / 1e6:g} ms"
+    cost = f"{rule.share:g} of the sum" if rule.share else "the largest"
+    return f"each source, {batch}; a merged tuple costs {cost} of its originals' costs"
 
 
 def _ms(ns: Fraction) -> str:

@@ -1,8 +1,7 @@
 """One replay: events in the order of time, and at one instant in the order of their classes.
 
 Membership, finished tuples, places that open, messages (lost tuples that come back to their sources), timers,
-mini-batches that leave, tuples that their source has served, tuples. All times are integers: ns since the first
-arrival.
+mini-batches that leave, tuples that their source has served, tuples. All times are integers, in ns since the start.
 """
 
 import heapq
