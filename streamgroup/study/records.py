@@ -10,10 +10,12 @@ from streamgroup.base.schema_version import SCHEMA_VERSION
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["AGAIN", "MARKER", "TABLES", "read_record", "read_tables"]
+__all__ = ["AGAIN", "MARKER", "TABLES", "read_record", "read_tables", "tables_in"]
 
 MARKER = "run.json"
 TABLES = ("summary", "windows", "workers", "loads", "latency", "keys", "lag")
+# Of a run with an application.
+_RESULTS = "results"
 AGAIN = "make the run again"
 
 
@@ -29,6 +31,11 @@ def read_record(run: Path) -> dict[str, Any]:
     return record
 
 
+def tables_in(run: Path) -> tuple[str, ...]:
+    """Name the tables of a run: those that every run has, and the results of an application where there are any."""
+    return (*TABLES, _RESULTS) if (run / f"{_RESULTS}.parquet").exists() else TABLES
+
+
 def read_tables(run: Path) -> tuple[dict[str, "pa.Table"], dict[str, Any]]:
     """Read the tables of a run by name, and its record; UsageError where there is none, DataError as there."""
     import pyarrow as pa
@@ -38,7 +45,7 @@ def read_tables(run: Path) -> tuple[dict[str, "pa.Table"], dict[str, Any]]:
         raise UsageError(f"{run} is no run: there is no {MARKER}", "name a run directory, as replay -o makes them")
     record = read_record(run)
     tables = {}
-    for name in TABLES:
+    for name in tables_in(run):
         path = run / f"{name}.parquet"
         try:
             tables[name] = pq.read_table(path, partitioning=None)

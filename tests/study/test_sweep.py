@@ -406,3 +406,13 @@ def test_no_more_at_once_than_memory_holds(trace: str, monkeypatch: pytest.Monke
         monkeypatch.setattr(threads, "run_cell", watched)
         assert len(list(run_tasks(planned, 4))) == 4
         assert most[0] == wanted
+
+
+def test_cells_with_an_application_have_results_and_are_reused(trace: str, tmp_path: Path) -> None:
+    cells = [cell(trace, name, app="topk:k=2", aggregators=1) for name in ("kg", "sg")]
+    sweep(cells, tmp_path / "sweep")
+    found = [pl.read_parquet(tmp_path / "sweep" / "cells" / one.id / "results.parquet") for one in cells]
+    assert found[0].height == 2
+    assert found[0].equals(found[1])
+    assert not find_cells(tmp_path / "sweep", cells).damaged
+    assert len(find_cells(tmp_path / "sweep", cells).rows) == 2

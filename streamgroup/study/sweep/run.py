@@ -25,7 +25,7 @@ from streamgroup.replay.scenario.seeds_used import seeds_used
 from streamgroup.replay.scenario.selection import select
 from streamgroup.study.columns import readable
 from streamgroup.study.generator_columns import generator_columns
-from streamgroup.study.records import MARKER, TABLES
+from streamgroup.study.records import MARKER, TABLES, tables_in
 from streamgroup.study.run import code_of, file_digest, generator_of, named_options, write_run
 from streamgroup.study.sweep.cell import Cell, CellOutcome
 from streamgroup.study.sweep.summary_rows import as_table, row_of
@@ -141,7 +141,7 @@ def _row_in(directory: Path) -> tuple[dict[str, Any] | None, Any]:
         record = json.loads((directory / MARKER).read_bytes())
         if record["schema_version"] != SCHEMA_VERSION or not isinstance(record["trace"]["fingerprint"], str):
             return None, None
-        digests = {name: file_digest(directory / f"{name}.parquet") for name in TABLES}
+        digests = {name: file_digest(directory / f"{name}.parquet") for name in tables_in(directory)}
         if record["table_digests"] != digests:
             return None, None
         rows: list[dict[str, Any]] = pq.read_table(directory / f"{TABLES[0]}.parquet", partitioning=None).to_pylist()
