@@ -57,6 +57,11 @@ class Tables:
         return self._frame("latency")
 
     @cached_property
+    def results(self) -> "pl.DataFrame | None":
+        """A row for each window and key, None without an application (`app=`)."""
+        return self._frame("results") if "results" in self._tables else None
+
+    @cached_property
     def lag(self) -> "pl.DataFrame":
         """A row for each worker and cell of time: how far it is behind."""
         return self._frame("lag")

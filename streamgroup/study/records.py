@@ -20,7 +20,7 @@ __all__ = [
 MARKER = "run.json"
 TABLES = ("summary", "windows", "workers", "loads", "latency", "keys", "lag")
 # Tables that only some runs have: the digests in the record say which.
-MORE_TABLES = ("trials",)
+MORE_TABLES = ("trials", "results")
 AGAIN = "make the run again"
 
 

@@ -15,9 +15,9 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces import schema
 from streamgroup.traces.trace import open_trace
-from tests.naive.scenarios import SOURCE_SERVICES, Scenario, draw_combiner, scenarios
-from tests.replay.endless import endless
-from tests.replay.test_cluster_twin import agree, fast
+from tests.naive.replay.scenarios import SOURCE_SERVICES, Scenario, draw_combiner, scenarios
+from tests.replay.input.endless import endless
+from tests.replay.simulation.test_cluster_twin import agree, fast
 from tests.traces_by_hand import write_trace
 
 STAGES = ("source_utilization_max", "source_wait_ms_mean", "source_wait_ms_p99", "combined")

@@ -50,6 +50,7 @@ EXTRAS: dict[str, dict[str, Any]] = {
     "workers change": CHANGES,
     "crash": {"crash": ["40%"], "redeliver": True},
     "queues": QUEUES,
+    "merging": {"aggregators": 3, "aggregator_service": "9us:exponential", "aggregate_every": "7ms", "app": "count"},
     "closed": {"arrivals": "saturate", "max_pending": 5, "queue_capacity": 2},
 }
 

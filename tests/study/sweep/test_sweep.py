@@ -370,3 +370,13 @@ def test_a_trace_that_cannot_be_opened_stops_all(tmp_path: Path) -> None:
         open_traces([str(empty)])
     with pytest.raises(UsageError, match="nosuch"):
         open_traces(["nosuch"])
+
+
+def test_cells_with_an_application_have_results_and_are_reused(trace: str, tmp_path: Path) -> None:
+    cells = [cell(trace, name, app="topk:k=2", aggregators=1) for name in ("kg", "sg")]
+    sweep(cells, tmp_path / "sweep")
+    found = [pl.read_parquet(tmp_path / "sweep" / "cells" / one.id / "results.parquet") for one in cells]
+    assert found[0].height == 2
+    assert found[0].equals(found[1])
+    assert not find_cells(tmp_path / "sweep", cells).damaged
+    assert len(find_cells(tmp_path / "sweep", cells).rows) == 2
