@@ -21,7 +21,7 @@ __all__ = ["Scenario", "place", "scenarios", "time_ns"]
 GROUPINGS = ["sg", "sg_random", "kg", "pkg", "pkg:d=3", "greedy_d:d=1", "greedy_d:d=4"]
 EXCEPTIONS = ["full_knowledge", "full_knowledge:backlog=true"]
 # What state costs: mostly nothing.
-STATE = [*[(None, None)] * 6, ("0.5/2", None), ("0.1/3", "2:3"), (None, "1:1.1")]
+STATE = [*[(None, None)] * 6, ("0.5/2", None), ("0.1/3", "2:3"), ("0.5/9/n", "9/n:2"), (None, "1:1.1")]
 KEYS = [b"a", b"b", b"c", b"d", b"", None]
 
 

@@ -118,7 +118,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     costs = _costs(trace, options, joiners)
     network = parse_duration_ns(options.network_delay, "--network-delay")
     control = network if options.control_delay is None else parse_duration_ns(options.control_delay, "--control-delay")
-    state = parse_state_cost(options.state_cost, options.memory_limit)
+    state = parse_state_cost(options.state_cost, options.memory_limit, options.workers)
     _check_service(costs, speeds, 1 if state is None else state.longest_factor(trace.keys))
     if "utilization" in kind.name and costs.free_of_charge:
         raise UsageError(
