@@ -154,15 +154,16 @@ class Simulation(Conditions):
     state_cost: Annotated[
         str | None,
         typer.Option(
-            "--state-cost", metavar="BETA/M",
-            help="Service is (1 + BETA x entries / M) times as long on a worker that holds so many entries.",
+            "--state-cost", metavar="BETA/M[/n]",
+            help="Service is (1 + BETA x entries / M) times as long on a worker that holds so many keys; /n: workers "
+            "share M.",
         ),
     ] = None  # fmt: skip
     memory_limit: Annotated[
         str | None,
         typer.Option(
-            "--memory-limit", metavar="ENTRIES:FACTOR",
-            help="Service is FACTOR times as long on a worker that holds more entries.",
+            "--memory-limit", metavar="ENTRIES[/n]:FACTOR",
+            help="Service is FACTOR times as long on a worker that holds more keys; /n: workers share ENTRIES.",
         ),
     ] = None  # fmt: skip
     aggregators: Annotated[

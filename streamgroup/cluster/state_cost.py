@@ -29,8 +29,8 @@ class StateCost(NamedTuple):
         return below + self.over * (tuples_over + self.rate * entries_over)
 
 
-def parse_state_cost(cost: str | None, limit: str | None) -> StateCost | None:
-    """Read `BETA/M` and `ENTRIES:FACTOR`; None where neither is given.
+def parse_state_cost(cost: str | None, limit: str | None, workers: int) -> StateCost | None:
+    """Read `BETA/M` and `ENTRIES:FACTOR`; None where neither is given. `M/n` and `ENTRIES/n` are shares of a worker.
 
     UsageError for what is not written so, or out of range.
     """
@@ -38,19 +38,29 @@ def parse_state_cost(cost: str | None, limit: str | None) -> StateCost | None:
         return None
     rate, most, over = Fraction(0), NO_LIMIT, Fraction(1)
     if cost is not None:
-        what, hint = f"--state-cost {cost}", "write BETA/M, as in --state-cost 0.5/10000"
+        what = f"--state-cost {cost}"
+        hint = "write BETA/M, as in 0.5/10000, or BETA/M/n, as in 0.5/640000/n, where the workers share M"
         beta, slash, entries = (piece.strip() for piece in cost.partition("/"))
         if not slash:
             raise UsageError(f"{what} does not say for how many entries", hint)
-        rate = _within(beta, what, "BETA", 0, hint) / _whole(entries, what, "M", 1, hint)
+        entries, sharing = _shared(entries, workers)
+        rate = _within(beta, what, "BETA", 0, hint) * sharing / _whole(entries, what, "M", 1, hint)
     if limit is not None:
-        what, hint = f"--memory-limit {limit}", "write ENTRIES:FACTOR, as in --memory-limit 50000:3"
+        what = f"--memory-limit {limit}"
+        hint = "write ENTRIES:FACTOR, as in 50000:3, or ENTRIES/n:FACTOR, where the workers share ENTRIES"
         entries, colon, factor = (piece.strip() for piece in limit.partition(":"))
         if not colon:
             raise UsageError(f"{what} has no factor", hint)
-        most = _whole(entries, what, "ENTRIES", 0, hint)
+        entries, sharing = _shared(entries, workers)
+        most = _whole(entries, what, "ENTRIES", 0, hint) // sharing
         over = _within(factor, what, "FACTOR", 1, hint)
     return StateCost(rate, most, over)
+
+
+def _shared(text: str, workers: int) -> tuple[str, int]:
+    """Take `/n` off a number of entries; return it and by how many workers they are shared."""
+    number, slash, name = (piece.strip() for piece in text.rpartition("/"))
+    return (number, workers) if slash and name == "n" else (text, 1)
 
 
 def _within(text: str, what: str, name: str, least: int, hint: str) -> Fraction:

@@ -12,7 +12,7 @@ from streamgroup.base.storage.staging import check_replaceable
 from streamgroup.base.units import index_of, parse_extent
 from streamgroup.cluster.membership import Event
 from streamgroup.cluster.speeds import split_change
-from streamgroup.cluster.state_cost import NO_LIMIT, StateCost
+from streamgroup.cluster.state_cost import NO_LIMIT
 from streamgroup.kernels.latencies import BUCKETS
 from streamgroup.replay.accounting.pairs import MAX_BITS
 from streamgroup.replay.accounting.windows import WindowRule
@@ -90,8 +90,7 @@ def describe_plan(trace: Trace, plan: Plan, *, log: bool = False, baseline: bool
         "slowdown": _factors(plan.speeds.initial),
         "slowdown_at": [_change(text, trace.tuples) for text in options.slowdown_at] or None,
         "speed_jitter": _jitter(plan),
-        "state_cost": None if plan.state is None or not plan.state.rate else _state_cost(plan.state),
-        "memory_limit": None if plan.state is None or plan.state.limit == NO_LIMIT else _memory_limit(plan.state),
+        "state_cost": _state_cost(plan),
         "queues": _queues(plan),
         "membership": [_event(event, trace.tuples, options.redeliver) for event in plan.events] or None,
         "network_delay_ms": plan.network_delay / 1e6,
@@ -208,12 +207,14 @@ def _jitter(plan: Plan) -> str | None:
     return f"a new factor every {plan.speeds.every} tuples, {len(factors)} in all, from {span}"
 
 
-def _state_cost(state: StateCost) -> str:
-    return f"a service takes 1 + {float(state.rate):.6g} x (keys that the worker holds) times as long"
-
-
-def _memory_limit(state: StateCost) -> str:
-    return f"a service takes {float(state.over):.6g} times as long on a worker that holds over {state.limit} keys"
+def _state_cost(plan: Plan) -> list[str] | None:
+    if plan.state is None:
+        return None
+    rate, limit, over = plan.state
+    found = [f"a service takes 1 + {float(rate):.6g} x (keys that the worker holds) times as long"] if rate else []
+    if limit != NO_LIMIT:
+        found.append(f"a service takes {float(over):.6g} times as long on a worker that holds over {limit} keys")
+    return found
 
 
 def _queues(plan: Plan) -> str:

@@ -17,10 +17,11 @@ HALF = StateCost(Fraction(1, 2), 2, Fraction(3))
 
 
 def test_texts() -> None:
-    assert parse_state_cost(None, None) is None
-    assert parse_state_cost("0.5/10000", None) == (Fraction(1, 20000), NO_LIMIT, 1)
-    assert parse_state_cost(" 0 / 1", "0:1") == (0, 0, 1)
-    assert parse_state_cost("1e-3/1e3", "5_000:2.5") == (Fraction(1, 10**6), 5000, Fraction(5, 2))
+    assert parse_state_cost(None, None, 7) is None
+    assert parse_state_cost("0.5/10000", None, 7) == (Fraction(1, 20000), NO_LIMIT, 1)
+    assert parse_state_cost(" 0 / 1", "0:1", 7) == (0, 0, 1)
+    assert parse_state_cost("1e-3/1e3", "5_000:2.5", 7) == (Fraction(1, 10**6), 5000, Fraction(5, 2))
+    assert parse_state_cost("1/100/n", "20 / n:2", 7) == (Fraction(7, 100), 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,8 @@ def test_texts() -> None:
         ("1", None, "does not say for how many entries"),
         ("x/1", None, "'x' is not a number"),
         ("1/2/3", None, "'2/3' is not a number"),
+        ("1/n", None, "'n' is not a number"),
+        (None, "n:2", "'n' is not a number"),
         ("nan/1", None, "'nan' is not a number"),
         (None, "5", "has no factor"),
         (None, "5:0.9", "FACTOR 0.9 is not between 1 and 1e9"),
@@ -44,7 +47,7 @@ def test_texts() -> None:
 )
 def test_what_is_refused(cost: str | None, limit: str | None, words: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse_state_cost(cost, limit)
+        parse_state_cost(cost, limit, 7)
     assert words in caught.value.message
 
 

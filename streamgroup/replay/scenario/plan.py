@@ -131,7 +131,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     costs = _costs(trace, options, joiners)
     network = parse_duration_ns(options.network_delay, "--network-delay")
     control = network if options.control_delay is None else parse_duration_ns(options.control_delay, "--control-delay")
-    state = parse_state_cost(options.state_cost, options.memory_limit)
+    state = parse_state_cost(options.state_cost, options.memory_limit, options.workers)
     if state is not None and options.combine is not None:
         raise UsageError(
             "--state-cost and --memory-limit do not go with --combine: a merged tuple has originals of several windows",

@@ -43,11 +43,11 @@ class Held:
     def factor(self, entries: int) -> float:
         found = 1.0
         if self.options.state_cost is not None:
-            beta, _, entries_of_beta = self.options.state_cost.partition("/")
-            found += float(Fraction(beta) / int(entries_of_beta)) * entries
+            beta, of, *shared = self.options.state_cost.split("/")
+            found += float(Fraction(beta) * (self.options.workers if shared else 1) / int(of)) * entries
         if self.options.memory_limit is not None:
             most, _, over = self.options.memory_limit.partition(":")
-            if entries > int(most):
+            if entries > (int(most[:-2]) // self.options.workers if most.endswith("/n") else int(most)):
                 found *= float(Fraction(over))
         return found
 

@@ -22,7 +22,7 @@ GROUPINGS = ["sg", "sg_random", "kg", "pkg", "pkg:d=3", "greedy_d:d=1", "greedy_
 EXCEPTIONS = ["full_knowledge", "full_knowledge:backlog=true"]
 SOURCE_SERVICES = [None, None, None, None, "0", "1us", "500ns,3us", "0,4us", "2us:exponential", "1us:lognormal:0.8"]
 # What state costs: mostly nothing.
-STATE = [*[(None, None)] * 6, ("0.5/2", None), ("0.1/3", "2:3"), (None, "1:1.1")]
+STATE = [*[(None, None)] * 6, ("0.5/2", None), ("0.1/3", "2:3"), ("0.5/9/n", "9/n:2"), (None, "1:1.1")]
 KEYS = [b"a", b"b", b"c", b"d", b"", None]
 
 
