@@ -101,6 +101,13 @@ class _Rows(dict[int, Any]):
             self[place] = found
         return found
 
+    def part(self, begin: int | None, end: int | None) -> Any:
+        return view(self._array[begin:end])
+
+
+def _part(array: Any, begin: int | None, end: int | None) -> Any:
+    return array.part(begin, end) if isinstance(array, _Rows) else array[begin:end]
+
 
 def view(value: Any) -> Any:
     """Return what rewritten code takes for a value of compiled code."""
@@ -128,6 +135,7 @@ _HELPERS = {
     "_floor": lambda x: float(math.floor(x)),
     "_int8": _int8,
     "_int32": _int32,
+    "_part": _part,
     "_view": view,
 }
 

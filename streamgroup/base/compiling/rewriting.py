@@ -138,10 +138,9 @@ class Rewriter:
             names = [self._target(one, kind) for one, (_, kind) in zip(target.elts, values, strict=True)]
             return ast.Assign([ast.Tuple(names, ast.Store())], ast.Tuple([made for made, _ in values], ast.Load()))
         if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice):
-            part = ast.Subscript(self._expr(target.value)[0], self._index(target.slice), ast.Load())
             if isinstance(value, ast.Tuple):
                 raise NotPlainError(f"line {target.lineno}: several values at once")
-            return ast.Expr(call("_fill", part, self._value(value)[0]))
+            return ast.Expr(call("_fill", self._slice(*self._expr(target.value), target.slice), self._value(value)[0]))
         made, kind = self._value(value)
         return ast.Assign([self._target(target, kind)], made)
 
@@ -165,6 +164,8 @@ class Rewriter:
         if not isinstance(target, ast.Subscript) or isinstance(one.op, ast.Div):
             raise NotPlainError(f"line {one.lineno}: augmented")
         (made, kind), (value, other) = self._subscript(target), self._value(one.value)
+        if not isinstance(made, ast.Subscript):
+            raise NotPlainError(f"line {one.lineno}: an augmented part")
         if WORD in (kind, other) and kind != other:
             raise NotPlainError(f"line {one.lineno}: a word and something else")
         return ast.AugAssign(made, one.op, value)
@@ -240,16 +241,25 @@ class Rewriter:
         made, kind = self._expr(of)
         return ast.Attribute(made, node.attr, ast.Load()), kind.of(node.attr) if isinstance(kind, Fields) else ANY
 
-    def _subscript(self, node: ast.Subscript) -> tuple[ast.Subscript, Kind]:
+    def _slice(self, made: ast.expr, kind: Kind, place: ast.Slice) -> ast.expr:
+        found = self._index(place)
+        if isinstance(found, ast.Slice) and not (isinstance(kind, Array) and kind.axes == 1):
+            # Rows may be viewed one by one.
+            return call("_part", made, found.lower or ast.Constant(None), found.upper or ast.Constant(None))
+        return ast.Subscript(made, found, ast.Load())
+
+    def _subscript(self, node: ast.Subscript) -> tuple[ast.expr, Kind]:
         made: Any
         made, kind = self._expr(node.value)
+        if isinstance(node.slice, ast.Slice):
+            return ast.copy_location(self._slice(made, kind, node.slice), node), kind
         places = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         for number, place in enumerate(places, 1):
-            if isinstance(place, ast.Slice) and len(places) > 1:
+            if isinstance(place, ast.Slice):
                 raise NotPlainError(f"line {node.lineno}: a part of a table")
             context = node.ctx if number == len(places) else ast.Load()
             made = ast.copy_location(ast.Subscript(made, self._index(place), context), node)
-            kind = kind if isinstance(place, ast.Slice) else part(kind, _field(place))
+            kind = part(kind, _field(place))
         return made, kind
 
     def _index(self, node: ast.expr) -> ast.expr:
