@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from streamgroup.base.compiling.interpreting import MOST_CELLS, NotPlainError, cells, view
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
-from streamgroup.groupings._servers import Servers
 from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.servers import Servers
 from streamgroup.replay.compile import Code, check_shape, code_of
 from streamgroup.replay.scenario.selection import Selection
 
@@ -158,7 +158,8 @@ class RunningGrouping:
             return None
         before = self._jobs_before or [0] * len(servers.jobs)
         each = zip(servers.jobs.tolist(), before, servers.takes.tolist(), strict=True)
-        return max((jobs - earlier) * service for jobs, earlier, service in each)
+        busiest: int = max((jobs - earlier) * service for jobs, earlier, service in each)
+        return busiest
 
     def signal_delay(self) -> tuple[int, int] | None:
         """Return the sum of the delays in ns of signals that made a key hot since measuring began, and their number.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from streamgroup.base.compiling.interpreting import call
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._membership import carry_loads
-from streamgroup.groupings._servers import Servers, make_servers, serve, service_ns
+from streamgroup.groupings._service_time import service_ns
 from streamgroup.groupings._times import delay_ns
 from streamgroup.groupings.posg import count_min, in_flight
 from streamgroup.groupings.posg.in_flight import NEVER, InFlight
@@ -37,6 +37,7 @@ from streamgroup.groupings.posg.scheduler import (
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.counts.count_min import cells_of_keys
 from streamgroup.kernels.ordered.tournament import make_tournament, set_leaf
+from streamgroup.kernels.servers import Servers, make_servers, serve
 
 __all__ = ["CITE", "Params", "Posg", "start"]
 

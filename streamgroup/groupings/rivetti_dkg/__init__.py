@@ -12,7 +12,7 @@ from streamgroup.base.compiling.interpreting import call
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._hashed import HashedParams
-from streamgroup.groupings._servers import Servers, ServiceTime, make_servers, serve, service_ns
+from streamgroup.groupings._service_time import ServiceTime, service_ns
 from streamgroup.groupings._share_threshold import Share, share_of
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.groupings.rivetti_dkg.plans import (
@@ -36,6 +36,7 @@ from streamgroup.groupings.rivetti_dkg.plans import (
 from streamgroup.kernels import hashing
 from streamgroup.kernels.counts.space_saving import cells_taken
 from streamgroup.kernels.int_map import put
+from streamgroup.kernels.servers import Servers, make_servers, serve
 
 __all__ = ["CITE", "DistributionAware", "Params", "start"]
 

@@ -10,12 +10,13 @@ from pydantic import Field, model_validator
 
 from streamgroup.base.compiling.interpreting import call
 from streamgroup.base.limits import fits
-from streamgroup.groupings._servers import Servers, ServiceTime, make_servers, service_ns
+from streamgroup.groupings._service_time import ServiceTime, service_ns
 from streamgroup.groupings._times import Delay, delay_ns
 from streamgroup.groupings.detectors.synopsis import bit_vectors, bloom, message_queue
 from streamgroup.groupings.detectors.synopsis.bit_vectors import Synopsis, coin_tossed, deliver, report, room_left, toss
 from streamgroup.groupings.detectors.synopsis.message_queue import Messages
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
+from streamgroup.kernels.servers import Servers, make_servers
 
 __all__ = ["Params", "Predictor", "start"]
 

@@ -11,10 +11,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.groupings._servers import serve
 from streamgroup.groupings.detectors.synopsis.bloom import add, has, remove
 from streamgroup.groupings.detectors.synopsis.message_queue import NEVER, next_due, pop, push
 from streamgroup.kernels import least_loaded
+from streamgroup.kernels.servers import serve
 
 __all__ = [
     "Synopsis",

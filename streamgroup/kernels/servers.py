@@ -1,41 +1,17 @@
 """Control servers: they handle a grouping's messages first come, first served, in a constant time each."""
 
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from pydantic import AfterValidator
 
-from streamgroup.base.errors import UsageError
-from streamgroup.base.units import NS_PER, parse_duration_ns
-from streamgroup.groupings.protocol import Described
-
-__all__ = ["Servers", "ServiceTime", "make_servers", "serve", "service_ns"]
+__all__ = ["Servers", "make_servers", "serve"]
 
 I64 = NDArray[np.int64]
 
-_LONGEST_NS = NS_PER["h"]
 # Later than anything that happens; a delay can still be added.
 _END = np.int64(1 << 62)
-
-
-def _checked(text: str) -> str:
-    try:
-        nanoseconds = parse_duration_ns(text, "a service time")
-    except UsageError as error:
-        raise ValueError(f"{error.message} ({error.hint})" if error.hint else error.message) from None
-    if nanoseconds > _LONGEST_NS:
-        raise ValueError("a service time is at most 1h")
-    return text.strip()
-
-
-ServiceTime = Annotated[str, AfterValidator(_checked), Described("a time such as 20us, up to 1h")]
-
-
-def service_ns(text: str) -> int:
-    """Return a checked service time in ns."""
-    return parse_duration_ns(text, "a service time")
 
 
 class Servers(NamedTuple):
