@@ -144,7 +144,7 @@ class RunningGrouping:
     def begin_measuring(self) -> None:
         """Note what it has sent so far, on its own account: that was warm-up."""
         self._sent_before = {name: self._number(name) for name in ("control_messages", "control_bytes")}
-        servers: Servers | None = self._statistic("servers", None)
+        servers = self._servers()
         self._jobs_before = [] if servers is None else servers.jobs.tolist()
         self._delay_before = self.signal_delay() or (0, 0)
 
@@ -153,13 +153,20 @@ class RunningGrouping:
 
         None without servers that take time.
         """
-        servers: Servers | None = self._statistic("servers", None)
+        servers = self._servers()
         if servers is None or not servers.takes.any():
             return None
         before = self._jobs_before or [0] * len(servers.jobs)
-        each = zip(servers.jobs.tolist(), before, servers.takes.tolist(), strict=True)
-        busiest: int = max((jobs - earlier) * service for jobs, earlier, service in each)
-        return busiest
+        work: list[int] = [
+            (jobs - earlier) * takes
+            for jobs, earlier, takes in zip(servers.jobs.tolist(), before, servers.takes.tolist(), strict=True)
+        ]
+        return max(work)
+
+    def _servers(self) -> Servers | None:
+        """Return its control servers; a user's field of this name may be anything."""
+        servers = self._statistic("servers", None)
+        return servers if isinstance(servers, Servers) else None
 
     def signal_delay(self) -> tuple[int, int] | None:
         """Return the sum of the delays in ns of signals that made a key hot since measuring began, and their number.
