@@ -358,6 +358,9 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
                 break
             if limit > 0:
                 _queue(state, worker, taken, judged)
+            elif light:
+                # Nobody asks for it any more.
+                free(tuples, scalars, taken)
             if idle and not light:
                 set_leaf(event_time, event_worker, 0, worker, finish)
             leave(state.servers, tuples, by_source, source, taken, now, model.measured_from)
