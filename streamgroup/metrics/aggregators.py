@@ -9,14 +9,20 @@ from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure"]
 
+_NAMES = (
+    "aggregator_utilization_max", "partials", "result_delay_ms_mean", "result_delay_ms_p99", "result_delay_ms_max",
+    "completion_s", "completion_tps",
+)  # fmt: skip
+
 
 def measure(outcome: Outcome) -> dict[str, Number]:
     """Return the family of the aggregators; all None without them, delays and rates also without a result."""
     merged = outcome.aggregation
+    nothing: dict[str, Number] = dict.fromkeys(_NAMES)
     if merged is None:
-        return {}
+        return nothing
     if not merged.results:
-        return {"partials": 0}
+        return nothing | {"partials": 0}
     span = merged.last_ns - outcome.first_arrival_ns
     finished = sum(integers(outcome.worker.served))
     p99 = quantile_ns(merged.delays, Fraction(99, 100), merged.delay_min_ns, merged.delay_max_ns)

@@ -43,7 +43,9 @@ def _stages(outcome: Outcome) -> Iterator[Stage]:
     behind = 0 if last is None else max(last - outcome.last_arrival_ns, 0)
     yield Stage("workers", integers(outcome.worker.busy_ns), served, behind)
     if (merged := outcome.aggregation) is not None:
-        behind = max(merged.last_ns - outcome.last_arrival_ns, 0)
+        # The last flush comes after the last arrival, however fast they are: only what they could not do in the time of
+        # the arrivals counts.
+        behind = max(0, max(integers(merged.busy_ns)) - (outcome.last_arrival_ns - outcome.first_arrival_ns))
         yield Stage("aggregators", integers(merged.busy_ns), served, behind)
     if outcome.control_work_ns is not None:
         yield Stage("control", [outcome.control_work_ns], served)
