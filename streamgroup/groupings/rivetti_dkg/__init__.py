@@ -68,6 +68,10 @@ class Params(HashedParams):
         " plans for itself (the authors' code), and a key may go to as many workers",
     )
 
+    def not_alone(self, sources: int) -> str:
+        """A shared plan is made from what all sources learned."""
+        return "its sources learn together: set learner=source" if self.learner == "shared" and sources > 1 else ""
+
     def seeds_used(self) -> tuple[str, ...]:
         """Candidates move with the hash seed."""
         return ("hash_seed",)
