@@ -88,10 +88,10 @@ class Partitioner:
 
         if isinstance(keys, pa.Array):
             encoded = as_binary(keys).dictionary_encode(null_encoding="encode")
-            ids = self._ids(encoded.dictionary.to_pylist())
+            ids = self._decider.ids(encoded.dictionary.to_pylist())
             found: NDArray[np.uint32] = ids[encoded.indices.to_numpy(zero_copy_only=False)]
             return found
-        return self._ids(keys)
+        return self._decider.ids(keys)
 
     def choose_known(self, ids: NDArray[np.uint32], now: NDArray[np.int64] | int | None = None) -> NDArray[np.int32]:
         """Return the workers for tuples of known keys, as `choose_batch`."""
@@ -119,7 +119,7 @@ class Partitioner:
         if not self.listens:
             return
         one = key is None or isinstance(key, bytes)
-        ids = self._ids([key] if one else key).astype(np.int64)  # type: ignore[list-item, arg-type]
+        ids = self._decider.ids([key] if one else key).astype(np.int64)  # type: ignore[list-item, arg-type]
         columns = (np.atleast_1d(np.asarray(column, dtype=np.int64)) for column in (arrival, start, finish))
         workers = np.atleast_1d(np.asarray(worker, dtype=np.int64))
         self._decider.finished(Finishes(workers, ids, *columns))
@@ -142,14 +142,6 @@ class Partitioner:
         found = {"keys": len(self._place_of)}
         entries = self._decider.largest_state
         return found if entries is None else {**found, "state_entries": entries}
-
-    def _ids(self, keys: Sequence[bytes | None]) -> NDArray[np.uint32]:
-        place_of = self._place_of
-        try:
-            return np.fromiter(map(place_of.__getitem__, keys), np.uint32, len(keys))
-        except KeyError:
-            self._decider.add([key for key in dict.fromkeys(keys) if key not in place_of])
-        return np.fromiter(map(place_of.__getitem__, keys), np.uint32, len(keys))
 
 
 def _nothing(*_: Any) -> int:

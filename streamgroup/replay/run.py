@@ -35,7 +35,7 @@ from streamgroup.replay.simulation.feed_forward import Edge, FeedForward, Setup
 from streamgroup.replay.tiers import Tiers
 from streamgroup.traces.trace import Trace
 
-__all__ = ["replay", "typed_keys"]
+__all__ = ["Run", "prepared", "replay", "typed_keys"]
 
 I64 = NDArray[np.int64]
 
@@ -376,6 +376,12 @@ def _warmup(trace: Trace, plan: Plan, *, interpreted: bool | None) -> int:
     return found
 
 
+def prepared(trace: Trace, options: ReplayOptions, *, interpreted: bool | None = None) -> Run:
+    """Check the options of a run and start its grouping; UsageError and DataError as of `replay`."""
+    plan = make_plan(trace, options)
+    return Run(trace, plan, _warmup(trace, plan, interpreted=interpreted), interpreted=interpreted)
+
+
 def replay(
     trace: Trace,
     options: ReplayOptions,
@@ -394,8 +400,8 @@ def replay(
     the pairs of key and worker, `worker.touched`, for comparisons with other runs.
     """
     begun = time.perf_counter()
-    plan = make_plan(trace, options)
-    one = Run(trace, plan, _warmup(trace, plan, interpreted=interpreted), interpreted=interpreted)
+    one = prepared(trace, options, interpreted=interpreted)
+    plan = one.plan
     results = one.results(log_directory)
     with contextlib.closing(results):
         simulate = one.event_driven if plan.is_ordered else one.feed_forward

@@ -41,7 +41,7 @@ from streamgroup.traces.trace import Trace, open_trace
 
 __all__ = [
     "RunResult", "check_top_keys", "checked", "code_of", "file_digest", "generator_of", "make_run", "named_options",
-    "run_to_directory", "without_changes", "write_run",
+    "result_of", "run_to_directory", "without_changes", "write_run",
 ]  # fmt: skip
 
 LOG = "assignments"
@@ -127,6 +127,15 @@ def make_run(
         if isinstance(baseline, ReplayOptions):
             baseline = _touched(replay(trace, baseline, chunk_cache=chunk_cache, keep_pairs=True))
         outcome = dataclasses.replace(outcome, remapped_replicas=beyond(_touched(outcome), baseline))
+    notes: tuple[str, ...] = ()
+    if outcome.interpreted_seconds:
+        notes = (f"interpreted: {outcome.grouping} is not compiled yet, and compiling it takes longer than this run",)
+    result = result_of(trace, options, outcome, baseline=baseline is not None)
+    return dataclasses.replace(result, notes=notes, touched=outcome.worker.touched if keep_pairs else None)
+
+
+def result_of(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baseline: bool = False) -> RunResult:
+    """Return the tables and the record of an outcome; `baseline` says that it was compared with one."""
     made = tables(outcome)
     naming = named_options(trace, options, outcome.grouping)
     columns = {name: column([value], _ARROW[KINDS[name]]) for name, value in naming.items()}
@@ -134,12 +143,8 @@ def make_run(
     for name in made["summary"].column_names:
         summary = summary.append_column(name, made["summary"][name])
     made["summary"] = summary
-    record = _manifest(trace, options, outcome, baseline=baseline is not None)
-    notes: tuple[str, ...] = ()
-    if outcome.interpreted_seconds:
-        notes = (f"interpreted: {outcome.grouping} is not compiled yet, and compiling it takes longer than this run",)
-    warnings, pairs = warnings_of(trace, options, outcome), outcome.worker.touched if keep_pairs else None
-    return RunResult(summary.to_pylist()[0], warnings, made, record, notes=notes, touched=pairs)
+    record = _manifest(trace, options, outcome, baseline=baseline)
+    return RunResult(summary.to_pylist()[0], warnings_of(trace, options, outcome), made, record)
 
 
 def write_run(directory: Path, tables: Mapping[str, pa.Table], record: Mapping[str, Any]) -> None:

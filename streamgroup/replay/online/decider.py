@@ -40,10 +40,11 @@ class Decided(NamedTuple):
 class Decider:
     """Decides as source `source` of `options.sources`, from options of a replay; see `streamgroup.online.Partitioner`.
 
-    `keys` is for how many keys there is room before the state grows. Interpreted, nothing is compiled.
+    `keys` is for how many keys there is room before the state grows. Interpreted, nothing is compiled; None takes code
+    that is at hand, and is for batches only.
     """
 
-    def __init__(self, options: ReplayOptions, source: int, *, keys: int = 0, interpreted: bool = False) -> None:
+    def __init__(self, options: ReplayOptions, source: int, *, keys: int = 0, interpreted: bool | None = False) -> None:
         selection = select(options.grouping)
         _check(options, source)
         if reason := selection.params.not_alone(options.sources):
@@ -67,13 +68,13 @@ class Decider:
         self._capacity = max(keys, least)
         self.grouping = RunningGrouping(selection, self._context, self._live, changes=False)
         self._tiers = Tiers(1, interpreted=interpreted)
-        self._interpreted = interpreted
         self._largest = np.zeros(1, dtype=np.int64)
+        self._entry: Entry | None = None
         self._take(without_limit(self.grouping.state, self._where))
         self._choose = self._tiers.made(choose_block, self.grouping.code)
         self._deliver = self._tiers.made(deliver_block, self.grouping.code)
         self._one = self._chunk(np.zeros(1, np.uint32), np.zeros(1, np.int64))
-        self._entry = None if interpreted else Entry(self._bound(), self.grouping.code)
+        self._entry = Entry(self._bound(), self.grouping.code) if interpreted is False else None
 
     @property
     def largest_state(self) -> int | None:
@@ -94,8 +95,7 @@ class Decider:
         self.grouping.take(state)
 
     def _rebind(self) -> None:
-        if not self._interpreted:
-            assert self._entry is not None
+        if self._entry is not None:
             self._entry.bind(self._bound())
 
     def _bound(self) -> Bound:
@@ -114,6 +114,15 @@ class Decider:
         if self._rows and keys:
             fresh = self.selection.module.start(self.selection.params, self._rule.context(keys, self._live))
             put_rows(self._rows, self._where, begin, fresh)
+
+    def ids(self, keys: Sequence[bytes | None]) -> NDArray[np.uint32]:
+        """Return the ids of keys; new ones are added, in the order they come in."""
+        place_of = self.known.ids
+        try:
+            return np.fromiter(map(place_of.__getitem__, keys), np.uint32, len(keys))
+        except KeyError:
+            self.add([key for key in dict.fromkeys(keys) if key not in place_of])
+        return np.fromiter(map(place_of.__getitem__, keys), np.uint32, len(keys))
 
     def _grow(self, keys: int) -> None:
         while self._capacity < keys:
