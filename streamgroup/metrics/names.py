@@ -1,6 +1,6 @@
 """The names of all metrics, in the order of every table, with their types."""
 
-__all__ = ["METRICS", "Number"]
+__all__ = ["MEANINGS", "METRICS", "Number"]
 
 Number = int | float | None
 
@@ -56,4 +56,16 @@ METRICS: dict[str, type[int] | type[float]] = {
     "hot_detection_delay_tuples": float,
     "hot_detection_delay_ms": float,
     "remapped_replicas": int,
+}
+
+# How often a metric was defined anew; 1 for all others, and for runs that do not say. `run.json` has it, so that values
+# of different meaning are not compared in silence.
+MEANINGS: dict[str, int] = {
+    # By the choices of each key at its last tuple; before, by the most it ever had.
+    "memory_estimate": 2,
+    # Against --hot-threshold, 1/(5n) by default; before, against each grouping's own threshold.
+    "hot_precision": 2,
+    "hot_recall": 2,
+    # Pairs that the run without a change does not have; before, the difference of two counts.
+    "remapped_replicas": 2,
 }

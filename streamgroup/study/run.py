@@ -23,6 +23,7 @@ from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.base.storage.places import Place
 from streamgroup.base.storage.staging import staged_directory
 from streamgroup.base.version import VERSION
+from streamgroup.metrics.names import MEANINGS
 from streamgroup.metrics.tables import tables
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.accounting.touched import TouchedPairs, beyond
@@ -257,6 +258,7 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baselin
         "grouping": {"text": readable(outcome.grouping), "parameters": outcome.parameters, **facts, **files, **outside},
         "options": {name: readable(value) for name, value in dataclasses.asdict(options).items()},
         "baseline": baseline,
+        "meanings": MEANINGS,
         "code": code_of(selection),
         "versions": {"streamgroup": VERSION, "python": platform.python_version(), **_libraries()},
         "timings": {"loop_seconds": outcome.loop_seconds, "replay_seconds": outcome.total_seconds},
