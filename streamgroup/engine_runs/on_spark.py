@@ -1,5 +1,6 @@
 """The job on Spark: sources choose, tuples are exchanged by worker, and all workers serve at once."""
 
+import sys
 from functools import partial
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ _SETTINGS = (
 _CAUSES: dict[str, tuple[type[StreamgroupError], str, str]] = {
     "Cannot run program": (
         EnvironmentFault, "executors cannot start Python",
-        "name one that is there: --spark-conf spark.pyspark.python=/path/to/python",
+        f"they need one at the path of this one: {sys.executable}",
     ),
     "requires more slots than": (
         EnvironmentFault, "the cluster has fewer slots than there are workers",

@@ -36,7 +36,7 @@ def two_latencies(old: Path, new: Path) -> tuple[bytes, bytes]:
             x=alt.X("at_least_ms:Q", title="latency (ms)", **times),
             y=alt.Y("share:Q", title="tuples that took at least so long", **shares),
             color=alt.Color("run:N", title=None, sort=list(look.groupings)),
-            strokeDash=alt.StrokeDash("run:N", title=None, sort=list(look.groupings)),
+            strokeDash=alt.StrokeDash("run:N", sort=list(look.groupings), legend=None),
         )
     )
     with alt.data_transformers.enable("default", max_rows=None):

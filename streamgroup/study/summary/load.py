@@ -142,7 +142,9 @@ def _mark(record: Mapping[str, Any], run: Path) -> dict[str, str | None]:
     """Return what distinguishes runs besides their options: the trace, the program and the grouping's code."""
     code, outside = record.get("code", {}), record.get("grouping", {}).get("file_digest")
     version = record.get("versions", {}).get("streamgroup")
-    program = " ".join(str(part) for part in (version, code.get("program", "")[:_DIGITS]) if part)
+    # What was measured in an engine and what was simulated are never averaged.
+    engine = f"in {record['engine']['name']}" if "engine" in record else None
+    program = " ".join(str(part) for part in (version, code.get("program", "")[:_DIGITS], engine) if part)
     own = str(code.get("grouping") or outside or "")
     return {
         "_fingerprint": str(record["trace"]["fingerprint"]), "_program": program, "_own": own[:_DIGITS],
