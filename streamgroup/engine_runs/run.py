@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,17 +130,20 @@ def _result(run: Run, engine: EngineOptions, source: NDArray[Any], served: pa.Ta
             f"Spark returned {len(tuples)} of {trace.tuples} tuples, and reports of {len(workers)} of "
             f"{options.workers} workers",
         )
-    column: Callable[[str], Any] = lambda name: tuples[name].to_numpy()  # noqa: E731
-    optional: Callable[[str], Any] = lambda name: None if tuples[name].null_count else column(name)  # noqa: E731
-    start, finish = column("start"), column("finish")
-    hot, entries = optional("hot"), optional("entries")
-    found = Measured(column("worker"), start, finish, hot, None if entries is None else _of_all(entries, source))
+    # Null where the grouping reports no such thing.
+    column: dict[str, Any] = {
+        name: None if tuples[name].null_count else tuples[name].to_numpy() for name in tuples.column_names[:-1]
+    }
+    start, finish, entries = column["start"], column["finish"], column["entries"]
+    found = Measured(
+        column["worker"], start, finish, column["hot"], None if entries is None else _of_all(entries, source)
+    )
     sent = Sent(
         max((one["state"] for one in sources), default=0),
         sum(one["messages"] for one in sources),
         sum(one["bytes"] for one in sources),
     )
-    machine = machine_of(column("service"), start, finish, column("late"), workers)
+    machine = machine_of(column["service"], start, finish, column["late"], workers)
     result = result_of(trace, options, account_measured(run, found, sent, log))
     app = {"name": engine.app} | (_checked_counts(trace, workers) if engine.app == APPS[0] else {})
     record = {

@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.replay.accounting import hotness
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.accounting.recorder import Recorder
 from streamgroup.replay.input.prefetch import Ready
-from streamgroup.replay.run import Run
+from streamgroup.replay.one_run import Run
 from streamgroup.replay.simulation.chunk_arrays import Events, each_column
 from streamgroup.replay.simulation.feed_forward import frozen
 from streamgroup.traces.trace import Trace
@@ -75,10 +73,7 @@ def account_measured(run: Run, found: Measured, sent: Sent, log_directory: Path 
     begun = time.perf_counter()
     trace: Trace = run.trace
     # Services differ, whatever was asked for.
-    run.recorder = recorder = Recorder(
-        run._function, trace.keys, run.free, None, run._hotness(),
-        heads=hotness.heads(trace.dictionary().count, run.plan.hot_share), entries=found.entries is not None,
-    )  # fmt: skip
+    run.recorder = recorder = run.make_recorder(None, entries=found.entries is not None)
     sources = run.plan.options.sources
     reached = np.zeros(trace.tuples, dtype=np.int64)
 
@@ -110,7 +105,7 @@ def account_measured(run: Run, found: Measured, sent: Sent, log_directory: Path 
 
     results = run.results(log_directory)
     with contextlib.closing(results):
-        last = run._drive(run.chunks(None), results, send, None)
+        last = run.drive(run.chunks(None), results, send, None)
         nothing = each_column(
             Events(
                 None, last.key[:0], found.worker[:0], last.arrival[:0], found.start[:0], found.finish[:0],

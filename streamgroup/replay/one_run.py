@@ -1,0 +1,340 @@
+"""One run, from the plan to the outcome: starts the grouping, drives a simulation over the trace, collects results."""
+
+import contextlib
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.base.errors import DataError, UsageError
+from streamgroup.cluster.service_time import MAX_SERVICE_NS, ConstantCost, make_service
+from streamgroup.engines.keys.typed import Keys, make_keys
+from streamgroup.groupings.protocol import SEEN, Context
+from streamgroup.kernels import draws, hashing
+from streamgroup.replay.accounting import hotness, partials
+from streamgroup.replay.accounting.log import LogWriter
+from streamgroup.replay.accounting.outcome import Outcome, TopKey
+from streamgroup.replay.accounting.recorder import Recorder
+from streamgroup.replay.accounting.results import Results
+from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.compile import COMMON, errors_with_lines
+from streamgroup.replay.grouping import RunningGrouping
+from streamgroup.replay.input.chunk_cache import ChunkCache
+from streamgroup.replay.input.prefetch import ChunkReader, CostRule, Ready, SourceRule
+from streamgroup.replay.scenario.live_workers import Members
+from streamgroup.replay.scenario.open_loop import deaths, make_arrivals
+from streamgroup.replay.scenario.plan import Plan, offered_load
+from streamgroup.replay.scenario.seeds_used import is_stream_drawn
+from streamgroup.replay.simulation.chunk_arrays import Events, each_column
+from streamgroup.replay.simulation.event_driven import EventDriven
+from streamgroup.replay.simulation.feed_forward import Edge, FeedForward, Setup
+from streamgroup.replay.tiers import Tiers
+from streamgroup.traces.trace import Trace
+
+__all__ = ["Run", "typed_keys"]
+
+I64 = NDArray[np.int64]
+
+
+def typed_keys(trace: Trace, kind: str) -> Keys:
+    """Read the keys of a trace under a type; DataError, naming the trace and the key, where one is not of it.
+
+    Composite keys, of which the manifest says so, are not taken for strings but for tuples of their parts.
+    """
+    if kind == "string" and trace.manifest.key_parts:
+        kind = ",".join(part.type for part in trace.manifest.key_parts)
+    return make_keys(kind, *trace.packed_keys(), source=f"trace {trace.path}")
+
+
+class Run:
+    """One run, from the plan to the outcome."""
+
+    def __init__(self, trace: Trace, plan: Plan, warmup: int, *, interpreted: bool | None) -> None:
+        self.trace, self.plan = trace, plan
+        self.tiers = Tiers(trace.tuples, interpreted=interpreted)
+        self.warmup = warmup
+        options = plan.options
+        self._keys: dict[str, Keys] = {}
+        self.members = Members(plan.events, options.workers, options.seed)
+        most = self.members.most
+        self._sees = plan.selection.params.sees()
+        unknown = set(self._sees) - set(SEEN)
+        if unknown:
+            raise UsageError(f"{plan.selection.name}: sees() names {sorted(unknown)}", f"it may name {', '.join(SEEN)}")
+        costs = plan.costs
+        self.service: Any = make_service(
+            plan.speeds, costs.constant_ns, costs.by_worker, factor=costs.distribution is not None
+        )
+        self.free = np.zeros(most, dtype=np.int64)
+        # Where the base cost depends on the worker, too, what is seen is the factor.
+        self._cost = np.array([1.0 if costs.constant_ns is None else float(costs.constant_ns)])
+        self._speed = plan.speeds.at(0, 0).copy()
+        varies = not plan.speeds.steady or costs.by_worker is not None
+        self.grouping = RunningGrouping(plan.selection, self._context, self.members.live, changes=bool(plan.events))
+        self.edge = Edge(
+            sources=options.sources,
+            delay=plan.network_delay,
+            control_delay=plan.control_delay,
+            service=self.service,
+            free=self.free,
+            cost=self._cost if "cost" in self._sees else None,
+            slowdown=self._speed if "slowdown" in self._sees and varies else None,
+            sees=bool(self._sees),
+            service_ns=self.service.service_ns if isinstance(self.service, ConstantCost) else None,
+            dies=deaths(trace, plan) if options.crash and not plan.is_ordered else None,
+        )
+        self.recorder = self.make_recorder(self.edge.service_ns, entries=self.grouping.detector is not None)
+        self.setup = Setup(self._function, self.grouping, self.edge, self.members, self.recorder)
+        self.windows = WindowRule(options.window, trace.tuples - warmup)
+
+    def _function(self, function: Callable[..., Any], *, own: bool = False) -> Callable[..., Any]:
+        """Return a function as it runs: for this grouping alone (`own`) or for all; compiled or interpreted."""
+        return self.tiers.made(function, self.grouping.code if own else COMMON)
+
+    def make_recorder(self, service_ns: I64 | None, *, entries: bool) -> Recorder:
+        """Make what measures tuples; `service_ns` is None where services differ, `entries` as in `Recorder`."""
+        return Recorder(
+            self._function, self.trace.keys, self.free, service_ns, self._hotness(),
+            heads=hotness.heads(self.trace.dictionary().count, self.plan.hot_share), entries=entries,
+        )  # fmt: skip
+
+    def _hotness(self) -> hotness.Hotness | None:
+        """Make what follows the hot keys, where the grouping reports them."""
+        if self.grouping.choices is None:
+            return None
+        return hotness.Hotness(self._function(hotness.follow), self.trace.keys, self.plan.hot_share)
+
+    def _context(self, live: I64) -> Context:
+        trace, options = self.trace, self.plan.options
+        dictionary, modulo = trace.dictionary(), self.plan.selection.params.modulo()
+
+        def candidates(d: int) -> NDArray[np.uint16]:
+            return hashing.candidates(dictionary.hash_lo, dictionary.hash_hi, d, live, options.hash_seed, modulo=modulo)
+
+        return Context(
+            workers=len(live),
+            sources=options.sources,
+            keys=trace.keys,
+            hash_lo=dictionary.hash_lo,
+            hash_hi=dictionary.hash_hi,
+            hash_seed=options.hash_seed,
+            seed=options.seed,
+            network_delay=self.plan.network_delay,
+            control_delay=self.plan.control_delay,
+            candidates=candidates,
+            draw_stream=lambda purpose: draws.stream(options.seed, purpose),
+            live=live,
+            params=self.plan.selection.params,
+            typed_keys=self._typed_keys,
+            key_type=options.key_type,
+            cost=self._cost if "cost" in self._sees else None,
+            free=self.free if "free" in self._sees else None,
+            slowdown=self._speed if "slowdown" in self._sees else None,
+            counts=dictionary.count,
+        )
+
+    def _typed_keys(self, kind: str) -> Keys:
+        """Read the keys under a type; only if workers come and go are they needed, and kept, for longer."""
+        keys = self._keys.get(kind) or typed_keys(self.trace, kind)
+        if self.plan.events:
+            self._keys[kind] = keys
+        return keys
+
+    def chunk_reader(self) -> ChunkReader:
+        """Make the reader of the stream."""
+        plan, costs = self.plan, self.plan.costs
+        options = plan.options
+        return ChunkReader(
+            self.trace,
+            make_arrivals(self.trace, plan),
+            SourceRule(options.source_assignment, options.sources, options.seed, self.trace.dictionary()),
+            CostRule(
+                costs.constant_ns, costs.by_key, costs.distribution, options.seed, by_worker=costs.by_worker is not None
+            ),
+            self.windows,
+            self.warmup,
+            times=plan.arrivals.name == "trace",
+        )
+
+    def results(self, log_directory: Path | None) -> Results:
+        """Make what takes the tuples besides the meters."""
+        each, tuples = self.plan.options.aggregate_every, self.trace.tuples - self.warmup
+        counted = None
+        if each is not None:
+            count = self._function(partials.count_partials)
+            counted = partials.Partials(count, WindowRule(each, tuples), self.trace.keys, self.members.most)
+        writer = None if log_directory is None else LogWriter(log_directory)
+        return Results(
+            writer, self.windows.width_ns, counted, self.warmup, self.plan.costs.constant_ns,
+            self.trace.dictionary().count,
+        )  # fmt: skip
+
+    def chunks(self, chunk_cache: ChunkCache | None) -> Generator[Ready]:
+        """Read the stream: through a thread of its own, or shared with other replays of the process."""
+        if chunk_cache is None:
+            return self.chunk_reader().chunks()
+        plan = self.plan
+        options = plan.options
+        times = plan.arrivals, plan.speedup, options.spread_ties, options.window, self.warmup
+        capacity = plan.capacity if "utilization" in plan.arrivals.name else None
+        costs = options.service, options.key_cost, options.service_distribution
+        assignment = options.source_assignment
+        sources = None if assignment == "shuffle" else options.sources
+        seed = options.seed if is_stream_drawn(vars(options)) else None
+        key = (*times, capacity, *costs, assignment, sources, seed)
+        return self.chunk_reader().shared_chunks(chunk_cache, key)
+
+    def feed_forward(
+        self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None
+    ) -> FeedForward:
+        """Send the stream through the feed-forward simulation."""
+        simulation = FeedForward(self.setup)
+
+        def send(ready: Ready) -> None:
+            results.add(ready.offset, simulation.chunk(ready, keep=results.wants_tuples))
+
+        last = self.drive(stream, results, send, progress)
+        with self.grouping.blamed("a hook failed"):
+            simulation.finish(last)
+        return simulation
+
+    def event_driven(
+        self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None
+    ) -> EventDriven:
+        """Send the stream through the event-driven simulation."""
+
+        def take(offset: int, events: Events, again: I64) -> None:
+            if results.wants_tuples:
+                # These columns will be used again.
+                events = each_column(events, lambda column: column.copy())
+            results.add(offset, events, again)
+
+        simulation = self.event_simulation(take)
+        with contextlib.closing(simulation):
+            self.drive(stream, results, simulation.chunk, progress)
+            simulation.finish()
+        return simulation
+
+    def event_simulation(self, sink: Callable[[int, Events, I64], None]) -> EventDriven:
+        """Make the event-driven simulation, with what takes its tuples."""
+        return EventDriven(
+            self.setup, self.plan.queues, self.windows, (self.warmup, self.trace.tuples), sink,
+            round_robin=self.plan.options.source_assignment == "shuffle",
+        )  # fmt: skip
+
+    def drive(
+        self,
+        stream: Generator[Ready],
+        results: Results,
+        send: Callable[[Ready], None],
+        progress: Callable[[int], None] | None,
+    ) -> Ready:
+        """Read the stream and send it chunk by chunk; return the last chunk."""
+        worst = self.plan.speeds.longest_factor()
+        if (base := self.plan.costs.by_worker) is not None:
+            worst *= float(base.max(initial=0))
+        ready = None
+        try:
+            for ready in stream:
+                if ready.cost is not None and float(ready.cost.max()) * worst > MAX_SERVICE_NS:
+                    place = ready.offset + int(ready.cost.argmax())
+                    raise DataError(
+                        f"tuple {place} would be served for over 2^53 ns (104 days)", "check the costs, or --slowdown"
+                    )
+                results.add_costs(ready)
+                for ready in self.tiers.pieces(ready, ready.offset):  # noqa: B020 (the last is given)
+                    with self.grouping.blamed("a hook failed"), errors_with_lines(self.grouping.source):
+                        send(ready)
+                    if progress is not None:
+                        progress(len(ready.key))
+        finally:
+            stream.close()
+        assert ready is not None
+        return ready
+
+    def outcome(
+        self, results: Results, simulation: FeedForward | EventDriven, begun: float, *, keep_pairs: bool
+    ) -> Outcome:
+        """Collect the results."""
+        plan, trace, grouping, members = self.plan, self.trace, self.grouping, self.members
+        options = plan.options
+        totals = self.recorder.totals()
+        first = results.first_arrival
+        assert first is not None
+        last = totals.last_finish if totals.last_finish is not None else results.last_arrival
+        window = self.recorder.window_table(members, trace.tuples, first, results.windows_ns, results.finished)
+        served = window.served if window.served is not None else window.tuples.sum(axis=1)
+        seen = np.asarray(served) > 0
+        steady = plan.speeds.steady and not members.changes and plan.costs.by_worker is None and totals.dropped == 0
+        constant = isinstance(self.service, ConstantCost)
+        order = np.argsort(-results.count, kind="stable")[: min(options.top_keys, trace.keys)].tolist()
+        order = [key for key in order if results.count[key] > 0]
+        texts = trace.key_texts(order)
+        state = grouping.state
+        hot = self.recorder.hotness
+        cold = plan.selection.params.cold_choices(members.ever)
+        return Outcome(
+            grouping=plan.selection.text,
+            grouping_digest=plan.selection.outside_digest,
+            parameters=plan.selection.params.model_dump(),
+            workers=members.ever,
+            sources=options.sources,
+            tuples=trace.tuples - self.warmup,
+            keys=int(np.count_nonzero(results.count)),
+            count=results.count,
+            first_arrival_ns=first,
+            last_arrival_ns=results.last_arrival,
+            last_finish_ns=totals.last_finish,
+            base_work_ns=results.work,
+            longest_cost_ns=results.longest,
+            slowdown=plan.speeds.initial,
+            service_ns=self.service.service_ns[: members.ever] if constant else None,
+            offered_load=offered_load(trace, plan, results.last_arrival),
+            window=window,
+            worker=self.recorder.worker_table(members, first, last, keep_pairs=keep_pairs),
+            lag=self.recorder.lag_table(members),
+            latency_min_ns=int(window.latency_min_ns[seen].min()) if seen.any() else 0,
+            latency_max_ns=int(window.latency_max_ns[seen].max()) if seen.any() else 0,
+            top_keys=[
+                TopKey(
+                    key,
+                    text,
+                    int(results.count[key]),
+                    self.recorder.pairs.workers_of(key),
+                    None if hot is None else hot.was_hot(key),
+                )
+                for key, text in zip(order, texts, strict=True)
+            ],
+            choices_per_key=plan.selection.params.choices_per_key(members.ever),
+            key_choices=None if hot is None or cold is None else hot.choices(cold),
+            hot_keys=None if hot is None else hot.found(),
+            hot_tuples=None if grouping.choices is None else totals.hot,
+            hot_choices_sum=None if grouping.choices is None else totals.hot_choices,
+            choices_max=None if grouping.choices is None else totals.choices_max,
+            source_state_entries=self._source_state(totals.source_state),
+            state_entry_bytes=getattr(state, "state_entry_bytes", None),
+            detector_entry_bytes=grouping.entry_bytes,
+            detector_fixed_bytes=grouping.fixed_bytes,
+            control_messages=grouping.sent("control_messages"),
+            control_bytes=grouping.sent("control_bytes"),
+            loop_seconds=simulation.seconds,
+            total_seconds=time.perf_counter() - begun,
+            measured=trace.tuples - self.warmup,
+            steady=steady,
+            queue_max=simulation.queue_max if self.recorder.meters.sums.parts.any() else None,
+            queue_known=simulation.counts_queues or not constant or members.changes or plan.is_ordered,
+            dropped=totals.dropped,
+            lost=totals.lost,
+            redelivered=totals.redelivered,
+            aggregation_messages=results.messages,
+            interpreted_seconds=self.tiers.seconds if self.tiers.used_plain else 0.0,
+        )
+
+    def _source_state(self, largest: int) -> int | None:
+        entries = getattr(self.grouping.state, "state_entries", None)
+        if isinstance(entries, int):
+            return self.grouping.most_entries
+        return None if entries is None else largest
