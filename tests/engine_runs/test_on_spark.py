@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -32,7 +31,6 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.spark
 def test_four_workers_against_a_replay(trace: Path, tmp_path: Path) -> None:
     """A session of its own: the one that tests share has two slots."""
-    begun = time.monotonic()
     command = ["run", str(trace), "-g", "pkg", "-n", "4", "--sources", "2", "--service", "2ms", "--arrivals"]
     command += ["utilization=0.8", "-o", str(tmp_path / "run"), "--against-replay", "--json"]
     ran = subprocess.run([sys.executable, "-m", "streamgroup", *command], capture_output=True, text=True, check=False)
@@ -50,7 +48,6 @@ def test_four_workers_against_a_replay(trace: Path, tmp_path: Path) -> None:
     machine = record["engine"]["machine"]
     assert machine["service_measured_ms"] >= machine["service_asked_ms"] == 2.0
     assert pq.read_table(tmp_path / "run" / "assignments").num_rows == 2000
-    assert time.monotonic() - begun < 90
 
 
 @pytest.mark.spark
