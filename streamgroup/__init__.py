@@ -19,7 +19,7 @@ __version__ = VERSION
 for _name in ("ingest", "replay", "synth"):
     import_module(f"streamgroup.{_name}")
 
-from streamgroup.api.runs import Run, Tables, open_run, replay  # noqa: E402
+from streamgroup.api.runs import Run, Tables, open_run, replay, run  # noqa: E402
 from streamgroup.api.studies import (  # noqa: E402
     Sweep,
     advise,
@@ -64,6 +64,7 @@ __all__ = [
     "load_runs",
     "open_run",
     "replay",
+    "run",
     "summarize",
     "sweep",
     "synth",

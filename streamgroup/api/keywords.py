@@ -5,7 +5,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal, TypedDict
 
-__all__ = ["AdviseOptions", "ExplainOptions", "IngestOptions", "ReplayOptions", "SparkPlace", "SweepOptions"]
+__all__ = [
+    "AdviseOptions",
+    "EngineRunOptions",
+    "ExplainOptions",
+    "IngestOptions",
+    "ReplayOptions",
+    "SparkPlace",
+    "SweepOptions",
+]
 
 Number = int | float | str
 # A text with a unit, as in "10ms".
@@ -67,6 +75,14 @@ class ReplayOptions(_Simulation, total=False):
     arrivals: str
     capacity: str | Path | None
     seed: int
+
+
+class EngineRunOptions(ReplayOptions, total=False):
+    """The options of `run`: those of `replay`, and where Spark runs."""
+
+    master: str | None
+    spark_conf: Mapping[str, str] | Sequence[str]
+    driver_memory: str | None
 
 
 class AdviseOptions(_Conditions, total=False):

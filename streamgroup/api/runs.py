@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from streamgroup.api.keywords import ReplayOptions
+from streamgroup.api.keywords import EngineRunOptions, ReplayOptions
 from streamgroup.base.progress import Progress
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from streamgroup.base.storage.places import Place
 
-__all__ = ["Run", "Tables", "open_run", "replay"]
+__all__ = ["Run", "Tables", "open_run", "replay", "run"]
 
 
 class Tables:
@@ -131,6 +131,46 @@ def replay(
     )  # fmt: skip
     run = _run(result.tables, result.record, result.output)
     return dataclasses.replace(run, warnings=list(result.warnings), notes=list(result.notes))
+
+
+def run(
+    trace: "str | Path | Place",
+    grouping: str | Path,
+    workers: int,
+    *,
+    output: str | Path | None = None,
+    log: bool = True,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    engine: Literal["spark"] = "spark",
+    service_mode: Literal["sleep", "spin"] = "sleep",
+    **options: Unpack[EngineRunOptions],
+) -> Run:
+    """Run a trace through a grouping inside an engine, in real time, and measure what `replay` simulates.
+
+    Workers sleep or spin for as long as a service takes, and count by key. Tables and options are those of
+    `replay`; `record["clock"]` is `"wall"`, and `record["engine"]` says what the machine did. `master`, `spark_conf`
+    and `driver_memory` say where Spark runs, by default on this machine with a slot for each worker.
+
+    Raises UsageError for what an engine cannot do, RunError for a lost worker, EnvironmentFault where Spark is missing.
+    """
+    from streamgroup.api.values import made_options, spark_values
+    from streamgroup.base.errors import UsageError
+    from streamgroup.engine_runs.run import EngineOptions, run_on_engine
+    from streamgroup.spark.options import SparkOptions, checked
+
+    if engine != "spark":
+        raise UsageError(f"there is no engine {engine!r}", "spark")
+    where = spark_values(options)
+    own = {name: value for name, value in options.items() if name not in ("master", "spark_conf", "driver_memory")}
+    made = made_options(grouping, workers, own)
+    where.setdefault("master", f"local[{max(made.workers, made.sources)}]")
+    result = run_on_engine(
+        trace, made, EngineOptions(checked(SparkOptions, where), service_mode),
+        None if output is None else Path(output), log=log, overwrite=overwrite, progress=progress,
+    )  # fmt: skip
+    found = _run(result.tables, result.record, result.output)
+    return dataclasses.replace(found, warnings=list(result.warnings), notes=list(result.notes))
 
 
 def open_run(path: str | Path) -> Run:

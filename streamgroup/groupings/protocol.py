@@ -145,6 +145,12 @@ class GroupingParams(BaseModel):
         """Return whether the grouping counts on every tuple that it sends being served, so that none may be dropped."""
         return False
 
+    def not_alone(self, sources: int) -> str:
+        """Return why one of so many sources cannot decide in a process of its own; empty: it can."""
+        if sources > 1 and self.needs_every_delivery():
+            return "its workers count what all sources sent them: use one source"
+        return ""
+
     def seeds_used(self) -> tuple[str, ...]:
         """Name what choices depend on, of `seed` (draws) and `hash_seed` (candidates); a sweep runs no copies."""
         return ("seed", "hash_seed")

@@ -59,6 +59,10 @@ class Params(HashedParams):
         if self.keys is not None and self.salts > 1:
             _named(self.keys, keys("bytes"))
 
+    def not_alone(self, sources: int) -> str:
+        """Which keys are salted is found among all keys of a trace."""
+        return "it looks for the keys to salt among all keys of a trace" if self.salts > 1 else ""
+
     def doubts_of_keys(self, keys: Callable[..., Keys]) -> list[str]:
         """Keys in the file that the trace does not have may be misspelt."""
         if self.keys is None or self.salts == 1:

@@ -1,6 +1,6 @@
 """The names of all metrics, in the order of every table, with their types."""
 
-__all__ = ["METRICS", "TEXTS", "Metric", "Number"]
+__all__ = ["MEANINGS", "METRICS", "TEXTS", "Metric", "Number"]
 
 Number = int | float | None
 Metric = Number | str
@@ -92,3 +92,14 @@ METRICS: dict[str, type[int] | type[float] | type[str]] = {
 
 # Metrics that are words: they have neither a mean nor an order.
 TEXTS = frozenset(name for name, kind in METRICS.items() if kind is str)
+# How often a metric was defined anew; 1 for all others, and for runs that do not say. `run.json` has it, so that values
+# of different meaning are not compared in silence.
+MEANINGS: dict[str, int] = {
+    # By the choices of each key at its last tuple; before, by the most it ever had.
+    "memory_estimate": 2,
+    # Against --hot-threshold, 1/(5n) by default; before, against each grouping's own threshold.
+    "hot_precision": 2,
+    "hot_recall": 2,
+    # Pairs that the run without a change does not have; before, the difference of two counts.
+    "remapped_replicas": 2,
+}

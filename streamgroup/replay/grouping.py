@@ -49,9 +49,10 @@ class RunningGrouping:
         self._sent_before: dict[str, int] = {}
         self._jobs_before: list[int] = []
         self._delay_before = (0, 0)
-        self._take(state)
+        self.take(state)
 
-    def _take(self, state: Any) -> None:
+    def take(self, state: Any) -> None:
+        """Go on with a state."""
         self.state = state
         self.hooks = state
         self._check_statistics()
@@ -139,7 +140,7 @@ class RunningGrouping:
                 f"{self.selection.name}: {by} gave a {type(state).__name__}, not a {type(self.state).__name__}",
                 "return the state with other arrays, as in self._replace(load=...)",
             )
-        self._take(state)
+        self.take(state)
 
     def begin_measuring(self) -> None:
         """Note what it has sent so far, on its own account: that was warm-up."""

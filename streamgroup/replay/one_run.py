@@ -92,12 +92,7 @@ class Run:
             source_ns=None if plan.source_service is None else plan.source_service.by_source(options.sources),
             held=state_cost.held_keys(trace, plan, warmup, most),
         )
-        self.recorder = Recorder(
-            self._function, trace.keys, self.free, self.edge.service_ns, self._hotness(),
-            heads=hotness.heads(trace.dictionary().count, plan.hot_share),
-            entries=self.grouping.detector is not None,
-            limit=0 if plan.state is None else plan.state.limit,
-        )  # fmt: skip
+        self.recorder = self.make_recorder(self.edge.service_ns, entries=self.grouping.detector is not None)
         self.setup = Setup(self._function, self.grouping, self.edge, self.members, self.recorder)
         self.windows = WindowRule(options.window, trace.tuples - warmup)
 
@@ -109,6 +104,15 @@ class Run:
     def _function(self, function: Callable[..., Any], *, own: bool = False) -> Callable[..., Any]:
         """Return a function as it runs: for this grouping alone (`own`) or for all; compiled or interpreted."""
         return self.tiers.made(function, self.grouping.code if own else COMMON)
+
+    def make_recorder(self, service_ns: I64 | None, *, entries: bool) -> Recorder:
+        """Make what measures tuples; `service_ns` is None where services differ, `entries` as in `Recorder`."""
+        state = self.plan.state
+        return Recorder(
+            self._function, self.trace.keys, self.free, service_ns, self._hotness(),
+            heads=hotness.heads(self.trace.dictionary().count, self.plan.hot_share), entries=entries,
+            limit=0 if state is None else state.limit,
+        )  # fmt: skip
 
     def _hotness(self) -> hotness.Hotness | None:
         """Make what follows the hot keys, where the grouping reports them."""

@@ -19,7 +19,7 @@ from streamgroup.replay.scenario.plan import Plan, make_plan
 from streamgroup.replay.simulation.chunk_arrays import Events
 from streamgroup.traces.trace import Trace
 
-__all__ = ["replay"]
+__all__ = ["prepared", "replay"]
 
 I64 = NDArray[np.int64]
 
@@ -62,6 +62,12 @@ def _warmup(trace: Trace, plan: Plan, *, interpreted: bool | None) -> int:
     return found
 
 
+def prepared(trace: Trace, options: ReplayOptions, *, interpreted: bool | None = None) -> Run:
+    """Check the options of a run and start its grouping; UsageError and DataError as of `replay`."""
+    plan = make_plan(trace, options)
+    return Run(trace, plan, _warmup(trace, plan, interpreted=interpreted), interpreted=interpreted)
+
+
 def replay(
     trace: Trace,
     options: ReplayOptions,
@@ -80,8 +86,8 @@ def replay(
     the pairs of key and worker, `worker.touched`, for comparisons with other runs.
     """
     begun = time.perf_counter()
-    plan = make_plan(trace, options)
-    one = Run(trace, plan, _warmup(trace, plan, interpreted=interpreted), interpreted=interpreted)
+    one = prepared(trace, options, interpreted=interpreted)
+    plan = one.plan
     results = one.results(log_directory)
     with contextlib.closing(results):
         simulate = one.event_driven if plan.is_ordered else one.feed_forward

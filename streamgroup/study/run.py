@@ -23,6 +23,7 @@ from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.base.storage.places import Place
 from streamgroup.base.storage.staging import staged_directory
 from streamgroup.base.version import VERSION
+from streamgroup.metrics.names import MEANINGS
 from streamgroup.metrics.tables import tables, with_version
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.accounting.touched import TouchedPairs, beyond
@@ -43,7 +44,7 @@ from streamgroup.traces.trace import Trace, open_trace
 
 __all__ = [
     "RunResult", "check_top_keys", "checked", "code_of", "file_digest", "generator_of", "make_run", "named_options",
-    "outside_code", "run_to_directory", "without_changes", "write_run",
+    "outside_code", "result_of", "run_to_directory", "without_changes", "write_run",
 ]  # fmt: skip
 
 LOG = "assignments"
@@ -134,6 +135,18 @@ def make_run(
         outcome = dataclasses.replace(outcome, remapped_replicas=beyond(_touched(outcome), baseline))
     if search is not None:
         outcome = dataclasses.replace(outcome, max_rate_tps=search.rate_tps)
+    notes: tuple[str, ...] = ()
+    if outcome.interpreted_seconds:
+        notes = (f"interpreted: {outcome.grouping} is not compiled yet, and compiling it takes longer than this run",)
+    result = result_of(trace, options, outcome, baseline=baseline is not None)
+    if search is not None:
+        result.tables["trials"] = with_version(search.table())
+        result.record.update(search.record())
+    return dataclasses.replace(result, notes=notes, touched=outcome.worker.touched if keep_pairs else None)
+
+
+def result_of(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baseline: bool = False) -> RunResult:
+    """Return the tables and the record of an outcome; `baseline` says that it was compared with one."""
     made = tables(outcome)
     naming = named_options(trace, options, outcome.grouping)
     columns = {name: column([value], _ARROW[KINDS[name]]) for name, value in naming.items()}
@@ -141,15 +154,8 @@ def make_run(
     for name in made["summary"].column_names:
         summary = summary.append_column(name, made["summary"][name])
     made["summary"] = summary
-    record = _manifest(trace, options, outcome, baseline=baseline is not None)
-    if search is not None:
-        made["trials"] = with_version(search.table())
-        record |= search.record()
-    notes: tuple[str, ...] = ()
-    if outcome.interpreted_seconds:
-        notes = (f"interpreted: {outcome.grouping} is not compiled yet, and compiling it takes longer than this run",)
-    warnings, pairs = warnings_of(trace, options, outcome), outcome.worker.touched if keep_pairs else None
-    return RunResult(summary.to_pylist()[0], warnings, made, record, notes=notes, touched=pairs)
+    record = _manifest(trace, options, outcome, baseline=baseline)
+    return RunResult(summary.to_pylist()[0], warnings_of(trace, options, outcome), made, record)
 
 
 def write_run(directory: Path, tables: Mapping[str, pa.Table], record: Mapping[str, Any]) -> None:
@@ -280,6 +286,7 @@ def _manifest(trace: Trace, options: ReplayOptions, outcome: Outcome, *, baselin
         "options": {name: readable(value) for name, value in dataclasses.asdict(options).items()},
         **({} if costs is None else {"option_digests": {"key_cost": content_digest(costs)}}),
         "baseline": baseline,
+        "meanings": MEANINGS,
         "code": code_of(selection),
         **outside_code(options),
         "versions": {"streamgroup": VERSION, "python": platform.python_version(), **_libraries()},

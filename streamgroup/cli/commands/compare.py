@@ -1,5 +1,6 @@
 """`compare`: runs before and after a change."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,11 @@ from streamgroup.cli.console import Console
 
 __all__ = ["Options", "run"]
 
+# What people see of a run in an engine beside its replay.
+_WITNESSED = (
+    "imbalance", "replicas", "replication_factor", "state_entries_max", "makespan_s", "throughput_tps",
+    "latency_mean_ms", "latency_p50_ms", "latency_p99_ms", "latency_max_ms", "backlog_max_ms",
+)  # fmt: skip
 _SIDES = "A run, a sweep, or a directory that holds some runs."
 
 
@@ -31,13 +37,21 @@ class Options(Formatted):
         list[str],
         typer.Option("--fail-on", metavar="CHANGES", help="Exit 5 where one is true, as in 'latency_p99_ms>+5%'."),
     ] = ()  # type: ignore[assignment]
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture", metavar="FILE.svg", callback=utf8_path,
+            help="Draw the latency distributions of two runs (with FILE.csv beside).",
+        ),
+    ] = None  # fmt: skip
 
 
 def run(console: Console, options: Options) -> None:
     """Compare runs before and after a change: each metric's old and new value and its change.
 
     Cells are matched by trace and options; those without a partner are named. Two single runs are compared whatever
-    their options. People see what changed.
+    their options: of runs with an assignment log it also says whether each tuple went to the same worker. A replay and
+    a run in an engine are a prediction and a measurement, and each metric has an error. People see what changed.
     """
     people = console.form in PEOPLE
     chosen = split_names("--metrics", options.metrics)
@@ -47,13 +61,19 @@ def run(console: Console, options: Options) -> None:
     shown = [row for row in rows if row["metric"] in (chosen or (SHOWN if people else [row["metric"]]))]
     for note in found.notes:
         console.note(note)
-    if people:
+    for warning in found.warnings:
+        console.warn(warning)
+    if found.witness is not None:
+        _show_witness(console, found.witness, chosen)
+    elif people:
         changed = [row for row in shown if row["old"] != row["new"]]
         if len(changed) < len(shown):
             console.note(f"{len(shown) - len(changed)} of {len(shown)} values are unchanged")
         console.rows([_for_people(row) for row in changed], [*found.naming, "metric", "old", "new", "change"])
     else:
         console.rows(shown)
+    if options.picture is not None:
+        _draw(console, options, options.picture)
     for side, cells in (("OLD", found.only_old), ("NEW", found.only_new)):
         for cell in cells:
             console.warn(f"only in {side}: {cell}")
@@ -61,9 +81,35 @@ def run(console: Console, options: Options) -> None:
         raise sg.GateError("\n".join(broken), f"--fail-on {' --fail-on '.join(options.fail_on)}")
 
 
+def _draw(console: Console, options: Options, picture: Path) -> None:
+    from streamgroup.base.storage.atomic_files import write_files
+    from streamgroup.report.two_latencies import two_latencies
+
+    drawn, numbers = two_latencies(options.old, options.new)
+    places = {picture: drawn, picture.with_suffix(".csv"): numbers}
+    write_files(places, overwrite=True)
+    for place in places:
+        console.note(f"wrote {place}")
+
+
+def _show_witness(console: Console, witness: Any, chosen: Sequence[str]) -> None:
+    """Print what a replay predicts and an engine measured."""
+    people = console.form in PEOPLE
+    names = chosen or (_WITNESSED if people else ())
+    rows = [row for row in witness.table.to_dicts() if not names or row["metric"] in names]
+    if people:
+        rows = [row for row in rows if row["predicted"] is not None or row["measured"] is not None]
+        share = {name: name for name in ("error", "calibrated_error")}
+        rows = [{**row, **{name: _percent(row[name]) for name in share}} for row in rows]
+    console.note(f"calibrated: every service {witness.factor:.4g} times as long as was asked for, as it was measured")
+    if witness.refused is not None:
+        console.warn(f"{witness.refused}; times are left out")
+    console.rows(rows)
+
+
+def _percent(share: float | None) -> str | None:
+    return None if share is None else f"{'+' * (share > 0)}{for_people(float(f'{100 * share:.3g}'))} %"
+
+
 def _for_people(row: dict[str, Any]) -> dict[str, Any]:
-    change = row["change"]
-    return {
-        **row,
-        "change": None if change is None else f"{'+' * (change > 0)}{for_people(float(f'{100 * change:.3g}'))} %",
-    }
+    return {**row, "change": _percent(row["change"])}

@@ -18,7 +18,7 @@ from streamgroup.cli.plugins import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, SEED_HELP, Simulation
 from streamgroup.cli.shared_flags import Trace, Workers
 
-__all__ = ["Options", "as_replay", "run"]
+__all__ = ["Options", "as_replay", "print_plan", "run", "show"]
 
 # What people see of a run; a mean never without its maximum.
 _SHOWN = (
@@ -103,7 +103,7 @@ def run(console: Console, options: Options) -> None:
         raise UsageError("replay takes one -g", "run it once for each grouping")
     given = {name: getattr(options, name) for name in ReplayOptions.__annotations__}
     if options.dry_run:
-        _print_plan(console, options, given)
+        print_plan(console, options, given)
         return
     with console.bar("tuples") as bar:
         run = sg.replay(
@@ -111,6 +111,12 @@ def run(console: Console, options: Options) -> None:
             log=options.log, overwrite=options.overwrite, baseline=options.baseline, progress=bar, **given,
         )  # fmt: skip
         done, seconds = bar.done, bar.seconds
+    console.detail(f"{done} tuples in {seconds:.2f} s, {done / seconds:,.0f} tuples/s, start and metrics included")
+    show(console, options, run)
+
+
+def show(console: Console, options: Options, run: sg.Run) -> None:
+    """Print the metrics of a run, and what is to be said of it."""
     load = run.metrics.get("offered_load")
     if load is not None:
         console.note(f"offered load: {100 * load:.4g} % of the capacity of {options.workers} workers")
@@ -121,7 +127,6 @@ def run(console: Console, options: Options) -> None:
         console.note(note)
     for warning in run.warnings:
         console.warn(warning)
-    console.detail(f"{done} tuples in {seconds:.2f} s, {done / seconds:,.0f} tuples/s, start and metrics included")
     if run.output is not None:
         console.note(f"wrote {run.output}")
     if console.form in PEOPLE:
@@ -133,7 +138,7 @@ def run(console: Console, options: Options) -> None:
         console.rows([run.row])
 
 
-def _print_plan(console: Console, options: Options, given: Mapping[str, Any]) -> None:
+def print_plan(console: Console, options: Options, given: Mapping[str, Any]) -> None:
     """Print what would be simulated; of several things of one name, each is a line for people."""
     from streamgroup.api.values import made_options
     from streamgroup.study.estimate import dry_run

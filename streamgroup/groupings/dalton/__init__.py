@@ -56,6 +56,10 @@ class Params(HotKeyParams):
     )
     sync: bool = Field(default=True, description="sources merge what they learned at the end of each slide")
 
+    def not_alone(self, sources: int) -> str:
+        """With `sync` sources merge what they learned."""
+        return "its sources merge what they learned: set sync=false" if self.sync and sources > 1 else ""
+
     def seeds_used(self) -> tuple[str, ...]:
         """Candidates move with the hash seed, and exploring draws."""
         return ("seed", "hash_seed")

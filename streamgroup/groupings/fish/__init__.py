@@ -91,6 +91,10 @@ class Params(HashedParams):
         """With `pw=oracle` the cost of the tuple and the speeds of the workers."""
         return ("cost", "slowdown") if self.hwa and self.pw == "oracle" else ()
 
+    def not_alone(self, sources: int) -> str:
+        """Backlogs that all sources share are in one process."""
+        return "its sources share their backlogs: set scope=source" if self.scope == "global" and sources > 1 else ""
+
     def seeds_used(self) -> tuple[str, ...]:
         """Candidates move with the hash seed, and the ring does not."""
         return () if self.ring else ("hash_seed",)

@@ -71,6 +71,10 @@ class Params(HashedParams):
     )
     learner_service: ServiceTime = Field(default="0", description="time that the learner takes for a report")
 
+    def not_alone(self, sources: int) -> str:
+        """A shared plan is made from what all sources learned."""
+        return "its sources learn together: set learner=source" if self.learner == "shared" and sources > 1 else ""
+
     def seeds_used(self) -> tuple[str, ...]:
         """Candidates move with the hash seed."""
         return ("hash_seed",)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,10 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.row_formats import for_people
 from streamgroup.metrics.names import METRICS, TEXTS
 from streamgroup.study.columns import OPTION_COLUMNS
-from streamgroup.study.summary.load import load_pair
+from streamgroup.study.records import read_record
+from streamgroup.study.summary.load import load_pair, run_directories
 from streamgroup.study.summary.partners import with_partner
+from streamgroup.study.summary.witness import Witness, assignments, error_condition, is_measured, witness
 
 __all__ = ["Comparison", "compare"]
 
@@ -30,23 +32,30 @@ class Comparison:
 
     `table` has a row for each metric of each pair: the options, `metric`, `old`, `new`, and `change`, the difference
     as a share of the old value: null where a value is missing or the old one is 0, unless both are equal.
-    `only_old` and `only_new` name the cells without a partner. `notes` are sentences on how runs were matched.
+    `only_old` and `only_new` name the cells without a partner. `notes` are sentences on how runs were matched, and
+    `warnings` on what cannot be compared. `witness` is there where one run is of an engine and the other a replay.
     """
 
     table: pl.DataFrame
     only_old: list[str]
     only_new: list[str]
     notes: list[str]
+    warnings: list[str] = field(default_factory=list)
+    witness: Witness | None = None
 
     def broken(self, text: str) -> list[str]:
         """Return a sentence for each pair that breaks a gate, as in `latency_p99_ms>+5%`; none where it holds.
 
-        Several conditions have commas between them; `>+3` without a percent sign is a difference. What cannot be
+        Several conditions have commas between them; `>+3` without a percent sign is a difference. `makespan_error>3%`
+        is about the error of a prediction, or of two replays about a change in either direction. What cannot be
         judged breaks the gate: a cell of the old side without a partner, and a value that only one side has.
         UsageError for a bad condition.
         """
         found = [f"{cell}: only in OLD, so {text} cannot be judged" for cell in self.only_old]
         for piece in text.split(","):
+            if (on_error := error_condition(piece)) is not None:
+                found += self.witness.broken(piece) if self.witness else self._changed(*on_error)
+                continue
             match = _CONDITION.match(piece)
             if match is None:
                 raise UsageError(
@@ -62,6 +71,14 @@ class Comparison:
             for row in self.table.filter(pl.col("metric") == name).iter_rows(named=True):
                 verdict = _verdict(row, sign, limit, percent)
                 found += [f"{_named(row, self.naming)}: {name} {verdict}, limit {shown}"] if verdict else []
+        return found
+
+    def _changed(self, name: str, _: bool, sign: str, limit: float) -> list[str]:
+        found = []
+        for row in self.table.filter(pl.col("metric") == name).iter_rows(named=True):
+            verdicts = [_verdict(row, sign, 100 * limit, "%"), _verdict(row, sign.replace(">", "<"), -100 * limit, "%")]
+            shown = f"limit {100 * limit:g} %"
+            found += [f"{_named(row, self.naming)}: {name} {one}, {shown}" for one in verdicts if one][:1]
         return found
 
     @property
@@ -82,7 +99,8 @@ def compare(old: Iterable[str | Path], new: Iterable[str | Path], metrics: Seque
             raise UsageError(f"--metrics: there is no metric {name!r}", suggest(name, METRICS))
         if name in TEXTS:
             raise UsageError(f"--metrics: {name} is a word, which has no change in size", "name other metrics")
-    before, after = load_pair(old, new)
+    sides = [run_directories(side) for side in (old, new)]
+    before, after = load_pair(*sides)
     names = [name for name in OPTION_COLUMNS if name in before.columns]
     notes = []
     if before.height == after.height == 1:
@@ -104,12 +122,49 @@ def compare(old: Iterable[str | Path], new: Iterable[str | Path], metrics: Seque
     lone = with_partner(before, after.with_columns(here), names, {"_here": "_here"}).filter(~is_paired)
     pairs, new_only = paired.filter(is_paired), paired.filter(~is_paired)
     shown = _varying(pl.concat([before.select(names), after.select(names)], how="vertical_relaxed"))
+    seen = None
+    if [len(side) for side in sides] == [1, 1]:
+        more, seen = _two_runs(sides[0][0], sides[1][0], before.to_dicts()[0], after.to_dicts()[0])
+        notes += more
     return Comparison(
         _long(pairs, names, chosen),
         [_named(row, shown) for row in lone.iter_rows(named=True)],
         [_named(row, shown) for row in new_only.iter_rows(named=True)],
         notes,
+        _redefined(sides[0], sides[1], chosen),
+        seen,
     )
+
+
+def _two_runs(old: Path, new: Path, before: Row, after: Row) -> tuple[list[str], Witness | None]:
+    """Compare what runs have besides metrics: assignments, and what one predicts of the other."""
+    records = read_record(old), read_record(new)
+    notes = []
+    if records[0]["trace"]["fingerprint"] == records[1]["trace"]["fingerprint"]:
+        text = assignments(old, new)
+        notes = [] if text is None else [text]
+    measured = [is_measured(record) for record in records]
+    if measured == [False, True]:
+        return notes, witness(old, before, after, records[1])
+    if measured == [True, False]:
+        return notes, witness(new, after, before, records[0])
+    return notes, None
+
+
+def _redefined(old: Iterable[str | Path], new: Iterable[str | Path], metrics: Sequence[str]) -> list[str]:
+    """Warn of metrics that mean another thing on the other side, which another version of the program made."""
+    sides = []
+    for side in (old, new):
+        records = [read_record(Path(run)) for run in side]
+        programs = {record.get("code", {}).get("program") for record in records}
+        meanings = {name: {record.get("meanings", {}).get(name, 1) for record in records} for name in metrics}
+        sides.append((programs, meanings))
+    if sides[0][0] == sides[1][0]:
+        return []
+    changed = [name for name in metrics if sides[0][1][name] != sides[1][1][name]]
+    if not changed:
+        return []
+    return [f"OLD and NEW are by versions of the program that define these metrics differently: {', '.join(changed)}"]
 
 
 def _long(pairs: pl.DataFrame, names: Sequence[str], metrics: Sequence[str]) -> pl.DataFrame:

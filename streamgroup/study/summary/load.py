@@ -145,7 +145,9 @@ def _mark(record: Mapping[str, Any], run: Path) -> dict[str, str | None]:
     """
     code, outside = record.get("code", {}), record.get("grouping", {}).get("file_digest")
     version = record.get("versions", {}).get("streamgroup")
-    program = " ".join(str(part) for part in (version, code.get("program", "")[:_DIGITS]) if part)
+    # What was measured in an engine and what was simulated are never averaged.
+    engine = f"in {record['engine']['name']}" if "engine" in record else None
+    program = " ".join(str(part) for part in (version, code.get("program", "")[:_DIGITS], engine) if part)
     own = str(code.get("grouping") or outside or "")
     files = {**record.get("grouping", {}).get("file_digests", {}), **record.get("option_digests", {})}
     if files:

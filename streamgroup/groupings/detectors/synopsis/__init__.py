@@ -68,6 +68,10 @@ class Params(GroupingParams):
         "that leave, with l flips of a coin at most",
     )
 
+    def not_alone(self, sources: int) -> str:
+        """All sources report to one synopsis."""
+        return "its sources report to one synopsis, which answers all of them: use one source" if sources > 1 else ""
+
     def seeds_used(self) -> tuple[str, ...]:
         """Coins are tossed."""
         return ("seed",)

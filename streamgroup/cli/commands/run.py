@@ -1,0 +1,107 @@
+"""`run`: one run inside a real engine."""
+
+import dataclasses
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+import streamgroup as sg
+from streamgroup.api.keywords import ReplayOptions
+from streamgroup.base.errors import UsageError
+from streamgroup.cli.commands import compare, replay
+from streamgroup.cli.commands.replay import print_plan, show
+from streamgroup.cli.console import Console
+from streamgroup.cli.shared_flags import DriverMemory, SparkConf
+
+__all__ = ["Options", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(replay.Options):
+    """The flags of `run`: those of `replay`, and how the engine is used."""
+
+    engine: Annotated[Literal["spark"], typer.Option("--engine", help="The engine.")] = "spark"
+    service_mode: Annotated[
+        Literal["sleep", "spin"],
+        typer.Option("--service-mode", help="How a worker spends a service: asleep, or keeping a core busy."),
+    ] = "sleep"
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master", metavar="URL", show_default=False,
+            help="Spark master (default: local[N], with a slot for each worker).",
+        ),
+    ] = None  # fmt: skip
+    spark_conf: SparkConf = ()  # type: ignore[assignment]
+    driver_memory: DriverMemory = None
+    log: Annotated[bool, typer.Option("--log/--no-log", help="Write the assignment log too, if there is -o.")] = True
+    against_replay: Annotated[
+        bool,
+        typer.Option("--against-replay", help="Replay it too, and compare: predicted, measured, error."),
+    ] = False
+    fail_on: Annotated[
+        list[str],
+        typer.Option(
+            "--fail-on", metavar="CONDITIONS",
+            help="With --against-replay: exit 5 where one is true, as in 'makespan_error>3%'.",
+        ),
+    ] = ()  # type: ignore[assignment]  # fmt: skip
+
+
+def run(console: Console, options: Options) -> None:
+    """Run a trace through one grouping inside Spark, in real time, and measure what `replay` simulates.
+
+    The tables of the run are those of `replay`; `run.json` has `"clock": "wall"` and what the machine did. With
+    --against-replay the same is replayed and compared. What an engine cannot do is refused with the reason.
+    """
+    if len(options.grouping) != 1:
+        raise UsageError("run takes one -g", "run it once for each grouping")
+    if options.fail_on and not options.against_replay:
+        raise UsageError("--fail-on judges a comparison", "add --against-replay")
+    if options.baseline:
+        raise UsageError("--baseline runs the same without a change of workers, and an engine has none", "leave it out")
+    given = {name: getattr(options, name) for name in ReplayOptions.__annotations__}
+    where: dict[str, Any] = {
+        "master": options.master,
+        "spark_conf": options.spark_conf,
+        "driver_memory": options.driver_memory,
+    }
+    if options.dry_run:
+        print_plan(console, options, given)
+        return
+    with tempfile.TemporaryDirectory(prefix="streamgroup-") as scratch:
+        output = options.output
+        if output is None and options.against_replay:
+            output = Path(scratch) / "measured"
+        with console.bar("tasks") as bar:
+            found = sg.run(
+                options.trace, options.grouping[0], options.workers, output=output, log=options.log,
+                overwrite=options.overwrite, progress=bar, engine=options.engine, service_mode=options.service_mode,
+                **where, **given,
+            )  # fmt: skip
+        _describe(console, found)
+        if not options.against_replay:
+            show(console, options, found)
+            return
+        assert output is not None
+        predicted = Path(scratch) / "predicted"
+        with console.bar("tuples") as bar:
+            sg.replay(
+                options.trace, options.grouping[0], options.workers, output=predicted, log=True, progress=bar, **given
+            )
+        if options.output is not None:
+            console.note(f"wrote {options.output}")
+        asked = compare.Options(old=predicted, new=output, fail_on=options.fail_on, form=options.form)
+        compare.run(console, dataclasses.replace(asked, json=options.json))
+
+
+def _describe(console: Console, found: sg.Run) -> None:
+    machine = found.record["engine"]["machine"]
+    console.note(
+        f"service: {machine['service_measured_ms']:.4g} ms on average, {machine['service_asked_ms']:.4g} ms were asked "
+        f"for; wake-ups late by {machine['lateness_mean_ms']:.3g} ms on average, "
+        f"{machine['lateness_p99_ms']:.3g} ms at the 99th percentile"
+    )

@@ -1,0 +1,63 @@
+"""What an engine cannot do of what a replay can: refused with the reason, before anything starts."""
+
+from streamgroup.base.errors import UsageError
+from streamgroup.replay.input.arrivals import SEARCHED
+from streamgroup.replay.online.decider import Decider
+from streamgroup.replay.scenario.plan import Plan
+
+__all__ = ["MODES", "check_slots", "refuse"]
+
+MODES = ("sleep", "spin")
+
+
+def refuse(plan: Plan, service_mode: str, engine: str = "Spark") -> None:
+    """Raise UsageError for the first option that no engine run has."""
+    options = plan.options
+    if service_mode not in MODES:
+        raise UsageError(f"--service-mode: there is no mode {service_mode!r}", "sleep or spin")
+    if plan.arrivals.name == "saturate":
+        raise UsageError(
+            f"--arrivals saturate holds sources back by their workers, and nothing flows back to {engine}'s sources",
+            "use --arrivals utilization=0.9",
+        )
+    for flag, value in (("--join", options.join), ("--leave", options.leave), ("--crash", options.crash)):
+        if value:
+            raise UsageError(
+                f"{flag} changes the workers, and the tasks of {engine}'s barrier stage start and end together",
+                "simulate it with replay",
+            )
+    beside = {
+        "--source-service": plan.source_service, "--combine": plan.combine, "--aggregators": plan.aggregators,
+        "--state-cost or --memory-limit": plan.state, "--arrivals max": plan.arrivals.name in SEARCHED or None,
+    }  # fmt: skip
+    for flag, stage in beside.items():
+        if stage is not None:
+            raise UsageError(f"{flag} is simulated, and no part of a run in {engine}", "simulate it with replay")
+    if plan.app is not None and plan.app.text != "count":
+        raise UsageError(f"--app {plan.app.text}: workers in {engine} count by key", "use --app count, or replay")
+    if plan.queues.capacity:
+        raise UsageError(
+            f"--queue-capacity bounds a worker's queue, and {engine} exchanges all tuples before workers start",
+            "simulate it with replay",
+        )
+    if plan.speeds.by_time and len(plan.speeds.begins) > 1:
+        raise UsageError(
+            "--slowdown-at a time: a source, which knows what a service takes, does not know when it will start",
+            "give a tuple or a share, as in --slowdown-at 50%=1,2",
+        )
+    # As a source does it: this refuses groupings that cannot decide alone.
+    decider = Decider(options, 0, interpreted=None)
+    if decider.grouping.has_feedback:
+        hint = "use -g fish:hwa=false" if decider.selection.name == "fish" else "take a grouping without feedback"
+        raise UsageError(
+            f"-g {decider.selection.text} listens to its workers, and nothing flows back to {engine}'s sources", hint
+        )
+
+
+def check_slots(workers: int, slots: int, place: str) -> None:
+    """Refuse more workers than can run at once; UsageError."""
+    if workers > slots:
+        raise UsageError(
+            f"{workers} workers run at once, as tasks of a barrier stage, and {place} has {slots} slots",
+            f"use --master 'local[{workers}]', a cluster with as many cores, or fewer workers",
+        )

@@ -1,0 +1,66 @@
+"""A source as a task of an engine: runs the grouping on what it saw, and nothing else."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamgroup.cluster.service_time import ConstantCost
+from streamgroup.engine_runs.columns import CHOSEN
+from streamgroup.replay.online.decider import Decided, Decider
+from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.spark.errors import errors_as_text
+
+__all__ = ["SourceJob", "choose"]
+
+
+class SourceJob(NamedTuple):
+    """What all sources do: `options` of the run, and the service model, which says how long workers take."""
+
+    options: ReplayOptions
+    service: Any
+
+
+def choose(job: SourceJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Choose workers for the tuples of one source; yields them, and a row with what the source reports."""
+    found = list(batches)
+    if not found:
+        return
+    table = pa.Table.from_batches(found).sort_by("seq")
+    if not len(table):
+        return
+    with errors_as_text():
+        decider = Decider(job.options, table["source"][0].as_py(), interpreted=None)
+        decided = decider.many(decider.ids(table["key"].to_pylist()), table["arrival"].to_numpy().copy())
+        yield _chosen(job, table, decided)
+        state = decider.grouping
+        report = {
+            "source": table["source"][0].as_py(), "state": decider.largest_state or 0,
+            "messages": state.sent("control_messages"), "bytes": state.sent("control_bytes"),
+        }  # fmt: skip
+    blank: dict[str, list[Any]] = {name: [None] for name in CHOSEN.names}
+    yield pa.RecordBatch.from_pydict({**blank, "worker": [0], "report": [json.dumps(report)]}, schema=CHOSEN)
+
+
+def _chosen(job: SourceJob, table: pa.Table, decided: Decided) -> pa.RecordBatch:
+    columns = {name: table[name].combine_chunks() for name in ("seq", "key_id", "key", "arrival")}
+    columns["worker"] = pa.array(decided.worker)
+    columns["service"] = pa.array(_services(job.service, table, decided.worker))
+    for name, values in (("hot", decided.hot), ("entries", decided.entries)):
+        if values is not None:
+            columns[name] = pa.array(values)
+    size = len(table)
+    return pa.RecordBatch.from_arrays(
+        [columns.get(field.name, pa.nulls(size, field.type)) for field in CHOSEN], schema=CHOSEN
+    )
+
+
+def _services(service: Any, table: pa.Table, worker: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return how long the service of each tuple takes, in ns, by the model of the replay."""
+    if isinstance(service, ConstantCost):
+        return service.service_ns[worker]
+    rows = zip(worker.tolist(), *(table[name].to_pylist() for name in ("key_id", "cost", "seq")), strict=True)
+    return np.array([service.service(who, key, cost or 0, seq, 0) for who, key, cost, seq in rows], dtype=np.int64)
