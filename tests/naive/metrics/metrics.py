@@ -208,25 +208,36 @@ def latency_metrics(latencies: list[int]) -> dict[str, Any]:
     return {f"latency_{name}_ms": as_float(ns, MILLISECOND) for name, ns in found.items()}
 
 
+def source_work(run: Run, measured: list[Record]) -> dict[int, int]:
+    """How long each source served measured tuples; nothing where sources take no time."""
+    if run.servers is None:
+        return {}
+    busy = dict.fromkeys(range(run.options.sources), 0)
+    for r in measured:
+        busy[r.source] += run.servers.services[r.seq]
+    return busy
+
+
 def stage_metrics(run: Run, measured: list[Record]) -> dict[str, Any]:
-    """What each stage sustains, and which of them limits the run: the workers are the only one so far."""
+    """What each stage sustains, and which of them limits the run: the sources, if they take time, and the workers."""
     finished = finished_of(measured)
-    busiest = max(busy_of(measured, len(run.lives)))
-    sustainable = Fraction(len(finished) * SECOND, busiest) if busiest and finished else None
+    worked = {"sources": (len(measured), max(source_work(run, measured).values(), default=0))}
+    worked["workers"] = len(finished), max(busy_of(measured, len(run.lives)))
+    found = {name: Fraction(count * SECOND, busy) for name, (count, busy) in worked.items() if busy and count}
     arrivals = [r.arrival_ns for r in measured]
     last, span = max(arrivals), max(arrivals) - measured[0].arrival_ns
     limiting = "none"
     # As fast as 95 % of what the stage sustains, or at one instant, which is faster than all.
     at_once = len(measured) > 1 and span == 0
-    if sustainable is not None and (
-        at_once or (len(measured) > 1 and Fraction((len(measured) - 1) * SECOND, span) * 100 >= 95 * sustainable)
-    ):
-        limiting = "workers"
+    for name, sustainable in found.items():
+        if sustainable == min(found.values()) and limiting == "none" and len(measured) > 1:
+            rate = None if at_once else Fraction((len(measured) - 1) * SECOND, span)
+            limiting = name if rate is None or rate * 100 >= 95 * sustainable else "none"
     return {
         "bottleneck": limiting,
-        "sustainable_tps": as_float(sustainable),
-        "sustainable_tps_sources": None,
-        "sustainable_tps_workers": as_float(sustainable),
+        "sustainable_tps": as_float(min(found.values(), default=None)),
+        "sustainable_tps_sources": as_float(found.get("sources")),
+        "sustainable_tps_workers": as_float(found.get("workers")),
         "sustainable_tps_aggregators": None,
         "sustainable_tps_control": None,
         "backlog_end_ms": as_float(max(0, *(r.finish_ns - last for r in finished), 0), MILLISECOND),
@@ -248,7 +259,7 @@ def time_metrics(run: Run, measured: list[Record], queues_known: bool | None) ->
         "throughput_tps": as_float(ratio(len(finished) * SECOND, makespan)),
         "throughput_limit_tps": as_float(ratio(len(finished) * SECOND, busiest)),
         **latency_metrics(latencies_of(measured)),
-        "service_ms_mean": as_float(mean_of_known([r.finish_ns - r.start_ns for r in finished]), MILLISECOND),
+        "service_ms_mean": as_float(ratio(sum(busy_of(measured, len(run.lives))), len(finished)), MILLISECOND),
         "latency_worst_worker_mean_ms": as_float(worst, MILLISECOND),
         "backlog_max_ms": as_float(longest_wait(measured, run), MILLISECOND),
         "queue_max": longest_queue(run, measured, queues_known),
@@ -266,9 +277,7 @@ def source_metrics(run: Run, measured: list[Record]) -> dict[str, Any]:
     combined = {"combined": None if run.options.combine is None else sum(r.bears for r in measured)}
     if run.servers is None:
         return {**dict.fromkeys(SOURCE_METRICS), **combined}
-    busy = dict.fromkeys(range(run.options.sources), 0)
-    for r in measured:
-        busy[r.source] += run.servers.services[r.seq]
+    busy = source_work(run, measured)
     waits = [run.servers.waits[r.seq] for r in measured]
     return {
         "source_utilization_max": as_float(ratio(max(busy.values()), makespan_of(measured))),
