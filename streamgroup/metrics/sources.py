@@ -10,11 +10,13 @@ from streamgroup.replay.accounting.window_rows import CARRY
 
 __all__ = ["measure"]
 
+_OF_SERVERS = ("source_utilization_max", "source_wait_ms_mean", "source_wait_ms_p99")
+
 
 def measure(outcome: Outcome) -> dict[str, Number]:
     """Return the metrics of the sources; None where these take no time, and merge nothing."""
     servers = outcome.source_servers
-    found: dict[str, Number] = {"combined": outcome.combined}
+    found: dict[str, Number] = {**dict.fromkeys(_OF_SERVERS), "combined": outcome.combined}
     if servers is None:
         return found
     end = outcome.first_arrival_ns if outcome.last_finish_ns is None else outcome.last_finish_ns

@@ -53,6 +53,7 @@ def as_json(advice: Advice) -> dict[str, Any]:
         "recommended": _row(choice.recommended),
         "runner_up": None if choice.runner_up is None else _row(choice.runner_up),
         "kg": _row(advice.kg),
+        "kg_combined": advice.combined and {"combine": advice.combined.size, **_row(advice.combined.row)},
         "why": why(advice),
         "hot_keys": [
             {**dataclasses.asdict(key), "key": None if key.key is None else readable(key.key)}
@@ -267,10 +268,20 @@ def remarks(advice: Advice) -> Iterator[str]:
             f"Rule for the number: the least state of the groupings that need at most {MORE_WORKERS:g} times the least "
             "workers of any."
         )
+    if advice.combined is not None:
+        yield f"Instead: {_combined(*advice.combined)}"
     yield f"Load: {_load(advice)}"
     yield f"Based on {_based(advice)}"
     if advice.failed:
         yield "Failed: " + "; ".join(f"{name}: {error}" for name, error in advice.failed)
+
+
+def _combined(size: int, row: Row) -> str:
+    text = f"kg with a combiner in each source, tuples of one key merged within {size:,} (--combine {size}){busy(row)}"
+    if not row.keeps_up:
+        return f"{text}; queues only grow."
+    text += f"; p99 {short(row.latency_p99_ms)} ms{values_range(row, 'latency_p99', '_ms')}"
+    return f"{text}, if a merged tuple costs what one does. Nothing has to be merged behind the workers."
 
 
 def _hot(advice: Advice) -> str:

@@ -14,6 +14,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import select
 from streamgroup.replay.tiers import SMALL
 from streamgroup.study.advise.candidates import KEY_GROUPING, candidates
+from streamgroup.study.advise.combiner import COMBINER_SIZES, Combined, find_combiner
 from streamgroup.study.advise.hot_keys import HotKeys, find_hot_keys
 from streamgroup.study.advise.offered_load import OfferedLoad, find_offered_load
 from streamgroup.study.advise.recommendation import Choice, Row, Targets, balanced, choose, same
@@ -62,8 +63,9 @@ class Advice:
 
     `sample` is what the last pass replayed, `first_sample` the first one. `best` is the row with the least latency of
     those that keep up (and are balanced, where the rule asks for that), None without any. `failed` are pairs of
-    grouping and error. `floors` are the bounds on balance, by name. `by_workers` are the least workers of all
-    groupings, where the number of workers was asked.
+    grouping and error. `combined` is key grouping with a combiner in each source, None where key grouping is
+    recommended or the options rule a combiner out. `floors` are the bounds on balance, by name. `by_workers` are the
+    least workers of all groupings, where the number of workers was asked.
     """
 
     trace: Trace
@@ -81,6 +83,7 @@ class Advice:
     workers_sample: Sample
     hot_keys: HotKeys
     least: list[LeastWorkers]
+    combined: Combined | None
     floors: dict[str, Statement]
     by_workers: list[LeastWorkers] | None = None
 
@@ -200,9 +203,18 @@ class _Advisor:
             first_sample=first,
             workers_sample=workers_sample,
             hot_keys=find_hot_keys(self.trace, self.workers, segments, self.offered.options.hash_seed),
+            combined=None if choice.recommended.grouping == kg.grouping else find_combiner(self._combined(sample)),
             least=self._least(list(dict.fromkeys([choice.recommended, kg])), workers_sample),
             floors=self._floors(),
         )
+
+    def _combined(self, sample: Sample) -> list[tuple[int, Row | None]]:
+        """Replay key grouping with combiners of several sizes."""
+        run = self.offered.run(KEY_GROUPING, self.workers, whole=sample.whole)
+        runs = [dataclasses.replace(run, combine=str(size)) for size in COMBINER_SIZES]
+        self.progress.start(len(runs) * sample.tuples, "combiners")
+        found = self._measure(sample, runs)
+        return [(size, one.row) for size, one in zip(COMBINER_SIZES, found, strict=True)]
 
     def _floors(self) -> dict[str, Statement]:
         """Return what the key counts alone force, whatever the rule."""
