@@ -32,7 +32,9 @@ def check_all_tuples_end_once(run: Run) -> None:
 
 def check_workers_serve_one_at_a_time(run: Run) -> None:
     for worker, life in enumerate(run.lives):
-        own = sorted((r.start_ns, r.finish_ns) for r in run.records if r.worker == worker and r.finish_ns is not None)
+        # The originals of a merged tuple are served together.
+        served = [r for r in run.records if r.worker == worker and r.finish_ns is not None and r.bears]
+        own = sorted((r.start_ns, r.finish_ns) for r in served)
         assert all(before[1] <= after[0] for before, after in pairwise(own))
         if life.how == "crash":
             assert all(finish <= life.ended_ns for _, finish in own)
@@ -46,12 +48,15 @@ def check_nobody_is_sent_to_who_is_not_there(run: Run) -> None:
 
 
 def check_choices(run: Run) -> None:
-    """In time, at least one for each tuple, and of one source's in order but for those that come back."""
+    """In time, at least one for each tuple, and of one source's in order but for those that come back.
+
+    The originals of merged tuples leave a mini-batch by key.
+    """
     times = [c.now for c in run.choices]
     assert times == sorted(times)
     often = {seq for seq, n in Counter(c.seq for c in run.choices).items() if n > 1}
     assert {c.seq for c in run.choices} == {r.seq for r in run.records}
-    for source in range(run.options.sources):
+    for source in range(run.options.sources if run.options.combine is None else 0):
         once = [c.seq for c in run.choices if c.source == source and c.seq not in often]
         assert once == sorted(once)
 
