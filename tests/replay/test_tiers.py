@@ -51,6 +51,8 @@ EXTRAS: dict[str, dict[str, Any]] = {
     "crash": {"crash": ["40%"], "redeliver": True},
     "queues": QUEUES,
     "merging": {"aggregators": 3, "aggregator_service": "9us:exponential", "aggregate_every": "7ms", "app": "count"},
+    "sources": {"source_service": "9us:exponential", "combine": "10"},
+    "state": {"state_cost": "1/100", "memory_limit": "20:2", "aggregate_every": "7ms"},
     "closed": {"arrivals": "saturate", "max_pending": 5, "queue_capacity": 2},
 }
 

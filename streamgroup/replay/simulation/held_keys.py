@@ -113,7 +113,6 @@ def _release(held: Any, worker: Any) -> None:
 
 @njit
 def _hold(held: Any, worker: Any, key: Any, seq: Any, arrival: Any) -> Any:
-    worker = np.int64(worker)
     window = _window_of(held, seq, arrival)
     if window > held.window[worker]:
         _release(held, worker)
@@ -132,7 +131,7 @@ def _hold(held: Any, worker: Any, key: Any, seq: Any, arrival: Any) -> Any:
 def hold(held: Any, worker: Any, key: Any, seq: Any, arrival: Any) -> Any:
     """Let a worker hold the key of a tuple, which it accepts; return its entries then, 0 where nothing is held."""
     if held is not None:
-        return _hold(held, worker, key, seq, arrival)
+        return _hold(held, np.int64(worker), key, seq, arrival)
     return np.int64(0)
 
 
