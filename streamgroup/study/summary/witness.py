@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.units import parse_duration_ns
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.names import METRICS, TEXTS
 from streamgroup.study.records import AGAIN
 from streamgroup.study.run import LOG
 
@@ -73,7 +73,7 @@ def error_condition(piece: str) -> tuple[str, bool, str, float] | None:
     if match is None:
         return None
     name, nominal, sign, number, percent = match.groups()
-    found = [one for one in (name, *(f"{name}_{unit}" for unit in _UNITS)) if one in METRICS]
+    found = [one for one in (name, *(f"{name}_{unit}" for unit in _UNITS)) if one in METRICS and one not in TEXTS]
     if not found:
         raise UsageError(f"--fail-on: there is no metric {name!r}", suggest(name, METRICS))
     return found[0], nominal is not None, sign, float(number) / (100 if percent else 1)
@@ -127,7 +127,7 @@ def witness(predicted: Path, row: Mapping[str, Any], measured: Mapping[str, Any]
     tuples = _measured_tuples(predicted)
     calibrated = {} if log is None else _calibrated(log, factor, parse_duration_ns(row["network_delay"], ""), tuples)
     rows = []
-    for name in METRICS:
+    for name in (one for one in METRICS if one not in TEXTS):
         was = row.get(name)
         value = None if refused and name.startswith(_TIMED) else measured.get(name)
         better = calibrated.get(name)
