@@ -23,6 +23,7 @@ from streamgroup.api.runs import Run, Tables, open_run, replay  # noqa: E402
 from streamgroup.api.studies import (  # noqa: E402
     Sweep,
     advise,
+    bounds,
     check_gate,
     compare,
     explain,
@@ -52,6 +53,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "advise",
+    "bounds",
     "check_gate",
     "compare",
     "describe",

@@ -1,4 +1,4 @@
-"""Many runs: `sweep`, `summarize`, `compare`, `advise` and `explain`."""
+"""Many runs, and what can be said without one: `sweep`, `summarize`, `compare`, `advise`, `explain` and `bounds`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 
     from streamgroup.base.storage.places import Place
     from streamgroup.study.advise.run import Advice
+    from streamgroup.study.bounds.run import Bounds
     from streamgroup.study.explain.run import Explanation
     from streamgroup.study.summary.compare import Comparison
     from streamgroup.study.sweep.start import PlannedSweep
 
-__all__ = ["Sweep", "advise", "check_gate", "compare", "explain", "load_runs", "planned_sweep", "summarize", "sweep"]
+__all__ = [
+    "Sweep", "advise", "bounds", "check_gate", "compare", "explain", "load_runs", "planned_sweep", "summarize", "sweep",
+]  # fmt: skip
 
 # Options of which a sweep takes several values, besides the grouping.
 _SEVERAL = ("workers", "sources", "arrivals", "capacity", "seed", "synth")
@@ -248,3 +251,26 @@ def explain(
     chosen = made_options(grouping, workers, options)
     progress.start(None, "replay")
     return explain(trace, chosen, workers=top_workers, progress=progress.advance)
+
+
+def bounds(
+    stream: "str | Path | Place",
+    workers: int | None = None,
+    *,
+    grouping: str | Path | None = None,
+    run: str | Path | None = None,
+    sources: int | None = None,
+) -> "Bounds":
+    """Evaluate what theory says of a stream from its key counts alone: `bounds("t.trace", 48)["pkg_floor"].value`.
+
+    `stream` is a trace, or a law such as `"zipf:z=1,keys=10000,tuples=10000000"`. With `grouping` only what concerns
+    it, with its parameters. A `run` of the stream says what was measured, and has its own grouping, workers and
+    sources. UsageError for wrong options and a run of another stream, DataError for a trace that is empty or not sound.
+    """
+    from streamgroup.api.values import grouping_text
+    from streamgroup.study.bounds.run import bounds
+
+    return bounds(
+        stream, workers, grouping=None if grouping is None else grouping_text(grouping),
+        run=None if run is None else Path(run), sources=sources,
+    )  # fmt: skip

@@ -12,11 +12,12 @@ from types import ModuleType
 from streamgroup.base.errors import UsageError
 from streamgroup.base.syntax_trees import parse
 
-__all__ = ["GENERATORS", "GROUPINGS", "READERS", "load", "names", "suggest", "summary"]
+__all__ = ["BOUNDS", "GENERATORS", "GROUPINGS", "READERS", "load", "names", "suggest", "summary"]
 
 READERS = "streamgroup.ingest.readers"
 GENERATORS = "streamgroup.synth.generators"
 GROUPINGS = "streamgroup.groupings"
+BOUNDS = "streamgroup.study.bounds.families"
 
 # Modules of a family folder that are not members of it.
 _PRIVATE = {"protocol", "detectors", "options"}

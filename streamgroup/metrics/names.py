@@ -6,6 +6,7 @@ Number = int | float | None
 
 METRICS: dict[str, type[int] | type[float]] = {
     "imbalance": float,
+    "bound_imbalance": float,
     "imbalance_mean": float,
     "window_imbalance_mean": float,
     "window_imbalance_max": float,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.kernels.latencies import lower_bounds
 from streamgroup.metrics import (
+    bounds,
     hot_keys,
     imbalance,
     latency,
@@ -32,6 +33,7 @@ __all__ = ["FAMILIES", "summary", "tables"]
 
 FAMILIES: tuple[ModuleType, ...] = (
     imbalance,
+    bounds,
     work,
     replication,
     overhead,

@@ -1,16 +1,18 @@
 """What a run directory says of itself, in `run.json`."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.replay.scenario.options import ReplayOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["AGAIN", "MARKER", "TABLES", "read_record", "read_tables"]
+__all__ = ["AGAIN", "MARKER", "TABLES", "read_record", "read_tables", "recorded_options"]
 
 MARKER = "run.json"
 TABLES = ("summary", "windows", "workers", "loads", "latency", "keys", "lag")
@@ -45,3 +47,15 @@ def read_tables(run: Path) -> tuple[dict[str, "pa.Table"], dict[str, Any]]:
         except (OSError, pa.ArrowException):
             raise DataError(f"{path} cannot be read", AGAIN) from None
     return tables, record
+
+
+def recorded_options(record: dict[str, Any]) -> ReplayOptions:
+    """Return the options of a run's record, where several texts of an option are one, with spaces between."""
+    fields = {field.name: field for field in dataclasses.fields(ReplayOptions)}
+    given: dict[str, Any] = {
+        name: tuple(value.split() if value else ()) if fields[name].type == tuple[str, ...] else value
+        for name, value in record["options"].items()
+        if name in fields
+    }
+    # What the capacity file says is among the options themselves.
+    return ReplayOptions(**{**given, "capacity": None})

@@ -30,7 +30,7 @@ from streamgroup.study.explain.assignment import (
 from streamgroup.study.explain.composition import Period, compose, find_hot, most_loaded
 from streamgroup.study.explain.remedies import Remedies, find_remedies
 from streamgroup.study.explain.verdict import Verdict, judge
-from streamgroup.study.records import MARKER
+from streamgroup.study.records import MARKER, recorded_options
 from streamgroup.study.run import LOG, checked, make_run
 from streamgroup.study.where import Keys, Place
 from streamgroup.traces.statistics.key_counts import count_keys
@@ -110,7 +110,7 @@ def explain_run(run: Path, *, workers: int = 3, progress: Callable[[int], None] 
     other loads than the tables of the run say.
     """
     record = _record(run)
-    options = _options(record["options"])
+    options = recorded_options(record)
     path, fingerprint = record["trace"]["path"], record["trace"]["fingerprint"]
     try:
         trace = open_trace(path)
@@ -133,18 +133,6 @@ def _record(run: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, AssertionError, RecursionError):
         raise DataError(f"{run / MARKER} is not the record of a run", _AGAIN) from None
     return dict(record)
-
-
-def _options(recorded: dict[str, Any]) -> ReplayOptions:
-    """Read options as a run records them: several texts of an option are one, with spaces between."""
-    fields = {field.name: field for field in dataclasses.fields(ReplayOptions)}
-    given: dict[str, Any] = {
-        name: tuple(value.split() if value else ()) if fields[name].type == tuple[str, ...] else value
-        for name, value in recorded.items()
-        if name in fields
-    }
-    # What the capacity file says is among the options themselves.
-    return ReplayOptions(**{**given, "capacity": None})
 
 
 def _check(run: Path, record: dict[str, Any], found: Explanation) -> None:

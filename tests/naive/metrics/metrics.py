@@ -95,6 +95,17 @@ def load_metrics(run: Run, measured: list[Record], windows: dict[int, list[Recor
     }
 
 
+def bound_imbalance(run: Run, measured: list[Record], heads: Heads | None) -> Fraction | None:
+    """With c workers for each key, one worker has 1/c of the hottest key at least. None where that is not so."""
+    changed = len(run.lives) > run.options.workers or any(life.ended_ns is not None for life in run.lives)
+    if heads is not None or changed or any(r.status == "dropped" or r.redelivered for r in measured):
+        return None
+    workers = run.options.workers
+    choices = getattr(run.grouping, "choices", lambda _: workers)
+    shares = {key: Fraction(count, len(measured)) for key, count in Counter(r.key for r in measured).items()}
+    return max([Fraction(0), *(share / choices(key) - Fraction(1, workers) for key, share in shares.items())])
+
+
 def state_metrics(
     run: Run, measured: list[Record], aggregate_every: Span | None, heads: Heads | None = None
 ) -> dict[str, Any]:
@@ -208,6 +219,7 @@ def summary(
     measured = measured_of(run, warmup)
     return {
         **load_metrics(run, measured, windows_of(measured, window)),
+        "bound_imbalance": as_float(bound_imbalance(run, measured, heads)),
         **state_metrics(run, measured, aggregate_every, heads),
         **detector_metrics(run, measured, window),
         **time_metrics(run, measured, queues_known),
