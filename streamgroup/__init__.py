@@ -28,6 +28,7 @@ from streamgroup.api.studies import (  # noqa: E402
     compare,
     explain,
     load_runs,
+    reproduce,
     summarize,
     sweep,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "load_runs",
     "open_run",
     "replay",
+    "reproduce",
     "summarize",
     "sweep",
     "synth",
