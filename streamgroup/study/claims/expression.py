@@ -134,7 +134,7 @@ def _value(node: ast.expr, source: Source, names: Mapping[str, Any]) -> Any:
                 return source.theory({"name": positional[0], **given})
             _known(function.id, FUNCTIONS, "function")
             return FUNCTIONS[function.id](*positional, **given)
-    raise AssertionError(node)
+    raise UsageError(f"{ast.unparse(node)} is not taken in expressions")
 
 
 def _of(table: Mapping[type, Any], op: ast.AST) -> Any:

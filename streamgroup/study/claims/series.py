@@ -41,8 +41,6 @@ def series_of(columns: Iterable[str], values: Mapping[Key, float | bool]) -> Ser
     names = list(columns)
     differ = [place for place in range(len(names)) if len({key[place] for key in values}) > 1]
     kept = {tuple(key[place] for place in differ): value for key, value in values.items()}
-    if len(kept) != len(values):
-        raise UsageError("several runs have the same options", "name what distinguishes them")
     if not differ:
         (value,) = kept.values()
         return value

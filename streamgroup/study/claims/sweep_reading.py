@@ -14,6 +14,7 @@ from streamgroup.metrics.names import METRICS
 from streamgroup.replay.scenario.selection import select, split_text
 from streamgroup.study.bounds.run import bounds
 from streamgroup.study.claims.series import Key, series_of
+from streamgroup.study.columns import OPTION_COLUMNS
 from streamgroup.study.run import generator_of
 from streamgroup.study.sweep.run import CELLS, SweepResult
 from streamgroup.study.sweep.start import PlannedSweep
@@ -23,6 +24,8 @@ __all__ = ["SweepReading", "read_sweep"]
 # Options of a run that a sweep varies; its traces differ by parameters of their generator.
 _OPTIONS = ("grouping", "workers", "sources", "arrivals", "capacity")
 _SEED = "trace_seed"
+# A parameter with the name of another column has it after `trace_`, as in the tables of sweeps.
+_TAKEN = {*OPTION_COLUMNS, *METRICS}
 
 # What becomes of a column of a run's table.
 _REDUCTIONS: dict[str, Callable[[list[Any]], float]] = {
@@ -148,7 +151,7 @@ def read_sweep(name: str, planned: PlannedSweep, result: SweepResult) -> SweepRe
     for cell, row in zip(planned.cells, result.rows, strict=True):
         made = generator_of(planned.traces[cell.trace].manifest)
         of_trace = {} if made is None else {"generator": made["name"], **(made["parameters"] or {})}
-        of_trace = {(f"trace_{key}" if key in row else key): value for key, value in of_trace.items()}
+        of_trace = {(f"trace_{key}" if key in _TAKEN else key): value for key, value in of_trace.items()}
         generator.update(dict.fromkeys(of_trace))
         rows.append({**of_trace, **row, "parameters": _parameters(cell.options.grouping), "scheme": _scheme(cell)})
         directories.append(planned.output / CELLS / cell.id)
