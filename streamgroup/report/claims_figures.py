@@ -30,6 +30,8 @@ def _drawn(drawing: Drawing) -> str:
     rows = [
         {**dict(zip(series.columns, map(_plain, key), strict=True)), "y": float(value)}
         for key, value in series.values.items()
+        # A logarithmic axis has no place for zeros.
+        if value > 0 or not figure.log_y
     ]
     # What no axis shows names a line together with the colour.
     shown = {figure.x, figure.panel}

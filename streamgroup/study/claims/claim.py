@@ -2,6 +2,7 @@
 
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,7 +18,8 @@ Scale = Literal["quick", "paper"]
 Verdict = Literal["holds", "holds in shape", "does not hold", "not testable here"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 _DATA = "data"
-_SUFFIX = ".toml"
+# What to run and the name of the paper, what to draw, what it says.
+_FILES = ("runs.toml", "figures.toml", "claims.toml")
 
 
 class _Entry(BaseModel):
@@ -77,13 +79,12 @@ class Claim(_Entry):
 
 
 class Figure(_Entry):
-    """A figure: lines of `y` against the column `x`, a colour and a panel for each entry of two more columns."""
+    """A figure: `y` against the column `x`, with panels by another column; the others tell lines apart."""
 
     where: str
     title: str
     y: str
     x: str
-    colour: str = "grouping"
     panel: str | None = None
     x_title: str
     y_title: str
@@ -116,17 +117,21 @@ class Paper(_Entry):
 @cache
 def papers() -> tuple[Paper, ...]:
     """Read all papers, in the order of their numbers."""
-    found = []
-    for entry in resources.files(__package__).joinpath(_DATA).iterdir():
-        if entry.name.endswith(_SUFFIX):
-            with resources.as_file(entry) as path:
-                _, content = read_toml(path, str(path), "the installation is damaged")
-            try:
-                found.append(Paper.model_validate(content))
-            except ValidationError as error:
-                place, reason, _ = first_problem(error)
-                raise UsageError(f"{entry.name}: {place}: {reason}") from None
+    with resources.as_file(resources.files(__package__) / _DATA) as data:
+        found = [_read(directory) for directory in data.iterdir() if directory.is_dir()]
     return tuple(sorted(found, key=lambda paper: paper.number))
+
+
+def _read(directory: Path) -> Paper:
+    content: dict[str, Any] = {}
+    for name in _FILES:
+        path = directory / name
+        content |= read_toml(path, str(path), "the installation is damaged")[1]
+    try:
+        return Paper.model_validate(content)
+    except ValidationError as error:
+        place, reason, _ = first_problem(error)
+        raise UsageError(f"{directory.name}: {place}: {reason}") from None
 
 
 def chosen(names: list[str]) -> list[tuple[Paper, Claim]]:

@@ -70,6 +70,16 @@ def _peak(series: Series, along: str) -> Any:
     return series_of((name for name in series.columns if name != along), found)
 
 
+def _lines_of(**series: Any) -> Any:
+    """Put series with the same columns together, told apart by a column `line`."""
+    found = {}
+    columns: tuple[str, ...] = ()
+    for name, one in series.items():
+        columns = one.columns
+        found |= {(*key, name.replace("_", " ")): value for key, value in one.values.items()}
+    return series_of((*columns, "line"), found)
+
+
 def _reduced(function: Callable[[Iterable[Any]], Any]) -> Callable[..., Any]:
     def reduce(*given: Any, along: str | None = None) -> Any:
         if along is None:
@@ -103,6 +113,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "growing": _growing,
     "larger": lambda one, other: combined(max, one, other),
     "level": _level,
+    "lines": _lines_of,
     "log2": lambda one: mapped(math.log2, one),
     "max": _reduced(max),
     "mean": _reduced(_mean),
