@@ -16,8 +16,8 @@ FIGURES = "claims"
 _INTRODUCTION = """\
 # Claims of the papers
 
-What five papers say, and what comes out here. `streamgroup reproduce all -o claims` makes this page: a claim is an entry
-of data that names the runs, how numbers are read off them, and the tolerance.
+What five papers say, and what comes out here. `streamgroup reproduce all -o claims` makes this page: a claim is an
+entry of data that names the runs, how numbers are read off them, and the tolerance.
 
 - *holds*: all numbers that are compared agree, and so do orderings.
 - *holds in shape*: the direction or the ordering is as in the paper, the numbers are not, or are of a cluster.

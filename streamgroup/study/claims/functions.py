@@ -72,7 +72,7 @@ def _peak(series: Series, along: str) -> Any:
 
 def _lines_of(**series: Any) -> Any:
     """Put series with the same columns together, told apart by a column `line`."""
-    found = {}
+    found: dict[Any, Any] = {}
     columns: tuple[str, ...] = ()
     for name, one in series.items():
         columns = one.columns

@@ -37,15 +37,29 @@ Value = float | int | bool | str | Series
 
 
 def series_of(columns: Iterable[str], values: Mapping[Key, float | bool]) -> Series | float | bool:
-    """Sort values by their keys, and leave out columns in which no two differ; a value alone is returned as it is."""
+    """Sort values by their keys; a value alone is returned as it is.
+
+    Columns in which no two differ are left out, and those that follow from an earlier one, as the scale of a stand-in
+    does from its data set where each has its own.
+    """
     names = list(columns)
-    differ = [place for place in range(len(names)) if len({key[place] for key in values}) > 1]
+    differ: list[int] = []
+    for place in range(len(names)):
+        constant = len({key[place] for key in values}) == 1
+        if not constant and not any(_follows(place, other, values) for other in differ):
+            differ.append(place)
     kept = {tuple(key[place] for place in differ): value for key, value in values.items()}
     if not differ:
         (value,) = kept.values()
         return value
     ordered = sorted(kept, key=lambda key: tuple((isinstance(one, str), one) for one in key))
     return Series(tuple(names[place] for place in differ), {key: kept[key] for key in ordered})
+
+
+def _follows(place: int, other: int, keys: Iterable[Key]) -> bool:
+    """Return whether the entries of a column are determined by those of another."""
+    pairs = {(key[other], key[place]) for key in keys}
+    return len({first for first, _ in pairs}) == len(pairs)
 
 
 def mapped(function: Callable[[Any], Any], value: Any) -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, pstdev
+from statistics import fmean, median, pstdev
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -30,6 +30,7 @@ _TAKEN = {*OPTION_COLUMNS, *METRICS}
 # What becomes of a column of a run's table.
 _REDUCTIONS: dict[str, Callable[[list[Any]], float]] = {
     "mean": fmean,
+    "median": median,
     "max": max,
     "min": min,
     "sum": sum,
@@ -39,6 +40,7 @@ _REDUCTIONS: dict[str, Callable[[list[Any]], float]] = {
     "range": lambda values: max(values) - min(values),
     "second": lambda values: sorted(values)[-2],
     "third": lambda values: sorted(values)[-3],
+    "row_of_max": lambda values: values.index(max(values)),
     "later_mean": lambda values: fmean(values[len(values) // 2 :]),
     "later_range": lambda values: max(values[len(values) // 2 :]) - min(values[len(values) // 2 :]),
 }
@@ -151,7 +153,11 @@ def read_sweep(name: str, planned: PlannedSweep, result: SweepResult) -> SweepRe
     for cell, row in zip(planned.cells, result.rows, strict=True):
         made = generator_of(planned.traces[cell.trace].manifest)
         of_trace = {} if made is None else {"generator": made["name"], **(made["parameters"] or {})}
-        of_trace = {(f"trace_{key}" if key in _TAKEN else key): value for key, value in of_trace.items()}
+        # A parameter may be a list, which cannot be a part of a key.
+        of_trace = {
+            (f"trace_{key}" if key in _TAKEN else key): str(value) if isinstance(value, list | tuple) else value
+            for key, value in of_trace.items()
+        }
         generator.update(dict.fromkeys(of_trace))
         rows.append({**of_trace, **row, "parameters": _parameters(cell.options.grouping), "scheme": _scheme(cell)})
         directories.append(planned.output / CELLS / cell.id)

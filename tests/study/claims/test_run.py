@@ -79,9 +79,7 @@ def test_sweep_is_read(lab: Lab) -> None:
     assert least < mean < most  # type: ignore[operator]
     tuples = lab.read("zipf", "table", {"table": "workers", "column": "tuples", "how": "sum", "grouping": "kg"})
     assert set(tuples.values.values()) == {2000.0}  # type: ignore[union-attr]
-    floor = lab.read(
-        "zipf", "statement", {"table": "pkg_floor", "column": "value", "grouping": "pkg", "exponent": 2.0}
-    )
+    floor = lab.read("zipf", "statement", {"table": "pkg_floor", "column": "value", "grouping": "pkg", "exponent": 2.0})
     assert floor == pytest.approx(0.06, abs=0.03)
 
 
