@@ -32,6 +32,8 @@ def test_claim_is_sound(paper: Paper, claim: Claim) -> None:
     for name, text in claim.let.items():
         check(text, paper.sweeps, known)
         known.add(name)
+        for grouping in re.findall(r"grouping='([^']+)'", text):
+            assert select(grouping).text == grouping
     assert set(claim.figures) <= paper.figures.keys()
     if claim.untestable is not None:
         assert not claim.expressions
