@@ -28,6 +28,7 @@ from streamgroup.api.studies import (  # noqa: E402
     compare,
     explain,
     load_runs,
+    reproduce,
     summarize,
     sweep,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "open_run",
     "replay",
     "run",
+    "reproduce",
     "summarize",
     "sweep",
     "synth",

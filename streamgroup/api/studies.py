@@ -1,9 +1,9 @@
-"""Many runs, and what can be said without one: `sweep`, `summarize`, `compare`, `advise`, `explain` and `bounds`."""
+"""Many runs, what can be said without one, and claims: from `sweep` to `reproduce`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from streamgroup.api.keywords import AdviseOptions, ExplainOptions, SweepOptions
 from streamgroup.base.progress import Progress, Watcher
@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from streamgroup.base.storage.places import Place
     from streamgroup.study.advise.run import Advice
     from streamgroup.study.bounds.run import Bounds
+    from streamgroup.study.claims.run import Reproduction
     from streamgroup.study.explain.run import Explanation
     from streamgroup.study.summary.compare import Comparison
     from streamgroup.study.sweep.start import PlannedSweep
 
 __all__ = [
-    "Sweep", "advise", "bounds", "check_gate", "compare", "explain", "load_runs", "planned_sweep", "summarize", "sweep",
+    "Sweep", "advise", "bounds", "check_gate", "compare", "explain", "load_runs", "planned_sweep", "reproduce",
+    "summarize", "sweep",
 ]  # fmt: skip
 
 # Options of which a sweep takes several values, besides the grouping.
@@ -274,3 +276,35 @@ def bounds(
         stream, workers, grouping=None if grouping is None else grouping_text(grouping),
         run=None if run is None else Path(run), sources=sources,
     )  # fmt: skip
+
+
+def reproduce(
+    claims: str | Sequence[str] = (),
+    *,
+    output: str | Path,
+    scale: Literal["quick", "paper"] = "quick",
+    jobs: int | None = None,
+    progress: Watcher | None = None,
+) -> "Reproduction":
+    """Look at claims of the papers: `reproduce("001-13", output="claims").findings[0].verdict`.
+
+    `claims` are ids, papers (`001` or `choices`), or `all`. Runs are kept in `output`, and resumed; `claims.md` there
+    is a page of what was found, with figures, `claims.json` the same for programs. UsageError for unknown claims.
+    """
+    import json
+
+    from streamgroup.base.progress import Silent
+    from streamgroup.base.storage.atomic_files import write_files
+    from streamgroup.report.claims_figures import claims_figures
+    from streamgroup.report.claims_page import FIGURES, claims_page
+    from streamgroup.study.claims.run import reproduce
+
+    place = Path(output)
+    names = [claims] if isinstance(claims, str) else claims
+    made = reproduce(names, scale, place, jobs=jobs, progress=progress or Silent())
+    figures = claims_figures(made)
+    (place / FIGURES).mkdir(parents=True, exist_ok=True)
+    rows = json.dumps([finding.to_json() for finding in made.findings], indent=1, ensure_ascii=False)
+    files = {place / "claims.md": claims_page(made).encode(), place / "claims.json": f"{rows}\n".encode()}
+    write_files({**files, **{place / name: content for name, content in figures.items()}}, overwrite=True)
+    return made

@@ -20,12 +20,14 @@ _MOST = 1000
 def synth_traces(texts: Iterable[str], output: Path, progress: Watcher) -> list[str]:
     """Make the traces of texts such as `zipf:exponent=0.8..2.0..0.2,seed=0..2`; return their paths in order.
 
-    They lie in `output`/traces, named by what the text says: `zipf-exponent=0.8-seed=0.trace`. One that is there with
+    A value that is a list itself has semicolons: `posg:values=25;5;1`. Traces lie in `output`/traces, named by what the
+    text says: `zipf-exponent=0.8-seed=0.trace`. One that is there with
     the same parameters is kept. UsageError for a generator or parameter that does not exist, before any is made.
     """
     wanted: dict[Path, tuple[str, dict[str, str]]] = {}
     for text in texts:
         for name, given in combinations_of(text, "--synth"):
+            given = {key: value.replace(";", ",") for key, value in given.items()}
             parameters(name, given)
             said = "".join(f"-{key}={value}" for key, value in given.items())
             wanted[output / TRACES / f"{name}{said}.trace".replace("/", "_")] = (name, given)

@@ -108,3 +108,10 @@ def test_columns_have_one_type_and_no_name_of_another() -> None:
         "trace_seed": [0, 0, None],
     }
     assert generator_columns([generator(x=1)] * 2) == {}
+
+
+def test_a_parameter_that_is_a_list_has_semicolons(tmp_path: Path) -> None:
+    made = swept(tmp_path / "s", "posg:tuples=300,values=25;5;1,shares=1;2;7,exponent=0,1")
+    assert {row["trace"] for row in made.rows} == {
+        f"posg-tuples=300-values=25,5,1-shares=1,2,7-exponent={exponent}" for exponent in (0, 1)
+    }
