@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.units import parse_duration_ns
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.names import METRICS, TEXTS
 from streamgroup.study.records import AGAIN
 from streamgroup.study.run import LOG
 
@@ -29,7 +29,7 @@ Record = Mapping[str, Any]
 # wake-up in a hundred, which the tail of the latencies follows.
 MOST_LATE, MOST_LATE_P99 = 0.05, 0.1
 # Metrics of times: those that a slow machine falsifies. The others follow from the assignments.
-_TIMED = ("makespan", "throughput", "latency", "backlog", "queue", "utilization", "work")
+_TIMED = ("makespan", "throughput", "latency", "service", "sustainable", "backlog", "queue", "utilization", "work")
 _ERROR = re.compile(r"^\s*([a-z_0-9]+?)(_nominal)?_error\s*(>=|>)\s*([0-9]*\.?[0-9]+)\s*(%?)\s*$")
 _UNITS = ("s", "ms", "tps")
 
@@ -38,7 +38,7 @@ _UNITS = ("s", "ms", "tps")
 class Witness:
     """What a replay predicts and an engine measured.
 
-    `table` has a row for each metric: `predicted`, `measured`, `error`, and `calibrated` and `calibrated_error`: as
+    `table` has a row for each metric but those that are words: `predicted`, `measured`, `error`, and `calibrated` and `calibrated_error`: as
     predicted with each service `factor` times as long, as it was in the engine. Errors are shares of the prediction.
     `refused` says why the run is no witness of times; then what was measured of them, and their errors, are null.
     """
@@ -67,7 +67,7 @@ class Witness:
 def error_condition(piece: str) -> tuple[str, bool, str, float] | None:
     """Read a condition on an error: the metric, whether it is without calibration, the sign, and the limit as a share.
 
-    A metric may go without its unit. None for another condition, UsageError for an unknown metric.
+    A metric may go without its unit. None for another condition, UsageError for an unknown metric or a word.
     """
     match = _ERROR.match(piece)
     if match is None:
@@ -76,6 +76,8 @@ def error_condition(piece: str) -> tuple[str, bool, str, float] | None:
     found = [one for one in (name, *(f"{name}_{unit}" for unit in _UNITS)) if one in METRICS]
     if not found:
         raise UsageError(f"--fail-on: there is no metric {name!r}", suggest(name, METRICS))
+    if found[0] in TEXTS:
+        raise UsageError(f"--fail-on: {name} is a word, which has no error", "name another metric")
     return found[0], nominal is not None, sign, float(number) / (100 if percent else 1)
 
 
@@ -128,6 +130,8 @@ def witness(predicted: Path, row: Mapping[str, Any], measured: Mapping[str, Any]
     calibrated = {} if log is None else _calibrated(log, factor, parse_duration_ns(row["network_delay"], ""), tuples)
     rows = []
     for name in METRICS:
+        if name in TEXTS:
+            continue
         was = row.get(name)
         value = None if refused and name.startswith(_TIMED) else measured.get(name)
         better = calibrated.get(name)
