@@ -38,8 +38,9 @@ _UNITS = ("s", "ms", "tps")
 class Witness:
     """What a replay predicts and an engine measured.
 
-    `table` has a row for each metric but those that are words: `predicted`, `measured`, `error`, and `calibrated` and `calibrated_error`: as
-    predicted with each service `factor` times as long, as it was in the engine. Errors are shares of the prediction.
+    `table` has a row for each metric but those that are words: `predicted`, `measured`, `error`, and `calibrated` and
+    `calibrated_error`: as predicted with each service `factor` times as long, as it was in the engine. Errors are
+    shares of the prediction.
     `refused` says why the run is no witness of times; then what was measured of them, and their errors, are null.
     """
 
