@@ -2,8 +2,8 @@
 
 from typing import Any, Protocol
 
-import numba
 import numpy as np
+from numba import typeof
 from numba.core import types as numba_types
 from numpy.typing import NDArray
 
@@ -16,6 +16,7 @@ __all__ = ["States", "make_states"]
 I64 = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
 _FIRST_ROWS = 1 << 10
+_typeof: Any = typeof
 # With fewer tuples, compiling takes longer than interpreting.
 _SMALL = 1 << 18
 
@@ -127,7 +128,7 @@ class _Compiled:
         with blamed(app):
             functions = {name: jitted(getattr(app.module, name), seen) for name in names}
             # Types of Python's own would hide an int that comes beside floats.
-            state = numba.typeof(first)
+            state = _typeof(first)
             one = _result_type(functions["update"], (state, numba_types.int64, *[numba_types.float64] * 2))
             several = _result_type(functions["merge"], (state, state)) if app.mergeable else state
             self.is_exact = all(_fits(kind, state) for kind in (one, several))
