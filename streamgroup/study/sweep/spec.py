@@ -38,8 +38,6 @@ _MOST_SEED = 2**63 - 1
 _MOST_CELLS = 100_000
 # Options that name a file, which stands beside the one that names it.
 _FILES = ("key_cost",)
-# Options that may name a file of Python, with parameters behind it.
-_CODE = ("app", "aggregator_grouping")
 _CHANGE = "add --join, --leave or --crash"
 
 
@@ -126,9 +124,10 @@ def read_file(path: Path) -> dict[str, Any]:
     for name in _FILES:
         if name in found:
             found[name] = str(beside / found[name])
-    for name in _CODE:
-        if name in found:
-            found[name] = placed(found[name], beside)
+    if "app" in found:
+        found["app"] = placed(found["app"], beside)
+    if "aggregator_grouping" in found:
+        found["aggregator_grouping"] = _beside(found["aggregator_grouping"], beside)
     if "groupings" in found:
         texts = (
             text if isinstance(text, str) else as_text(text, f"{path}: groupings.{place}")
