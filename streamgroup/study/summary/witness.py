@@ -68,17 +68,15 @@ class Witness:
 def error_condition(piece: str) -> tuple[str, bool, str, float] | None:
     """Read a condition on an error: the metric, whether it is without calibration, the sign, and the limit as a share.
 
-    A metric may go without its unit. None for another condition, UsageError for an unknown metric or a word.
+    A metric may go without its unit. None for another condition, UsageError for an unknown metric, and for a word.
     """
     match = _ERROR.match(piece)
     if match is None:
         return None
     name, nominal, sign, number, percent = match.groups()
-    found = [one for one in (name, *(f"{name}_{unit}" for unit in _UNITS)) if one in METRICS]
+    found = [one for one in (name, *(f"{name}_{unit}" for unit in _UNITS)) if one in METRICS and one not in TEXTS]
     if not found:
         raise UsageError(f"--fail-on: there is no metric {name!r}", suggest(name, METRICS))
-    if found[0] in TEXTS:
-        raise UsageError(f"--fail-on: {name} is a word, which has no error", "name another metric")
     return found[0], nominal is not None, sign, float(number) / (100 if percent else 1)
 
 
@@ -130,9 +128,7 @@ def witness(predicted: Path, row: Mapping[str, Any], measured: Mapping[str, Any]
     tuples = _measured_tuples(predicted)
     calibrated = {} if log is None else _calibrated(log, factor, parse_duration_ns(row["network_delay"], ""), tuples)
     rows = []
-    for name in METRICS:
-        if name in TEXTS:
-            continue
+    for name in (one for one in METRICS if one not in TEXTS):
         was = row.get(name)
         value = None if refused and name.startswith(_TIMED) else measured.get(name)
         better = calibrated.get(name)
