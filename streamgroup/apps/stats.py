@@ -25,7 +25,7 @@ class Stats(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What is told of the values of a key."""
+    """The statistics of the values of a key."""
 
     count: int  # type: ignore[assignment]
     sum: float
@@ -53,6 +53,6 @@ def merge(a: Stats, b: Stats) -> Stats:
 
 
 def finish(state: Stats) -> Result:
-    """Return what is told of them."""
+    """Return the statistics."""
     total = state.sum + state.rest
     return Result(state.values, total, total / state.values, state.least, state.largest)

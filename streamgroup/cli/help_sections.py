@@ -24,7 +24,7 @@ _SECTIONS = {
     ),
     "Workers and failures": (
         "capacity", "slowdown", "slowdown_at", "speed_jitter", "queue_capacity", "when_full", "join", "leave", "crash",
-        "redeliver", "baseline", "service_mode", "app",
+        "redeliver", "baseline", "service_mode",
     ),
     "Seeds and keys": ("seed", "seeds", "hash_seed", "key_type"),
     "Measuring": ("window", "warmup", "hot_threshold", "top_keys"),

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["EngineOptions", "run_on_engine"]
 
 I64 = NDArray[np.int64]
-# What workers do with a tuple besides taking time: count it by key, or nothing.
 # From when the last worker is ready to the first arrival.
 _LEAD_NS = 3_000_000_000
 

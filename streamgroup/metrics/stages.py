@@ -10,7 +10,7 @@ from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["STAGES", "Stage", "behind_ms", "bottleneck", "measure", "sustainable_tps"]
 
-# In the order in which a tuple passes them; control servers hear of it on the side. Of equal stages the first limits.
+# In the order in which a tuple passes them; control servers get messages on the side. Of equal stages the first limits.
 STAGES = ("sources", "workers", "aggregators", "control")
 _NONE = "none"
 # From this share of the rate that a stage sustains on, it limits the run.

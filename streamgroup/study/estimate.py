@@ -122,7 +122,7 @@ def _limit(plan: Plan) -> str | None:
     if not is_searched(plan.options):
         return None
     if plan.max_p99_ns is None:
-        return "no worker has more than 1 s of work left at the last arrival"
+        return "no server has more than 1 s of work left at the last arrival"
     return f"the p99 of latency is at most {_ms(Fraction(plan.max_p99_ns))}"
 
 

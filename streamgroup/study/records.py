@@ -61,12 +61,18 @@ def read_tables(run: Path) -> tuple[dict[str, "pa.Table"], dict[str, Any]]:
 
 
 def recorded_options(record: dict[str, Any]) -> ReplayOptions:
-    """Return the options of a run's record, where several texts of an option are one, with spaces between."""
+    """Return the options of a run's record, where several texts of an option are one, with spaces between.
+
+    Where the rate was searched, they are those of the run at the rate found.
+    """
     fields = {field.name: field for field in dataclasses.fields(ReplayOptions)}
     given: dict[str, Any] = {
         name: tuple(value.split() if value else ()) if fields[name].type == tuple[str, ...] else value
         for name, value in record["options"].items()
         if name in fields
     }
+    search = record.get("rate_search")
+    if isinstance(search, dict) and isinstance(search.get("arrivals"), str):
+        given |= {"arrivals": search["arrivals"], "max_p99": None}
     # What the capacity file says is among the options themselves.
     return ReplayOptions(**{**given, "capacity": None})

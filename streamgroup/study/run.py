@@ -191,14 +191,19 @@ def files_of(selection: Selection) -> dict[str, str | None]:
     return {name: content_digest(path) for name, path in selection.params.files().items()}
 
 
-def outside_code(options: ReplayOptions) -> dict[str, str]:
-    """Return the digests of files that hold an application or the aggregators' grouping, by option."""
+def outside_code(options: ReplayOptions) -> dict[str, Any]:
+    """Return the digests of files that hold an application or the aggregators' grouping, by option, and of those that
+    this grouping's parameters name.
+    """
     found: dict[str, AppSelection | Selection] = {}
+    files: dict[str, str | None] = {}
     if options.app is not None:
         found["app"] = select_app(options.app)
     if options.aggregator_grouping is not None:
-        found["aggregator_grouping"] = select(options.aggregator_grouping)
-    return {f"{name}_digest": one.outside_digest for name, one in found.items() if one.outside_digest}
+        found["aggregator_grouping"] = chosen = select(options.aggregator_grouping)
+        files = files_of(chosen)
+    digests = {f"{name}_digest": one.outside_digest for name, one in found.items() if one.outside_digest}
+    return {**digests, **({"aggregator_grouping_files": files} if files else {})}
 
 
 def named_options(trace: Trace, options: ReplayOptions, grouping: str) -> dict[str, Any]:

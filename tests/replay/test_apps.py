@@ -168,6 +168,24 @@ def test_compiled_and_interpreted_results_are_the_same(tmp_path: Path, app: str)
     assert found[0] == found[1]
 
 
+def test_floats_are_not_cut_off_where_a_state_begins_with_an_int(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column of ints cannot hold them, so that such states are interpreted."""
+    app = tmp_path / "half.py"
+    app.write_text(
+        "from typing import NamedTuple\n"
+        "class State(NamedTuple):\n    total: int\n"
+        "def start(params):\n    return State(0)\n"
+        "def update(state, key, value, weight):\n    return State(state.total + 0.5)\n"
+        "def merge(a, b):\n    return State(a.total + b.total)\n"
+        "def finish(state):\n    return state.total\n"
+    )
+    monkeypatch.setattr(app_states, "_SMALL", 0)
+    trace = trace_of([(place, b"a", None) for place in range(3)], tmp_path)
+    assert [row[2] for row in results(replay(trace, ReplayOptions("sg", 2, app=str(app))))] == [1.5]
+
+
 def test_rounding_does_not_depend_on_the_order(tmp_path: Path) -> None:
     """Prices that nearly cancel: a plain sum is right to seven digits, this one to sixteen."""
     trace = trace_of([(place, b"a", None) for place in range(300)], tmp_path)

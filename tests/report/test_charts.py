@@ -82,10 +82,15 @@ def test_means_over_seeds(material: ReportData, chart: Any, metrics: set[str]) -
 
 
 def test_where_the_time_goes(tmp_path: Path) -> None:
-    whole = {"latency_mean_ms": 10.0, "service_ms_mean": 4.0, "bottleneck": "workers"}
+    whole: dict[str, Any] = {
+        "latency_mean_ms": 10.0, "service_ms_mean": 4.0, "bottleneck": "workers", "source_wait_ms_mean": None,
+        "result_delay_ms_mean": None,
+    }  # fmt: skip
     for seed, more in ((0, 0.0), (1, 2.0)):
         make_run(tmp_path / f"kg{seed}", grouping="kg", seed=seed, **{**whole, "latency_mean_ms": 10.0 + more})
-    make_run(tmp_path / "sg", grouping="sg", **whole, source_wait_ms_mean=1.0, result_delay_ms_mean=5.0)
+    make_run(
+        tmp_path / "sg", grouping="sg", **{**whole, "source_wait_ms_mean": 1.0, "result_delay_ms_mean": 5.0}
+    )  # fmt: skip
     frame = stages.frame(gather([tmp_path]))
     found = {(row["grouping"], row["part"]): row["ms"] for row in frame.to_dicts()}
     assert found == {

@@ -19,6 +19,7 @@ from streamgroup.study import run as study
 from streamgroup.study.estimate import dry_run
 from streamgroup.study.explain.run import explain_run
 from streamgroup.study.rate_search import MOST_TRIALS, RateSearch, search_rate
+from streamgroup.study.records import recorded_options
 from streamgroup.study.run import run_to_directory
 from streamgroup.traces.trace import Trace, open_trace
 from tests.naive.rate import is_kept
@@ -106,6 +107,7 @@ def test_the_run_is_the_one_at_the_rate_found(place: Path, tmp_path: Path) -> No
     assert not (tmp_path / "rate" / "trials.parquet").exists()
     # What is explained is that run, too.
     assert explain_run(tmp_path / "max").options.arrivals == arrivals
+    assert (recorded_options(record).arrivals, recorded_options(record).max_p99) == (arrivals, None)
 
 
 def test_a_short_trace_warns_that_its_rate_is_above_what_is_sustained(place: Path) -> None:

@@ -68,6 +68,8 @@ def test_a_gate_on_errors(replayed: Path) -> None:
     assert sg.compare(replayed / "longer", replayed / "predicted").broken("makespan_error>3%") == []
     with pytest.raises(UsageError, match="no metric 'makespam'"):
         found.broken("makespam_error>3%")
+    with pytest.raises(UsageError, match="no metric 'bottleneck'"):
+        found.broken("bottleneck_error>3%")
     assert error_condition("latency_p99_ms>+3%") is None
 
 
@@ -89,7 +91,8 @@ def test_a_machine_that_was_too_slow_is_no_witness(replayed: Path, late: float, 
     assert found.witness.refused is not None
     assert f"{which}, and" in found.witness.refused
     rows = {row["metric"]: row for row in found.witness.table.to_dicts()}
-    assert rows["makespan_s"]["measured"] is rows["makespan_s"]["error"] is None
+    for name in ("makespan_s", "service_ms_mean", "sustainable_tps"):
+        assert rows[name]["measured"] is rows[name]["error"] is None, name
     assert rows["replicas"]["error"] == 0
     (line,) = found.broken("makespan_error>3%")
     assert "cannot be judged: the machine was too slow" in line

@@ -17,6 +17,7 @@ from streamgroup.cluster.service_distribution import parse_distribution, parse_t
 from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_change
 from streamgroup.cluster.state_cost import parse_state_cost
 from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.selection import placed
 from streamgroup.replay.stages.aggregation_plan import check_aggregators
 from streamgroup.replay.stages.source_service import parse_source_service
 
@@ -111,7 +112,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 def read_capacity(path: str | Path) -> CapacityFile:
     """Read and check a file; UsageError with the file, and the line where it is known, for whatever is wrong in it.
 
-    A `key_cost` is given from the folder of the file.
+    A `key_cost`, and a Python file of `aggregator_grouping`, are given from the folder of the file.
     """
     path = Path(path)
     source, content = read_toml(path, f"--capacity {path}", "name a TOML file", parse_float=str)
@@ -142,6 +143,8 @@ def read_capacity(path: str | Path) -> CapacityFile:
         raise UsageError(f"{_where(path, source, names['key_cost'])}: service and key_cost exclude each other", _ONE)
     if made.key_cost is not None:
         made = made.model_copy(update={"key_cost": str(path.parent / made.key_cost)})
+    if made.aggregator_grouping is not None:
+        made = made.model_copy(update={"aggregator_grouping": placed(made.aggregator_grouping, path.parent)})
     return made
 
 

@@ -157,6 +157,8 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
         )
     if plan.combine is not None:
         _check_combine(plan)
+    if plan.aggregators is not None:
+        _check_files(plan.aggregators.selection)
     _check_windows(trace, plan, options.workers + joiners)
     return plan
 

@@ -28,6 +28,7 @@ __all__ = [
     "import_file",
     "listed",
     "parameters",
+    "placed",
     "select",
     "split_label",
     "split_text",
@@ -94,6 +95,15 @@ def split_label(name: str) -> tuple[str, str]:
     """Split `label=name` into both; the label is empty where there is none."""
     match = _LABEL.match(name)
     return (match[1], name[match.end() :]) if match else ("", name)
+
+
+def placed(text: str, directory: Path) -> str:
+    """Take the file that the text of a grouping or an application names, if it names one, from a directory."""
+    name, _ = split_text(text)
+    _, file = split_label(name)
+    if not file.endswith(".py"):
+        return text
+    return f"{name[: -len(file)]}{directory / file}{text[len(name) :]}"
 
 
 def family() -> list[str]:

@@ -92,7 +92,7 @@ def _start(tuples: Any, by_worker: Any, scalars: Any, worker: Any, now: Any, lig
 
 @register_jitable(forceinline=True)
 def _accept(state: Any, workers: Any, events: Any, worker: Any, taken: Any, now: Any) -> Any:
-    """Send a tuple to a worker that has room for it; give its finish, which may be too late for the clock."""
+    """Send a tuple to a worker that has room for it; return its finish, which may be too late for the clock."""
     tuples, by_worker, model = state.tuples, state.by_worker, state.model
     place, row = np.uint64(worker), np.uint64(taken)
     reached = now + workers.delay

@@ -3,6 +3,7 @@
 from typing import Any, Protocol
 
 import numpy as np
+from numba import typeof
 from numba.core import types as numba_types
 from numpy.typing import NDArray
 
@@ -15,8 +16,7 @@ __all__ = ["States", "make_states"]
 I64 = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
 _FIRST_ROWS = 1 << 10
-_named_tuple: Any = numba_types.NamedTuple
-_NUMBERS = {int: numba_types.int64, float: numba_types.float64}
+_typeof: Any = typeof
 # With fewer tuples, compiling takes longer than interpreting.
 _SMALL = 1 << 18
 
@@ -39,7 +39,10 @@ def make_states(app: AppSelection, tuples: int, *, interpreted: bool | None) -> 
     with blamed(app):
         first = app.module.start(app.params)
     small = tuples < _SMALL if interpreted is None else interpreted
-    return _Objects(app, first) if small or not _is_numbers(first) else _Compiled(app, first)
+    if small or not _is_numbers(first):
+        return _Objects(app)
+    compiled = _Compiled(app, first)
+    return compiled if compiled.is_exact else _Objects(app)
 
 
 def _is_numbers(state: Any) -> bool:
@@ -65,8 +68,7 @@ class blamed:  # noqa: N801 (used as a function)
 class _Objects:
     """States as Python objects."""
 
-    def __init__(self, app: AppSelection, first: Any) -> None:
-        del first
+    def __init__(self, app: AppSelection) -> None:
         self._app, self._states = app, list[Any]()
 
     def update(self, slot: I64, key: NDArray[Any], value: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
@@ -112,7 +114,10 @@ def _numbers(values: list[Any], app: AppSelection) -> NDArray[Any]:
 
 
 class _Compiled:
-    """States that are NamedTuples of numbers, as a column for each field."""
+    """States that are NamedTuples of numbers, as a column for each field.
+
+    `is_exact` says that the columns hold every state there will be: a column of ints would cut floats off.
+    """
 
     def __init__(self, app: AppSelection, first: Any) -> None:
         self._app, self._first = app, first
@@ -123,7 +128,13 @@ class _Compiled:
         with blamed(app):
             functions = {name: jitted(getattr(app.module, name), seen) for name in names}
             # Types of Python's own would hide an int that comes beside floats.
-            kind = _result_type(functions["finish"], first)
+            state = _typeof(first)
+            one = _result_type(functions["update"], (state, numba_types.int64, *[numba_types.float64] * 2))
+            several = _result_type(functions["merge"], (state, state)) if app.mergeable else state
+            self.is_exact = all(_fits(kind, state) for kind in (one, several))
+            if not self.is_exact:
+                return
+            kind = _result_type(functions["finish"], (state,))
             self._kinds = [kind] if isinstance(kind, numba_types.Number | numba_types.Boolean) else list(kind)
             self._fields = getattr(kind, "fields", None)
             self._kernels = kernels(app, first, functions, 0 if self._fields is None else len(self._fields))
@@ -159,8 +170,16 @@ class _Compiled:
         self._used = left
 
 
-def _result_type(finish: Any, first: Any) -> Any:
-    """Return the type that numba finds for the result of a state."""
-    signature = (_named_tuple([_NUMBERS[type(part)] for part in first], type(first)),)
-    finish.compile(signature)
-    return finish.overloads[signature].signature.return_type
+def _result_type(function: Any, signature: tuple[Any, ...]) -> Any:
+    """Return the type that numba finds for what a function returns."""
+    function.compile(signature)
+    return function.overloads[signature].signature.return_type
+
+
+def _fits(kind: Any, state: Any) -> bool:
+    """Return whether columns for one type of state hold another: what is an int there is no float here."""
+    if not isinstance(kind, numba_types.BaseTuple) or len(kind) != len(state):
+        return False
+    parts: Any = kind
+    pairs = zip(parts, state, strict=True)
+    return not any(isinstance(part, numba_types.Float) and isinstance(own, numba_types.Integer) for part, own in pairs)

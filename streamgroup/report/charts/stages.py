@@ -35,10 +35,10 @@ _NONE = pl.DataFrame(
 def frame(data: ReportData) -> pl.DataFrame:
     """Return `ms`, the mean time that a tuple spends in each `part`, and its `share` of their sum, `total_ms`.
 
-    The parts are the `source wait`; the `queue`, which is the rest of the latency, the network among it; the `service`
-    at the worker; and the `aggregation`, from the end of a window to its merged result. Those that no run has are left
-    out. Of the runs on one number of workers a condition; means over seeds. Runs of older versions, which do not have
-    the service time, are left out.
+    The parts are the `source wait`; the `queue`, which is the rest of the latency: the network, the source's own
+    service and the wait in a combiner are in it; the `service` at the worker; and the `aggregation`, from the end of a
+    window to its merged result. Those that no run has are left out. Of the runs on one number of workers a condition;
+    means over seeds. Runs of older versions, which do not have the service time, are left out.
     """
     runs = data.focus
     missing = [name for name in _PARTS.values() if name not in runs.columns]
@@ -121,7 +121,10 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 def caption(frame: pl.DataFrame) -> str:
     """Describe of each grouping of the first panel the sum, its largest part, and what limits the run."""
     first = frame.filter(pl.col("panel") == frame["panel"][0])
-    parts = ["the queue is all of the latency that is not measured apart, the network among it"]
+    parts = [
+        "the queue is all of the latency that is not measured apart: the network, the source's own service and the "
+        "wait in a combiner are in it"
+    ]
     if "aggregation" in set(frame["part"]):
         parts.append("aggregation is from the end of a window to its merged result")
     sentences = [f"The mean time of a tuple by where it is spent: {'; '.join(parts)}."]

@@ -110,7 +110,7 @@ def explain_run(run: Path, *, workers: int = 3, progress: Callable[[int], None] 
     other loads than the tables of the run say.
     """
     record = _record(run)
-    options = recorded_options(record | {"options": record["options"] | _rate_found(record)})
+    options = recorded_options(record)
     path, fingerprint = record["trace"]["path"], record["trace"]["fingerprint"]
     try:
         trace = open_trace(path)
@@ -133,13 +133,6 @@ def _record(run: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, AssertionError, RecursionError):
         raise DataError(f"{run / MARKER} is not the record of a run", _AGAIN) from None
     return dict(record)
-
-
-def _rate_found(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the arrivals of the run itself, where the rate of a run was searched."""
-    search = record.get("rate_search")
-    found = search.get("arrivals") if isinstance(search, dict) else None
-    return {"arrivals": found, "max_p99": None} if isinstance(found, str) else {}
 
 
 def _check(run: Path, record: dict[str, Any], found: Explanation) -> None:

@@ -29,7 +29,7 @@ Record = Mapping[str, Any]
 # wake-up in a hundred, which the tail of the latencies follows.
 MOST_LATE, MOST_LATE_P99 = 0.05, 0.1
 # Metrics of times: those that a slow machine falsifies. The others follow from the assignments.
-_TIMED = ("makespan", "throughput", "latency", "backlog", "queue", "utilization", "work")
+_TIMED = ("makespan", "throughput", "latency", "service", "sustainable", "backlog", "queue", "utilization", "work")
 _ERROR = re.compile(r"^\s*([a-z_0-9]+?)(_nominal)?_error\s*(>=|>)\s*([0-9]*\.?[0-9]+)\s*(%?)\s*$")
 _UNITS = ("s", "ms", "tps")
 
@@ -38,8 +38,9 @@ _UNITS = ("s", "ms", "tps")
 class Witness:
     """What a replay predicts and an engine measured.
 
-    `table` has a row for each metric: `predicted`, `measured`, `error`, and `calibrated` and `calibrated_error`: as
-    predicted with each service `factor` times as long, as it was in the engine. Errors are shares of the prediction.
+    `table` has a row for each metric but those that are words: `predicted`, `measured`, `error`, and `calibrated` and
+    `calibrated_error`: as predicted with each service `factor` times as long, as it was in the engine. Errors are
+    shares of the prediction.
     `refused` says why the run is no witness of times; then what was measured of them, and their errors, are null.
     """
 
@@ -67,7 +68,7 @@ class Witness:
 def error_condition(piece: str) -> tuple[str, bool, str, float] | None:
     """Read a condition on an error: the metric, whether it is without calibration, the sign, and the limit as a share.
 
-    A metric may go without its unit. None for another condition, UsageError for an unknown metric.
+    A metric may go without its unit. None for another condition, UsageError for an unknown metric, and for a word.
     """
     match = _ERROR.match(piece)
     if match is None:

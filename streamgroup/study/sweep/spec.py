@@ -21,7 +21,7 @@ from streamgroup.replay.input.arrivals import SEARCHED, parse_arrivals
 from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds_used import seeds_used
-from streamgroup.replay.scenario.selection import default_sources, find_module, select, split_label, split_text
+from streamgroup.replay.scenario.selection import default_sources, find_module, placed, select, split_label, split_text
 from streamgroup.study.rate_search import is_searched
 from streamgroup.study.run import check_top_keys
 from streamgroup.study.sweep.cell import Cell, make_cell
@@ -124,6 +124,10 @@ def read_file(path: Path) -> dict[str, Any]:
     for name in _FILES:
         if name in found:
             found[name] = str(beside / found[name])
+    if "app" in found:
+        found["app"] = placed(found["app"], beside)
+    if "aggregator_grouping" in found:
+        found["aggregator_grouping"] = _beside(found["aggregator_grouping"], beside)
     if "groupings" in found:
         texts = (
             text if isinstance(text, str) else as_text(text, f"{path}: groupings.{place}")
@@ -139,19 +143,17 @@ def _trace_beside(text: str, directory: Path) -> str:
 
 def _beside(text: str, directory: Path) -> str:
     """Take the files that the text of a grouping names from a directory: the grouping's own, and its parameters'."""
+    text = placed(text, directory)
     labelled, given = split_text(text)
     rest = text[len(labelled) :]
     _, name = split_label(labelled)
-    if name.endswith(".py"):
-        moved = str(directory / name)
-        labelled, name = labelled[: -len(name)] + moved, moved
     files = _file_parameters(name) if given else ()
     if not any(key in files for key, _ in given):
         return labelled + rest
     pieces = []
     for key, values in given:
-        placed = [str(directory / value) if key in files and value else value for value in values]
-        pieces.append(f"{key}={','.join(placed)}")
+        moved = [str(directory / value) if key in files and value else value for value in values]
+        pieces.append(f"{key}={','.join(moved)}")
     return f"{labelled}:{','.join(pieces)}"
 
 

@@ -1,4 +1,4 @@
-"""The aggregators behind the workers, from the records of a finished run (docs/cluster.md, section 10)."""
+"""The aggregators behind the workers, from the records of a finished run (docs/cluster.md, section 8)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

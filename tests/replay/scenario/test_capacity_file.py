@@ -103,6 +103,11 @@ def test_a_path_of_costs_is_from_the_files_folder_unless_it_is_absolute(tmp_path
     assert with_capacity(given).key_cost == "/data/c.csv"
 
 
+def test_a_file_of_the_aggregators_grouping_is_from_the_files_folder(tmp_path: Path) -> None:
+    given = dataclasses.replace(PLAIN, capacity=written(tmp_path, "aggregator_grouping = './mine.py:d=3'"))
+    assert with_capacity(given).aggregator_grouping == f"{tmp_path}/mine.py:d=3"
+
+
 def test_two_kinds_of_cost_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--service and --key-cost exclude each other"):
         with_capacity(dataclasses.replace(PLAIN, service="1ms", key_cost="c.csv"))

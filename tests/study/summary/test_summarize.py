@@ -17,6 +17,8 @@ from streamgroup.study.columns import OPTION_COLUMNS
 from streamgroup.study.run import run_to_directory
 from streamgroup.study.summary.conditions import parse_conditions
 from streamgroup.study.summary.summarize import check_gate, load_runs, summarize
+from streamgroup.study.sweep.cell import make_cell
+from streamgroup.traces.trace import open_trace
 from tests.study.traces import write_trace
 
 KINDS = {int: pl.Int64(), float: pl.Float64(), str: pl.String()}
@@ -373,12 +375,18 @@ def test_files_of_one_name_and_other_content_are_not_averaged(tmp_path: Path) ->
     """Costs by key or salted keys that changed between two runs are other conditions under the same options."""
     trace = write_trace(tmp_path / "t.trace", list(range(0, 60_000, 1000)), ["a", "b", "c"] * 20)
     costs, names = tmp_path / "costs.csv", tmp_path / "names"
+    cells = set()
     for number, cost in enumerate((100, 900)):
         costs.write_text(f"key,cost\na,{cost}\nb,1\nc,1\n")
         names.write_text("ab"[number] + "\n")
         run_to_directory(trace, ReplayOptions("kg", 2, key_cost=str(costs)), tmp_path / f"costs{number}")
-        run_to_directory(trace, ReplayOptions(f"salted:keys={names}", 2, service="1ms"), tmp_path / f"salted{number}")
-    for kind in ("costs", "salted"):
+        salted = f"salted:keys={names}"
+        run_to_directory(trace, ReplayOptions(salted, 2, service="1ms"), tmp_path / f"salted{number}")
+        merged = ReplayOptions("kg", 2, service="1ms", aggregators=2, aggregator_grouping=salted)
+        run_to_directory(trace, merged, tmp_path / f"merged{number}")
+        cells.add(make_cell(open_trace(trace), merged).id)
+    assert len(cells) == 2
+    for kind in ("costs", "salted", "merged"):
         both = load_runs([tmp_path / f"{kind}0", tmp_path / f"{kind}1"])
         assert both["code"].n_unique() == 2
         assert summarize(both, by=["workers"])["runs"].to_list() == [1, 1]

@@ -53,6 +53,11 @@ def test_a_whole_file(trace: str, tmp_path: Path) -> None:
     assert {(cell.options.leave, cell.options.window, cell.baseline) for cell in cells} == {(("50%",), "10%", True)}
 
 
+def test_files_of_code_are_beside_the_file(tmp_path: Path) -> None:
+    found = read(tmp_path, "app = './mine.py:x=1'\naggregator_grouping = 'salted:keys=hot'")
+    assert (found["app"], found["aggregator_grouping"]) == (f"{tmp_path}/mine.py:x=1", f"salted:keys={tmp_path}/hot")
+
+
 def test_files_of_parameters_are_beside_the_file(tmp_path: Path) -> None:
     (tmp_path / "up").mkdir()
     path = tmp_path / "up" / ".." / "spec.toml"
