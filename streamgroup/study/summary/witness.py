@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.units import parse_duration_ns
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.names import METRICS, TEXTS
 from streamgroup.study.records import AGAIN
 from streamgroup.study.run import LOG
 
@@ -29,7 +29,7 @@ Record = Mapping[str, Any]
 # wake-up in a hundred, which the tail of the latencies follows.
 MOST_LATE, MOST_LATE_P99 = 0.05, 0.1
 # Metrics of times: those that a slow machine falsifies. The others follow from the assignments.
-_TIMED = ("makespan", "throughput", "latency", "backlog", "queue", "utilization", "work")
+_TIMED = ("makespan", "throughput", "sustainable", "service_ms", "latency", "backlog", "queue", "utilization", "work")
 _ERROR = re.compile(r"^\s*([a-z_0-9]+?)(_nominal)?_error\s*(>=|>)\s*([0-9]*\.?[0-9]+)\s*(%?)\s*$")
 _UNITS = ("s", "ms", "tps")
 
@@ -76,6 +76,8 @@ def error_condition(piece: str) -> tuple[str, bool, str, float] | None:
     found = [one for one in (name, *(f"{name}_{unit}" for unit in _UNITS)) if one in METRICS]
     if not found:
         raise UsageError(f"--fail-on: there is no metric {name!r}", suggest(name, METRICS))
+    if found[0] in TEXTS:
+        raise UsageError(f"--fail-on: {found[0]} is a word, which has no change in size", "name another metric")
     return found[0], nominal is not None, sign, float(number) / (100 if percent else 1)
 
 
@@ -127,7 +129,8 @@ def witness(predicted: Path, row: Mapping[str, Any], measured: Mapping[str, Any]
     tuples = _measured_tuples(predicted)
     calibrated = {} if log is None else _calibrated(log, factor, parse_duration_ns(row["network_delay"], ""), tuples)
     rows = []
-    for name in METRICS:
+    # A word has no error.
+    for name in (name for name in METRICS if name not in TEXTS):
         was = row.get(name)
         value = None if refused and name.startswith(_TIMED) else measured.get(name)
         better = calibrated.get(name)
