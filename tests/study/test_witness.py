@@ -92,6 +92,7 @@ def test_a_machine_that_was_too_slow_is_no_witness(replayed: Path, late: float, 
     assert f"{which}, and" in found.witness.refused
     rows = {row["metric"]: row for row in found.witness.table.to_dicts()}
     assert rows["makespan_s"]["measured"] is rows["makespan_s"]["error"] is None
+    assert rows["sustainable_tps"]["measured"] is rows["service_ms_mean"]["measured"] is None
     assert rows["replicas"]["error"] == 0
     (line,) = found.broken("makespan_error>3%")
     assert "cannot be judged: the machine was too slow" in line
