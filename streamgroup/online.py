@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgroup.base.errors import UsageError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -94,10 +96,13 @@ class Partitioner:
         return self._decider.ids(keys)
 
     def choose_known(self, ids: NDArray[np.uint32], now: NDArray[np.int64] | int | None = None) -> NDArray[np.int32]:
-        """Return the workers for tuples of known keys, as `choose_batch`."""
+        """Return the workers for tuples of known keys, as `choose_batch`; UsageError for an unknown id."""
         if now is None:
             now = time.monotonic_ns() - self._begun
         times = np.ascontiguousarray(np.broadcast_to(np.asarray(now, dtype=np.int64), len(ids)))
+        if len(ids) and not 0 <= np.min(ids) <= np.max(ids) < len(self._place_of):
+            # Compiled code would read and write past its arrays.
+            raise UsageError(f"ids of known keys are 0 to {len(self._place_of) - 1}", "take those that known() returns")
         return self._decider.many(np.ascontiguousarray(ids, dtype=np.uint32), times).worker
 
     def finished(

@@ -2,10 +2,11 @@
 
 from streamgroup.base.errors import UsageError
 
-__all__ = ["DEFAULT_SOURCES", "MOST_CELLS", "MOST_WORKERS", "fits"]
+__all__ = ["DEFAULT_SOURCES", "MOST_CELLS", "MOST_SOURCES", "MOST_WORKERS", "fits"]
 
 # Worker ids are 16 bits wide.
 MOST_WORKERS = 1 << 16
+MOST_SOURCES = 1 << 16
 # The sources of a run for which neither the user nor the grouping says how many.
 DEFAULT_SOURCES = 5
 # Cells of 8 bytes that one structure may have: 1 GiB.

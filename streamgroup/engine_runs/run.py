@@ -22,6 +22,7 @@ from streamgroup.replay.measured import Measured, Sent, account_measured
 from streamgroup.replay.one_run import Run
 from streamgroup.replay.run import prepared
 from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.spark.options import SparkOptions
 from streamgroup.study.records import MARKER
 from streamgroup.study.run import LOG, RunResult, checked, result_of, write_run
@@ -30,7 +31,7 @@ from streamgroup.traces.trace import Trace
 if TYPE_CHECKING:
     from streamgroup.spark.session import Session
 
-__all__ = ["EngineOptions", "run_on_engine"]
+__all__ = ["EngineOptions", "check_run", "run_on_engine"]
 
 I64 = NDArray[np.int64]
 # From when the last worker is ready to the first arrival.
@@ -75,6 +76,12 @@ def run_on_engine(
         result = _result(run, engine, source, served, directory / LOG if log else None)
         write_run(directory, result.tables, result.record)
     return dataclasses.replace(result, output=output)
+
+
+def check_run(trace_path: str | Path | Place, options: ReplayOptions, service_mode: str) -> None:
+    """Raise what `run_on_engine` would, of what shows before anything starts."""
+    trace, options = checked(trace_path, options, log=False)
+    refuse(make_plan(trace, options), service_mode)
 
 
 def _tuples(run: Run) -> pa.Table:

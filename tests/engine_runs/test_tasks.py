@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import streamgroup as sg
 from streamgroup.base.errors import UsageError
+from streamgroup.cli.app import app
 from streamgroup.engine_runs.machine import machine_of
 from streamgroup.engine_runs.refusals import check_slots, refuse
 from streamgroup.engine_runs.run import _of_all
@@ -108,3 +110,11 @@ def test_the_command_refuses_what_needs_a_comparison(trace: Trace, tmp_path: Pat
     with pytest.raises(UsageError, match="no engine 'storm'"):
         sg.run(trace.path, "kg", 2, engine="storm")  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_says_what_the_engine_would_refuse_and_needs_no_directory(trace: Trace) -> None:
+    asked = ["run", str(trace.path), "-g", "pkg", "-n", "2", "--service", "1ms", "--dry-run"]
+    assert CliRunner().invoke(app, asked).exit_code == 0
+    refused = CliRunner().invoke(app, [*asked, "--combine", "10"])
+    assert refused.exit_code == 2
+    assert "--combine is simulated" in refused.stderr

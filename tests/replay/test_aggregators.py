@@ -126,6 +126,8 @@ def test_tandem_queues_have_the_product_form(tmp_path: Path) -> None:
         ({"aggregators": 1 << 40}, "is not between"),
         ({"aggregator_service": "1ms"}, "add --aggregators A"),
         ({"aggregator_grouping": "kg"}, "add --aggregators A"),
+        ({"aggregators": 1, "aggregator_service": ""}, "--aggregator-service: '' is not a duration"),
+        ({"aggregators": 1, "aggregator_grouping": ""}, "'' names no grouping"),
         ({"aggregators": 1, "aggregator_service": "soon"}, "--aggregator-service"),
         ({"aggregators": 1, "aggregator_service": "1ms:uniform"}, "--aggregator-service: there is no kind 'uniform'"),
         ({"aggregators": 1, "aggregator_service": "1ms:"}, "--aggregator-service: there is no kind ''"),

@@ -41,6 +41,7 @@ def update(state, key, value, weight):
 def finish(state):
     return float(sorted(state)[len(state) // 2])
 """
+COUNT = "from streamgroup.apps.count import finish, merge, start, update"
 GROUPS: dict[str, list[pl.Expr]] = {
     "count": [pl.len().cast(pl.Int64).alias("result")],
     "hashtags": [pl.len().cast(pl.Int64).alias("result")],
@@ -234,7 +235,18 @@ def test_what_cannot_merge_is_refused(tmp_path: Path, median: str, options: dict
     [
         ("def start(params): return 0", "has no update"),
         ("start = update = finish = 1", "has no merge"),
-        ("start = update = finish = merge = 1; COLUMNS = ('price',)", "COLUMNS is ('price',)"),
+        (f"{COUNT}; COLUMNS = ('price',)", "COLUMNS is ('price',)"),
+        (f"{COUNT}; COLUMNS = (['value'],)", "COLUMNS is (['value'],)"),
+        ("start = update = finish = merge = 1", "start is not a function"),
+        (f"{COUNT}; keeps = {{'#a'}}", "keeps is not a function"),
+        (f"{COUNT}; keeps = lambda key: 1 / 0", "ZeroDivisionError"),
+        (f"{COUNT}; largest = 3", "largest is not a function"),
+        (f"{COUNT}; largest = lambda params: 1 / 0", "ZeroDivisionError"),
+        (f"{COUNT}; largest = lambda params: -1", "largest() gave -1"),
+        (f"{COUNT}; largest = lambda params: '3'", "largest() gave '3'"),
+        (f"{COUNT}; Params = dict", "Params is not a subclass of AppParams"),
+        (f"{COUNT}; finish = lambda state: type('None', (tuple,), {{'_fields': ()}})()", "finish() gave ()"),
+        ("start = lambda p: 0; update = lambda s, k, v, w: exit(); finish = merge = max", "SystemExit"),
         ("raise ValueError('no')", "does not import: ValueError: no"),
         ("def", "does not import: SyntaxError"),
         ("start = lambda p: 0; update = lambda s, k, v, w: s / 0; finish = merge = max", "ZeroDivisionError"),

@@ -108,7 +108,21 @@ def test_what_is_wrong_is_refused() -> None:
         Partitioner("kg", 4, sed=3)
     with pytest.raises(UsageError, match="0 workers"):
         Partitioner("kg", 0)
+    with pytest.raises(UsageError, match="0 sources are not between"):
+        Partitioner("kg", 4, sources=0)
+    with pytest.raises(UsageError, match="--seed -1 is not between"):
+        Partitioner("kg", 4, seed=-1)
+    with pytest.raises(UsageError, match="key-type"):
+        Partitioner("kg", 4, key_type="strings")
     p = Partitioner("kg", 4, interpreted=True)
+    for ids in ([3], [-1], [2**32], np.array([-(2**32)])):
+        p.known([b"a", b"b", b"c"])
+        with pytest.raises(UsageError, match="ids of known keys are 0 to 2"):
+            p.choose_known(ids)
+    listens = Partitioner("fish", 4, sources=1, interpreted=True)
+    for worker in (4, -1):
+        with pytest.raises(UsageError, match=r"none of 0\.\.3"):
+            listens.finished(worker, b"a", 0, 1, 2)
     with pytest.raises(UsageError, match="live workers"):
         p.change_workers([])
     p.change_workers([0, 2, 3])

@@ -177,7 +177,7 @@ def test_a_time_s_mini_batch_ends_at_its_multiple(tmp_path: Path) -> None:
         ({"combine": "1000d"}, "is not between 1 ns and 2^53 ns"),
         ({"combine": str(1 << 40)}, "is not between 1 and 2^40"),
         ({"combine": "5%"}, "is a number of tuples or a time"),
-        ({"combine": "2", "combine_cost": "mean"}, "is not a number"),
+        ({"combine": "2", "combine_cost": "mean"}, "--combine-cost is max, sum or a share: 'mean' is not a number"),
         ({"combine": "2", "combine_cost": "0"}, "is not a share over 0"),
         ({"combine": "2", "combine_cost": "1.5"}, "is not a share over 0"),
         ({"combine_cost": "sum"}, "needs a combiner"),

@@ -70,7 +70,9 @@ def run(console: Console, options: Options) -> None:
         "driver_memory": options.driver_memory,
     }
     if options.dry_run:
-        print_plan(console, options, given)
+        _check(options, given)
+        # The log is on by default, and here nothing is written.
+        print_plan(console, dataclasses.replace(options, log=options.log and options.output is not None), given)
         return
     with tempfile.TemporaryDirectory(prefix="streamgroup-") as scratch:
         output = options.output
@@ -96,6 +98,13 @@ def run(console: Console, options: Options) -> None:
             console.note(f"wrote {options.output}")
         asked = compare.Options(old=predicted, new=output, fail_on=options.fail_on, form=options.form)
         compare.run(console, dataclasses.replace(asked, json=options.json))
+
+
+def _check(options: Options, given: dict[str, Any]) -> None:
+    from streamgroup.api.values import made_options
+    from streamgroup.engine_runs.run import check_run
+
+    check_run(options.trace, made_options(options.grouping[0], options.workers, given), options.service_mode)
 
 
 def _describe(console: Console, found: sg.Run) -> None:

@@ -7,15 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError, UsageError
-from streamgroup.base.limits import MOST_WORKERS
+from streamgroup.base.limits import MOST_SOURCES, MOST_WORKERS
 from streamgroup.base.units import parse_duration_ns
+from streamgroup.engines.keys.values import check_kind
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.online.entry import FULL, Bound, Entry
 from streamgroup.replay.online.finishes import Finishes, deliver_block
 from streamgroup.replay.online.key_rows import find_key_rows, grown_state, own_rows, put_rows, without_limit
 from streamgroup.replay.online.known_keys import ContextRule, KnownKeys
-from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.options import ReplayOptions, check_seeds
 from streamgroup.replay.scenario.selection import select
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, Sources, choose_block
 from streamgroup.replay.simulation.chunk_arrays import Choices, Chunk, Span
@@ -182,6 +183,8 @@ class Decider:
         """Deliver what workers report of tuples, in the order of the finishes."""
         if not self.grouping.has_feedback:
             return
+        for worker in finishes.worker[(finishes.worker < 0) | (finishes.worker >= self._ever)].tolist():
+            raise UsageError(f"worker {worker} finished a tuple, and is none of 0..{self._ever - 1}")
         for place in range(len(finishes.worker)):
             # Room is for tuples with all that comes of them, so it is asked for before each.
             self.grouping.grow(1)
@@ -211,5 +214,9 @@ class Decider:
 def _check(options: ReplayOptions, source: int) -> None:
     if not 1 <= options.workers <= MOST_WORKERS:
         raise UsageError(f"{options.workers} workers are not between 1 and {MOST_WORKERS}")
+    if not 1 <= options.sources <= MOST_SOURCES:
+        raise UsageError(f"{options.sources} sources are not between 1 and {MOST_SOURCES}")
+    check_seeds(options)
+    check_kind(options.key_type)
     if not 0 <= source < options.sources:
         raise UsageError(f"source {source} is not one of {options.sources}: 0..{options.sources - 1}")

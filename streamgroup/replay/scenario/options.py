@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import DEFAULT_SOURCES
 
-__all__ = ["ReplayOptions"]
+__all__ = ["ReplayOptions", "check_seeds"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,13 @@ class ReplayOptions:
             object.__setattr__(self, "hash_seed", self.seed)
         if vars(self)["sources"] is None:
             object.__setattr__(self, "sources", _default_sources(self.grouping))
+
+
+def check_seeds(options: ReplayOptions) -> None:
+    """Refuse seeds out of range; UsageError."""
+    for name, value in (("--seed", options.seed), ("--hash-seed", options.hash_seed)):
+        if not 0 <= value < 1 << 63:
+            raise UsageError(f"{name} {value} is not between 0 and 2^63 - 1")
 
 
 def _default_sources(grouping: str) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.limits import MOST_WORKERS
+from streamgroup.base.limits import MOST_SOURCES, MOST_WORKERS
 from streamgroup.base.units import index_of, parse_duration_ns, parse_extent, parse_number
 from streamgroup.cluster.membership import Event, parse_membership
 from streamgroup.cluster.service_distribution import Distribution, parse_distribution
@@ -20,7 +20,7 @@ from streamgroup.groupings._share_threshold import checked_share, share_of
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import MAX_NS, SEARCHED, ArrivalKind, load_of_arrivals, parse_arrivals
 from streamgroup.replay.scenario.capacity_file import MOST_WAITING, WHEN_FULL, with_capacity
-from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.options import ReplayOptions, check_seeds
 from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.replay.simulation.event_driven import Queues
 from streamgroup.replay.stages.aggregation_plan import AggregatorPlan, plan_aggregators
@@ -33,7 +33,6 @@ __all__ = ["Costs", "Plan", "longest_span", "make_plan", "offered_load", "trace_
 
 I64 = NDArray[np.int64]
 _DEFAULT_COST_NS = 1_000_000
-_MOST_SOURCES = 1 << 16
 # Windows x workers: 16 bytes each.
 _MOST_CELLS = 1 << 29
 
@@ -101,12 +100,10 @@ class Plan(NamedTuple):
 def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     """Read and check the options; UsageError for those, DataError for a trace that cannot be replayed."""
     options = with_capacity(options)
-    for name, value, most in (("-n", options.workers, MOST_WORKERS), ("--sources", options.sources, _MOST_SOURCES)):
+    for name, value, most in (("-n", options.workers, MOST_WORKERS), ("--sources", options.sources, MOST_SOURCES)):
         if not 1 <= value <= most:
             raise UsageError(f"{name} {value} is not between 1 and {most}")
-    for name, value in (("--seed", options.seed), ("--hash-seed", options.hash_seed)):
-        if not 0 <= value < 1 << 63:
-            raise UsageError(f"{name} {value} is not between 0 and 2^63 - 1")
+    check_seeds(options)
     check_kind(options.key_type)
     selection = select(options.grouping)
     _check_files(selection)

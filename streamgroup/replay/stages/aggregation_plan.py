@@ -44,6 +44,7 @@ def plan_aggregators(options: ReplayOptions) -> AggregatorPlan | None:
             "--queue-capacity with --aggregators: aggregators that hold workers back are not simulated",
             "leave one of them out",
         )
-    base, distribution = parse_timed_service(options.aggregator_service or "0", "--aggregator-service")
-    selection = select(options.aggregator_grouping or _DEFAULT_GROUPING)
+    service, grouping = options.aggregator_service, options.aggregator_grouping
+    base, distribution = parse_timed_service("0" if service is None else service, "--aggregator-service")
+    selection = select(_DEFAULT_GROUPING if grouping is None else grouping)
     return AggregatorPlan(options.aggregators, base, distribution, selection)

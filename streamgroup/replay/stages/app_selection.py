@@ -9,15 +9,16 @@ from pydantic import ValidationError
 
 from streamgroup.apps.protocol import AppParams
 from streamgroup.base import discover
-from streamgroup.base.errors import UsageError
+from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import Selection, import_file, split_text
 from streamgroup.traces.trace import Trace
 
-__all__ = ["AppSelection", "plan_app", "select_app"]
+__all__ = ["AppSelection", "blamed", "plan_app", "select_app"]
 
 _COLUMNS = {"value", "weight"}
+_FUNCTIONS = ("start", "update", "merge", "finish", "largest", "keeps")
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,33 @@ class AppSelection:
     @property
     def largest(self) -> int | None:
         """Return how many results of a window are kept, None for all."""
-        return self.module.largest(self.params) if hasattr(self.module, "largest") else None
+        if not hasattr(self.module, "largest"):
+            return None
+        with blamed(self.text):
+            found = self.module.largest(self.params)
+        if found is not None and (type(found) is not int or found < 1):
+            raise RunError(f"--app {self.text}: largest() gave {found!r}", "a whole number from 1 on, or None for all")
+        return found
 
     @property
     def keeps(self) -> Callable[[str], bool] | None:
         """Return what says of a key whether it has results, None where all have."""
         return getattr(self.module, "keeps", None)
+
+
+class blamed:  # noqa: N801 (used as a function)
+    """Reports an error in the functions of an application, which `text` names, as its own."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, Exception | SystemExit) and not isinstance(error, StreamgroupError):
+            what = str(error).strip().splitlines() or [""]
+            raise RunError(f"--app {self._text}: {type(error).__name__}: {what[0]}") from error
 
 
 def select_app(text: str) -> AppSelection:
@@ -66,11 +88,12 @@ def select_app(text: str) -> AppSelection:
             raise UsageError(f"--app {text!r}: there is no parameter {key!r}", hint)
         if len(values) > 1:
             raise UsageError(f"--app {text!r}: {key} has several values", "give one value")
-    try:
-        params = kind(**{key: values[0] for key, values in given})
-    except ValidationError as error:
-        place, reason, _ = first_problem(error)
-        raise UsageError(f"--app {text!r}: {place or 'parameters'}: {reason[0].lower() + reason[1:]}") from None
+    with blamed(text):
+        try:
+            params = kind(**{key: values[0] for key, values in given})
+        except ValidationError as error:
+            place, reason, _ = first_problem(error)
+            raise UsageError(f"--app {text!r}: {place or 'parameters'}: {reason[0].lower() + reason[1:]}") from None
     return AppSelection(text, module, params, digest)
 
 
@@ -103,9 +126,15 @@ def plan_app(options: ReplayOptions, selection: Selection, trace: Trace) -> AppS
 def _check(module: Any, text: str) -> None:
     """Refuse a module that is no application."""
     columns = getattr(module, "COLUMNS", ())
-    if not isinstance(columns, tuple) or not set(columns) <= _COLUMNS:
+    if not isinstance(columns, tuple) or not all(isinstance(one, str) and one in _COLUMNS for one in columns):
         raise UsageError(f"--app {text!r}: COLUMNS is {columns!r}", "a tuple of value, weight, or both")
     if getattr(module, "MERGEABLE", True) and not hasattr(module, "merge"):
         raise UsageError(
             f"--app {text!r}: it has no merge(a, b)", "write one, or MERGEABLE = False where states cannot be merged"
         )
+    for name in _FUNCTIONS:
+        if not callable(getattr(module, name, len)):
+            raise UsageError(f"--app {text!r}: {name} is not a function", "see the guide on adding an application")
+    kind = getattr(module, "Params", AppParams)
+    if not (isinstance(kind, type) and issubclass(kind, AppParams)):
+        raise UsageError(f"--app {text!r}: Params is not a subclass of AppParams", "write class Params(AppParams)")

@@ -7,9 +7,9 @@ from numba import typeof
 from numba.core import types as numba_types
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import RunError, StreamgroupError
+from streamgroup.base.errors import RunError
 from streamgroup.replay.stages.app_kernels import jitted, kernels
-from streamgroup.replay.stages.app_selection import AppSelection
+from streamgroup.replay.stages.app_selection import AppSelection, blamed
 
 __all__ = ["States", "make_states"]
 
@@ -36,7 +36,7 @@ class States(Protocol):
 
 def make_states(app: AppSelection, tuples: int, *, interpreted: bool | None) -> States:
     """Make the states for a run of so many tuples: compiled if that pays and they are made of numbers."""
-    with blamed(app):
+    with blamed(app.text):
         first = app.module.start(app.params)
     small = tuples < _SMALL if interpreted is None else interpreted
     if small or not _is_numbers(first):
@@ -50,21 +50,6 @@ def _is_numbers(state: Any) -> bool:
     return named and all(type(part) in (int, float) for part in state)
 
 
-class blamed:  # noqa: N801 (used as a function)
-    """Reports an error in the functions of an application as its own."""
-
-    def __init__(self, app: AppSelection) -> None:
-        self._app = app
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, Exception) and not isinstance(error, StreamgroupError):
-            what = str(error).strip().splitlines() or [""]
-            raise RunError(f"--app {self._app.text}: {type(error).__name__}: {what[0]}") from error
-
-
 class _Objects:
     """States as Python objects."""
 
@@ -73,7 +58,7 @@ class _Objects:
 
     def update(self, slot: I64, key: NDArray[Any], value: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
         module, states = self._app.module, self._states
-        with blamed(self._app):
+        with blamed(self._app.text):
             # Each its own, as it may be a list.
             missing = int(slot.max(initial=-1)) + 1 - len(states)
             states += [module.start(self._app.params) for _ in range(missing)]
@@ -83,7 +68,7 @@ class _Objects:
 
     def merged(self, rows: I64, group: I64) -> Columns:
         module, found, last = self._app.module, list[Any](), -1
-        with blamed(self._app):
+        with blamed(self._app.text):
             for row, number in zip(rows.tolist(), group.tolist(), strict=True):
                 state = self._states[row]
                 if number == last:
@@ -98,8 +83,8 @@ class _Objects:
 
 
 def _columns(results: list[Any], app: AppSelection) -> Columns:
-    if results and hasattr(results[0], "_fields"):
-        fields = type(results[0])._fields
+    fields = getattr(type(results[0]), "_fields", ()) if results else ()
+    if fields:
         return {name: _numbers([result[place] for result in results], app) for place, name in enumerate(fields)}
     return {"": _numbers(results, app)}
 
@@ -125,7 +110,7 @@ class _Compiled:
         self._used = 0
         names = ("update", "merge", "finish") if app.mergeable else ("update", "finish")
         seen: dict[int, Any] = {}
-        with blamed(app):
+        with blamed(app.text):
             functions = {name: jitted(getattr(app.module, name), seen) for name in names}
             # Types of Python's own would hide an int that comes beside floats.
             state = _typeof(first)
@@ -146,7 +131,7 @@ class _Compiled:
                 np.concatenate([column, np.full_like(column, part)])
                 for column, part in zip(self._columns, self._first, strict=True)
             )
-        with blamed(self._app):
+        with blamed(self._app.text):
             self._kernels["fold"](self._columns, slot, key, value, weight)
 
     def merged(self, rows: I64, group: I64) -> Columns:
@@ -156,7 +141,7 @@ class _Compiled:
         out = tuple(
             np.zeros(count, np.float64 if isinstance(kind, numba_types.Float) else np.int64) for kind in self._kinds
         )
-        with blamed(self._app):
+        with blamed(self._app.text):
             if count < len(rows):
                 self._kernels["join"](self._columns, rows, group)
             self._kernels["end"](self._columns, rows[first], out)

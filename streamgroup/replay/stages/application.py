@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError
 from streamgroup.replay.accounting.outcome import AppResults
-from streamgroup.replay.stages.app_selection import AppSelection
+from streamgroup.replay.stages.app_selection import AppSelection, blamed
 from streamgroup.replay.stages.app_states import States
 from streamgroup.replay.stages.partial_results import Partials
 from streamgroup.traces.trace import Batch, Trace
@@ -37,7 +37,8 @@ class Application:
 
     def _kept(self, keeps: Any) -> NDArray[np.bool_]:
         texts = self._trace.key_texts(range(self._trace.keys))
-        return np.array([text is not None and bool(keeps(text)) for text in texts], dtype=bool)
+        with blamed(self._app.text):
+            return np.array([text is not None and bool(keeps(text)) for text in texts], dtype=bool)
 
     def add(self, slot: I64, key: NDArray[Any]) -> None:
         """Add the next tuples of the trace, with the row of each, -1 for one that no worker finished."""

@@ -42,7 +42,7 @@ def parse_combine(text: str | None, cost: str) -> CombineRule | None:
     """Read `--combine` (a count or a time; None: there is no combiner) and `--combine-cost` (max, sum or a share)."""
     share = 0.0 if cost == "max" else 1.0
     if cost not in ("max", "sum"):
-        number = parse_number(cost, "--combine-cost: max, sum or a share;")
+        number = parse_number(cost, "--combine-cost is max, sum or a share")
         if not 0 < number <= 1:
             raise UsageError(f"--combine-cost {cost} is not a share over 0, up to 1", "write max, sum or 0.2")
         share = float(number)

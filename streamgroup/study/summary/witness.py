@@ -74,9 +74,11 @@ def error_condition(piece: str) -> tuple[str, bool, str, float] | None:
     if match is None:
         return None
     name, nominal, sign, number, percent = match.groups()
-    found = [one for one in (name, *(f"{name}_{unit}" for unit in _UNITS)) if one in METRICS and one not in TEXTS]
+    found = [one for one in (name, *(f"{name}_{unit}" for unit in _UNITS)) if one in METRICS]
     if not found:
         raise UsageError(f"--fail-on: there is no metric {name!r}", suggest(name, METRICS))
+    if found[0] in TEXTS:
+        raise UsageError(f"--fail-on: {found[0]} is a word, which has no change in size", "name another metric")
     return found[0], nominal is not None, sign, float(number) / (100 if percent else 1)
 
 

@@ -367,3 +367,12 @@ def test_shipped_streams(name: str, tmp_path: Path) -> None:
     found = explain(tmp_path / "t", ReplayOptions("flink_keyby", 60, window="1000"))
     _agrees(found, _placed(keys, lambda key: keyby_subtask(key, 60)), 1000)
     assert found.verdict == ("hot key" if name in ("twitter", "pageviews") else "collision of hot keys")
+
+
+def test_a_run_is_explained_without_what_comes_after_its_workers(tmp_path: Path) -> None:
+    app = tmp_path / "mine.py"
+    app.write_text("from streamgroup.apps.count import finish, merge, start, update\n")
+    trace = _written(tmp_path / "t", _shuffled({**_cold(40, 5), "hot": 100}))
+    run_to_directory(trace, ReplayOptions("pkg", 4, app=str(app), aggregators=2), tmp_path / "run")
+    app.unlink()
+    assert explain_run(tmp_path / "run").how == "replayed"
