@@ -110,7 +110,10 @@ def explain_run(run: Path, *, workers: int = 3, progress: Callable[[int], None] 
     other loads than the tables of the run say.
     """
     record = _record(run)
-    options = dataclasses.replace(recorded_options(record), **_AFTER)
+    # What comes after the workers changes nothing of their load, and a file of it may be gone.
+    options = dataclasses.replace(
+        recorded_options(record), app=None, aggregators=None, aggregator_service=None, aggregator_grouping=None
+    )
     path, fingerprint = record["trace"]["path"], record["trace"]["fingerprint"]
     try:
         trace = open_trace(path)
@@ -122,10 +125,6 @@ def explain_run(run: Path, *, workers: int = 3, progress: Callable[[int], None] 
     found = _explain(trace, options, workers, log if log.is_dir() else None, progress)
     _check(run, record, found)
     return found
-
-
-# What comes after the workers changes nothing of their load, and a file of it may be gone.
-_AFTER = dict.fromkeys(("app", "aggregators", "aggregator_service", "aggregator_grouping"))
 
 
 def _record(run: Path) -> dict[str, Any]:
