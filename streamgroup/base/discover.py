@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
+from streamgroup.base.ast_lock import parse
 from streamgroup.base.errors import UsageError
-from streamgroup.base.syntax_trees import parse
 
 __all__ = ["APPS", "BOUNDS", "GENERATORS", "GROUPINGS", "READERS", "load", "names", "suggest", "summary"]
 

@@ -18,14 +18,14 @@ from streamgroup.base.storage.staging import staged_directory
 from streamgroup.engine_runs.columns import READ
 from streamgroup.engine_runs.machine import machine_of
 from streamgroup.engine_runs.refusals import MODES, refuse
-from streamgroup.replay.measured import Measured, Sent, account_measured
+from streamgroup.replay.account_measured import Measured, Sent, account_measured
 from streamgroup.replay.one_run import Run
 from streamgroup.replay.run import prepared
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.spark.options import SparkOptions
-from streamgroup.study.records import MARKER
 from streamgroup.study.run import LOG, RunResult, checked, result_of, write_run
+from streamgroup.study.run_directory import MARKER
 from streamgroup.traces.trace import Trace
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from streamgroup.groupings._hashed import HashedParams
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._times import Period, period_ns
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
-from streamgroup.kernels.counts.key_windows import PAIRS, KeyWindows, make_key_windows, with_counts
+from streamgroup.kernels.counts.sliding_window import PAIRS, KeyWindows, make_key_windows, with_counts
 
 __all__ = ["HotKeyParams", "TwoCandidateParams", "begun", "moved"]
 

@@ -24,10 +24,10 @@ from streamgroup.metrics import (
     sources,
     stages,
     state,
-    trees,
     utilization,
     work,
 )
+from streamgroup.metrics import tuple_trees as trees
 from streamgroup.metrics.exact import I64, NS_PER_MS, NS_PER_S, integers, ratio, row_deviation
 from streamgroup.metrics.names import METRICS, Metric
 from streamgroup.replay.accounting.outcome import AppResults, Outcome

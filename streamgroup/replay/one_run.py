@@ -19,14 +19,14 @@ from streamgroup.replay.accounting.log import LogWriter
 from streamgroup.replay.accounting.measuring import Measuring
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.accounting.recorder import Recorder
-from streamgroup.replay.accounting.results import Results, Takers
 from streamgroup.replay.accounting.top_keys import top_keys
 from streamgroup.replay.accounting.trees import trees_of
+from streamgroup.replay.accounting.tuple_sinks import Results, Takers
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.compile import COMMON, errors_with_lines
 from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.input.chunk_cache import ChunkCache
-from streamgroup.replay.input.planned_chunks import planned_chunks
+from streamgroup.replay.input.chunks_of_plan import planned_chunks
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.scenario.open_loop import deaths, timed_events

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from streamgroup.base.errors import EnvironmentFault
 from streamgroup.spark.background import BackgroundCall, complete
 from streamgroup.spark.class_archive import ClassArchive, find_archive
-from streamgroup.spark.driver import Connection, DriverProcess, exclusive_gateway
+from streamgroup.spark.driver_process import Connection, DriverProcess, exclusive_gateway
 from streamgroup.spark.errors import cause_in_text, summary_line
 from streamgroup.spark.java import find_java, spark_home
 from streamgroup.spark.log import log_tail, log_text

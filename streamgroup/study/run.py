@@ -36,7 +36,7 @@ from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.replay.stages.app_selection import AppSelection, select_app
 from streamgroup.study.columns import KINDS, OPTION_COLUMNS, readable
 from streamgroup.study.rate_search import is_searched, search_rate
-from streamgroup.study.records import MARKER
+from streamgroup.study.run_directory import MARKER
 from streamgroup.study.run_warnings import warnings_of
 from streamgroup.traces.arrays import column
 from streamgroup.traces.manifest import Manifest

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError
-from streamgroup.metrics import trees as family
+from streamgroup.metrics import tuple_trees as family
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.accounting.trees import Trees
 from streamgroup.replay.run import replay

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgroup.base.ast_lock import compile_tree, parse
 from streamgroup.base.compiling.kinds import ANY, WORD, Fields, Kind, NotPlainError, kind_of
 from streamgroup.base.compiling.rewriting import Rewriter
-from streamgroup.base.syntax_trees import compile_tree, parse
 
 __all__ = ["MOST_CELLS", "NotPlainError", "call", "cells", "hook_names", "interpreted", "plain", "plain_of", "view"]
 

@@ -12,8 +12,8 @@ from streamgroup.groupings._share_threshold import Share, share_of, share_parts
 from streamgroup.groupings._windows import HotKeyParams, begun, moved
 from streamgroup.groupings.dagreedy.scores import best_worker
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.counts import key_windows
-from streamgroup.kernels.counts.key_windows import (
+from streamgroup.kernels.counts import sliding_window
+from streamgroup.kernels.counts.sliding_window import (
     HOT_UNTIL,
     PAIRS,
     PREVIOUS,
@@ -86,7 +86,7 @@ class DAGreedy(NamedTuple):
 
     def grown(self) -> "DAGreedy":
         """Make room for more keys; UsageError if there are too many in the windows."""
-        windows = key_windows.grown(self.windows, "dagreedy")
+        windows = sliding_window.grown(self.windows, "dagreedy")
         return self._replace(windows=windows, room=windows.room)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "DAGreedy":

@@ -27,8 +27,17 @@ from streamgroup.groupings.dalton.rows import (
     with_capacity,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.counts import key_windows
-from streamgroup.kernels.counts.key_windows import PAIRS, PREVIOUS, SLIDE, KeyWindows, advance, count, record_of, send
+from streamgroup.kernels.counts import sliding_window
+from streamgroup.kernels.counts.sliding_window import (
+    PAIRS,
+    PREVIOUS,
+    SLIDE,
+    KeyWindows,
+    advance,
+    count,
+    record_of,
+    send,
+)
 from streamgroup.kernels.least_loaded import draw_below
 
 __all__ = ["CITE", "Dalton", "Params", "start"]
@@ -151,7 +160,7 @@ class Dalton(NamedTuple):
 
     def grown(self) -> "Dalton":
         """Make room for more keys; UsageError if there are too many in the windows."""
-        windows = key_windows.grown(self.windows, "dalton")
+        windows = sliding_window.grown(self.windows, "dalton")
         return self._replace(windows=windows, room=windows.room)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "Dalton":

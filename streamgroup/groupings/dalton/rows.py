@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.interpreting import call
-from streamgroup.kernels.counts.key_windows import TOTAL, holders, holds
+from streamgroup.kernels.counts.sliding_window import TOTAL, holders, holds
 from streamgroup.kernels.int_map import ABSENT, get, make_int_map, put, remove
 from streamgroup.kernels.least_loaded import draw_below
 

@@ -15,7 +15,7 @@ from streamgroup.groupings._share_threshold import Share, share_of
 from streamgroup.groupings._times import Period, period_ns
 from streamgroup.groupings.fish.backlogs import drain, drain_at_speeds, make_backlogs, send, send_at_speeds
 from streamgroup.groupings.fish.decayed_space_saving import LARGEST_CAPACITY, cells_taken, checked_alpha, make_table
-from streamgroup.groupings.fish.detector import (
+from streamgroup.groupings.fish.key_choices import (
     BY_CHK,
     EVERYWHERE,
     OPTIMAL,

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from streamgroup.base import discover, syntax_trees
+from streamgroup.base import ast_lock, discover
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import DEFAULT_SOURCES
 from streamgroup.base.pydantic_errors import first_problem
@@ -170,7 +170,7 @@ def _with_companions(path: Path, digest: str) -> str:
 def _imported(file: Path, package: str) -> Iterator[str]:
     """Name what a Python file of a package imports, and the packages around it."""
     try:
-        tree = syntax_trees.parse(file.read_bytes())
+        tree = ast_lock.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return
     for node in ast.walk(tree):

@@ -12,7 +12,7 @@ from streamgroup.base.compiling.interpreting import interpreted
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.simulation import departures, event_loop, source_server
 from streamgroup.replay.simulation import state as states
-from streamgroup.replay.simulation import stream as streams
+from streamgroup.replay.simulation import unsent_tuples as streams
 from streamgroup.replay.simulation.choose import Sources
 from streamgroup.replay.simulation.chunk_arrays import NEVER, OPEN, Chunk, Events, each_column
 from streamgroup.replay.simulation.event_loop import Clock, Until

@@ -23,7 +23,7 @@ from streamgroup.replay.simulation.optional import get, put
 from streamgroup.replay.simulation.serve import serve_one
 from streamgroup.replay.simulation.source_server import begin_service, leave, take_tuple
 from streamgroup.replay.simulation.state import block, certain, close_source, free, note_sent, open_source, place_of
-from streamgroup.replay.simulation.stream import set_turn, turn_all
+from streamgroup.replay.simulation.unsent_tuples import set_turn, turn_all
 
 __all__ = [
     "CHANGE",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgroup.base.syntax_trees import compile_tree, parse
+from streamgroup.base.ast_lock import compile_tree, parse
 
 
 @pytest.fixture
