@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.replay import tiers
@@ -22,6 +23,10 @@ _KEYS = {
     "AWS_EC2_METADATA_DISABLED": "true",
     "AWS_DEFAULT_REGION": "us-east-1",
 }
+
+# How long an example takes says more about a busy machine than about the code.
+settings.register_profile("busy machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")
 
 
 class Bucket(NamedTuple):
@@ -94,7 +99,7 @@ def _s3_port() -> Iterator[int]:
             yield int(server.stdout.readline())
         finally:
             server.stdin.close()
-            server.wait(10)
+            server.wait(120)
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def spawn() -> Invoke:
     def run(*args: object, **environment: str) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "streamgroup", *map(str, args)]
         return subprocess.run(
-            command, capture_output=True, text=True, env={**os.environ, **environment}, check=False, timeout=300
+            command, capture_output=True, text=True, env={**os.environ, **environment}, check=False, timeout=600
         )
 
     return run

@@ -34,7 +34,7 @@ def test_a_file_gives_no_impossible_top_keys(invoke, trace, tmp_path, count) -> 
 def with_closed(stream: str, *args: object) -> "subprocess.CompletedProcess[str]":
     words = " ".join(f"'{word}'" for word in (sys.executable, "-m", "streamgroup", *args))
     return subprocess.run(
-        ["/bin/sh", "-c", f"{words} {stream}&-"], capture_output=True, text=True, check=False, timeout=120
+        ["/bin/sh", "-c", f"{words} {stream}&-"], capture_output=True, text=True, check=False, timeout=600
     )
 
 

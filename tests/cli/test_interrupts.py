@@ -30,7 +30,7 @@ def _run_interrupted(folder: Path, module: str, delay: float, args: list[str]) -
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr
@@ -82,7 +82,7 @@ def test_an_ignored_interrupt_stays_ignored(trace, tmp_path) -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
     )

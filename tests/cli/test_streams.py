@@ -22,24 +22,33 @@ def test_help_imports_nothing_heavy(args) -> None:
         "try:\n    app()\nexcept SystemExit as stop:\n    assert stop.code == 0\n"
         f"found = [name for name in {HEAVY} if name in sys.modules]\n"
         "assert not found, found\n"
+        "ours = [name for name in sys.modules if name.startswith('streamgroup')]\n"
+        "assert len(ours) < 70, ours\n"
+        "assert len(sys.modules) < 450, sorted(sys.modules)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *args, "--help"], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", code, *args, "--help"], capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
     assert "Usage: streamgroup" in done.stdout
 
 
-@pytest.mark.parametrize("args", [(), ("replay",), ("ingest", "csv"), ("synth", "zipf")], ids=" ".join)
-def test_help_is_fast(spawn, args) -> None:
-    def seconds() -> float:
-        before = os.times()
-        assert spawn(*args, "--help").returncode == 0
-        after = os.times()
-        return after.children_user + after.children_system - before.children_user - before.children_system
+def _processor_seconds(*command: str) -> float:
+    before = os.times()
+    subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL, timeout=300)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
 
-    # Processor time: what a busy machine adds is not ours. The best of a few, for the same reason.
-    assert min(seconds() for _ in range(4)) < 0.5
+
+def test_help_is_fast() -> None:
+    """Relative to libraries that help does without and other commands import: the machine's speed cancels out."""
+    commands = [["-c", "import numpy, pyarrow, polars, numba"]]
+    commands += [
+        ["-m", "streamgroup", *args, "--help"] for args in ([], ["replay"], ["ingest", "csv"], ["synth", "zipf"])
+    ]
+    rounds = [[_processor_seconds(*command) for command in commands] for _ in range(3)]
+    libraries, *helps = map(min, zip(*rounds, strict=True))
+    assert max(helps) < libraries, helps
 
 
 def test_results_alone_go_to_stdout_with_warnings_on(spawn, trace) -> None:
@@ -80,7 +89,7 @@ def test_a_reader_that_goes_away_is_no_error(trace, args) -> None:
     assert process.stderr is not None
     told = process.stderr.read()
     process.stderr.close()
-    assert (process.wait(timeout=60), told) == (0, b"")
+    assert (process.wait(timeout=300), told) == (0, b"")
 
 
 def test_export_goes_to_stdout_whole(spawn, trace) -> None:
@@ -127,7 +136,7 @@ def test_progress_shows_on_a_terminal_only_and_not_when_quiet(trace) -> None:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs)
         os.close(theirs)
         text = b""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline:
             try:
                 piece = os.read(ours, 4096)
@@ -137,7 +146,7 @@ def test_progress_shows_on_a_terminal_only_and_not_when_quiet(trace) -> None:
                 break
             text += piece
         os.close(ours)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
         return text
 
     assert b"tuples" in told().split(b"offered")[0]

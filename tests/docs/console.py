@@ -65,7 +65,7 @@ def run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     # PySpark would use the JVM of this process, if it has a session.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY_")}
     return subprocess.run(
-        ["bash", "-c", prepared], cwd=directory, env=environment, capture_output=True, text=True, timeout=300,
+        ["bash", "-c", prepared], cwd=directory, env=environment, capture_output=True, text=True, timeout=600,
         check=False,
     )  # fmt: skip
 

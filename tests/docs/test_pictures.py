@@ -23,7 +23,7 @@ def _draw(name: str, output: Path) -> None:
         [sys.executable, ROOT / "scripts" / "picture", name, "-o", output],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert told.returncode == 0, told.stderr

@@ -13,7 +13,7 @@ from streamgroup.ingest.preview import preview
 from tests.ingest.twin import NOT_LINES
 
 Parse = Callable[..., Any]
-QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 MOMENT = int(dt.datetime(2015, 5, 17, 10, 5, 3, tzinfo=dt.UTC).timestamp()) * 1_000_000
 WHEN = b"[17/May/2015:10:05:03 +0000]"
 

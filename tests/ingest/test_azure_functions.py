@@ -11,7 +11,9 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import lines
 
 Parse = Callable[..., Any]
-QUIET = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = settings(
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 NAME = "invocations_per_function_md.anon.d02.csv"
 HEADER = "HashOwner,HashApp,HashFunction,Trigger," + ",".join(map(str, range(1, 1441)))
 

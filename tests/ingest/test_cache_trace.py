@@ -11,7 +11,7 @@ from streamgroup.base.errors import DataError, UsageError
 from tests.ingest.twin import NOT_LINES
 
 Parse = Callable[..., Any]
-QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 TWITTER = (
     b"0,a:b:1,5,213,4,get,0\n0,a,b,3,10,4,gets,0\n1,18446744073709551615,20,0,7,set,86400\n1,a:b:1,5,213,4,get,0\n"

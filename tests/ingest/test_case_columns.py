@@ -25,7 +25,9 @@ from tests.ingest.conftest import read
 
 Parse = Callable[..., Any]
 CASES = Path(__file__).parents[1] / "data" / "cases"
-QUIET = settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = settings(
+    deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 def keys(rows: Any) -> list[bytes | None]:

@@ -28,7 +28,9 @@ from tests.ingest.test_inputs import zipped
 
 Parse = Callable[..., Any]
 CASES = Path(__file__).parents[1] / "data" / "cases"
-QUIET = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 ROWS = b"time,key\n1,a\n2,b\n3,a\n"
 MEMBERS = (("d/b.csv", b"key,time\nc,3\n"), ("d/a.csv", b"time,key\n1,a\n2,b"), ("d/c.csv", b""))
 

@@ -12,7 +12,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields, lines
 
 Parse = Callable[..., Any]
-QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 def keys(rows: Any) -> list[bytes | None]:

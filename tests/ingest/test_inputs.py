@@ -132,7 +132,9 @@ def test_zip_files_that_do_not_serve(parse: Callable[..., Any]) -> None:
     assert caught.value.hint == "unpack it"
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @hypothesis.given(st.data())
 def test_damaged_archives_end_in_an_error_of_ours(parse: Callable[..., Any], data: st.DataObject) -> None:
     content = b"time,key\n1,a\n2,b\n"

@@ -15,7 +15,9 @@ from streamgroup.ingest.run import IngestResult
 from tests.ingest.twin import tuples_of
 
 Parse = Callable[..., Any]
-QUIET = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 REVIEWS = b"""product/productId: B000000001
 review/userId: A1

@@ -347,11 +347,11 @@ def test_interrupt_leaves_nothing(tmp_path: Path) -> None:
         time.sleep(1)
         process.send_signal(number)
         try:
-            _, errors = process.communicate(timeout=10)
+            _, errors = process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             # The bridge to the JVM can swallow one that comes while it closes a socket; one asks again then.
             process.send_signal(number)
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=300)
         assert (process.returncode, errors) == (130, "")
         assert not place.exists()
         assert list(temporary.iterdir()) == []

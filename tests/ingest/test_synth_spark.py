@@ -196,7 +196,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, engine: str, number: signal
     except subprocess.TimeoutExpired:
         # The bridge to the JVM can swallow one that comes while it closes a socket; one asks again then.
         process.send_signal(number)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=300)
     assert (process.returncode, errors) == (130, "")
     assert not place.exists()
     assert list(temporary.iterdir()) == []
@@ -208,7 +208,7 @@ def test_after_a_kill_the_same_command_makes_the_trace(local: Path, tmp_path: Pa
     temporary.mkdir()
     process = _started(place / "z.trace", "spark", "writing tuples", int(GIVEN["tuples"]), temporary)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert not (place / "z.trace").exists()
     assert [entry.name.startswith(".z.trace.partial-") for entry in place.iterdir()] == [True]
     synthesise("zipf", GIVEN, place / "z.trace", session=spark)

@@ -16,7 +16,7 @@ from tests.ingest.conftest import Rows, read
 from tests.ingest.twin import NOT_LINES
 
 Parse = Callable[..., Any]
-QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 # Milliseconds since midnight, price in 1/10,000, size, exchange, condition, suspicious; the last two lines are alike.
 LEAN = (

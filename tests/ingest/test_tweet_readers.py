@@ -15,7 +15,9 @@ from streamgroup.ingest.run import IngestResult
 from tests.ingest.twin import tuples_of
 
 Parse = Callable[..., Any]
-QUIET = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 # The shapes are those of the platform's interfaces; people and texts are invented.
 V1 = {

@@ -30,7 +30,10 @@ HOUR = 3_600_000_000
 DAY = 24 * HOUR
 LANGUAGE = "wikipedia-pageviews-by-language"
 QUIET = settings(
-    max_examples=150, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

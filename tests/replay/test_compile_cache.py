@@ -84,7 +84,7 @@ def begin(trace: Path, grouping: str, cache: Path, package: Path = PACKAGE) -> "
 
 
 def result(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    out, _ = process.communicate(timeout=300)
+    out, _ = process.communicate(timeout=600)
     assert process.returncode == 0
     found: dict[str, Any] = json.loads(out)
     return found

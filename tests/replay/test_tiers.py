@@ -70,7 +70,7 @@ def options(name: str, **extras: Any) -> dict[str, Any]:
 def compiled_by(trace: Trace, runs: list[dict[str, Any]], cache: Path) -> dict[str, list[str]]:
     env = {**os.environ, "STREAMGROUP_CACHE_DIR": str(cache)}
     command = [sys.executable, "-W", "error", "-c", PROGRAM, str(trace.path), json.dumps(runs)]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, list[str]] = json.loads(done.stdout)
     return found

@@ -58,7 +58,7 @@ def open_cluster(folder: Path) -> Iterator[Cluster]:
         )
     try:
         yield Cluster(process)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
     finally:
         process.kill()
         process.communicate()

@@ -44,7 +44,7 @@ def connect_server(folder: Path, master: str = "local[2]", python_path: str = ""
             [*command, "spark-internal"], stdout=sink, stderr=sink, env=environment, cwd=folder, start_new_session=True
         )
     try:
-        until = time.monotonic() + 180
+        until = time.monotonic() + 600
         while True:
             assert time.monotonic() < until, log.read_text()
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):

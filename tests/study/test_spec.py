@@ -133,7 +133,9 @@ def test_a_baseline_is_for_cells_whose_workers_change(trace: str, tmp_path: Path
         cells_of(make_spec({**GOOD, "traces": [trace], "baseline": True}), open_traces([trace]))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=30
+)
 @given(
     st.lists(st.sampled_from(["kg", "sg", "pkg", "greedy_d:d=3"]), min_size=1, max_size=4),
     st.lists(st.integers(1, 9), min_size=1, max_size=3),
