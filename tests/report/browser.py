@@ -40,7 +40,7 @@ def find_chromium() -> str | None:
 
 
 # Seconds in which a file that was asked for comes.
-COMES_IN = 60.0
+COMES_IN = 10.0
 # Of the files that a page gives within a second the eleventh is dropped without a word.
 _PACE = 0.12
 
@@ -63,12 +63,12 @@ class Browser:
         left = json.dumps(message).encode() + b"\0"
         while left:
             left = left[os.write(self._to, left) :]
-        answer = self._take(lambda found: found.get("id") == self._last, 300)
+        answer = self._take(lambda found: found.get("id") == self._last, 60)
         if answer is None or "error" in answer:
-            raise RuntimeError(f"{method}: {answer['error']['message'] if answer else 'no answer in 300 s'}")
+            raise RuntimeError(f"{method}: {answer['error']['message'] if answer else 'no answer in 60 s'}")
         return dict(answer["result"])
 
-    def wait(self, method: str, seconds: float = 120) -> dict[str, Any]:
+    def wait(self, method: str, seconds: float = 30) -> dict[str, Any]:
         """Take the next event of a name off `events`, where it may have been already; else TimeoutError."""
         known = next((event for event in self.events if event["method"] == method), None)
         found = known or self._take(lambda event: event.get("method") == method, seconds)
@@ -133,7 +133,7 @@ class Page:
             raise RuntimeError(_thrown(found["exceptionDetails"]))
         return found["result"].get("value")
 
-    def until(self, script: str, seconds: float = 120) -> None:
+    def until(self, script: str, seconds: float = 30) -> None:
         """Wait until an expression is true; TimeoutError with what the page did wrong."""
         end = time.monotonic() + seconds
         while not self.ask(f"Boolean({script})"):
@@ -221,7 +221,7 @@ def browser(chromium: str) -> Iterator[Page]:
             started = Browser(process, to, back)
             yield Page(started, scratch / "downloads")
             started.call("Browser.close")
-            process.wait(120)
+            process.wait(20)
         finally:
             os.close(to)
             os.close(back)

@@ -183,8 +183,7 @@ def test_a_sweep_of_200_cells(tmp_path: Path) -> None:
     begun = time.process_time()
     text = page(gather([tmp_path]))
     assert len(text) < 5_000_000
-    # It takes 4 s. Time quadratic in the cells would be minutes.
-    assert time.process_time() - begun < 60
+    assert time.process_time() - begun < 20
     assert "200 runs of 5 groupings" in text
 
 

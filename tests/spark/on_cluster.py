@@ -22,7 +22,7 @@ from streamgroup.study.sweep import on_spark
 from streamgroup.synth.run import synthesise
 from tests.spark.pool_work import work
 
-_PATIENCE_S = 120
+_PATIENCE_S = 20
 
 
 def run_jobs(session: Session, jobs: list[str]) -> list[Any]:

@@ -22,11 +22,8 @@ def machine(folder: Path) -> tuple[str, Path]:
 
 SESSION = """
 import sys
-from streamgroup.spark import classic
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import open_session
-# On a busy machine a JVM writes it for longer than users are to wait.
-classic._ARCHIVE_END = 600
 with open_session(SparkOptions(master="local[1]", spark_conf=tuple(sys.argv[2:]))) as session:
     if sys.argv[1] == "fail":
         sys.exit(7)

@@ -45,7 +45,7 @@ def test_a_cluster_that_does_not_answer_holds_up_an_interrupted_run_only_shortly
     driver._spark = driver.process = ending
     begun = time.monotonic()
     driver.stop_quickly()
-    assert time.monotonic() - begun < 50
+    assert time.monotonic() - begun < 10
     assert ending.asked == asked
 
 
@@ -93,7 +93,7 @@ def test_an_event_log_is_complete(tmp_path: Path) -> None:
         "with open_session(SparkOptions(master='local[1]', spark_conf=conf)) as session:\n"
         "    assert session.spark.range(3).count() == 3\n"
     )
-    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, timeout=600)
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, timeout=120)
     names = [path.name for path in tmp_path.rglob("*") if path.is_file()]
     assert any(name.startswith("events_1_") for name in names)
     assert not [name for name in names if name.endswith(".inprogress")]

@@ -39,8 +39,7 @@ def test_whoever_stops_cancels_what_runs(spark: Session) -> None:
     assert next(running).number == 0
     begun = time.monotonic()
     running.close()
-    # Well below what the jobs take.
-    assert time.monotonic() - begun < 150
+    assert time.monotonic() - begun < 20
     assert [found.result for found in run_each(spark, work, ["echo"])] == ["echo"]
 
 

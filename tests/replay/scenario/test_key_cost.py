@@ -208,9 +208,8 @@ def test_a_million_keys_take_seconds(tmp_path: Path) -> None:
     trace = open_trace(tmp_path / "t")
     order = np.random.default_rng(1).permutation(keys)
     costs = parquet(tmp_path, key=pa.array(names, pa.binary()).take(pa.array(order)), cost=order.astype(float))
-    begun = time.process_time()
+    begun = time.perf_counter()
     made = read_key_cost(costs, trace, 1)
-    # It takes 1 s. A search of all keys for each would take hours.
-    assert time.process_time() - begun < 60
+    assert time.perf_counter() - begun < 20
     assert made.base_ns is not None
     assert (made.base_ns == np.arange(keys) * 1000).all()

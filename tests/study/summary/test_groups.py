@@ -167,11 +167,7 @@ def test_a_thousand_runs_are_read_in_seconds(tmp_path: Path) -> None:
         run.mkdir()
         (run / "summary.parquet").write_bytes(summary)
         (run / "run.json").write_text(record)
+    # The processor's time: others may be at work.
     begun = time.process_time()
     assert summarize(load_runs([tmp_path]), by=["workers"])["runs"].to_list() == [1000]
-    seconds = time.process_time() - begun
-    # Half of what 1000 tables read one by one take, on this machine and now.
-    begun = time.process_time()
-    for number in range(0, 1000, 10):
-        pl.read_parquet(tmp_path / f"r{number}" / "summary.parquet")
-    assert seconds < 40 * (time.process_time() - begun)
+    assert time.process_time() - begun < 6
