@@ -129,8 +129,8 @@ def import_file(path: Path, kind: str, wanted: tuple[str, ...]) -> tuple[Any, st
         sys.modules[name] = module
         try:
             # What it prints is no result of ours.
-            with contextlib.redirect_stdout(sys.stderr):
-                spec.loader.exec_module(module)
+            with contextlib.redirect_stdout(sys.stderr), _no_bytecode():
+                exec(compile(content, str(path), "exec"), vars(module))
         except (Exception, SystemExit) as error:
             del sys.modules[name]
             raise UsageError(f"{kind} file {path} does not import: {type(error).__name__}: {error}") from error
@@ -140,6 +140,20 @@ def import_file(path: Path, kind: str, wanted: tuple[str, ...]) -> tuple[Any, st
             article = "an" if kind == "application" else "a"
             raise UsageError(f"{kind} file {path} has no {one}", f"see the guide on adding {article} {kind}")
     return module, _with_companions(path, digest)
+
+
+@contextlib.contextmanager
+def _no_bytecode() -> Iterator[None]:
+    """Have imports leave no bytecode behind: of two edits within a second and of equal size, Python would run the first.
+
+    It takes bytecode for current that was made from a source of the same size and second.
+    """
+    before = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
 
 
 def _with_companions(path: Path, digest: str) -> str:

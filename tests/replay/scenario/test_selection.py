@@ -1,6 +1,8 @@
 """The text of `-g`."""
 
 import hashlib
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,6 +85,23 @@ def test_the_digest_of_a_file_is_made_of_what_it_imports_and_of_nothing_else(
     assert (select(str(plain)).outside_digest, select(str(helped)).outside_digest) == (before, first)
     (package / "far.py").write_text("x = 2\n")
     assert select(str(helped)).outside_digest != first
+
+
+def test_an_edit_of_equal_size_within_the_same_second_is_what_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file, near = tmp_path / "mine.py", tmp_path / "near_of_mine.py"
+    for value in (2, 4):
+        file.write_text(f"{Path(kg_module.__file__).read_text()}\nimport near_of_mine\nchoices = {value}\n")
+        near.write_text(f"choices = {value}\n")
+        os.utime(file, (1000, 1000))
+        os.utime(near, (1000, 1000))
+        monkeypatch.delitem(sys.modules, "near_of_mine", raising=False)
+        module = select(str(file)).module
+        assert (module.choices, module.near_of_mine.choices) == (value, value)
+    assert not sys.dont_write_bytecode
 
 
 def test_a_label_stands_in_place_of_the_name(tmp_path: Path) -> None:
