@@ -131,7 +131,7 @@ def _outside(path: Path) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def _no_bytecode() -> Iterator[None]:
-    """Have imports leave no bytecode behind: of two edits within a second and of equal size, Python would run the first.
+    """Have imports leave no bytecode: of two edits of equal size within a second, Python would run the first.
 
     It takes bytecode for current that was made from a source of the same size and second.
     """
