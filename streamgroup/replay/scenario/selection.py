@@ -144,7 +144,7 @@ def import_file(path: Path, kind: str, wanted: tuple[str, ...]) -> tuple[Any, st
 
 @contextlib.contextmanager
 def _no_bytecode() -> Iterator[None]:
-    """Have imports leave no bytecode behind: of two edits within a second and of equal size, Python would run the first.
+    """Have imports leave no bytecode: of two edits of equal size within a second, Python would run the first.
 
     It takes bytecode for current that was made from a source of the same size and second.
     """
