@@ -29,7 +29,7 @@ def staged(draw: st.DrawFn, *, combine: bool) -> Scenario:
     scenario = draw(scenarios())
     options = dict(scenario.options)
     if combine:
-        options |= draw_combiner(draw, options)
+        options |= draw_combiner(draw, options) | {"state_cost": None, "memory_limit": None}
     options["source_service"] = draw(st.sampled_from(SOURCE_SERVICES[3:]))
     return Scenario(scenario.tuples, options, scenario.key_cost)
 
@@ -53,6 +53,7 @@ def test_combiners_agree_with_the_twin(scenario: Scenario, rows: int) -> None:
 def plain(scenario: Scenario) -> Scenario:
     """Without a stage, and such that all of it can be combined."""
     none = {"redeliver": False, "combine": None, "combine_cost": "max", "source_service": None}
+    none |= {"state_cost": None, "memory_limit": None}
     options = {**scenario.options, **none}
     if options["arrivals"] == "saturate":
         options["arrivals"] = "rate=500000"
