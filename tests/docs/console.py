@@ -54,7 +54,8 @@ def run_here(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     if words[0] != "streamgroup" or re.search(r"[|;&<>*?$`~]", _QUOTED.sub("", command)) or _OWN_SPARK & {*words}:
         return run(command, directory)
     # Tests that share a session leave it open: an ingest that opens its own would be refused.
-    if words[1] == "ingest" and "pyspark.sql" in sys.modules and sys.modules["pyspark.sql"].SparkSession.getActiveSession():
+    sql = sys.modules.get("pyspark.sql")
+    if words[1] == "ingest" and sql and sql.SparkSession.getActiveSession():
         return run(command, directory)
     with contextlib.chdir(directory):
         found = CliRunner().invoke(app, words[1:])
