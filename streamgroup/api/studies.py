@@ -295,8 +295,8 @@ def reproduce(
 
     from streamgroup.base.progress import Silent
     from streamgroup.base.storage.atomic_files import write_files
-    from streamgroup.report.claims_figures import claims_figures
-    from streamgroup.report.claims_page import FIGURES, claims_page
+    from streamgroup.report.claims.figures import claims_figures
+    from streamgroup.report.claims.page import FIGURES, claims_page
     from streamgroup.study.claims.run import reproduce
 
     place = Path(output)

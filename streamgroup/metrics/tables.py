@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.kernels.latencies import lower_bounds
 from streamgroup.metrics import (
-    aggregators,
     bounds,
     hot_keys,
     imbalance,
@@ -21,8 +20,6 @@ from streamgroup.metrics import (
     overhead,
     queues,
     replication,
-    sources,
-    stages,
     state,
     utilization,
     work,
@@ -30,6 +27,7 @@ from streamgroup.metrics import (
 from streamgroup.metrics import tuple_trees as trees
 from streamgroup.metrics.exact import I64, NS_PER_MS, NS_PER_S, integers, ratio, row_deviation
 from streamgroup.metrics.names import METRICS, Metric
+from streamgroup.metrics.stages import aggregators, bottleneck, sources
 from streamgroup.replay.accounting.outcome import AppResults, Outcome
 from streamgroup.replay.accounting.window_rows import PERCENTS
 from streamgroup.traces.arrays import arrow, column
@@ -44,7 +42,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     state,
     overhead,
     makespan,
-    stages,
+    bottleneck,
     latency,
     trees,
     queues,

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from streamgroup.base.errors import DataError
-from streamgroup.metrics import latency, stages
+from streamgroup.metrics import latency
+from streamgroup.metrics.stages import bottleneck
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.run import replay
@@ -138,7 +139,7 @@ def search_rate(trace: Trace, options: ReplayOptions, *, progress: Callable[[int
 def _judged(arrivals: str, outcome: Outcome, limit: float, *, by_p99: bool) -> Trial:
     rate = float(Fraction(arrivals.partition("=")[2]))
     p99 = latency.measure(outcome)["latency_p99_ms"]
-    behind = stages.behind_ms(outcome)
+    behind = bottleneck.behind_ms(outcome)
     if outcome.dropped:
         verdict = "drops"
     elif by_p99:
@@ -158,7 +159,7 @@ def _bracket(trials: list[Trial]) -> tuple[float | None, float | None]:
 
 def _guess(tuples: int, outcome: Outcome, behind_ms: float | None) -> float | None:
     """Return the rate at which the busiest server of a run has so much work left at the end; or, for None, none."""
-    sustainable = stages.measure(outcome)["sustainable_tps"]
+    sustainable = bottleneck.measure(outcome)["sustainable_tps"]
     if not isinstance(sustainable, float):
         return None
     seconds = tuples / sustainable - (behind_ms or 0.0) / 1000

@@ -3,7 +3,7 @@
 import numpy as np
 
 from streamgroup.cluster.speeds import repetition, split_change
-from streamgroup.metrics import stages
+from streamgroup.metrics.stages import bottleneck
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import select
@@ -50,7 +50,7 @@ def _of_load(options: ReplayOptions, outcome: Outcome) -> list[str]:
             f"offered load is {float(100 * load):.3g} %: {what}, so latencies say little; "
             "try --arrivals utilization=0.8"
         )
-    if outcome.max_rate_tps is not None and (sustainable := stages.measure(outcome)["sustainable_tps"]) is not None:
+    if outcome.max_rate_tps is not None and (sustainable := bottleneck.measure(outcome)["sustainable_tps"]) is not None:
         above = float(outcome.max_rate_tps) / float(sustainable) - 1
         if above > _SHORT:
             found.append(

@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.metrics import stages
-from streamgroup.metrics.stages import STAGES, Stage, bottleneck, sustainable_tps
+from streamgroup.metrics.stages import bottleneck as stages
+from streamgroup.metrics.stages.bottleneck import STAGES, Stage, bottleneck, sustainable_tps
 from tests.metrics.test_exact import outcome
 
 SECOND = 1_000_000_000

@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from streamgroup.report.claims_page import FIGURES
+from streamgroup.report.claims.page import FIGURES
 from streamgroup.report.render import svg
 from streamgroup.report.theme import Look
 from streamgroup.study.claims.run import Drawing, Reproduction

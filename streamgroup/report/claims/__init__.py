@@ -1,0 +1,1 @@
+"""The page of the claims of the papers and its figures."""
