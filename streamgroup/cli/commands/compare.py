@@ -57,6 +57,7 @@ def run(console: Console, options: Options) -> None:
     chosen = split_names("--metrics", options.metrics)
     found = sg.compare(options.old, options.new)
     broken = [line for condition in options.fail_on for line in found.broken(condition)]
+    pictures = _draw(options, options.picture) if options.picture is not None else {}
     rows = found.table.to_dicts()
     shown = [row for row in rows if row["metric"] in (chosen or (SHOWN if people else [row["metric"]]))]
     for note in found.notes:
@@ -72,8 +73,12 @@ def run(console: Console, options: Options) -> None:
         console.rows([_for_people(row) for row in changed], [*found.naming, "metric", "old", "new", "change"])
     else:
         console.rows(shown)
-    if options.picture is not None:
-        _draw(console, options, options.picture)
+    if pictures:
+        from streamgroup.base.storage.atomic_files import write_files
+
+        write_files(pictures, overwrite=True)
+        for place in pictures:
+            console.note(f"wrote {place}")
     for side, cells in (("OLD", found.only_old), ("NEW", found.only_new)):
         for cell in cells:
             console.warn(f"only in {side}: {cell}")
@@ -81,15 +86,11 @@ def run(console: Console, options: Options) -> None:
         raise sg.GateError("\n".join(broken), f"--fail-on {' --fail-on '.join(options.fail_on)}")
 
 
-def _draw(console: Console, options: Options, picture: Path) -> None:
-    from streamgroup.base.storage.atomic_files import write_files
+def _draw(options: Options, picture: Path) -> dict[Path, bytes]:
     from streamgroup.report.two_latencies import two_latencies
 
     drawn, numbers = two_latencies(options.old, options.new)
-    places = {picture: drawn, picture.with_suffix(".csv"): numbers}
-    write_files(places, overwrite=True)
-    for place in places:
-        console.note(f"wrote {place}")
+    return {picture: drawn, picture.with_suffix(".csv"): numbers}
 
 
 def _show_witness(console: Console, witness: Any, chosen: Sequence[str]) -> None:

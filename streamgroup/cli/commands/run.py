@@ -61,6 +61,7 @@ def run(console: Console, options: Options) -> None:
         raise UsageError("run takes one -g", "run it once for each grouping")
     if options.fail_on and not options.against_replay:
         raise UsageError("--fail-on judges a comparison", "add --against-replay")
+    _check_conditions(options.fail_on)
     if options.baseline:
         raise UsageError("--baseline runs the same without a change of workers, and an engine has none", "leave it out")
     given = {name: getattr(options, name) for name in ReplayOptions.__annotations__}
@@ -98,6 +99,15 @@ def run(console: Console, options: Options) -> None:
             console.note(f"wrote {options.output}")
         asked = compare.Options(old=predicted, new=output, fail_on=options.fail_on, form=options.form)
         compare.run(console, dataclasses.replace(asked, json=options.json))
+
+
+def _check_conditions(texts: list[str]) -> None:
+    """Refuse a bad condition before anything runs: a run takes as long as the stream did."""
+    if texts:
+        from streamgroup.study.summary.compare import check_conditions
+
+        for text in texts:
+            check_conditions(text)
 
 
 def _check(options: Options, given: dict[str, Any]) -> None:

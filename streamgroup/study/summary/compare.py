@@ -18,7 +18,7 @@ from streamgroup.study.summary.load import load_pair, run_directories
 from streamgroup.study.summary.partners import with_partner
 from streamgroup.study.summary.witness import Witness, assignments, error_condition, is_measured, witness
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "check_conditions", "compare"]
 
 Row = dict[str, Any]
 
@@ -56,17 +56,7 @@ class Comparison:
             if (on_error := error_condition(piece)) is not None:
                 found += self.witness.broken(piece) if self.witness else self._changed(*on_error)
                 continue
-            match = _CONDITION.match(piece)
-            if match is None:
-                raise UsageError(
-                    f"--fail-on: {piece.strip()!r} is not a condition on a change",
-                    "write METRIC>+5% or METRIC<-3, with the sign of the change",
-                )
-            name, sign, direction, number, percent = match.groups()
-            if name not in METRICS:
-                raise UsageError(f"--fail-on: there is no metric {name!r}", suggest(name, METRICS))
-            if name in TEXTS:
-                raise UsageError(f"--fail-on: {name} is a word, which has no change in size", "name another metric")
+            name, sign, direction, number, percent = _condition(piece)
             limit, shown = float(direction + number), f"{direction}{number}{' %' if percent else ''}"
             for row in self.table.filter(pl.col("metric") == name).iter_rows(named=True):
                 verdict = _verdict(row, sign, limit, percent)
@@ -85,6 +75,28 @@ class Comparison:
     def naming(self) -> list[str]:
         """Name the columns of the table that name a cell: trace, grouping, workers, and options that vary."""
         return _varying(self.table)
+
+
+def check_conditions(text: str) -> None:
+    """Raise the UsageError of a bad condition before there is anything to compare."""
+    for piece in text.split(","):
+        if error_condition(piece) is None:
+            _condition(piece)
+
+
+def _condition(piece: str) -> tuple[str, ...]:
+    match = _CONDITION.match(piece)
+    if match is None:
+        raise UsageError(
+            f"--fail-on: {piece.strip()!r} is not a condition on a change",
+            "write METRIC>+5% or METRIC<-3, with the sign of the change",
+        )
+    name = match[1]
+    if name not in METRICS:
+        raise UsageError(f"--fail-on: there is no metric {name!r}", suggest(name, METRICS))
+    if name in TEXTS:
+        raise UsageError(f"--fail-on: {name} is a word, which has no change in size", "name another metric")
+    return match.groups()
 
 
 def compare(old: Iterable[str | Path], new: Iterable[str | Path], metrics: Sequence[str] = ()) -> Comparison:

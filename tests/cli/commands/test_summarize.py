@@ -93,4 +93,21 @@ def test_compare_shows_what_changed_and_fails_on_it(invoke: Any, tmp_path: Path)
         (8, 0.5, 0.5, 0),
     ]
     assert invoke("compare", tmp_path / "old", tmp_path / "new", "--fail-on", "latency_p99_ms>5%").exit_code == 2
+
+
+def test_a_run_in_an_engine_checks_conditions_before_it_begins(tmp_path, invoke) -> None:
+    command = ("run", tmp_path / "nothing", "-g", "kg", "-n", "4", "--against-replay", "--fail-on")
+    for condition, fault in [("makespan>3%", "is not a condition"), ("nope_error>3%", "no metric 'nope'")]:
+        told = invoke(*command, condition)
+        assert (told.exit_code, told.stdout) == (2, "")
+        assert fault in told.stderr
+    assert "nothing" in invoke(*command, "makespan_error>3%").stderr
+
+
+def test_a_picture_of_many_runs_is_refused_before_anything_is_printed(tmp_path, invoke, trace) -> None:
+    for side in ("old", "new"):
+        assert invoke("sweep", trace, "-g", "kg", "-n", "2,4", "-o", tmp_path / side).exit_code == 0
+    told = invoke("compare", tmp_path / "old", tmp_path / "new", "--picture", tmp_path / "x.svg")
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert not (tmp_path / "x.svg").exists()
     assert invoke("compare", tmp_path / "old", tmp_path / "none").exit_code == 2
