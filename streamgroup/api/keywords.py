@@ -44,6 +44,7 @@ class _Simulation(_Conditions, total=False):
     """Also what changes on the way, and what is measured."""
 
     max_pending: int
+    engine_model: str | None
     slowdown_at: _Many
     queue_capacity: int | None
     when_full: Literal["block", "drop"] | None

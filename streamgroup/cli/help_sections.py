@@ -16,7 +16,7 @@ _SECTIONS = {
     ),
     "Load": (
         "sources", "source_assignment", "arrivals", "spread_ties", "speedup", "max_pending", "service", "key_cost",
-        "service_distribution", "network_delay", "control_delay", "max_p99",
+        "service_distribution", "network_delay", "control_delay", "max_p99", "engine_model",
     ),
     "Stages": (
         "source_service", "combine", "combine_cost", "state_cost", "memory_limit", "aggregators", "aggregator_service",

@@ -93,6 +93,13 @@ class Simulation(Conditions):
     max_pending: Annotated[
         int, typer.Option("--max-pending", help="Unfinished tuples of a source at most, under saturate.")
     ] = DEFAULTS.max_pending
+    engine_model: Annotated[
+        str | None,
+        typer.Option(
+            "--engine-model", metavar="micro-batch=N|T[,overhead=TIME]",
+            help="Batches of N tuples, or of T, one after another, instead of a pipelined engine.",
+        ),
+    ] = None  # fmt: skip
     slowdown_at: Annotated[
         list[str] | None,
         typer.Option(

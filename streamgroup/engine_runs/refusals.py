@@ -45,6 +45,12 @@ def refuse(plan: Plan, service_mode: str, engine: str = "Spark") -> None:
             "--slowdown-at a time: a source, which knows what a service takes, does not know when it will start",
             "give a tuple or a share, as in --slowdown-at 50%=1,2",
         )
+    if plan.engine_model is not None:
+        raise UsageError("--engine-model is of a simulation, and this run is measured", "leave it out")
+    params = plan.selection.params.model_dump()
+    for name in ("coin_service", "synopsis_service", "message_service", "learner_service"):
+        if params.get(name, "0") != "0":
+            raise UsageError(f"{name}: control servers are simulated, and no part of a run in {engine}", "leave it out")
     # As a source does it: this refuses groupings that cannot decide alone.
     decider = Decider(options, 0, interpreted=None)
     if decider.grouping.has_feedback:

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import DataError, StreamgroupError
+from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.replay.accounting.measuring import Measuring
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.chunk_cache import ChunkCache
+from streamgroup.replay.micro_batch import replay_in_batches
 from streamgroup.replay.one_run import Run
 from streamgroup.replay.scenario.open_loop import tuples_before
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -62,6 +63,16 @@ def _warmup(trace: Trace, plan: Plan, *, interpreted: bool | None) -> int:
     return found
 
 
+def _refuse_feedback(run: Run) -> None:
+    """Refuse a grouping whose choices would be others in batches."""
+    if run.grouping.has_feedback or run.edge.sees:
+        raise UsageError(
+            f"--engine-model {run.plan.options.engine_model} does not go with -g {run.plan.selection.text}: it listens "
+            "to its workers, or sees them, and all of a batch is chosen before workers start",
+            "take a grouping without feedback, as fish:hwa=false",
+        )
+
+
 def prepared(trace: Trace, options: ReplayOptions, *, interpreted: bool | None = None) -> Run:
     """Check the options of a run and start its grouping; UsageError and DataError as of `replay`."""
     plan = make_plan(trace, options)
@@ -88,6 +99,13 @@ def replay(
     begun = time.perf_counter()
     one = prepared(trace, options, interpreted=interpreted)
     plan = one.plan
+    if plan.engine_model is not None:
+        # Twice the same: one chooses, the other accounts.
+        _refuse_feedback(one)
+        again = Run(trace, plan, one.warmup, interpreted=interpreted)
+        return replay_in_batches(
+            one, again, log_directory=log_directory, progress=progress, chunk_cache=chunk_cache, keep_pairs=keep_pairs
+        )
     results = one.results(log_directory)
     with contextlib.closing(results):
         simulate = one.event_driven if plan.is_ordered else one.feed_forward

@@ -29,6 +29,7 @@ class ReplayOptions:
     ENTRIES:FACTOR slow a worker down by the entries it holds. `aggregators` servers merge partial results, each in
     `aggregator_service` TIME[:KIND], sent to them by `aggregator_grouping` (None: kg). `app` computes results. Under
     arrivals "max" and "poisson-max" the highest rate is searched that keeps the p99 within `max_p99`, a duration.
+    `engine_model` micro-batch=N|T[,overhead=TIME] serves batch by batch; None is a pipelined engine.
 
     The capacity model (None or empty: not given; `capacity` names a TOML file that fills in what is not given):
     `service` (a duration) or `key_cost` (a file) replaces the trace's cost; `service_distribution` deterministic,
@@ -72,6 +73,7 @@ class ReplayOptions:
     aggregator_grouping: str | None = None
     app: str | None = None
     max_p99: str | None = None
+    engine_model: str | None = None
     window: str = "1%"
     warmup: str = "0"
     seed: int = 0

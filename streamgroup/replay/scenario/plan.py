@@ -20,6 +20,7 @@ from streamgroup.groupings._share_threshold import checked_share, share_of
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import MAX_NS, SEARCHED, ArrivalKind, load_of_arrivals, parse_arrivals
 from streamgroup.replay.scenario.capacity_file import MOST_WAITING, WHEN_FULL, with_capacity
+from streamgroup.replay.scenario.engine_model import MicroBatch, parse_engine_model
 from streamgroup.replay.scenario.options import ReplayOptions, check_seeds
 from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.replay.simulation.event_driven import Queues
@@ -62,6 +63,7 @@ class Plan(NamedTuple):
     `hot_share` on a key is hot in truth. `source_service` is None where sources take no time, `combine` where they
     merge nothing, `aggregators` and `app` where there is none, and `state` where it costs nothing. `max_p99_ns` is what
     a search of the rate keeps, None without such a limit.
+    `engine_model` is None for a pipelined engine.
     """
 
     selection: Selection
@@ -83,6 +85,7 @@ class Plan(NamedTuple):
     app: AppSelection | None = None
     state: StateCost | None = None
     max_p99_ns: int | None = None
+    engine_model: MicroBatch | None = None
 
     @property
     def is_ordered(self) -> bool:
@@ -145,7 +148,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
         warmup, warmup_ns, _hot_share(options, selection),
         None if options.source_service is None else parse_source_service(options.source_service),
         parse_combine(options.combine, options.combine_cost), plan_aggregators(options),
-        plan_app(options, selection, trace), state, _max_p99(options, kind),
+        plan_app(options, selection, trace), state, _max_p99(options, kind), parse_engine_model(options.engine_model),
     )  # fmt: skip
     if plan.queues.drops and selection.params.needs_every_delivery():
         raise UsageError(
@@ -154,6 +157,8 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
         )
     if plan.combine is not None:
         _check_combine(plan)
+    if plan.engine_model is not None:
+        _check_engine_model(plan)
     if plan.aggregators is not None:
         _check_files(plan.aggregators.selection)
     _check_windows(trace, plan, options.workers + joiners)
@@ -174,6 +179,28 @@ def _check_combine(plan: Plan) -> None:
         raise UsageError(
             f"{what} with --slowdown-at at a tuple's index or share: merged tuples are other tuples", "give a time"
         )
+
+
+def _check_engine_model(plan: Plan) -> None:
+    """Refuse what would come out otherwise in an engine whose sources choose a whole batch before it is served."""
+    what, options = f"--engine-model {plan.options.engine_model}", plan.options
+    unfit = {
+        f"--arrivals {options.arrivals}": (
+            plan.queues.max_pending or plan.arrivals.name in SEARCHED, "times are those of a pipelined engine",
+        ),
+        "--queue-capacity": (plan.queues.capacity, "workers hold no queue: their batch is complete when it begins"),
+        "--join, --leave and --crash": (plan.events, "workers are the tasks of each batch"),
+        "--source-service": (plan.source_service, "what sources take is part of a batch's overhead"),
+        "--combine": (plan.combine, "tuples are not merged at the sources"),
+        "--aggregators": (plan.aggregators, "they would be a stage of the same batch"),
+        "--state-cost or --memory-limit": (plan.state, "services depend on what workers hold when they start"),
+        "--slowdown-at a time or --speed-jitter": (
+            plan.speeds.by_time and len(plan.speeds.begins) > 1, "services depend on when they start",
+        ),
+    }  # fmt: skip
+    for flag, (given, why) in unfit.items():
+        if given:
+            raise UsageError(f"{what} does not go with {flag}: {why}", "leave out one of them")
 
 
 def _queues(options: ReplayOptions, kind: ArrivalKind) -> Queues:

@@ -149,6 +149,7 @@ class FeedForward:
                 self._warm = None
             ends = self._recorder.begin_windows(ready.offset, ready.window_place, ready.window_number, ready.arrival)
             self._spans(ready, ready.skip, size, ends, self._recorder)
+        events = self._events(ready)
         if hotness is not None and self._choices.hot is not None:
             begun = time.perf_counter()
             hot = self._choices.hot
@@ -156,7 +157,6 @@ class FeedForward:
             self._hot_before, self._choices = hot, self._choices._replace(hot=self._hot_before)
             self.seconds += time.perf_counter() - begun
         self._last_arrival = int(ready.arrival[-1])
-        events = self._events(ready)
         if not keep:
             return events
         round_robin = (ready.offset + np.arange(size)) % self._edge.sources
