@@ -1,6 +1,7 @@
 """What an engine cannot do of what a replay can: refused with the reason, before anything starts."""
 
 from streamgroup.base.errors import UsageError
+from streamgroup.groupings._service_time import service_ns
 from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.online.decider import Decider
 from streamgroup.replay.scenario.plan import Plan
@@ -47,9 +48,9 @@ def refuse(plan: Plan, service_mode: str, engine: str = "Spark") -> None:
         )
     if plan.engine_model is not None:
         raise UsageError("--engine-model is of a simulation, and this run is measured", "leave it out")
-    params = plan.selection.params.model_dump()
-    for name in ("coin_service", "synopsis_service", "message_service", "learner_service"):
-        if params.get(name, "0") != "0":
+    for name, value in plan.selection.params:
+        # What a grouping's control servers take; their parameters are all called so.
+        if name.endswith("_service") and service_ns(value):
             raise UsageError(f"{name}: control servers are simulated, and no part of a run in {engine}", "leave it out")
     # As a source does it: this refuses groupings that cannot decide alone.
     decider = Decider(options, 0, interpreted=None)

@@ -66,6 +66,12 @@ def test_a_worker_serves_first_come_first_served(spins: bool, monkeypatch: pytes
         ({"grouping": "fish"}, "-g fish listens to its workers"),
         ({"grouping": "dstream"}, "-g dstream: its sources report to one synopsis"),
         ({"grouping": "full_knowledge"}, "-g full_knowledge reads"),
+        ({"engine_model": "micro-batch=10"}, "--engine-model is of a simulation"),
+        ({"grouping": "dstream:coins=2,coin_service=1ms"}, "coin_service: control servers are simulated"),
+        ({"grouping": "dstream:synopsis_service=1ms"}, "synopsis_service: control servers are simulated"),
+        ({"grouping": "posg:message_service=1us", "sources": 1}, "message_service: control servers are simulated"),
+        ({"grouping": "rivetti_dkg:learner_service=1us", "sources": 1}, "learner_service: control servers"),
+        ({"grouping": "dstream:synopsis_service=0us"}, "its sources report to one synopsis"),
     ],
 )
 def test_what_an_engine_cannot_do_is_refused_with_the_reason(trace: Trace, given: dict[str, Any], reason: str) -> None:
