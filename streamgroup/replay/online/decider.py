@@ -208,7 +208,7 @@ class Decider:
         self._rebind()
 
     def _no_worker(self) -> RunError:
-        return RunError(f"{self.selection.text}: it chose a worker that there is not")
+        return RunError(f"{self.selection.text}: it chose a worker that does not exist")
 
 
 def _check(options: ReplayOptions, source: int) -> None:

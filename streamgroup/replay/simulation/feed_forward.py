@@ -87,7 +87,7 @@ def no_worker(grouping: RunningGrouping, members: Members, seq: int) -> RunError
     live = members.live
     span = f"0..{live[-1]}" if len(live) == live[-1] + 1 else "one of the ids in context.live"
     return RunError(
-        f"{grouping.selection.name}: it chose a worker that there is not, for tuple {seq}",
+        f"{grouping.selection.name}: it chose a worker that does not exist, for tuple {seq}",
         f"choose() must return {span}",
     )
 

@@ -71,7 +71,7 @@ def _peak(series: Series, along: str) -> Any:
 
 
 def _lines_of(**series: Any) -> Any:
-    """Put series with the same columns together, told apart by a column `line`."""
+    """Put series with the same columns together, distinguished by a column `line`."""
     found: dict[Any, Any] = {}
     columns: tuple[str, ...] = ()
     for name, one in series.items():
