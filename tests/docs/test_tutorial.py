@@ -19,8 +19,6 @@ def test_keys_or_key_groups(tmp_path: Path) -> None:
     assert follow(DOCS / "flink-skew.md", tmp_path) == 9
 
 
-# It compiles eleven groupings for 105,000 tuples; what `advise` finds and prints is tested with small traces as well.
-@pytest.mark.slow
 @pytest.mark.many_groupings
 @pytest.mark.usefixtures("_without_spark")
 def test_advice(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from streamgroup.ingest.parsing.times import iso
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.selection import select
 from streamgroup.study.advise.offered_load import ASSUMED, Peak
-from streamgroup.study.advise.recommendation import NEAR, NEAR_LOAD, Row, Rule
+from streamgroup.study.advise.recommendation import NEAR, NEAR_LOAD, Row, Rule, Targets, meets
 from streamgroup.study.advise.run import Advice
 from streamgroup.study.advise.samples import SEGMENTS, WARMUP, Sample
 from streamgroup.study.advise.sentences import busy, costs, count, merits, percent, short, take, times, values_range
@@ -269,18 +269,20 @@ def remarks(advice: Advice) -> Iterator[str]:
             "workers of any."
         )
     if advice.combined is not None:
-        yield f"Instead: {_combined(*advice.combined)}"
+        yield f"Instead: {_combined(*advice.combined, advice.question.targets)}"
     yield f"Load: {_load(advice)}"
     yield f"Based on {_based(advice)}"
     if advice.failed:
         yield "Failed: " + "; ".join(f"{name}: {error}" for name, error in advice.failed)
 
 
-def _combined(size: int, row: Row) -> str:
+def _combined(size: int, row: Row, targets: Targets) -> str:
     text = f"kg with a combiner in each source, tuples of one key merged within {size:,} (--combine {size}){busy(row)}"
     if not row.keeps_up:
         return f"{text}; queues only grow."
     text += f"; p99 {short(row.latency_p99_ms)} ms{values_range(row, 'latency_p99', '_ms')}"
+    if not meets(row, targets):
+        text += ", which misses the target"
     return f"{text}, if a merged tuple costs what one does. Nothing has to be merged behind the workers."
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from streamgroup.study.advise.recommendation import Row
+from streamgroup.study.advise.recommendation import Row, Targets, meets
 
 __all__ = ["COMBINER_SIZES", "Combined", "find_combiner"]
 
@@ -18,7 +18,10 @@ class Combined(NamedTuple):
     row: Row
 
 
-def find_combiner(tried: Sequence[tuple[int, Row | None]]) -> Combined | None:
-    """Return the smallest combiner with which key grouping keeps up, else the largest; None without any."""
+def find_combiner(tried: Sequence[tuple[int, Row | None]], targets: Targets) -> Combined | None:
+    """Return the smallest combiner with which key grouping meets the targets, else the smallest with which it keeps up,
+    else the largest; None without any.
+    """
     found = [Combined(size, row) for size, row in tried if row is not None]
-    return next((one for one in found if one.row.keeps_up), found[-1] if found else None)
+    enough = [one for one in found if meets(one.row, targets)] or [one for one in found if one.row.keeps_up]
+    return next(iter(enough or found[-1:]), None)

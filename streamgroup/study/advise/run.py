@@ -203,18 +203,19 @@ class _Advisor:
             first_sample=first,
             workers_sample=workers_sample,
             hot_keys=find_hot_keys(self.trace, self.workers, segments, self.offered.options.hash_seed),
-            combined=None if choice.recommended.grouping == kg.grouping else find_combiner(self._combined(sample)),
+            combined=None if choice.recommended.grouping == kg.grouping else self._combined(sample),
             least=self._least(list(dict.fromkeys([choice.recommended, kg])), workers_sample),
             floors=self._floors(),
         )
 
-    def _combined(self, sample: Sample) -> list[tuple[int, Row | None]]:
-        """Replay key grouping with combiners of several sizes."""
+    def _combined(self, sample: Sample) -> Combined | None:
+        """Replay key grouping with combiners of several sizes, and take one."""
         run = self.offered.run(KEY_GROUPING, self.workers, whole=sample.whole)
         runs = [dataclasses.replace(run, combine=str(size)) for size in COMBINER_SIZES]
         self.progress.start(len(runs) * sample.tuples, "combiners")
         found = self._measure(sample, runs)
-        return [(size, one.row) for size, one in zip(COMBINER_SIZES, found, strict=True)]
+        tried = [(size, one.row) for size, one in zip(COMBINER_SIZES, found, strict=True)]
+        return find_combiner(tried, self.question.targets)
 
     def _floors(self) -> dict[str, Statement]:
         """Return what the key counts alone force, whatever the rule."""

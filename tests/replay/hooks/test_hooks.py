@@ -146,6 +146,6 @@ def test_a_worker_that_there_is_not_stops_the_run(tmp_path: Path, interpreted: b
         "def start(params, context):\n"
         "    return Bad(np.zeros(1, np.int64))\n"
     )
-    with pytest.raises(RunError, match="a worker that there is not, for tuple 289") as error:
+    with pytest.raises(RunError, match="a worker that does not exist, for tuple 289") as error:
         replay(trace, ReplayOptions(grouping=str(file), workers=4), interpreted=interpreted)
     assert error.value.hint == "choose() must return 0..3"

@@ -1,6 +1,7 @@
 """Advice for traces where the answer is known."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,23 @@ def test_a_key_of_three_fifths_is_split_and_named(tmp_path: Path) -> None:
     best = least[found.choice.recommended.grouping]
     assert best.workers is not None
     assert 26 <= best.workers <= 32
+
+
+def test_a_combiner_is_as_replay_shows_and_says_when_it_misses_the_target(tmp_path: Path) -> None:
+    path = with_a_hot_key(tmp_path / "t")
+    found = ask(path, 8, question=Question(Targets(max_p99_ms=20)), arrivals="rate=6400", service="1ms")
+    assert found.combined is not None
+    size, row = found.combined
+    shown = run_to_directory(path, ReplayOptions("kg", 8, arrivals="rate=6400", service="1ms", combine=str(size))).row
+    assert row.keeps_up
+    assert (row.latency_p99_ms, row.replicas) == (shown["latency_p99_ms"], shown["replicas"])
+    text = next(line for line in remarks(found) if line.startswith("Instead: kg with a combiner"))
+    assert f"(--combine {size})" in text
+    assert ("misses the target" in text) == (row.latency_p99_high_ms > 20)
+    for limit in (row.latency_p99_high_ms - 0.01, row.latency_p99_high_ms):
+        question = replace(found.question, targets=Targets(max_p99_ms=limit))
+        text = next(line for line in remarks(replace(found, question=question)) if line.startswith("Instead"))
+        assert ("misses the target" in text) == (limit < row.latency_p99_high_ms)
 
 
 def test_the_least_workers_are_enough_and_one_less_is_not(tmp_path: Path) -> None:

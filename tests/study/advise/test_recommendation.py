@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgroup.study.advise.combiner import find_combiner
 from streamgroup.study.advise.recommendation import Row, Targets, choose, frontier, meets
 
 
@@ -122,3 +123,21 @@ def test_where_nobody_keeps_up_latencies_do_not_count() -> None:
 def test_who_does_not_keep_up_meets_nothing() -> None:
     assert not meets(row(0, 1, 1, load=1.01), Targets(50))
     assert meets(row(0, 1, 1, load=None), Targets(50))
+
+
+@pytest.mark.parametrize(
+    ("targets", "figures", "size"),
+    [
+        # The smallest that meets the target, else that keeps up, else the largest.
+        (Targets(max_p99_ms=20), [(50.0, 0.9), (15.0, 0.8), (18.0, 0.7)], 300),
+        (Targets(max_p99_ms=20), [(90.0, 1.1), (50.0, 0.9), (60.0, 0.8)], 300),
+        (Targets(), [(90.0, 1.1), (50.0, 0.9), (10.0, 0.8)], 300),
+        (Targets(), [(90.0, 1.3), (90.0, 1.2), (90.0, 1.1)], 1000),
+    ],
+)
+def test_which_combiner_is_shown(targets: Targets, figures: list[tuple[float, float]], size: int) -> None:
+    tried = [(size, row(0, p99, 1.0, load)) for size, (p99, load) in zip((100, 300, 1000), figures, strict=True)]
+    found = find_combiner(tried, targets)
+    assert found is not None
+    assert found.size == size
+    assert find_combiner([(100, None)], targets) is None
