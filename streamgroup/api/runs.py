@@ -123,7 +123,7 @@ def replay(
     Raises UsageError for options, DataError for a trace that is not sound or empty.
     """
     from streamgroup.api.values import made_options
-    from streamgroup.study.run import run_to_directory
+    from streamgroup.study.replay_run import run_to_directory
 
     result = run_to_directory(
         trace, made_options(grouping, workers, options), None if output is None else Path(output),

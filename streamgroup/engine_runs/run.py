@@ -24,7 +24,7 @@ from streamgroup.replay.run import prepared
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.spark.options import SparkOptions
-from streamgroup.study.run import LOG, RunResult, checked, result_of, write_run
+from streamgroup.study.replay_run import LOG, RunResult, checked, result_of, write_run
 from streamgroup.study.run_directory import MARKER
 from streamgroup.traces.trace import Trace
 
@@ -58,7 +58,9 @@ def run_on_engine(
     progress: Progress | None = None,
     session: "Session | None" = None,
 ) -> RunResult:
-    """Run a trace through a grouping inside Spark and write the run to `output`; see `study.run.run_to_directory`.
+    """Run a trace through a grouping inside Spark and write the run to `output`.
+
+    See `study.replay_run.run_to_directory`.
 
     `session` is one that is open. UsageError for what an engine cannot do, RunError when a worker is lost or the
     application's result is wrong, EnvironmentFault when Spark does not start.

@@ -14,7 +14,7 @@ from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.servers import Servers
 from streamgroup.replay.compile import Code, check_shape, code_of
-from streamgroup.replay.scenario.selection import Selection
+from streamgroup.replay.scenario.grouping_text import Selection
 
 __all__ = ["RunningGrouping"]
 

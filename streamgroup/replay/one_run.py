@@ -15,8 +15,8 @@ from streamgroup.engines.keys.typed import Keys
 from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing
 from streamgroup.replay.accounting import hotness, partials
+from streamgroup.replay.accounting.event_accounting import Measuring
 from streamgroup.replay.accounting.log import LogWriter
-from streamgroup.replay.accounting.measuring import Measuring
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.accounting.recorder import Recorder
 from streamgroup.replay.accounting.top_keys import top_keys

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
-from streamgroup.replay.accounting.measuring import Measuring
+from streamgroup.replay.accounting.event_accounting import Measuring
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.micro_batch import replay_in_batches

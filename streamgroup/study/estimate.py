@@ -21,7 +21,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, longest_span, make_plan, offered_load
 from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.study.rate_search import MOST_TRIALS, TYPICAL_TRIALS, is_searched
-from streamgroup.study.run import checked, without_changes
+from streamgroup.study.replay_run import checked, without_changes
 from streamgroup.study.run_directory import MARKER
 from streamgroup.traces.trace import Trace
 

@@ -124,9 +124,9 @@ def test_a_hint_of_many_lines_becomes_one(capsys) -> None:
 
 
 def test_outputs_are_checked_before_the_replay(invoke, trace, tmp_path, monkeypatch) -> None:
-    from streamgroup.study import run
+    from streamgroup.study import replay_run
 
-    monkeypatch.setattr(run, "replay", lambda *_, **__: pytest.fail("replayed all the same"))
+    monkeypatch.setattr(replay_run, "replay", lambda *_, **__: pytest.fail("replayed all the same"))
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "mine.txt").write_text("keep")
     (tmp_path / "file").write_text("keep")

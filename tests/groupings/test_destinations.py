@@ -12,8 +12,8 @@ from streamgroup.base.compiling import interpreting
 from streamgroup.engines.keys.typed import make_keys, pack
 from streamgroup.groupings.protocol import GroupingParams
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.grouping_text import family, select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import family, select
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.crew import KEYS, context
 from tests.traces_by_hand import write_trace

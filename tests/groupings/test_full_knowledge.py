@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import select
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.crew import changed, chosen, started, workers
 from tests.traces_by_hand import write_trace

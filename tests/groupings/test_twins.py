@@ -13,8 +13,8 @@ import pytest
 
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.grouping_text import family
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import family
 from streamgroup.traces.trace import open_trace
 from tests.groupings.engines.real_keys import rules_of_engines
 from tests.metrics.compare import assert_same

@@ -19,8 +19,8 @@ from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.replay.accounting.account import account
 from streamgroup.replay.compile import COMMON, Code, cache_directory, check_shape, compiled
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import select
 from streamgroup.replay.simulation.choose import choose_block
 from streamgroup.traces.trace import open_trace
 from tests.traces_by_hand import write_trace

@@ -12,7 +12,7 @@ import pytest
 
 from streamgroup.base.compiling.kinds import NotPlainError
 from streamgroup.replay import tiers
-from streamgroup.replay.scenario.selection import family
+from streamgroup.replay.scenario.grouping_text import family
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
 

@@ -8,7 +8,7 @@ import pytest
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.report.charts import lag
 from streamgroup.report.report_data import gather
-from streamgroup.study.run import run_to_directory
+from streamgroup.study.replay_run import run_to_directory
 from tests.traces_by_hand import write_trace
 
 RATE = {"arrivals": "rate=1000", "service": "3ms"}

@@ -14,7 +14,7 @@ from streamgroup.report.page import page
 from streamgroup.report.render import Drawn, chart_names, specification, svg
 from streamgroup.report.report_data import ReportData, gather
 from streamgroup.report.theme import THEMES, Look
-from streamgroup.study.run import run_to_directory
+from streamgroup.study.replay_run import run_to_directory
 from tests.report.browser import browser, find_chromium
 from tests.report.made import HOSTILE
 from tests.report.visit import visit

@@ -9,7 +9,7 @@ import pytest
 
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study import run as study
+from streamgroup.study import replay_run as study
 from tests.metrics.compare import assert_rows_agree, assert_same, frames
 from tests.naive.groupings.simple import GreedyD, Kg, Pkg, Setting, Sg, SgRandom
 from tests.naive.metrics import metrics as naive

@@ -12,10 +12,10 @@ import streamgroup as sg
 from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
 from streamgroup.study.bounds.families import balance, d_choices, dstream, dynamic_kg, memory, posg, ring, shuffle
+from streamgroup.study.bounds.key_frequencies import KeyStream, of_law
 from streamgroup.study.bounds.question import Question
 from streamgroup.study.bounds.run import Bounds
 from streamgroup.study.bounds.statement import Statement
-from streamgroup.study.bounds.stream import KeyStream, of_law
 from streamgroup.synth.zipf_ranks import zipf_weights
 from tests.groupings.golden import real_trace
 from tests.naive import bounds as naive

@@ -11,7 +11,7 @@ from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import estimate
 from streamgroup.study.estimate import dry_run
-from streamgroup.study.run import run_to_directory
+from streamgroup.study.replay_run import run_to_directory
 from tests.traces_by_hand import write_trace
 
 PLAIN = ReplayOptions("kg", 4, arrivals="utilization=0.5")

@@ -15,11 +15,11 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import rate_search
-from streamgroup.study import run as study
+from streamgroup.study import replay_run as study
 from streamgroup.study.estimate import dry_run
 from streamgroup.study.explain.run import explain_run
 from streamgroup.study.rate_search import MOST_TRIALS, RateSearch, search_rate
-from streamgroup.study.run import run_to_directory
+from streamgroup.study.replay_run import run_to_directory
 from streamgroup.study.run_directory import recorded_options
 from streamgroup.traces.trace import Trace, open_trace
 from tests.naive.rate import is_kept

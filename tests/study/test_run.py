@@ -21,9 +21,9 @@ from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.accounting.touched import TouchedPairs, touched
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study import run as study
+from streamgroup.study import replay_run as study
 from streamgroup.study.columns import OPTION_COLUMNS, readable
-from streamgroup.study.run import make_run, run_to_directory
+from streamgroup.study.replay_run import make_run, run_to_directory
 from streamgroup.study.run_warnings import warnings_of
 from streamgroup.synth.run import synthesise
 from streamgroup.traces.trace import open_trace

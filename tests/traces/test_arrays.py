@@ -46,7 +46,7 @@ def test_a_replay_imports_neither_pandas_nor_polars_nor_spark(tmp_path: Path) ->
     program = (
         "import sys; from pathlib import Path\n"
         "from streamgroup.replay.scenario.options import ReplayOptions\n"
-        "from streamgroup.study.run import run_to_directory\n"
+        "from streamgroup.study.replay_run import run_to_directory\n"
         f"run_to_directory({str(trace)!r}, ReplayOptions('kg', 2), Path({str(tmp_path / 'run')!r}), log=True)\n"
         "print(sorted({'pandas', 'polars', 'pyspark'} & set(sys.modules)))"
     )

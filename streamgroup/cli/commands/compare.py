@@ -87,7 +87,7 @@ def run(console: Console, options: Options) -> None:
 
 
 def _draw(options: Options, picture: Path) -> dict[Path, bytes]:
-    from streamgroup.report.two_latencies import two_latencies
+    from streamgroup.report.compare_latency import two_latencies
 
     drawn, numbers = two_latencies(options.old, options.new)
     return {picture: drawn, picture.with_suffix(".csv"): numbers}

@@ -5,9 +5,9 @@ from typing import Literal
 from pydantic import Field
 
 from streamgroup.groupings._times import Period, period_ns
-from streamgroup.groupings.load_aware import idle_first, weighted_ring
+from streamgroup.groupings.load_aware import idle_first, weighted_shuffle
 from streamgroup.groupings.load_aware.idle_first import IdleFirst
-from streamgroup.groupings.load_aware.weighted_ring import WeightedRing
+from streamgroup.groupings.load_aware.weighted_shuffle import WeightedRing
 from streamgroup.groupings.protocol import Context, GroupingParams
 
 __all__ = ["Params", "start"]
@@ -39,5 +39,5 @@ class Params(GroupingParams):
 def start(params: Params, context: Context) -> IdleFirst | WeightedRing:
     """Nothing has been sent."""
     if params.rule == "storm":
-        return weighted_ring.begin(context, period_ns(params.report), period_ns(params.refresh), params.queue)
+        return weighted_shuffle.begin(context, period_ns(params.report), period_ns(params.refresh), params.queue)
     return idle_first.begin(context, params.traverse, params.buffer)

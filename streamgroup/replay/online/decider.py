@@ -16,8 +16,8 @@ from streamgroup.replay.online.entry import FULL, Bound, Entry
 from streamgroup.replay.online.finishes import Finishes, deliver_block
 from streamgroup.replay.online.key_rows import find_key_rows, grown_state, own_rows, put_rows, without_limit
 from streamgroup.replay.online.known_keys import ContextRule, KnownKeys
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions, check_seeds
-from streamgroup.replay.scenario.selection import select
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, Sources, choose_block
 from streamgroup.replay.simulation.chunk_arrays import Choices, Chunk, Span
 from streamgroup.replay.simulation.feed_forward import frozen

@@ -16,8 +16,8 @@ from streamgroup.base.units import parse_duration_ns, parse_extent
 from streamgroup.cluster.service_distribution import parse_distribution, parse_timed_service
 from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_change
 from streamgroup.cluster.state_cost import parse_state_cost
+from streamgroup.replay.scenario.grouping_text import placed
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import placed
 from streamgroup.replay.stages.aggregation_plan import check_aggregators
 from streamgroup.replay.stages.source_service import parse_source_service
 

@@ -25,9 +25,9 @@ from streamgroup.replay.simulation.chunk_arrays import (
     each_column,
 )
 from streamgroup.replay.simulation.feedback import FULL_QUEUE, TOO_LATE, Feedback, feedback_block
-from streamgroup.replay.simulation.held_keys import Held
 from streamgroup.replay.simulation.serve import Workers
 from streamgroup.replay.simulation.source_server import Servers
+from streamgroup.replay.simulation.worker_state import Held
 
 __all__ = ["Edge", "FeedForward", "Setup", "frozen", "no_worker", "too_late"]
 

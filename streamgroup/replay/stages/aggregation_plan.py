@@ -5,8 +5,8 @@ from typing import NamedTuple
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.cluster.service_distribution import Distribution, parse_timed_service
+from streamgroup.replay.scenario.grouping_text import Selection, select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import Selection, select
 
 __all__ = ["AggregatorPlan", "check_aggregators", "plan_aggregators"]
 

@@ -11,8 +11,8 @@ from streamgroup.apps.protocol import AppParams
 from streamgroup.base import discover
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.base.pydantic_errors import first_problem
+from streamgroup.replay.scenario.grouping_text import Selection, import_file, split_text
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import Selection, import_file, split_text
 from streamgroup.traces.trace import Trace
 
 __all__ = ["AppSelection", "blamed", "plan_app", "select_app"]

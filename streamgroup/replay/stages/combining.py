@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator
 from typing import NamedTuple
 
-from streamgroup.replay.accounting.measuring import Measuring
+from streamgroup.replay.accounting.event_accounting import Measuring
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.scenario.open_loop import tuples_before
 from streamgroup.replay.scenario.plan import Plan

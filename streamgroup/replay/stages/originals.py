@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.replay.accounting.measuring import Measuring
+from streamgroup.replay.accounting.event_accounting import Measuring
 from streamgroup.replay.accounting.recorder import NEVER_AGAIN
 from streamgroup.replay.simulation.chunk_arrays import OPEN, Events, each_column
 from streamgroup.replay.stages.combiner import Members

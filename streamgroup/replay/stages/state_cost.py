@@ -6,7 +6,7 @@ from typing import NamedTuple
 from streamgroup.replay.accounting.account import Meters
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.scenario.plan import Plan
-from streamgroup.replay.simulation.held_keys import Held, Windows, make_held
+from streamgroup.replay.simulation.worker_state import Held, Windows, make_held
 from streamgroup.traces.trace import Trace
 
 __all__ = ["HeldFindings", "findings", "held_keys"]

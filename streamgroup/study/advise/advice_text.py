@@ -7,8 +7,8 @@ from typing import Any
 from streamgroup.base.row_formats import Format, for_people, render, wrapped
 from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.ingest.parsing.times import iso
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import select
 from streamgroup.study.advise.offered_load import ASSUMED, Peak
 from streamgroup.study.advise.recommendation import NEAR, NEAR_LOAD, Row, Rule, Targets, meets
 from streamgroup.study.advise.run import Advice

@@ -10,8 +10,8 @@ from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.memory import free_memory
 from streamgroup.base.progress import Silent, Watcher
 from streamgroup.base.storage.places import Place
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import select
 from streamgroup.replay.tiers import SMALL
 from streamgroup.study.advise.candidates import KEY_GROUPING, candidates
 from streamgroup.study.advise.combiner import COMBINER_SIZES, Combined, find_combiner
@@ -21,11 +21,11 @@ from streamgroup.study.advise.recommendation import Choice, Row, Targets, balanc
 from streamgroup.study.advise.samples import SEGMENTS, Measured, Sample, measure, sample_of
 from streamgroup.study.advise.worker_search import LeastWorkers, chosen_workers, search_workers
 from streamgroup.study.bounds.families import balance
+from streamgroup.study.bounds.key_frequencies import of_trace
 from streamgroup.study.bounds.question import Question as BoundsQuestion
 from streamgroup.study.bounds.statement import Statement
-from streamgroup.study.bounds.stream import of_trace
 from streamgroup.study.estimate import BASE_MB, TUPLES_PER_S
-from streamgroup.study.run import checked
+from streamgroup.study.replay_run import checked
 from streamgroup.study.sweep.precompile import not_compiled
 from streamgroup.traces.trace import Trace
 

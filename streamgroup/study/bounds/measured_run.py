@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.replay.scenario.grouping_text import Selection, select
 from streamgroup.replay.scenario.plan import make_plan
-from streamgroup.replay.scenario.selection import Selection, select
-from streamgroup.study.bounds.stream import KeyStream
+from streamgroup.study.bounds.key_frequencies import KeyStream
 from streamgroup.study.explain.assignment import warmup_of
 from streamgroup.study.run_directory import AGAIN, MARKER, read_tables, recorded_options
 from streamgroup.traces.statistics.key_counts import count_keys

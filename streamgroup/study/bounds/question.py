@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from streamgroup.replay.scenario.selection import Selection, select
-from streamgroup.study.bounds.stream import KeyStream
+from streamgroup.replay.scenario.grouping_text import Selection, select
+from streamgroup.study.bounds.key_frequencies import KeyStream
 
 if TYPE_CHECKING:
     from streamgroup.study.bounds.measured_run import MeasuredRun

@@ -9,10 +9,10 @@ from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.storage.places import Place
-from streamgroup.replay.scenario.selection import Selection, select
+from streamgroup.replay.scenario.grouping_text import Selection, select
+from streamgroup.study.bounds.key_frequencies import open_stream
 from streamgroup.study.bounds.question import Question
 from streamgroup.study.bounds.statement import Statement
-from streamgroup.study.bounds.stream import open_stream
 
 if TYPE_CHECKING:
     from streamgroup.study.bounds.measured_run import MeasuredRun

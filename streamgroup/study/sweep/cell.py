@@ -16,10 +16,10 @@ from streamgroup.base.version import VERSION
 from streamgroup.replay.accounting.touched import TouchedPairs
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.capacity_file import with_capacity
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds_used import SEEDS, seeds_used
-from streamgroup.replay.scenario.selection import select
-from streamgroup.study.run import checked, content_digest, files_of, make_run, outside_code, without_changes
+from streamgroup.study.replay_run import checked, content_digest, files_of, make_run, outside_code, without_changes
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Cell", "CellOutcome", "failed", "make_cell", "run_cell", "simulation_of"]

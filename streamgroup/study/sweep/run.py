@@ -21,11 +21,11 @@ from streamgroup.base.storage.atomic_files import write_files
 from streamgroup.base.storage.staging import reclaim, staged_directory
 from streamgroup.base.version import VERSION
 from streamgroup.metrics.names import METRICS
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.seeds_used import seeds_used
-from streamgroup.replay.scenario.selection import select
 from streamgroup.study.columns import readable
 from streamgroup.study.generator_columns import generator_columns
-from streamgroup.study.run import code_of, file_digest, generator_of, named_options, write_run
+from streamgroup.study.replay_run import code_of, file_digest, generator_of, named_options, write_run
 from streamgroup.study.run_directory import MARKER, TABLES, table_names
 from streamgroup.study.sweep.cell import Cell, CellOutcome
 from streamgroup.study.sweep.summary_rows import as_table, row_of

@@ -19,11 +19,18 @@ from streamgroup.base.storage.places import locate
 from streamgroup.base.toml import read_toml
 from streamgroup.replay.input.arrivals import SEARCHED, parse_arrivals
 from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity
+from streamgroup.replay.scenario.grouping_text import (
+    default_sources,
+    find_module,
+    placed,
+    select,
+    split_label,
+    split_text,
+)
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds_used import seeds_used
-from streamgroup.replay.scenario.selection import default_sources, find_module, placed, select, split_label, split_text
 from streamgroup.study.rate_search import is_searched
-from streamgroup.study.run import check_top_keys
+from streamgroup.study.replay_run import check_top_keys
 from streamgroup.study.sweep.cell import Cell, make_cell
 from streamgroup.study.sweep.value_lists import arrivals_of, as_text, groupings_of, whole_numbers
 from streamgroup.traces import schema

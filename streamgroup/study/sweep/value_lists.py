@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from streamgroup.base.errors import UsageError
-from streamgroup.replay.scenario.selection import split_text
+from streamgroup.replay.scenario.grouping_text import split_text
 
 __all__ = ["arrivals_of", "as_text", "combinations_of", "groupings_of", "values_of", "whole_numbers"]
 

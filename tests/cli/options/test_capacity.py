@@ -87,9 +87,9 @@ def test_losses_are_shown_to_people_when_there_are_any(invoke, trace) -> None:
 
 
 def test_a_dry_run_tells_and_does_not_run(invoke, trace, tmp_path, monkeypatch) -> None:
-    from streamgroup.study import run
+    from streamgroup.study import replay_run
 
-    monkeypatch.setattr(run, "replay", lambda *_, **__: pytest.fail("replayed all the same"))
+    monkeypatch.setattr(replay_run, "replay", lambda *_, **__: pytest.fail("replayed all the same"))
     command = ("replay", trace, "-g", "pkg", "-n", "4", "--join", "50%", "--leave", "60%:2", "-o", tmp_path / "run")
     found = invoke(*command, "--dry-run", "--log", "--baseline")
     assert found.exit_code == 0, found.stderr

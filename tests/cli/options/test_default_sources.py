@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import streamgroup as sg
+from streamgroup.replay.scenario.grouping_text import default_sources
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import default_sources
 from tests.traces_by_hand import write_trace
 
 Invoke = Callable[..., Any]

@@ -11,8 +11,8 @@ from streamgroup.base.errors import UsageError
 from streamgroup.groupings import detectors
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import select
 from streamgroup.traces.trace import open_trace
 from tests.groupings.crew import context
 from tests.traces_by_hand import write_trace

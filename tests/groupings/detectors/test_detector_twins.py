@@ -15,8 +15,8 @@ from streamgroup.groupings.detectors.protocol import DETECTORS as DETECTORS_OF_P
 from streamgroup.groupings.protocol import WorkersChange
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import select
 from streamgroup.traces.trace import open_trace
 from tests.groupings.crew import context
 from tests.groupings.test_twins import agree, options, stream

@@ -19,8 +19,8 @@ from streamgroup.groupings.detectors.protocol import DETECTORS
 from streamgroup.kernels.counts import key_counts
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import select
 from streamgroup.traces.trace import open_trace
 from tests.groupings.crew import KEYS, context
 from tests.naive.kernels.space_saving import Decayed

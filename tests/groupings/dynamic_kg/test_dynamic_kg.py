@@ -11,8 +11,8 @@ from streamgroup.base.errors import UsageError
 from streamgroup.groupings.dynamic_kg.key_lifecycle import CHECKED, COUNT, OLD, USED, item_of, space_of
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import select
 from streamgroup.traces.trace import open_trace
 from tests.groupings.crew import KEYS, changed, started
 from tests.groupings.dynamic_kg.widths import EAGER, key_at, send, widen, width

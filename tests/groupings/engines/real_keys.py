@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 
 from streamgroup.engines.keys.values import Int, Long
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.grouping_text import family, select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import family, select
 from streamgroup.traces.trace import Trace
 
 __all__ = ["KINDS", "parts_of", "rules_of_engines", "workers_of"]

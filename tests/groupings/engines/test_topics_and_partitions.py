@@ -16,8 +16,8 @@ from streamgroup.engines.pyspark_rdd import pyspark_rdd_partition
 from streamgroup.engines.spark_rdd import spark_rdd_partition
 from streamgroup.engines.spark_sql import spark_sql_partition
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import select
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.engines.real_keys import KINDS, parts_of, workers_of
 from tests.groupings.golden import real_trace

@@ -12,9 +12,9 @@ import pytest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import select
-from streamgroup.study.run import make_run
+from streamgroup.study.replay_run import make_run
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.crew import KEYS, changed, chosen, context, started
 from tests.naive.kernels.hashing import candidate

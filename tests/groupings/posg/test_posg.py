@@ -14,8 +14,8 @@ from streamgroup.groupings.posg.scheduler import EPOCH, ROUND_ROBIN, RUN, SEND_A
 from streamgroup.kernels.ordered.tournament import set_leaf
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import select
 from streamgroup.study.estimate import dry_run
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.crew import changed, started

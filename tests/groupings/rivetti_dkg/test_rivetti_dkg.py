@@ -12,8 +12,8 @@ from streamgroup.base.errors import UsageError
 from streamgroup.groupings.rivetti_dkg import DistributionAware
 from streamgroup.groupings.rivetti_dkg.plans import COLUMNS, ITEMS
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import select
 from streamgroup.traces.trace import open_trace
 from tests.groupings.crew import KEYS, changed, context, started
 from tests.traces_by_hand import write_trace

@@ -12,7 +12,7 @@ from streamgroup.replay.accounting import touched as module
 from streamgroup.replay.accounting.pairs import grown, make_pairs
 from streamgroup.replay.accounting.touched import TouchedPairs, beyond, touched
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study.run import make_run, without_changes
+from streamgroup.study.replay_run import make_run, without_changes
 from streamgroup.traces.trace import open_trace
 from tests.groupings.test_twins import options, stream
 from tests.naive.metrics import metrics as naive

@@ -14,8 +14,8 @@ from streamgroup.groupings.protocol import GroupingParams
 from streamgroup.replay import tiers
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.run import replay
+from streamgroup.replay.scenario.grouping_text import family, select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import family, select
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
 

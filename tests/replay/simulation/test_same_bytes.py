@@ -13,7 +13,7 @@ import pytest
 from streamgroup.metrics.tables import tables
 from streamgroup.replay.accounting import log, recorder
 from streamgroup.replay.run import replay
-from streamgroup.replay.scenario import selection
+from streamgroup.replay.scenario import grouping_text
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven, feed_forward
 from streamgroup.traces import schema
@@ -59,7 +59,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 def _of_the_package() -> Iterator[None]:
     """Take the listener for a grouping of the package: those are rewritten to be interpreted, nothing is compiled."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selection, "_with_companions", lambda path, digest: "")
+        patch.setattr(grouping_text, "_with_companions", lambda path, digest: "")
         yield
 
 

@@ -14,7 +14,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.advice_text import as_json, compared, headline, remarks, why
 from streamgroup.study.advise.recommendation import Targets
 from streamgroup.study.advise.run import Advice, Question, advise
-from streamgroup.study.run import run_to_directory
+from streamgroup.study.replay_run import run_to_directory
 from tests.traces_by_hand import write_trace
 
 pytestmark = pytest.mark.many_groupings

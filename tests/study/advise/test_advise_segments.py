@@ -19,7 +19,7 @@ from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.study.advise import samples
 from streamgroup.study.advise.candidates import candidates
 from streamgroup.study.advise.samples import SEGMENTS, Sample, measure, sample_of
-from streamgroup.study.run import run_to_directory
+from streamgroup.study.replay_run import run_to_directory
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
 

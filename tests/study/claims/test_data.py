@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from streamgroup.replay.scenario.selection import select
+from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.study.claims.claim import VERDICTS, Claim, Paper, Scale, chosen, papers
 from streamgroup.study.claims.expression import check, sweeps_in
 from streamgroup.study.sweep.spec import make_spec, read_file

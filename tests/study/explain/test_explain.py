@@ -17,7 +17,7 @@ from streamgroup.engines.flink import keyby_subtask
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.explain.explain_text import as_json, headline, helps, worker_lines
 from streamgroup.study.explain.run import Explanation, explain, explain_run
-from streamgroup.study.run import run_to_directory
+from streamgroup.study.replay_run import run_to_directory
 from streamgroup.traces.trace import open_trace
 from tests.naive.metrics import explain as naive
 from tests.naive.metrics.explain import Pair

@@ -14,7 +14,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.columns import OPTION_COLUMNS
-from streamgroup.study.run import run_to_directory
+from streamgroup.study.replay_run import run_to_directory
 from streamgroup.study.summary.conditions import parse_conditions
 from streamgroup.study.summary.summarize import check_gate, load_runs, summarize
 from streamgroup.study.sweep.cell import make_cell

@@ -7,7 +7,7 @@ from streamgroup.groupings import kg
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session
-from streamgroup.study.run import write_run
+from streamgroup.study.replay_run import write_run
 from streamgroup.study.sweep.cell import Cell, CellOutcome, make_cell, run_cell
 from streamgroup.study.sweep.on_spark import run_on_spark
 from streamgroup.traces.trace import open_trace

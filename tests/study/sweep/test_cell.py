@@ -10,8 +10,8 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study import run as study
-from streamgroup.study.run import run_to_directory
+from streamgroup.study import replay_run as study
+from streamgroup.study.replay_run import run_to_directory
 from streamgroup.study.sweep import cell as cells
 from streamgroup.study.sweep.cell import make_cell, run_cell, simulation_of
 from streamgroup.traces.trace import open_trace

@@ -11,7 +11,7 @@ import streamgroup
 from streamgroup.groupings import kg
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study import run as study
+from streamgroup.study import replay_run as study
 from streamgroup.study.sweep import on_spark
 from streamgroup.study.sweep.cell import Cell, CellOutcome, make_cell, run_cell
 from streamgroup.traces.trace import open_trace

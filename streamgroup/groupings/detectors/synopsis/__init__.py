@@ -12,7 +12,7 @@ from streamgroup.base.compiling.interpreting import call
 from streamgroup.base.limits import fits
 from streamgroup.groupings._service_time import ServiceTime, service_ns
 from streamgroup.groupings._times import Delay, delay_ns
-from streamgroup.groupings.detectors.synopsis import bit_vectors, bloom, message_queue
+from streamgroup.groupings.detectors.synopsis import bit_vectors, counting_bloom, message_queue
 from streamgroup.groupings.detectors.synopsis.bit_vectors import Synopsis, coin_tossed, deliver, report, room_left, toss
 from streamgroup.groupings.detectors.synopsis.message_queue import Messages
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
@@ -157,7 +157,7 @@ class Predictor(NamedTuple):
 
     def detect(self, source: int, key: int, now: int) -> int:
         """Ask the filter; then toss the coin, and report."""
-        hot = bloom.has(self.counters, self.columns, key)
+        hot = counting_bloom.has(self.counters, self.columns, key)
         self.control_messages[0] += 1
         self.control_bytes[0] += _SIGNAL_BYTES
         tossed = coin_tossed(self.servers, self.next_coin, source, now)
@@ -190,9 +190,9 @@ def start(params: Params, context: Context) -> Predictor:
     if not exact:
         fits(params.counters, _MOST_COUNTERS, f"a filter of {params.counters} counters", "lower counters")
     if exact:
-        columns = bloom.own_columns(context.keys)
+        columns = counting_bloom.own_columns(context.keys)
     else:
-        columns = bloom.shared_columns(context.hash_lo, params.hashes, params.counters)
+        columns = counting_bloom.shared_columns(context.hash_lo, params.hashes, params.counters)
     reports, broadcasts = message_queue.make_messages(_ROOM), message_queue.make_messages(8 * _ROOM)
     table = bit_vectors.make_synopsis(_ROOM, context.draw_stream("dstream:decline"), params.signals == "code")
     shortest = params.shortest_run()

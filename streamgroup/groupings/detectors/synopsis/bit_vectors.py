@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.groupings.detectors.synopsis.bloom import add, has, remove
+from streamgroup.groupings.detectors.synopsis.counting_bloom import add, has, remove
 from streamgroup.groupings.detectors.synopsis.message_queue import NEVER, next_due, pop, push
 from streamgroup.kernels import least_loaded
 from streamgroup.kernels.servers import serve

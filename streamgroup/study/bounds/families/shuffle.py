@@ -6,9 +6,9 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgroup.study.bounds.key_frequencies import KeyStream
 from streamgroup.study.bounds.question import Question
 from streamgroup.study.bounds.statement import DEVIATIONS, Statement
-from streamgroup.study.bounds.stream import KeyStream
 
 __all__ = ["pair_probabilities", "statements"]
 

@@ -14,7 +14,7 @@ from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.storage.places import Place
-from streamgroup.replay.scenario.selection import split_text
+from streamgroup.replay.scenario.grouping_text import split_text
 from streamgroup.synth.params import Zipf
 from streamgroup.synth.zipf_ranks import LARGEST_TABLE, zipf_weights
 from streamgroup.traces.trace import Trace, open_trace

@@ -9,7 +9,7 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings import kg as kg_module
-from streamgroup.replay.scenario.selection import select, split_label, split_text
+from streamgroup.replay.scenario.grouping_text import select, split_label, split_text
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ from streamgroup.replay.compile import imported_digest
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.capacity_file import with_capacity
+from streamgroup.replay.scenario.grouping_text import Selection, select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.selection import Selection, select
 from streamgroup.replay.stages.app_selection import AppSelection, select_app
 from streamgroup.study.columns import KINDS, OPTION_COLUMNS, readable
 from streamgroup.study.rate_search import is_searched, search_rate
