@@ -60,10 +60,9 @@ def run_on_engine(
 ) -> RunResult:
     """Run a trace through a grouping inside Spark and write the run to `output`.
 
-    See `study.replay_run.run_to_directory`.
-
-    `session` is one that is open. UsageError for what an engine cannot do, RunError when a worker is lost or the
-    application's result is wrong, EnvironmentFault when Spark does not start.
+    See `study.replay_run.run_to_directory`. `session` is one that is open. UsageError for what an engine cannot do,
+    RunError when a worker is lost or the result of the application is wrong, EnvironmentFault when Spark does not
+    start.
     """
     trace, options = checked(trace_path, options, log=False)
     run = prepared(trace, options)
