@@ -25,7 +25,7 @@ FILES = {"listener": str(Path(__file__).parents[1] / "outside" / "listener.py")}
 Whole = dict[tuple[str, str], dict[str, str]]
 TUPLES = 1500
 COMMON: dict[str, Any] = {"workers": 5, "sources": 3, "window": "2%", "aggregate_every": "20ms"}
-# All of them with costs from the trace and, but for merged tuples, sources in turn: few compiled loops of pkg serve all.
+# All with costs from the trace and, but for merged tuples, sources in turn: few compiled loops of pkg serve them all.
 RUNS: dict[str, dict[str, Any]] = {
     "open": {"slowdown": "1,2", "warmup": "100"},
     "leave": {"leave": ("33ms", "700:1"), "join": ("50%",), "window": "7ms"},
