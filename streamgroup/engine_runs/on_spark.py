@@ -15,7 +15,7 @@ from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session
 
-__all__ = ["run_job", "with_settings"]
+__all__ = ["explained", "run_job", "with_settings"]
 
 # A stage of workers is not tried again by itself, nor waited for: a cluster with too few slots says so at once. Spark
 # must not join the partitions of workers that are sent little.
@@ -68,10 +68,11 @@ def run_job(session: Session, table: pa.Table, sources: SourceJob, workers: Work
     try:
         return session.run(job, progress, options.sources + options.workers, "run on Spark")
     except StreamgroupError as error:
-        raise _explained(error) from error
+        raise explained(error) from error
 
 
-def _explained(error: StreamgroupError) -> StreamgroupError:
+def explained(error: StreamgroupError) -> StreamgroupError:
+    """Return the error to show for one of a job: with its cause, where that is known."""
     text = f"{error} {error.__cause__}"
     for phrase, (kind, message, hint) in _CAUSES.items():
         if phrase in text:
