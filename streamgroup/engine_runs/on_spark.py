@@ -35,6 +35,10 @@ _CAUSES: dict[str, tuple[type[StreamgroupError], str, str]] = {
         EnvironmentFault, "the cluster has fewer slots than there are workers",
         "each worker is a task of a barrier stage: use more cores, or fewer workers",
     ),
+    "Python worker failed to connect back": (
+        EnvironmentFault, "the machine is too busy: Python did not start in the 10 s that Spark waits",
+        "run it again when there is less to do",
+    ),
     "Python worker exited unexpectedly": (
         RunError, "the Python process of a worker ended: it was killed, or there was too little memory",
         "a run cannot go on without it: run it again, with fewer workers if memory is short",

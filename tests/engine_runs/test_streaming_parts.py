@@ -128,6 +128,8 @@ def test_a_checkpoint_is_of_one_run_and_used_by_one(trace: Path, tmp_path: Path)
         opened(place, {**belongs, "micro_batch": 31}, table, 2),
     ):
         pass
+    with pytest.raises(UsageError, match=r"has a \[ in its path"), opened(tmp_path / "c[1]", belongs, table, 2):
+        pass
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
     with pytest.raises(UsageError, match=r"holds no checkpoint\.json"), opened(tmp_path / "mine", belongs, table, 2):

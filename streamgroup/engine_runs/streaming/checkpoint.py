@@ -12,6 +12,7 @@ import fcntl
 import importlib.metadata
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ MARKER, _CLOCK, _LOCK = "checkpoint.json", "clock.json", ".lock"
 _FORMAT = 1
 # Batches before the first tuple, in which processes start: in the first one they do, the second finds them there.
 WARM_UPS = 2
+_PATTERN = re.compile(r"[][*?{}\\]")
 # Spark takes files by their times: this one is the first's, in s.
 _FIRST_TIME = 1_000_000_000
 
@@ -62,8 +64,8 @@ class Checkpoint:
         return len(self.commits) == self.batches
 
     def start(self) -> None:
-        """Count a start of the query."""
-        self.starts += 1
+        """Count a start of the query, but for one more before time began."""
+        self.starts = max(self.starts + (self.origin_ns is not None), 1)
         self._write()
 
     def begin(self, origin_ns: int) -> None:
@@ -124,6 +126,10 @@ def opened(path: Path, belongs: Mapping[str, Any], table: pa.Table, partitions: 
 
     UsageError where the directory is of another run, no checkpoint, or in use.
     """
+    if odd := _PATTERN.search(str(path)):
+        raise UsageError(
+            f"--checkpoint {path} has a {odd[0]} in its path, which Spark takes for a pattern", "name another directory"
+        )
     size = belongs["micro_batch"]
     ends = np.minimum(np.arange(size, len(table) + size, size), len(table))
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["Streamed", "run_query"]
 
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+# Spark waits 10 s for the process that names the operators' state when a query starts. A busy machine takes longer: the
+# query is started so often in all.
+_TOO_BUSY, _STARTS = "Python worker failed to connect back", 5
+# A batch writes what changed in the state, not all of it.
+_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 # Seconds between two looks at arrivals and commits, and at whether the query still runs.
 _POLL, _ALIVE = 0.005, 0.2
 # Seconds that Spark is given to report on the last batch.
@@ -64,10 +69,15 @@ def run_query(
     def job() -> Streamed:
         with _settings(session.spark, number):
             rows = None
-            if not checkpoint.is_complete:
+            for left in reversed(range(_STARTS)):
+                if checkpoint.is_complete:
+                    break
                 query = _start(session.spark, checkpoint.path, sources, workers)
                 try:
                     rows = _drive(query, checkpoint, progress, ended)
+                except Exception as error:
+                    if not left or _TOO_BUSY not in f"{error}":
+                        raise
                 finally:
                     with contextlib.suppress(Exception):
                         query.stop()
@@ -85,7 +95,7 @@ def run_query(
 
 @contextlib.contextmanager
 def _settings(spark: "SparkSession", workers: int) -> Iterator[None]:
-    """Set what the query cannot do without, and restore it."""
+    """Set what the query cannot do without, and what makes it faster if nothing else is set; restore it."""
     needed = {
         "spark.sql.shuffle.partitions": str(workers),
         "spark.sql.streaming.stateStore.providerClass": _ROCKS,
@@ -93,6 +103,8 @@ def _settings(spark: "SparkSession", workers: int) -> Iterator[None]:
         # It would be one of the batches.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     }
+    if spark.conf.get(_CHANGELOG, None) is None:
+        needed[_CHANGELOG] = "true"
     before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in needed}
     for name, value in needed.items():
         spark.conf.set(name, value)
