@@ -65,7 +65,7 @@ class Decider:
         self.known = KnownKeys()
         self._live = np.arange(options.workers, dtype=np.int64)
         self._ever = options.workers
-        self._where, least = find_key_rows(self._started)
+        self._where, least = find_key_rows(self.started)
         self.capacity = max(keys, least)
         self.grouping = RunningGrouping(selection, self._context, self._live, changes=False)
         self._tiers = Tiers(1, interpreted=interpreted)
@@ -91,7 +91,8 @@ class Decider:
     def _context(self, live: I64) -> Context:
         return self._rule.context(self.known.keys, live, self.capacity)
 
-    def _started(self, capacity: int) -> Any:
+    def started(self, capacity: int) -> Any:
+        """Return a state with room for so many keys, as it begins."""
         module, params = self.selection.module, self.selection.params
         return module.start(params, self._rule.context([], self._live, capacity))
 

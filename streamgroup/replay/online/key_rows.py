@@ -22,7 +22,8 @@ from streamgroup.groupings.fish.candidates import Shortlists
 from streamgroup.kernels.cursors import Cursors
 
 __all__ = [
-    "KeyRows", "find_key_rows", "grown_state", "leaves", "own_rows", "put_rows", "replaced", "without_limit",
+    "KeyRows", "find_key_rows", "grown_state", "is_cache", "leaves", "own_rows", "put_rows", "replaced",
+    "without_limit",
 ]  # fmt: skip
 
 # A field of a state, through the states within it.
@@ -56,6 +57,11 @@ def _get(state: Any, path: Path) -> Any:
     return state
 
 
+def is_cache(state: Any, path: Path) -> bool:
+    """Return whether a field is of a cache, on which no choice depends; what it holds at first may be anything."""
+    return path[-1] in _CACHES.get(type(_get(state, path[:-1])), ())
+
+
 def replaced(state: Any, found: dict[Path, Any]) -> Any:
     """Return a state with other values in some fields."""
     by_field: dict[str, Any] = {}
@@ -79,7 +85,7 @@ def find_key_rows(start: Callable[[int], Any]) -> tuple[KeyRows, int]:
                 if (value, other) == (keys, 2 * keys):
                     limits.append(path)
             elif value.shape != other.shape:
-                if path[-1] in _CACHES.get(type(_get(smaller, path[:-1])), ()):
+                if is_cache(smaller, path):
                     caches.append(path)
                 elif value.shape[1:] == other.shape[1:] and (len(value), len(other)) == (keys, 2 * keys):
                     rows.append(path)

@@ -1,7 +1,7 @@
 """The state of a source's grouping as bytes, from which another process goes on with the same decisions.
 
 The arrays and numbers of the state are kept in the order of its fields, with the keys that were met. Arrays that are
-views of one another stay so: a grouping may write through one and read through another.
+views of one another stay so: a grouping may write through one and read through another. Caches begin anew.
 """
 
 import pickle
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.replay.online.decider import Decider
-from streamgroup.replay.online.key_rows import leaves, replaced
+from streamgroup.replay.online.key_rows import is_cache, leaves, replaced
 
 __all__ = ["restore", "save"]
 
@@ -35,7 +35,8 @@ def save(decider: Decider) -> bytes:
     """Return the state of a decider; the same state gives the same bytes."""
     owners: list[NDArray[Any]] = []
     place_of: dict[int, int] = {}
-    values = [_kept(value, owners, place_of) for _, value in leaves(decider.grouping.state)]
+    state = decider.grouping.state
+    values = [None if is_cache(state, path) else _kept(value, owners, place_of) for path, value in leaves(state)]
     content = (
         _FORMAT, decider.selection.text, decider.source, decider.capacity, decider.known.keys, decider.largest_entries,
         decider.grouping.most_entries, owners, values,
@@ -55,9 +56,11 @@ def restore(decider: Decider, data: bytes) -> None:
     capacity, keys, largest, most, owners, values = content[3:]
     # From a pickle, arrays that were read-only would stay so for ever.
     owners = [owner.copy() for owner in owners]
-    state = decider.grouping.state
+    state = decider.started(capacity)
     found = {}
     for (path, started), value in zip(leaves(state), values, strict=True):
+        if is_cache(state, path):
+            continue
         if isinstance(value, _View):
             value = _viewed(owners[value.owner], value)
             value.flags.writeable = started.flags.writeable
