@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import streamgroup as sg
-from streamgroup.base.errors import UsageError
+from streamgroup.base.errors import RunError, UsageError
 from streamgroup.engine_runs.engine_options import engine_options
 from streamgroup.engine_runs.run import _tuples
 from streamgroup.engine_runs.streaming.batches import batches_of
 from streamgroup.engine_runs.streaming.checkpoint import WARM_UPS, belongings, opened
 from streamgroup.engine_runs.streaming.labels import partition_labels
+from streamgroup.engine_runs.streaming.run import _check_state
 from streamgroup.engines.keys.values import Int
 from streamgroup.engines.spark_sql import spark_sql_partition
 from streamgroup.replay.one_run import Run
@@ -137,6 +139,15 @@ def test_a_checkpoint_is_of_one_run_and_used_by_one(trace: Path, tmp_path: Path)
     assert json.loads((place / "checkpoint.json").read_text())["grouping"].startswith("pkg")
 
 
+def test_counts_of_the_state_are_those_of_the_tuples_sent() -> None:
+    key, worker = np.array([5, 3, 5, 5]), np.array([1, 0, 1, 0], dtype=np.int32)
+    held = {"worker": [1, 0, 0], "key_id": [5, 5, 3], "count": [2, 1, 1]}
+    _check_state(pa.table(held), key, worker)
+    for wrong in ({"count": [2, 1, 2]}, {"worker": [0, 1, 0]}, {"key_id": [5, 5, 4]}):
+        with pytest.raises(RunError, match="other counts"):
+            _check_state(pa.table({**held, **wrong}), key, worker)
+
+
 def test_options_of_an_engine() -> None:
     assert engine_options("spark", "sleep", {}).name == "spark"
     streaming = engine_options("spark-streaming", "spin", {"checkpoint": "c"})
@@ -150,6 +161,10 @@ def test_options_of_an_engine() -> None:
 
 
 def test_a_run_with_gaps_is_no_witness_of_times() -> None:
-    machine = {"service_asked_ms": 10.0, "lateness_mean_ms": 0.0, "lateness_p99_ms": 0.0}
-    assert too_slow({"engine": {"machine": machine, "starts": 1}}) is None
-    assert "2 starts in all" in str(too_slow({"engine": {"machine": machine, "starts": 2}}))
+    machine = {"service_asked_ms": 10.0, "lateness_mean_ms": 0.4, "lateness_p99_ms": 2.0}
+    batches = {"machine": machine, "starts": 1, "micro_batch": 10}
+    assert too_slow({"engine": batches}) is None
+    assert "2 starts in all" in str(too_slow({"engine": {**batches, "starts": 2}}))
+    assert "5 % are allowed" in str(too_slow({"engine": {**batches, "machine": {**machine, "lateness_mean_ms": 0.6}}}))
+    # A tuple's own wake-up counts where tuples do not wait for their batch.
+    assert "one time in a hundred" in str(too_slow({"engine": {"machine": machine}}))

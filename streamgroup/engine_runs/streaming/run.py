@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError
 from streamgroup.base.progress import Progress
@@ -77,6 +78,7 @@ def _outcome(run: Run, micro_batch: int, table: pa.Table, checkpoint: Checkpoint
         worker, finish - busy, finish, hot, None if entries is None else of_all(entries, table["source"].to_numpy())
     )
     last = {one["source"]: one for one in sorted((one for one in said if "source" in one), key=_decided)}
+    _check_state(left.state, table["key_id"].to_numpy(), worker)
     held = zip(left.state["key_id"].to_pylist(), left.state["count"].to_pylist(), strict=True)
     state = {**checked_counts(run.trace, held), "spark_rows": left.state_rows}
     began = [[one["begin_ns"] for one in workers if one["batch"] == batch] for batch in np.unique(column["batch"])]
@@ -88,6 +90,14 @@ def _outcome(run: Run, micro_batch: int, table: pa.Table, checkpoint: Checkpoint
     )  # fmt: skip
     more = {**batches.record(micro_batch, run.plan.network_delay), "starts": checkpoint.starts}
     return EngineOutcome(found, sent(list(last.values())), state, machine, more)
+
+
+def _check_state(state: pa.Table, key: NDArray[np.int64], worker: NDArray[np.int32]) -> None:
+    """Raise RunError where workers hold other counts of keys than they were sent."""
+    kept = np.array([state[name].to_numpy() for name in ("worker", "key_id", "count")], dtype=np.int64)
+    pairs, counts = np.unique(np.array([worker, key], dtype=np.int64), axis=1, return_counts=True)
+    if not np.array_equal(kept[:, np.lexsort(kept[1::-1])], [*pairs, counts]):
+        raise RunError("workers hold other counts than they were sent", "this is a defect: please report it")
 
 
 def _decided(report: dict[str, Any]) -> int:
