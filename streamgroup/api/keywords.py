@@ -79,8 +79,10 @@ class ReplayOptions(_Simulation, total=False):
 
 
 class EngineRunOptions(ReplayOptions, total=False):
-    """The options of `run`: those of `replay`, and where Spark runs."""
+    """The options of `run`: those of `replay`, how a streaming query runs, and where Spark runs."""
 
+    micro_batch: int | None
+    checkpoint: str | Path | None
     master: str | None
     spark_conf: Mapping[str, str] | Sequence[str]
     driver_memory: str | None

@@ -142,7 +142,7 @@ def run(
     log: bool = True,
     overwrite: bool = False,
     progress: Progress | None = None,
-    engine: Literal["spark"] = "spark",
+    engine: Literal["spark", "spark-streaming"] = "spark",
     service_mode: Literal["sleep", "spin"] = "sleep",
     **options: Unpack[EngineRunOptions],
 ) -> Run:
@@ -152,21 +152,22 @@ def run(
     `replay`; `record["clock"]` is `"wall"`, and `record["engine"]` says what the machine did. `master`, `spark_conf`
     and `driver_memory` say where Spark runs, by default on this machine with a slot for each worker.
 
+    The engine `spark-streaming` is a Structured Streaming query; `micro_batch` is the number of tuples of a batch (1000
+    by default), and `checkpoint` a directory from which a run goes on that was broken off.
+
     Raises UsageError for what an engine cannot do, RunError for a lost worker, EnvironmentFault where Spark is missing.
     """
     from streamgroup.api.values import made_options, spark_values
-    from streamgroup.base.errors import UsageError
-    from streamgroup.engine_runs.run import EngineOptions, run_on_engine
+    from streamgroup.engine_runs.engine_options import engine_options
+    from streamgroup.engine_runs.run import run_on_engine
     from streamgroup.spark.options import SparkOptions, checked
 
-    if engine != "spark":
-        raise UsageError(f"there is no engine {engine!r}", "spark")
     where = spark_values(options)
-    own = {name: value for name, value in options.items() if name not in ("master", "spark_conf", "driver_memory")}
-    made = made_options(grouping, workers, own)
+    beside = ("master", "spark_conf", "driver_memory", "micro_batch", "checkpoint")
+    made = made_options(grouping, workers, {name: value for name, value in options.items() if name not in beside})
     where.setdefault("master", f"local[{max(made.workers, made.sources)}]")
     result = run_on_engine(
-        trace, made, EngineOptions(checked(SparkOptions, where), service_mode),
+        trace, made, engine_options(engine, service_mode, options, checked(SparkOptions, where)),
         None if output is None else Path(output), log=log, overwrite=overwrite, progress=progress,
     )  # fmt: skip
     found = _run(result.tables, result.record, result.output)

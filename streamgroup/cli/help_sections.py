@@ -28,7 +28,7 @@ _SECTIONS = {
     ),
     "Seeds and keys": ("seed", "seeds", "hash_seed", "key_type"),
     "Measuring": ("window", "warmup", "hot_threshold", "top_keys"),
-    "Where it runs": ("engine", "master", "remote", "spark_conf", "driver_memory", "jobs"),
+    "Where it runs": ("engine", "micro_batch", "checkpoint", "master", "remote", "spark_conf", "driver_memory", "jobs"),
     "Output": (
         "output", "each", "if_missing", "overwrite", "log", "checksum", "dry_run", "form", "json", "fail", "config",
         "quiet", "verbose", "debug", "help",

@@ -15,7 +15,7 @@ from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session
 
-__all__ = ["run_job", "with_settings"]
+__all__ = ["explained", "run_job", "with_settings"]
 
 # A stage of workers is not tried again by itself, nor waited for: a cluster with too few slots says so at once. Spark
 # must not join the partitions of workers that are sent little.
@@ -34,6 +34,10 @@ _CAUSES: dict[str, tuple[type[StreamgroupError], str, str]] = {
     "requires more slots than": (
         EnvironmentFault, "the cluster has fewer slots than there are workers",
         "each worker is a task of a barrier stage: use more cores, or fewer workers",
+    ),
+    "Python worker failed to connect back": (
+        EnvironmentFault, "the machine is too busy: Python did not start in the 10 s that Spark waits",
+        "run it again when there is less to do",
     ),
     "Python worker exited unexpectedly": (
         RunError, "the Python process of a worker ended: it was killed, or there was too little memory",
@@ -68,10 +72,11 @@ def run_job(session: Session, table: pa.Table, sources: SourceJob, workers: Work
     try:
         return session.run(job, progress, options.sources + options.workers, "run on Spark")
     except StreamgroupError as error:
-        raise _explained(error) from error
+        raise explained(error) from error
 
 
-def _explained(error: StreamgroupError) -> StreamgroupError:
+def explained(error: StreamgroupError) -> StreamgroupError:
+    """Return the error to show for one of a job: with its cause, where that is known."""
     text = f"{error} {error.__cause__}"
     for phrase, (kind, message, hint) in _CAUSES.items():
         if phrase in text:

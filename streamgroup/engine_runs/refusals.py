@@ -1,19 +1,39 @@
 """What an engine cannot do of what a replay can: refused with the reason, before anything starts."""
 
+from typing import NamedTuple
+
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings._service_time import service_ns
 from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.online.decider import Decider
 from streamgroup.replay.scenario.plan import Plan
 
-__all__ = ["MODES", "check_slots", "refuse"]
+__all__ = ["BATCH", "MODES", "STREAMING", "Form", "check_slots", "refuse"]
 
 MODES = ("sleep", "spin")
 
 
-def refuse(plan: Plan, service_mode: str, engine: str = "Spark") -> None:
+class Form(NamedTuple):
+    """How a job runs: what its workers are, why they do not change, and why queues have no bound."""
+
+    tasks: str
+    unchanging: str
+    unbounded: str
+
+
+BATCH = Form(
+    "tasks of a barrier stage", "the tasks of Spark's barrier stage start and end together",
+    "Spark exchanges all tuples before workers start",
+)  # fmt: skip
+STREAMING = Form(
+    "tasks of one stage", "a query of Spark's keeps its partitions for as long as it lives",
+    "a batch is complete when Spark's workers begin with it",
+)  # fmt: skip
+
+
+def refuse(plan: Plan, service_mode: str, form: Form = BATCH) -> None:
     """Raise UsageError for the first option that no engine run has."""
-    options = plan.options
+    options, engine = plan.options, "Spark"
     if service_mode not in MODES:
         raise UsageError(f"--service-mode: there is no mode {service_mode!r}", "sleep or spin")
     if plan.arrivals.name == "saturate":
@@ -23,10 +43,7 @@ def refuse(plan: Plan, service_mode: str, engine: str = "Spark") -> None:
         )
     for flag, value in (("--join", options.join), ("--leave", options.leave), ("--crash", options.crash)):
         if value:
-            raise UsageError(
-                f"{flag} changes the workers, and the tasks of {engine}'s barrier stage start and end together",
-                "simulate it with replay",
-            )
+            raise UsageError(f"{flag} changes the workers, and {form.unchanging}", "simulate it with replay")
     beside = {
         "--source-service": plan.source_service, "--combine": plan.combine, "--aggregators": plan.aggregators,
         "--state-cost or --memory-limit": plan.state, "--arrivals max": plan.arrivals.name in SEARCHED or None,
@@ -37,10 +54,7 @@ def refuse(plan: Plan, service_mode: str, engine: str = "Spark") -> None:
     if plan.app is not None and plan.app.text != "count":
         raise UsageError(f"--app {plan.app.text}: workers in {engine} count by key", "use --app count, or replay")
     if plan.queues.capacity:
-        raise UsageError(
-            f"--queue-capacity bounds a worker's queue, and {engine} exchanges all tuples before workers start",
-            "simulate it with replay",
-        )
+        raise UsageError(f"--queue-capacity bounds a worker's queue, and {form.unbounded}", "simulate it with replay")
     if plan.speeds.by_time and len(plan.speeds.begins) > 1:
         raise UsageError(
             "--slowdown-at a time: a source, which knows what a service takes, does not know when it will start",
@@ -61,10 +75,10 @@ def refuse(plan: Plan, service_mode: str, engine: str = "Spark") -> None:
         )
 
 
-def check_slots(workers: int, slots: int, place: str) -> None:
+def check_slots(workers: int, slots: int, place: str, form: Form = BATCH) -> None:
     """Refuse more workers than can run at once; UsageError."""
     if workers > slots:
         raise UsageError(
-            f"{workers} workers run at once, as tasks of a barrier stage, and {place} has {slots} slots",
+            f"{workers} workers run at once, as {form.tasks}, and {place} has {slots} slots",
             f"use --master 'local[{workers}]', a cluster with as many cores, or fewer workers",
         )

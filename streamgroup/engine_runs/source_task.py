@@ -14,7 +14,7 @@ from streamgroup.replay.online.decider import Decided, Decider
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.spark.errors import errors_as_text
 
-__all__ = ["SourceJob", "choose"]
+__all__ = ["SourceJob", "choose", "service_times"]
 
 
 class SourceJob(NamedTuple):
@@ -48,7 +48,7 @@ def choose(job: SourceJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 def _chosen(job: SourceJob, table: pa.Table, decided: Decided) -> pa.RecordBatch:
     columns = {name: table[name].combine_chunks() for name in ("seq", "key_id", "key", "arrival")}
     columns["worker"] = pa.array(decided.worker)
-    columns["service"] = pa.array(_services(job.service, table, decided.worker))
+    columns["service"] = pa.array(service_times(job.service, table, decided.worker))
     for name, values in (("hot", decided.hot), ("entries", decided.entries)):
         if values is not None:
             columns[name] = pa.array(values)
@@ -58,7 +58,7 @@ def _chosen(job: SourceJob, table: pa.Table, decided: Decided) -> pa.RecordBatch
     )
 
 
-def _services(service: Any, table: pa.Table, worker: NDArray[np.int32]) -> NDArray[np.int64]:
+def service_times(service: Any, table: pa.Table, worker: NDArray[np.int32]) -> NDArray[np.int64]:
     """Return how long the service of each tuple takes, in ns, by the model of the replay."""
     if isinstance(service, ConstantCost):
         return service.service_ns[worker]

@@ -9,11 +9,11 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-__all__ = ["SCHEMA", "WorkerJob", "serve", "serve_tuples"]
+__all__ = ["SCHEMA", "WorkerJob", "serve", "serve_tuples", "wake_promptly"]
 
 SCHEMA = "seq long, worker int, start long, finish long, service long, late long, hot int, entries long, report string"
 _COLUMNS = pa.schema([
@@ -21,6 +21,8 @@ _COLUMNS = pa.schema([
     ("service", pa.int64()), ("late", pa.int64()), ("hot", pa.int32()), ("entries", pa.int64()),
     ("report", pa.string()),
 ])  # fmt: skip
+K = TypeVar("K")
+
 # Option of `prctl`: how late the kernel may wake a thread to save power, in ns. It is 50 us otherwise.
 _SET_TIMER_SLACK = 29
 # Below this it is not slept but waited, in ns.
@@ -58,7 +60,7 @@ def serve(job: WorkerJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
     arrival = [at + job.delay_ns for at in table["arrival"].to_pylist()]
     service, keys = table["service"].to_pylist(), table["key"].to_pylist()
     state: dict[bytes | None, int] = {}
-    _wake_promptly()
+    wake_promptly()
     # The calls of all return at different moments: they agree on one that none has reached.
     ready = [int(text) for text in context.allGather(str(time.time_ns()))]
     begin = max(ready) + job.lead_ns
@@ -85,8 +87,8 @@ def serve(job: WorkerJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
 def serve_tuples(
     arrival: Sequence[int],
     service: Sequence[int],
-    keys: Sequence[bytes | None],
-    state: dict[bytes | None, int] | None,
+    keys: Sequence[K],
+    state: dict[K, int] | None,
     origin: int,
     *,
     spins: bool,
@@ -125,7 +127,8 @@ def _spin(until: int, clock: Callable[[], int]) -> None:
         pass
 
 
-def _wake_promptly() -> None:
+def wake_promptly() -> None:
+    """Ask the kernel to wake this thread without the delay that saves power; without effect where it cannot."""
     try:
         ctypes.CDLL(None).prctl(_SET_TIMER_SLACK, 1, 0, 0, 0)
     except (OSError, AttributeError):

@@ -11,8 +11,8 @@ import streamgroup as sg
 from streamgroup.base.errors import UsageError
 from streamgroup.cli.app import app
 from streamgroup.engine_runs.machine import machine_of
+from streamgroup.engine_runs.measured import of_all
 from streamgroup.engine_runs.refusals import check_slots, refuse
-from streamgroup.engine_runs.run import _of_all
 from streamgroup.engine_runs.worker_task import serve_tuples
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
@@ -105,7 +105,7 @@ def test_what_the_machine_did_is_summed_up() -> None:
 
 def test_detectors_of_all_sources_are_added_up() -> None:
     own = np.array([1, 5, 2, 4, 2])
-    assert _of_all(own, np.array([0, 1, 0, 1, 0])).tolist() == [1, 6, 7, 6, 6]
+    assert of_all(own, np.array([0, 1, 0, 1, 0])).tolist() == [1, 6, 7, 6, 6]
 
 
 def test_the_command_refuses_what_needs_a_comparison(trace: Trace, tmp_path: Path) -> None:

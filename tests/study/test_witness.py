@@ -57,6 +57,22 @@ def test_calibrated_by_one_number_the_prediction_is_exact(replayed: Path) -> Non
     assert rows["replicas"]["calibrated"] is None
 
 
+def test_batches_are_calibrated_as_batches(tmp_path: Path) -> None:
+    sg.synth("zipf", tmp_path / "z.trace", tuples=1000, keys=100, exponent=1.1, seed=3)
+    for name, service in (("predicted", "10ms"), ("longer", "11ms")):
+        sg.replay(
+            tmp_path / "z.trace", "kg", 4, sources=2, arrivals="rate=300", service=service, network_delay="1ms",
+            output=tmp_path / name, log=True, warmup="10%", engine_model="micro-batch=150,overhead=300ms",
+        )  # fmt: skip
+    as_measured(tmp_path / "longer")
+    found = sg.compare(tmp_path / "predicted", tmp_path / "longer")
+    assert found.witness is not None
+    rows = {row["metric"]: row for row in found.witness.table.to_dicts()}
+    for name in ("makespan_s", "latency_mean_ms", "latency_max_ms", "throughput_tps", "backlog_max_ms"):
+        assert rows[name]["calibrated"] == pytest.approx(rows[name]["measured"], rel=1e-9), name
+        assert rows[name]["error"] != 0
+
+
 def test_a_gate_on_errors(replayed: Path) -> None:
     as_measured(replayed / "longer")
     found = sg.compare(replayed / "predicted", replayed / "longer")

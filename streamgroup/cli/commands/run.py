@@ -11,6 +11,7 @@ import typer
 import streamgroup as sg
 from streamgroup.api.keywords import ReplayOptions
 from streamgroup.base.errors import UsageError
+from streamgroup.cli.command import utf8_path
 from streamgroup.cli.commands import compare, replay
 from streamgroup.cli.commands.replay import print_plan, show
 from streamgroup.cli.console import Console
@@ -23,7 +24,24 @@ __all__ = ["Options", "run"]
 class Options(replay.Options):
     """The flags of `run`: those of `replay`, and how the engine is used."""
 
-    engine: Annotated[Literal["spark"], typer.Option("--engine", help="The engine.")] = "spark"
+    engine: Annotated[
+        Literal["spark", "spark-streaming"],
+        typer.Option("--engine", help="A Spark job in two stages, or a Structured Streaming query."),
+    ] = "spark"
+    micro_batch: Annotated[
+        int | None,
+        typer.Option(
+            "--micro-batch", metavar="N", show_default=False,
+            help="Tuples of a batch, with spark-streaming (default: 1000).",
+        ),
+    ] = None  # fmt: skip
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint", metavar="DIR", show_default=False, callback=utf8_path,
+            help="Keep the state of a streaming run there; if it is there already, go on with the run.",
+        ),
+    ] = None  # fmt: skip
     service_mode: Annotated[
         Literal["sleep", "spin"],
         typer.Option("--service-mode", help="How a worker spends a service: asleep, or keeping a core busy."),
@@ -83,7 +101,7 @@ def run(console: Console, options: Options) -> None:
             found = sg.run(
                 options.trace, options.grouping[0], options.workers, output=output, log=options.log,
                 overwrite=options.overwrite, progress=bar, engine=options.engine, service_mode=options.service_mode,
-                **where, **given,
+                micro_batch=options.micro_batch, checkpoint=options.checkpoint, **where, **given,
             )  # fmt: skip
         _describe(console, found)
         if not options.against_replay:
@@ -91,6 +109,7 @@ def run(console: Console, options: Options) -> None:
             return
         assert output is not None
         predicted = Path(scratch) / "predicted"
+        given["engine_model"] = _model(found)
         with console.bar("tuples") as bar:
             sg.replay(
                 options.trace, options.grouping[0], options.workers, output=predicted, log=True, progress=bar, **given
@@ -112,9 +131,21 @@ def _check_conditions(texts: list[str]) -> None:
 
 def _check(options: Options, given: dict[str, Any]) -> None:
     from streamgroup.api.values import made_options
+    from streamgroup.engine_runs.engine_options import engine_options
     from streamgroup.engine_runs.run import check_run
 
-    check_run(options.trace, made_options(options.grouping[0], options.workers, given), options.service_mode)
+    engine = engine_options(
+        options.engine, options.service_mode, {"micro_batch": options.micro_batch, "checkpoint": options.checkpoint}
+    )
+    check_run(options.trace, made_options(options.grouping[0], options.workers, given), engine)
+
+
+def _model(found: sg.Run) -> str | None:
+    """Return the engine model of the replay that a run is compared with: batches cost what they did on average."""
+    engine = found.record["engine"]
+    if "micro_batch" not in engine:
+        return None
+    return f"micro-batch={engine['micro_batch']},overhead={max(0, round(1000 * engine['overhead_mean_ms']))}us"
 
 
 def _describe(console: Console, found: sg.Run) -> None:
@@ -124,3 +155,9 @@ def _describe(console: Console, found: sg.Run) -> None:
         f"for; wake-ups late by {machine['lateness_mean_ms']:.3g} ms on average, "
         f"{machine['lateness_p99_ms']:.3g} ms at the 99th percentile"
     )
+    engine = found.record["engine"]
+    if "micro_batch" in engine:
+        console.note(
+            f"{engine['batches']} batches of {engine['micro_batch']} tuples; beside its services a batch took "
+            f"{engine['overhead_mean_ms']:.4g} ms on average"
+        )

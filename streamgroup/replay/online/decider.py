@@ -61,12 +61,12 @@ class Decider:
             network if control is None else parse_duration_ns(control, "--control-delay"),
         )  # fmt: skip
         self.options, self.selection = options, selection
-        self._source = source
+        self.source = source
         self.known = KnownKeys()
         self._live = np.arange(options.workers, dtype=np.int64)
         self._ever = options.workers
-        self._where, least = find_key_rows(self._started)
-        self._capacity = max(keys, least)
+        self._where, least = find_key_rows(self.started)
+        self.capacity = max(keys, least)
         self.grouping = RunningGrouping(selection, self._context, self._live, changes=False)
         self._tiers = Tiers(1, interpreted=interpreted)
         self._largest = np.zeros(1, dtype=np.int64)
@@ -78,15 +78,21 @@ class Decider:
         self._entry = Entry(self._bound(), self.grouping.code) if interpreted is False else None
 
     @property
+    def largest_entries(self) -> int:
+        """Return the most state entries so far of a grouping that counts them itself, else 0."""
+        return int(self._largest[0])
+
+    @property
     def largest_state(self) -> int | None:
         """Return the most state entries of this source so far, None where the grouping reports none."""
         entries = self.grouping.entries
         return self.grouping.most_entries or None if entries is None else int(self._largest[0])
 
     def _context(self, live: I64) -> Context:
-        return self._rule.context(self.known.keys, live, self._capacity)
+        return self._rule.context(self.known.keys, live, self.capacity)
 
-    def _started(self, capacity: int) -> Any:
+    def started(self, capacity: int) -> Any:
+        """Return a state with room for so many keys, as it begins."""
         module, params = self.selection.module, self.selection.params
         return module.start(params, self._rule.context([], self._live, capacity))
 
@@ -94,6 +100,13 @@ class Decider:
         """Go on with a state; rows of keys that are added are written into its arrays."""
         state, self._rows = own_rows(state, self._where)
         self.grouping.take(state)
+
+    def go_on(self, state: Any, keys: Sequence[bytes | None], capacity: int, largest: int) -> None:
+        """Go on with what another decider with the same options had come to; see `saved_state`."""
+        self.known, self.capacity, self._largest[0] = KnownKeys(), capacity, largest
+        self.known.add(keys)
+        self._take(state)
+        self._rebind()
 
     def _rebind(self) -> None:
         if self._entry is not None:
@@ -109,7 +122,7 @@ class Decider:
     def add(self, keys: Sequence[bytes | None]) -> None:
         """Add distinct keys that are not known."""
         begin = len(self.known.keys)
-        if begin + len(keys) > self._capacity:
+        if begin + len(keys) > self.capacity:
             self._grow(begin + len(keys))
         self.known.add(keys)
         if self._rows and keys:
@@ -126,8 +139,8 @@ class Decider:
         return np.fromiter(map(place_of.__getitem__, keys), np.uint32, len(keys))
 
     def _grow(self, keys: int) -> None:
-        while self._capacity < keys:
-            self._capacity *= 2
+        while self.capacity < keys:
+            self.capacity *= 2
         context = self._context(self._live)
         fresh = self.selection.module.start(self.selection.params, context)
         self._take(grown_state(self.grouping.state, self._where, fresh))
@@ -140,7 +153,7 @@ class Decider:
             self._one.key[0], self._one.arrival[0] = key, now
             return int(self._run(self._one).worker[0])
         while True:
-            worker = self._entry.decide(self._entry.address, None, self._source, key, now)
+            worker = self._entry.decide(self._entry.address, None, self.source, key, now)
             if worker >= 0:
                 return worker
             if worker != FULL:
@@ -158,7 +171,7 @@ class Decider:
         return self._run(self._chunk(keys, now))
 
     def _chunk(self, keys: NDArray[np.uint32], now: I64) -> Chunk:
-        source = np.full(len(keys), self._source, dtype=np.int32)
+        source = np.full(len(keys), self.source, dtype=np.int32)
         return Chunk(0, self.options.sources, frozen(now), frozen(keys), None, frozen(source))
 
     def _run(self, chunk: Chunk) -> Decided:

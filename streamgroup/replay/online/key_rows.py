@@ -21,7 +21,10 @@ from streamgroup.base.errors import UsageError
 from streamgroup.groupings.fish.candidates import Shortlists
 from streamgroup.kernels.cursors import Cursors
 
-__all__ = ["KeyRows", "find_key_rows", "grown_state", "own_rows", "put_rows", "without_limit"]
+__all__ = [
+    "KeyRows", "find_key_rows", "grown_state", "is_cache", "leaves", "own_rows", "put_rows", "replaced",
+    "without_limit",
+]  # fmt: skip
 
 # A field of a state, through the states within it.
 Path = tuple[str, ...]
@@ -39,10 +42,11 @@ class KeyRows(NamedTuple):
     caches: tuple[Path, ...]
 
 
-def _leaves(state: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def leaves(state: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield the fields of a state, and of the states within it, with their paths."""
     for name, value in zip(state._fields, state, strict=True):
         if hasattr(value, "_fields"):
-            yield from _leaves(value, (*path, name))
+            yield from leaves(value, (*path, name))
         else:
             yield (*path, name), value
 
@@ -53,12 +57,17 @@ def _get(state: Any, path: Path) -> Any:
     return state
 
 
-def _replaced(state: Any, found: dict[Path, Any]) -> Any:
+def is_cache(state: Any, path: Path) -> bool:
+    """Return whether a field is of a cache, on which no choice depends; what it holds at first may be anything."""
+    return path[-1] in _CACHES.get(type(_get(state, path[:-1])), ())
+
+
+def replaced(state: Any, found: dict[Path, Any]) -> Any:
     """Return a state with other values in some fields."""
     by_field: dict[str, Any] = {}
     for name in {path[0] for path in found}:
         inner = {path[1:]: value for path, value in found.items() if path[0] == name}
-        by_field[name] = inner[()] if () in inner else _replaced(getattr(state, name), inner)
+        by_field[name] = inner[()] if () in inner else replaced(getattr(state, name), inner)
     return state._replace(**by_field)
 
 
@@ -71,12 +80,12 @@ def find_key_rows(start: Callable[[int], Any]) -> tuple[KeyRows, int]:
     while keys <= _MOST:
         larger = start(2 * keys)
         rows, limits, caches, others = [], [], [], False
-        for (path, value), (_, other) in zip(_leaves(smaller), _leaves(larger), strict=True):
+        for (path, value), (_, other) in zip(leaves(smaller), leaves(larger), strict=True):
             if not isinstance(value, np.ndarray):
                 if (value, other) == (keys, 2 * keys):
                     limits.append(path)
             elif value.shape != other.shape:
-                if path[-1] in _CACHES.get(type(_get(smaller, path[:-1])), ()):
+                if is_cache(smaller, path):
                     caches.append(path)
                 elif value.shape[1:] == other.shape[1:] and (len(value), len(other)) == (keys, 2 * keys):
                     rows.append(path)
@@ -90,7 +99,7 @@ def find_key_rows(start: Callable[[int], Any]) -> tuple[KeyRows, int]:
 
 def without_limit(state: Any, where: KeyRows) -> Any:
     """Return a state that expects more keys than will ever come."""
-    return _replaced(state, dict.fromkeys(where.limits, _ENDLESS))
+    return replaced(state, dict.fromkeys(where.limits, _ENDLESS))
 
 
 def own_rows(state: Any, where: KeyRows) -> tuple[Any, list[NDArray[Any]]]:
@@ -106,7 +115,7 @@ def own_rows(state: Any, where: KeyRows) -> tuple[Any, list[NDArray[Any]]]:
         view.flags.writeable = array.flags.writeable
         found[path] = view
         arrays.append(own)
-    return _replaced(state, found), arrays
+    return replaced(state, found), arrays
 
 
 def put_rows(arrays: list[NDArray[Any]], where: KeyRows, begin: int, fresh: Any) -> None:
@@ -124,4 +133,4 @@ def grown_state(state: Any, where: KeyRows, fresh: Any) -> Any:
         whole = np.concatenate([old, new[len(old) :]])
         whole.flags.writeable = old.flags.writeable
         found[path] = whole
-    return _replaced(state, found)
+    return replaced(state, found)

@@ -1,0 +1,64 @@
+"""What a run inside an engine measured, whatever the engine: checked, and in the form that it is accounted in."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgroup.base.errors import RunError
+from streamgroup.engine_runs.machine import Machine
+from streamgroup.replay.account_measured import Measured, Sent
+from streamgroup.traces.trace import Trace
+
+__all__ = ["EngineOutcome", "check_complete", "checked_counts", "of_all", "sent"]
+
+I64 = NDArray[np.int64]
+
+
+class EngineOutcome(NamedTuple):
+    """What happened to all tuples, what sources sent, what workers held, what the machine did, and what else is known
+    of the engine, for `run.json`.
+    """
+
+    found: Measured
+    sent: Sent
+    state: dict[str, Any]
+    machine: Machine
+    more: dict[str, Any]
+
+
+def sent(reports: Sequence[Mapping[str, Any]]) -> Sent:
+    """Sum up what all sources reported."""
+    return Sent(
+        max((one["state"] for one in reports), default=0),
+        sum(one["messages"] for one in reports),
+        sum(one["bytes"] for one in reports),
+    )
+
+
+def of_all(entries: I64, source: NDArray[Any]) -> I64:
+    """Return the size of all detectors at each tuple, from that of its source's."""
+    change = entries.copy()
+    for each in np.unique(source):
+        mine = np.flatnonzero(source == each)
+        change[mine[1:]] -= entries[mine[:-1]]
+    return np.cumsum(change)
+
+
+def check_complete(seq: I64, trace: Trace) -> None:
+    """Raise RunError where the sorted `seq` are not each tuple of a trace once."""
+    if not np.array_equal(seq, np.arange(trace.tuples)):
+        raise RunError(f"Spark returned {len(np.unique(seq))} of {trace.tuples} tuples, in {len(seq)} rows")
+
+
+def checked_counts(trace: Trace, held: Iterable[tuple[int, int]]) -> dict[str, Any]:
+    """Compare what workers `held`, keys and counts, with the trace's own counts; RunError where they differ."""
+    counts = np.zeros(trace.keys, dtype=np.int64)
+    entries = 0
+    for key, count in held:
+        counts[key] += count
+        entries += 1
+    if not np.array_equal(counts, trace.dictionary().count):
+        raise RunError("the workers counted other tuples than the trace has", "this is a defect: please report it")
+    return {"entries": entries, "equals_direct": True}
