@@ -79,11 +79,12 @@ class ReplayOptions(_Simulation, total=False):
 
 
 class EngineRunOptions(ReplayOptions, total=False):
-    """The options of `run`: those of `replay`, and where Spark runs."""
+    """The options of `run`: those of `replay`, and where the engine runs."""
 
     master: str | None
     spark_conf: Mapping[str, str] | Sequence[str]
     driver_memory: str | None
+    flink_python: str | Path | None
 
 
 class AdviseOptions(_Conditions, total=False):

@@ -1,6 +1,7 @@
 """One run: `replay`, and what it gives."""
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -142,7 +143,7 @@ def run(
     log: bool = True,
     overwrite: bool = False,
     progress: Progress | None = None,
-    engine: Literal["spark"] = "spark",
+    engine: Literal["spark", "flink"] = "spark",
     service_mode: Literal["sleep", "spin"] = "sleep",
     **options: Unpack[EngineRunOptions],
 ) -> Run:
@@ -150,23 +151,39 @@ def run(
 
     Workers sleep or spin for as long as a service takes, and count by key. Tables and options are those of
     `replay`; `record["clock"]` is `"wall"`, and `record["engine"]` says what the machine did. `master`, `spark_conf`
-    and `driver_memory` say where Spark runs, by default on this machine with a slot for each worker.
+    and `driver_memory` say where Spark runs, by default on this machine with a slot for each worker. `flink_python` is
+    a Python that has PyFlink, by default that of `.flink`.
 
-    Raises UsageError for what an engine cannot do, RunError for a lost worker, EnvironmentFault where Spark is missing.
+    Raises UsageError for what an engine cannot do, RunError for a lost worker, EnvironmentFault where the engine is
+    missing.
     """
     from streamgroup.api.values import made_options, spark_values
     from streamgroup.base.errors import UsageError
+    from streamgroup.engine_runs.flink.place import FlinkPlace
     from streamgroup.engine_runs.run import EngineOptions, run_on_engine
     from streamgroup.spark.options import SparkOptions, checked
 
-    if engine != "spark":
-        raise UsageError(f"there is no engine {engine!r}", "spark")
+    if engine not in ("spark", "flink"):
+        raise UsageError(f"there is no engine {engine!r}", "spark, flink")
     where = spark_values(options)
-    own = {name: value for name, value in options.items() if name not in ("master", "spark_conf", "driver_memory")}
-    made = made_options(grouping, workers, own)
-    where.setdefault("master", f"local[{max(made.workers, made.sources)}]")
+    python = options.get("flink_python")
+    places = ("master", "spark_conf", "driver_memory", "flink_python")
+    made = made_options(grouping, workers, {name: value for name, value in options.items() if name not in places})
+    if engine == "flink":
+        if where:
+            raise UsageError(
+                f"{', '.join(where)}: these are options of Spark, and the engine is Flink", "leave them out"
+            )
+        place = EngineOptions(
+            service_mode=service_mode, flink=FlinkPlace(None if python is None else os.fspath(python))
+        )
+    else:
+        if python is not None:
+            raise UsageError("flink_python is an option of Flink, and the engine is Spark", "--engine flink")
+        where.setdefault("master", f"local[{max(made.workers, made.sources)}]")
+        place = EngineOptions(checked(SparkOptions, where), service_mode)
     result = run_on_engine(
-        trace, made, EngineOptions(checked(SparkOptions, where), service_mode),
+        trace, made, place,
         None if output is None else Path(output), log=log, overwrite=overwrite, progress=progress,
     )  # fmt: skip
     found = _run(result.tables, result.record, result.output)

@@ -9,6 +9,12 @@ from streamgroup.replay.scenario.plan import Plan
 __all__ = ["MODES", "check_slots", "refuse"]
 
 MODES = ("sleep", "spin")
+# By engine: what starts and ends together, and why queues have no bound that is given.
+_TASKS = {"Spark": "the tasks of Spark's barrier stage", "Flink": "the subtasks of Flink's job"}
+_QUEUES = {
+    "Spark": "Spark exchanges all tuples before workers start",
+    "Flink": "those of Flink are network buffers, which hold bytes",
+}
 
 
 def refuse(plan: Plan, service_mode: str, engine: str = "Spark") -> None:
@@ -24,7 +30,7 @@ def refuse(plan: Plan, service_mode: str, engine: str = "Spark") -> None:
     for flag, value in (("--join", options.join), ("--leave", options.leave), ("--crash", options.crash)):
         if value:
             raise UsageError(
-                f"{flag} changes the workers, and the tasks of {engine}'s barrier stage start and end together",
+                f"{flag} changes the workers, and {_TASKS[engine]} start and end together",
                 "simulate it with replay",
             )
     beside = {
@@ -38,7 +44,7 @@ def refuse(plan: Plan, service_mode: str, engine: str = "Spark") -> None:
         raise UsageError(f"--app {plan.app.text}: workers in {engine} count by key", "use --app count, or replay")
     if plan.queues.capacity:
         raise UsageError(
-            f"--queue-capacity bounds a worker's queue, and {engine} exchanges all tuples before workers start",
+            f"--queue-capacity bounds a worker's queue, and {_QUEUES[engine]}",
             "simulate it with replay",
         )
     if plan.speeds.by_time and len(plan.speeds.begins) > 1:

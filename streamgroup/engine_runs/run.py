@@ -16,6 +16,7 @@ from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage.places import Place
 from streamgroup.base.storage.staging import staged_directory
 from streamgroup.engine_runs.columns import READ
+from streamgroup.engine_runs.flink.place import FlinkPlace, find_flink
 from streamgroup.engine_runs.machine import machine_of
 from streamgroup.engine_runs.refusals import MODES, refuse
 from streamgroup.replay.account_measured import Measured, Sent, account_measured
@@ -40,11 +41,20 @@ _LEAD_NS = 3_000_000_000
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """How a run uses an engine: workers `sleep` or `spin` as long as a service takes."""
+    """How a run uses an engine: workers `sleep` or `spin` as long as a service takes.
+
+    `spark` is for Spark. With `flink` the engine is Flink.
+    """
 
     spark: SparkOptions | None = None
     service_mode: str = "sleep"
     lead_ns: int = _LEAD_NS
+    flink: FlinkPlace | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the engine."""
+        return "Spark" if self.flink is None else "Flink"
 
 
 def run_on_engine(
@@ -58,15 +68,17 @@ def run_on_engine(
     progress: Progress | None = None,
     session: "Session | None" = None,
 ) -> RunResult:
-    """Run a trace through a grouping inside Spark and write the run to `output`.
+    """Run a trace through a grouping inside an engine and write the run to `output`.
 
-    See `study.replay_run.run_to_directory`. `session` is one that is open. UsageError for what an engine cannot do,
-    RunError when a worker is lost or the result of the application is wrong, EnvironmentFault when Spark does not
-    start.
+    See `study.replay_run.run_to_directory`. `session` is one of Spark that is open. UsageError for what an engine
+    cannot do, RunError when a worker is lost or the result of the application is wrong, EnvironmentFault when the
+    engine does not start.
     """
     trace, options = checked(trace_path, options, log=False)
     run = prepared(trace, options)
-    refuse(run.plan, engine.service_mode)
+    refuse(run.plan, engine.service_mode, engine.name)
+    if engine.flink is not None:
+        find_flink(engine.flink)
     progress = progress or Silent()
     table = _tuples(run)
     source = table["source"].to_numpy()
@@ -79,10 +91,10 @@ def run_on_engine(
     return dataclasses.replace(result, output=output)
 
 
-def check_run(trace_path: str | Path | Place, options: ReplayOptions, service_mode: str) -> None:
+def check_run(trace_path: str | Path | Place, options: ReplayOptions, service_mode: str, engine: str = "Spark") -> None:
     """Raise what `run_on_engine` would, of what shows before anything starts."""
     trace, options = checked(trace_path, options, log=False)
-    refuse(make_plan(trace, options), service_mode)
+    refuse(make_plan(trace, options), service_mode, engine)
 
 
 def _tuples(run: Run) -> pa.Table:
@@ -105,16 +117,21 @@ def _tuples(run: Run) -> pa.Table:
 def _served(
     run: Run, engine: EngineOptions, table: pa.Table, progress: Progress, session: "Session | None"
 ) -> pa.Table:
-    """Run the job, in the session that is given or in one of its own."""
-    # What else is imported here takes longer than all checks.
-    from streamgroup.engine_runs.on_spark import run_job, with_settings
+    """Run the job: on Flink, or on Spark in the session that is given or in one of its own."""
+    # What is imported here takes longer than all checks.
     from streamgroup.engine_runs.source_task import SourceJob
     from streamgroup.engine_runs.worker_task import WorkerJob
-    from streamgroup.spark.session import start_session
 
     options = run.plan.options
     sources = SourceJob(options, run.service)
     workers = WorkerJob(engine.lead_ns, run.plan.network_delay, spins=engine.service_mode == MODES[1])
+    if engine.flink is not None:
+        from streamgroup.engine_runs.on_flink import run_job as run_on_flink
+
+        return run_on_flink(engine.flink, table, sources, workers, progress)
+    from streamgroup.engine_runs.on_spark import run_job, with_settings
+    from streamgroup.spark.session import start_session
+
     if session is not None:
         return run_job(session, table, sources, workers, progress)
     spark = engine.spark or SparkOptions(master=f"local[{max(options.workers, options.sources)}]")
@@ -129,7 +146,7 @@ def _result(run: Run, engine: EngineOptions, source: NDArray[Any], served: pa.Ta
     trace, options = run.trace, run.plan.options
     if not np.array_equal(tuples["seq"].to_numpy(), np.arange(trace.tuples)) or len(workers) != options.workers:
         raise RunError(
-            f"Spark returned {len(tuples)} of {trace.tuples} tuples, and reports of {len(workers)} of "
+            f"{engine.name} returned {len(tuples)} of {trace.tuples} tuples, and reports of {len(workers)} of "
             f"{options.workers} workers",
         )
     # Null where the grouping reports no such thing.
@@ -150,11 +167,27 @@ def _result(run: Run, engine: EngineOptions, source: NDArray[Any], served: pa.Ta
     record = {
         **result.record, "clock": "wall",
         "engine": {
-            "name": "spark", "service_mode": engine.service_mode, "state": _checked_counts(trace, workers),
+            **_of_engine(engine, sources), "service_mode": engine.service_mode,
+            "state": _checked_counts(trace, workers),
             "machine": machine._asdict(),
         },
     }  # fmt: skip
     return dataclasses.replace(result, record=record)
+
+
+def _of_engine(engine: EngineOptions, sources: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the name of the engine, and, of Flink, how late its sources sent tuples."""
+    if engine.flink is None:
+        return {"name": "spark"}
+    late = np.array([at for one in sources for at in one["sent_late_ns"]]) / 1e6
+    return {
+        "name": f"flink {find_flink(engine.flink)[1]}",
+        "sources": {
+            "sent_late_mean_ms": float(late.mean()),
+            "sent_late_p99_ms": float(np.quantile(late, 0.99)),
+            "sent_late_max_ms": float(late.max()),
+        },
+    }
 
 
 def _of_all(entries: I64, source: NDArray[Any]) -> I64:

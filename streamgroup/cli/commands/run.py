@@ -23,7 +23,7 @@ __all__ = ["Options", "run"]
 class Options(replay.Options):
     """The flags of `run`: those of `replay`, and how the engine is used."""
 
-    engine: Annotated[Literal["spark"], typer.Option("--engine", help="The engine.")] = "spark"
+    engine: Annotated[Literal["spark", "flink"], typer.Option("--engine", help="The engine.")] = "spark"
     service_mode: Annotated[
         Literal["sleep", "spin"],
         typer.Option("--service-mode", help="How a worker spends a service: asleep, or keeping a core busy."),
@@ -33,6 +33,13 @@ class Options(replay.Options):
         typer.Option(
             "--master", metavar="URL", show_default=False,
             help="Spark master (default: local[N], with a slot for each worker).",
+        ),
+    ] = None  # fmt: skip
+    flink_python: Annotated[
+        str | None,
+        typer.Option(
+            "--flink-python", metavar="PATH", show_default=False,
+            help="A Python that has PyFlink (default: that of .flink, which scripts/flink-environment makes).",
         ),
     ] = None  # fmt: skip
     spark_conf: SparkConf = ()  # type: ignore[assignment]
@@ -52,7 +59,7 @@ class Options(replay.Options):
 
 
 def run(console: Console, options: Options) -> None:
-    """Run a trace through one grouping inside Spark, in real time, and measure what `replay` simulates.
+    """Run a trace through one grouping inside Spark or Flink, in real time, and measure what `replay` simulates.
 
     The tables of the run are those of `replay`; `run.json` has `"clock": "wall"` and what the machine did. With
     --against-replay the same is replayed and compared. What an engine cannot do is refused with the reason.
@@ -69,6 +76,7 @@ def run(console: Console, options: Options) -> None:
         "master": options.master,
         "spark_conf": options.spark_conf,
         "driver_memory": options.driver_memory,
+        "flink_python": options.flink_python,
     }
     if options.dry_run:
         _check(options, given)
@@ -114,7 +122,8 @@ def _check(options: Options, given: dict[str, Any]) -> None:
     from streamgroup.api.values import made_options
     from streamgroup.engine_runs.run import check_run
 
-    check_run(options.trace, made_options(options.grouping[0], options.workers, given), options.service_mode)
+    made = made_options(options.grouping[0], options.workers, given)
+    check_run(options.trace, made, options.service_mode, options.engine.capitalize())
 
 
 def _describe(console: Console, found: sg.Run) -> None:
