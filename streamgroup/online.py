@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgroup.base.builtin_print import builtin_print
 from streamgroup.base.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,8 +46,10 @@ class Partitioner:
         interpreted: bool = False,
         **options: Any,
     ) -> None:
-        from streamgroup.api.values import known_only, made_options
-        from streamgroup.replay.online.decider import Decider
+        # In PyFlink's processes they cannot be imported otherwise.
+        with builtin_print():
+            from streamgroup.api.values import known_only, made_options
+            from streamgroup.replay.online.decider import Decider
 
         known_only("Partitioner", options, ("seed", "hash_seed", "key_type", "network_delay", "control_delay"))
         given = options if sources is None else {**options, "sources": sources}

@@ -79,13 +79,14 @@ class ReplayOptions(_Simulation, total=False):
 
 
 class EngineRunOptions(ReplayOptions, total=False):
-    """The options of `run`: those of `replay`, how a streaming query runs, and where Spark runs."""
+    """The options of `run`: those of `replay`, how a streaming query runs, and where the engine runs."""
 
     micro_batch: int | None
     checkpoint: str | Path | None
     master: str | None
     spark_conf: Mapping[str, str] | Sequence[str]
     driver_memory: str | None
+    flink_python: str | Path | None
 
 
 class AdviseOptions(_Conditions, total=False):

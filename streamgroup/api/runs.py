@@ -142,7 +142,7 @@ def run(
     log: bool = True,
     overwrite: bool = False,
     progress: Progress | None = None,
-    engine: Literal["spark", "spark-streaming"] = "spark",
+    engine: Literal["spark", "spark-streaming", "flink"] = "spark",
     service_mode: Literal["sleep", "spin"] = "sleep",
     **options: Unpack[EngineRunOptions],
 ) -> Run:
@@ -150,24 +150,31 @@ def run(
 
     Workers sleep or spin for as long as a service takes, and count by key. Tables and options are those of
     `replay`; `record["clock"]` is `"wall"`, and `record["engine"]` says what the machine did. `master`, `spark_conf`
-    and `driver_memory` say where Spark runs, by default on this machine with a slot for each worker.
+    and `driver_memory` say where Spark runs, by default on this machine with a slot for each worker. `flink_python` is
+    a Python that has PyFlink, by default that of `.flink`.
 
     The engine `spark-streaming` is a Structured Streaming query; `micro_batch` is the number of tuples of a batch (1000
     by default), and `checkpoint` a directory from which a run goes on that was broken off.
 
-    Raises UsageError for what an engine cannot do, RunError for a lost worker, EnvironmentFault where Spark is missing.
+    Raises UsageError for what an engine cannot do, RunError for a lost worker, EnvironmentFault where the engine is
+    missing.
     """
     from streamgroup.api.values import made_options, spark_values
+    from streamgroup.base.errors import UsageError
     from streamgroup.engine_runs.engine_options import engine_options
     from streamgroup.engine_runs.run import run_on_engine
     from streamgroup.spark.options import SparkOptions, checked
 
-    where = spark_values(options)
-    beside = ("master", "spark_conf", "driver_memory", "micro_batch", "checkpoint")
+    where, spark = spark_values(options), None
+    beside = ("master", "spark_conf", "driver_memory", "micro_batch", "checkpoint", "flink_python")
     made = made_options(grouping, workers, {name: value for name, value in options.items() if name not in beside})
-    where.setdefault("master", f"local[{max(made.workers, made.sources)}]")
+    if engine == "flink" and where:
+        raise UsageError(f"{', '.join(where)}: these are options of Spark, and the engine is Flink", "leave them out")
+    if engine != "flink":
+        where.setdefault("master", f"local[{max(made.workers, made.sources)}]")
+        spark = checked(SparkOptions, where)
     result = run_on_engine(
-        trace, made, engine_options(engine, service_mode, options, checked(SparkOptions, where)),
+        trace, made, engine_options(engine, service_mode, options, spark),
         None if output is None else Path(output), log=log, overwrite=overwrite, progress=progress,
     )  # fmt: skip
     found = _run(result.tables, result.record, result.output)

@@ -1,17 +1,20 @@
 """How a run uses an engine."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from streamgroup.base.errors import UsageError
+from streamgroup.engine_runs.flink.place import FlinkPlace
+from streamgroup.engine_runs.refusals import BATCH, FLINK, STREAMING, Form
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.spark.options import SparkOptions
 
 __all__ = ["ENGINES", "EngineOptions", "engine_options"]
 
-ENGINES = ("spark", "spark-streaming")
+ENGINES = ("spark", "spark-streaming", "flink")
 # From when the last worker is ready to the first arrival.
 _LEAD_NS = 3_000_000_000
 # Tuples of a batch, unless they are given.
@@ -22,8 +25,8 @@ _MICRO_BATCH = 1000
 class EngineOptions:
     """How a run uses an engine: workers `sleep` or `spin` as long as a service takes.
 
-    With `micro_batch`, tuples of a batch, it is a Structured Streaming query, which goes on from `checkpoint` where
-    there is one; without, a job in two stages.
+    With `flink` it is a job of Flink; with `micro_batch`, tuples of a batch, a Structured Streaming query, which goes on
+    from `checkpoint` where there is one; else a job of Spark in two stages.
     """
 
     spark: SparkOptions | None = None
@@ -31,11 +34,17 @@ class EngineOptions:
     lead_ns: int = _LEAD_NS
     micro_batch: int | None = None
     checkpoint: Path | None = None
+    flink: FlinkPlace | None = None
 
     @property
     def name(self) -> str:
         """Return the name of the engine, as a user gives it."""
-        return ENGINES[self.micro_batch is not None]
+        return ENGINES[2 if self.flink is not None else self.micro_batch is not None]
+
+    @property
+    def form(self) -> Form:
+        """Return how the job runs."""
+        return (BATCH, STREAMING, FLINK)[ENGINES.index(self.name)]
 
     def place(self, options: ReplayOptions) -> SparkOptions:
         """Return where Spark runs: by default on this machine, with a slot for each worker and source."""
@@ -45,17 +54,23 @@ class EngineOptions:
 def engine_options(
     engine: str, service_mode: str, given: Mapping[str, Any], spark: SparkOptions | None = None
 ) -> EngineOptions:
-    """Make options of those that were `given`, `micro_batch` and `checkpoint`; UsageError where they are not fit."""
+    """Make options of those that were `given`: `micro_batch`, `checkpoint`, `flink_python`.
+
+    UsageError for one of another engine, and for values that are none.
+    """
     if engine not in ENGINES:
         raise UsageError(f"there is no engine {engine!r}", " or ".join(ENGINES))
-    size, checkpoint = given.get("micro_batch"), given.get("checkpoint")
-    if engine == ENGINES[0]:
-        for flag, value in (("--micro-batch", size), ("--checkpoint", checkpoint)):
-            if value is not None:
-                raise UsageError(
-                    f"{flag} is of a streaming query, and --engine spark runs a job in two stages",
-                    "add --engine spark-streaming",
-                )
+    size, checkpoint, python = (given.get(name) for name in ("micro_batch", "checkpoint", "flink_python"))
+    if python is not None and engine != "flink":
+        raise UsageError("--flink-python is an option of Flink, and the engine is Spark", "add --engine flink")
+    for flag, value in (("--micro-batch", size), ("--checkpoint", checkpoint)):
+        if value is not None and engine != "spark-streaming":
+            raise UsageError(
+                f"{flag} is of a streaming query, and --engine {engine} runs no batches", "add --engine spark-streaming"
+            )
+    if engine == "flink":
+        return EngineOptions(service_mode=service_mode, flink=FlinkPlace(None if python is None else os.fspath(python)))
+    if engine == "spark":
         return EngineOptions(spark, service_mode)
     if size is not None and (not isinstance(size, int) or size < 1):
         raise UsageError(f"--micro-batch {size} is not a number of tuples, 1 or more", "use --micro-batch 1000")

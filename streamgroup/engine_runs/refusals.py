@@ -8,32 +8,37 @@ from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.online.decider import Decider
 from streamgroup.replay.scenario.plan import Plan
 
-__all__ = ["BATCH", "MODES", "STREAMING", "Form", "check_slots", "refuse"]
+__all__ = ["BATCH", "FLINK", "MODES", "STREAMING", "Form", "check_slots", "refuse"]
 
 MODES = ("sleep", "spin")
 
 
 class Form(NamedTuple):
-    """How a job runs: what its workers are, why they do not change, and why queues have no bound."""
+    """How a job runs: in which engine, what its workers are, why they do not change, and why queues have no bound."""
 
+    engine: str
     tasks: str
     unchanging: str
     unbounded: str
 
 
 BATCH = Form(
-    "tasks of a barrier stage", "the tasks of Spark's barrier stage start and end together",
+    "Spark", "tasks of a barrier stage", "the tasks of Spark's barrier stage start and end together",
     "Spark exchanges all tuples before workers start",
 )  # fmt: skip
 STREAMING = Form(
-    "tasks of one stage", "a query of Spark's keeps its partitions for as long as it lives",
+    "Spark", "tasks of one stage", "a query of Spark's keeps its partitions for as long as it lives",
     "a batch is complete when Spark's workers begin with it",
+)  # fmt: skip
+FLINK = Form(
+    "Flink", "subtasks of one job", "the subtasks of Flink's job start and end together",
+    "those of Flink are network buffers, which hold bytes",
 )  # fmt: skip
 
 
 def refuse(plan: Plan, service_mode: str, form: Form = BATCH) -> None:
     """Raise UsageError for the first option that no engine run has."""
-    options, engine = plan.options, "Spark"
+    options, engine = plan.options, form.engine
     if service_mode not in MODES:
         raise UsageError(f"--service-mode: there is no mode {service_mode!r}", "sleep or spin")
     if plan.arrivals.name == "saturate":

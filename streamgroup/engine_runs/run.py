@@ -14,14 +14,15 @@ from streamgroup.base.storage.places import Place
 from streamgroup.base.storage.staging import staged_directory
 from streamgroup.engine_runs.columns import READ
 from streamgroup.engine_runs.engine_options import EngineOptions
+from streamgroup.engine_runs.flink.place import FlinkPlace, find_flink
 from streamgroup.engine_runs.machine import machine_of
 from streamgroup.engine_runs.measured import EngineOutcome, checked_counts, of_all, sent
-from streamgroup.engine_runs.refusals import BATCH, MODES, STREAMING, refuse
+from streamgroup.engine_runs.refusals import MODES, refuse
 from streamgroup.replay.account_measured import Measured, account_measured
 from streamgroup.replay.one_run import Run
 from streamgroup.replay.run import prepared
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.scenario.plan import Plan, make_plan
+from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.study.replay_run import LOG, RunResult, checked, result_of, write_run
 from streamgroup.study.run_directory import MARKER
 
@@ -42,18 +43,20 @@ def run_on_engine(
     progress: Progress | None = None,
     session: "Session | None" = None,
 ) -> RunResult:
-    """Run a trace through a grouping inside Spark and write the run to `output`.
+    """Run a trace through a grouping inside an engine and write the run to `output`.
 
-    See `study.replay_run.run_to_directory`. `session` is one that is open. UsageError for what an engine cannot do,
-    RunError when a worker is lost or the result of the application is wrong, EnvironmentFault when Spark does not
-    start.
+    See `study.replay_run.run_to_directory`. `session` is one of Spark that is open. UsageError for what an engine
+    cannot do, RunError when a worker is lost or the result of the application is wrong, EnvironmentFault when the
+    engine does not start.
     """
     trace, options = checked(trace_path, options, log=False)
     run = prepared(trace, options)
-    refuse_engine(run.plan, engine)
+    refuse(run.plan, engine.service_mode, engine.form)
+    if engine.flink is not None:
+        find_flink(engine.flink)
     progress = progress or Silent()
     table = _tuples(run)
-    job = _batch_job if engine.micro_batch is None else _streaming_job
+    job = _one_job if engine.micro_batch is None else _streaming_job
     if output is None:
         return _result(run, engine, job(run, engine, table, progress, session), None)
     with staged_directory(output, overwrite=overwrite, marker=MARKER) as directory:
@@ -65,12 +68,7 @@ def run_on_engine(
 def check_run(trace_path: str | Path | Place, options: ReplayOptions, engine: EngineOptions) -> None:
     """Raise what `run_on_engine` would, of what shows before anything starts."""
     trace, options = checked(trace_path, options, log=False)
-    refuse_engine(make_plan(trace, options), engine)
-
-
-def refuse_engine(plan: Plan, engine: EngineOptions) -> None:
-    """Raise UsageError for the first option that this engine does not have."""
-    refuse(plan, engine.service_mode, BATCH if engine.micro_batch is None else STREAMING)
+    refuse(make_plan(trace, options), engine.service_mode, engine.form)
 
 
 def _tuples(run: Run) -> pa.Table:
@@ -98,34 +96,39 @@ def _streaming_job(
     return streamed(run, engine, table, progress, session)
 
 
-def _batch_job(
+def _one_job(
     run: Run, engine: EngineOptions, table: pa.Table, progress: Progress, session: "Session | None"
 ) -> EngineOutcome:
-    """Run the job of two stages, in the session that is given or in one of its own."""
-    # What else is imported here takes longer than all checks.
-    from streamgroup.engine_runs.on_spark import run_job, with_settings
+    """Run the job on Flink, or in two stages on Spark, in the session that is given or in one of its own."""
+    # What is imported here takes longer than all checks.
     from streamgroup.engine_runs.source_task import SourceJob
     from streamgroup.engine_runs.worker_task import WorkerJob
-    from streamgroup.spark.session import start_session
 
     options = run.plan.options
     sources = SourceJob(options, run.service)
     workers = WorkerJob(engine.lead_ns, run.plan.network_delay, spins=engine.service_mode == MODES[1])
+    if engine.flink is not None:
+        from streamgroup.engine_runs.on_flink import run_job as run_on_flink
+
+        return _outcome(run, engine, table, run_on_flink(engine.flink, table, sources, workers, progress))
+    from streamgroup.engine_runs.on_spark import run_job, with_settings
+    from streamgroup.spark.session import start_session
+
     if session is not None:
-        return _outcome(run, table, run_job(session, table, sources, workers, progress))
+        return _outcome(run, engine, table, run_job(session, table, sources, workers, progress))
     with start_session(with_settings(engine.place(options)), progress) as opened:
         served = run_job(opened, table, sources, workers, progress)
-    return _outcome(run, table, served)
+    return _outcome(run, engine, table, served)
 
 
-def _outcome(run: Run, table: pa.Table, served: pa.Table) -> EngineOutcome:
+def _outcome(run: Run, engine: EngineOptions, table: pa.Table, served: pa.Table) -> EngineOutcome:
     said = [json.loads(text) for text in served["report"].to_pylist() if text is not None]
     sources, workers = ([one for one in said if who in one] for who in ("source", "worker"))
     tuples = served.filter(served["report"].is_null()).sort_by("seq")
     trace, options = run.trace, run.plan.options
     if not np.array_equal(tuples["seq"].to_numpy(), np.arange(trace.tuples)) or len(workers) != options.workers:
         raise RunError(
-            f"Spark returned {len(tuples)} of {trace.tuples} tuples, and reports of {len(workers)} of "
+            f"{engine.form.engine} returned {len(tuples)} of {trace.tuples} tuples, and reports of {len(workers)} of "
             f"{options.workers} workers",
         )
     # Null where the grouping reports no such thing.
@@ -139,7 +142,22 @@ def _outcome(run: Run, table: pa.Table, served: pa.Table) -> EngineOutcome:
     )
     state = checked_counts(trace, ((key, count) for worker in workers for key, count in worker["state"]))
     machine = machine_of(column["service"], start, finish, column["late"], workers)
-    return EngineOutcome(found, sent(sources), state, machine, {})
+    return EngineOutcome(found, sent(sources), state, machine, _of_flink(engine.flink, sources))
+
+
+def _of_flink(flink: FlinkPlace | None, sources: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what else is known of a run on Flink: its version, and how late its sources sent tuples."""
+    if flink is None:
+        return {}
+    late = np.array([at for one in sources for at in one["sent_late_ns"]]) / 1e6
+    return {
+        "name": f"flink {find_flink(flink)[1]}",
+        "sources": {
+            "sent_late_mean_ms": float(late.mean()),
+            "sent_late_p99_ms": float(np.quantile(late, 0.99)),
+            "sent_late_max_ms": float(late.max()),
+        },
+    }
 
 
 def _result(run: Run, engine: EngineOptions, outcome: EngineOutcome, log: Path | None) -> RunResult:

@@ -1,7 +1,7 @@
 """A source as a task of an engine: runs the grouping on what it saw, and nothing else."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from streamgroup.replay.online.decider import Decided, Decider
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.spark.errors import errors_as_text
 
-__all__ = ["SourceJob", "choose", "service_times"]
+__all__ = ["Chooser", "SourceJob", "choose", "service_times"]
 
 
 class SourceJob(NamedTuple):
@@ -22,6 +22,30 @@ class SourceJob(NamedTuple):
 
     options: ReplayOptions
     service: Any
+
+
+class Chooser:
+    """Decides for the tuples of one source, and knows how long workers take."""
+
+    def __init__(self, job: SourceJob, source: int) -> None:
+        self._job, self._source = job, source
+        self._decider = Decider(job.options, source, interpreted=None)
+
+    def decide(self, keys: Sequence[bytes | None], arrival: NDArray[np.int64]) -> Decided:
+        """Choose workers for tuples, one after the other, at times that do not go back."""
+        return self._decider.many(self._decider.ids(keys), arrival)
+
+    def service(self, worker: int, key_id: int, cost: float | None, seq: int) -> int:
+        """Return how long the service of a tuple takes, in ns, by the model of the replay."""
+        return int(self._job.service.service(worker, key_id, cost or 0, seq, 0))
+
+    def report(self) -> dict[str, int]:
+        """Return what the source reports at its end."""
+        state = self._decider.grouping
+        return {
+            "source": self._source, "state": self._decider.largest_state or 0,
+            "messages": state.sent("control_messages"), "bytes": state.sent("control_bytes"),
+        }  # fmt: skip
 
 
 def choose(job: SourceJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -33,14 +57,9 @@ def choose(job: SourceJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
     if not len(table):
         return
     with errors_as_text():
-        decider = Decider(job.options, table["source"][0].as_py(), interpreted=None)
-        decided = decider.many(decider.ids(table["key"].to_pylist()), table["arrival"].to_numpy().copy())
-        yield _chosen(job, table, decided)
-        state = decider.grouping
-        report = {
-            "source": table["source"][0].as_py(), "state": decider.largest_state or 0,
-            "messages": state.sent("control_messages"), "bytes": state.sent("control_bytes"),
-        }  # fmt: skip
+        chooser = Chooser(job, table["source"][0].as_py())
+        yield _chosen(job, table, chooser.decide(table["key"].to_pylist(), table["arrival"].to_numpy().copy()))
+        report = chooser.report()
     blank: dict[str, list[Any]] = {name: [None] for name in CHOSEN.names}
     yield pa.RecordBatch.from_pydict({**blank, "worker": [0], "report": [json.dumps(report)]}, schema=CHOSEN)
 

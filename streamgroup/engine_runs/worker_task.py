@@ -13,10 +13,20 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-__all__ = ["SCHEMA", "WorkerJob", "serve", "serve_tuples", "wake_promptly"]
+__all__ = [
+    "COLUMNS",
+    "SCHEMA",
+    "WorkerJob",
+    "counts_by_id",
+    "serve",
+    "serve_tuple",
+    "serve_tuples",
+    "sleep_until",
+    "wake_promptly",
+]
 
 SCHEMA = "seq long, worker int, start long, finish long, service long, late long, hot int, entries long, report string"
-_COLUMNS = pa.schema([
+COLUMNS = pa.schema([
     ("seq", pa.int64()), ("worker", pa.int32()), ("start", pa.int64()), ("finish", pa.int64()),
     ("service", pa.int64()), ("late", pa.int64()), ("hot", pa.int32()), ("entries", pa.int64()),
     ("report", pa.string()),
@@ -71,7 +81,7 @@ def serve(job: WorkerJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
     report = {
         "worker": worker, "host": platform.node(), "process": os.getpid(), "tuples": len(arrival),
         "cpu_ns": time.process_time_ns() - cpu, "behind_ns": behind, "ready_spread_ns": max(ready) - min(ready),
-        "state": _by_id(state, dict(zip(keys, table["key_id"].to_pylist(), strict=True))),
+        "state": counts_by_id(state, dict(zip(keys, table["key_id"].to_pylist(), strict=True))),
     }  # fmt: skip
     yield _rows([
         table["seq"].combine_chunks(), pa.array([worker] * len(arrival), pa.int32()),
@@ -80,7 +90,7 @@ def serve(job: WorkerJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
         pa.nulls(len(arrival), pa.string()),
     ])  # fmt: skip
     said = [*reports, json.dumps(report)]
-    blank = [pa.nulls(len(said), field.type) for field in _COLUMNS][:-1]
+    blank = [pa.nulls(len(said), field.type) for field in COLUMNS][:-1]
     yield _rows([*blank, pa.array(said, pa.string())])
 
 
@@ -95,26 +105,38 @@ def serve_tuples(
     clock: Callable[[], int] = time.perf_counter_ns,
 ) -> Served:
     """Serve tuples first come, first served, by the clock; `arrival` counts from `origin` on it, `service` is in ns."""
-    start, finish, late = [], [], []
-    pause = _spin if spins else _sleep
+    found = Served([], [], [])
     for at, takes, key in zip(arrival, service, keys, strict=True):
-        due = origin + at
+        for times, one in zip(found, serve_tuple(at, takes, key, state, origin, spins=spins, clock=clock), strict=True):
+            times.append(one)
+    return found
+
+
+def serve_tuple(
+    at: int,
+    takes: int,
+    key: bytes | None,
+    state: dict[bytes | None, int] | None,
+    origin: int,
+    *,
+    spins: bool,
+    clock: Callable[[], int] = time.perf_counter_ns,
+) -> tuple[int, int, int]:
+    """Serve one tuple, not before its arrival; returns what `Served` has of it."""
+    due = origin + at
+    now, late = clock(), -1
+    if now < due:
+        sleep_until(due, clock)
         now = clock()
-        if now < due:
-            _sleep(due, clock)
-            now = clock()
-            late.append(now - due)
-        else:
-            late.append(-1)
-        start.append(now - origin)
-        if state is not None:
-            state[key] = state.get(key, 0) + 1
-        pause(now + takes, clock)
-        finish.append(clock() - origin)
-    return Served(start, finish, late)
+        late = now - due
+    if state is not None:
+        state[key] = state.get(key, 0) + 1
+    (_spin if spins else sleep_until)(now + takes, clock)
+    return now - origin, clock() - origin, late
 
 
-def _sleep(until: int, clock: Callable[[], int]) -> None:
+def sleep_until(until: int, clock: Callable[[], int]) -> None:
+    """Sleep until a moment of the clock; the last microseconds are waited."""
     left = until - clock()
     while left > 0:
         if left > _SHORT:
@@ -136,7 +158,7 @@ def wake_promptly() -> None:
         return
 
 
-def _by_id(state: Mapping[bytes | None, int], key_ids: Mapping[bytes | None, int]) -> list[list[int]]:
+def counts_by_id(state: Mapping[bytes | None, int], key_ids: Mapping[bytes | None, int]) -> list[list[int]]:
     """List what the state holds: the id of each key and its count."""
     return [[key_ids[key], count] for key, count in state.items()]
 
@@ -149,4 +171,4 @@ def _nothing() -> pa.Table:
 
 
 def _rows(columns: list[Any]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(columns, schema=_COLUMNS)
+    return pa.RecordBatch.from_arrays(columns, schema=COLUMNS)

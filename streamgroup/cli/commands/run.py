@@ -25,8 +25,8 @@ class Options(replay.Options):
     """The flags of `run`: those of `replay`, and how the engine is used."""
 
     engine: Annotated[
-        Literal["spark", "spark-streaming"],
-        typer.Option("--engine", help="A Spark job in two stages, or a Structured Streaming query."),
+        Literal["spark", "spark-streaming", "flink"],
+        typer.Option("--engine", help="A Spark job in two stages, a Structured Streaming query, or a job of Flink."),
     ] = "spark"
     micro_batch: Annotated[
         int | None,
@@ -53,6 +53,13 @@ class Options(replay.Options):
             help="Spark master (default: local[N], with a slot for each worker).",
         ),
     ] = None  # fmt: skip
+    flink_python: Annotated[
+        str | None,
+        typer.Option(
+            "--flink-python", metavar="PATH", show_default=False,
+            help="A Python that has PyFlink (default: that of .flink, which scripts/flink-environment makes).",
+        ),
+    ] = None  # fmt: skip
     spark_conf: SparkConf = ()  # type: ignore[assignment]
     driver_memory: DriverMemory = None
     log: Annotated[bool, typer.Option("--log/--no-log", help="Write the assignment log too, if there is -o.")] = True
@@ -70,7 +77,7 @@ class Options(replay.Options):
 
 
 def run(console: Console, options: Options) -> None:
-    """Run a trace through one grouping inside Spark, in real time, and measure what `replay` simulates.
+    """Run a trace through one grouping inside Spark or Flink, in real time, and measure what `replay` simulates.
 
     The tables of the run are those of `replay`; `run.json` has `"clock": "wall"` and what the machine did. With
     --against-replay the same is replayed and compared. What an engine cannot do is refused with the reason.
@@ -87,6 +94,7 @@ def run(console: Console, options: Options) -> None:
         "master": options.master,
         "spark_conf": options.spark_conf,
         "driver_memory": options.driver_memory,
+        "flink_python": options.flink_python,
     }
     if options.dry_run:
         _check(options, given)
@@ -134,9 +142,8 @@ def _check(options: Options, given: dict[str, Any]) -> None:
     from streamgroup.engine_runs.engine_options import engine_options
     from streamgroup.engine_runs.run import check_run
 
-    engine = engine_options(
-        options.engine, options.service_mode, {"micro_batch": options.micro_batch, "checkpoint": options.checkpoint}
-    )
+    own = {name: getattr(options, name) for name in ("micro_batch", "checkpoint", "flink_python")}
+    engine = engine_options(options.engine, options.service_mode, own)
     check_run(options.trace, made_options(options.grouping[0], options.workers, given), engine)
 
 
