@@ -25,8 +25,8 @@ _MICRO_BATCH = 1000
 class EngineOptions:
     """How a run uses an engine: workers `sleep` or `spin` as long as a service takes.
 
-    With `flink` it is a job of Flink; with `micro_batch`, tuples of a batch, a Structured Streaming query, which goes on
-    from `checkpoint` where there is one; else a job of Spark in two stages.
+    With `flink` it is a job of Flink; with `micro_batch`, tuples of a batch, a Structured Streaming query, which goes
+    on from `checkpoint` where there is one; else a job of Spark in two stages.
     """
 
     spark: SparkOptions | None = None
