@@ -115,8 +115,8 @@ def serve_tuples(
 def serve_tuple(
     at: int,
     takes: int,
-    key: bytes | None,
-    state: dict[bytes | None, int] | None,
+    key: K,
+    state: dict[K, int] | None,
     origin: int,
     *,
     spins: bool,
