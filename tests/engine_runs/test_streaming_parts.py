@@ -124,7 +124,12 @@ def test_a_checkpoint_is_of_one_run_and_used_by_one(trace: Path, tmp_path: Path)
     other = belongings(run(trace, grouping="pkg:d=3", service="2ms"), "sleep", 30)
     with pytest.raises(UsageError) as error, opened(place, other, table, 2):
         pass
-    assert "is of another run: grouping pkg there, pkg:d=3 here; service 1ms there, 2ms here" in str(error.value)
+    assert str(error.value).endswith("another run: grouping pkg there, pkg:d=3 here; service 1ms there, 2ms here")
+    with (
+        pytest.raises(UsageError, match=r"another run: code-of-program \w+ there, x here"),
+        opened(place, {**belongs, "code_of_program": "x"}, table, 2),
+    ):
+        pass
     with (
         pytest.raises(UsageError, match="micro-batch 30 there, 31 here"),
         opened(place, {**belongs, "micro_batch": 31}, table, 2),

@@ -116,7 +116,8 @@ def belongings(run: Run, service_mode: str, micro_batch: int) -> dict[str, Any]:
         "format": _FORMAT, "trace": run.trace.fingerprint(), "micro_batch": micro_batch, "service_mode": service_mode,
         **{name: readable(value) for name, value in dataclasses.asdict(options).items()},
         "grouping": selection.text, "files": {name: str(one) for name, one in selection.params.files().items()},
-        "code": code_of(selection), **outside_code(options), "pyspark": importlib.metadata.version("pyspark"),
+        **{f"code_of_{name}": digest for name, digest in code_of(selection).items()}, **outside_code(options),
+        "pyspark": importlib.metadata.version("pyspark"),
     }  # fmt: skip
 
 
@@ -188,8 +189,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """Say what differs; the code only where nothing else does, as another grouping has other code."""
     names = [*here, *(name for name in there if name not in here)]
-    return [
-        f"{name.replace('_', '-')} {there.get(name)} there, {here.get(name)} here"
-        for name in names if there.get(name) != here.get(name)
-    ]  # fmt: skip
+    differ = [name for name in names if there.get(name) != here.get(name)]
+    shown = [name for name in differ if not name.startswith("code_of_")] or differ
+    return [f"{name.replace('_', '-')} {there.get(name)} there, {here.get(name)} here" for name in shown]

@@ -23,7 +23,7 @@ from streamgroup.engine_runs.streaming.query import Streamed, run_query
 from streamgroup.engine_runs.worker_task import WorkerJob
 from streamgroup.replay.account_measured import Measured
 from streamgroup.replay.one_run import Run
-from streamgroup.spark.session import start_session
+from streamgroup.spark.session import start_session, terminable
 
 if TYPE_CHECKING:
     from streamgroup.engine_runs.run import EngineOptions
@@ -41,7 +41,7 @@ def streamed(
     belongs = belongings(run, engine.service_mode, engine.micro_batch)
     sources = SourceJob(options, run.service)
     workers = WorkerJob(0, run.plan.network_delay, spins=engine.service_mode == MODES[1])
-    with contextlib.ExitStack() as stack:
+    with terminable(), contextlib.ExitStack() as stack:
         checkpoint = None
         if engine.checkpoint is not None:
             # What is wrong with it shows before Spark starts.
