@@ -220,6 +220,14 @@ def _runs(process: int) -> bool:
             EnvironmentFault,
             "JVM did not start",
         ),
+        ("ConnectionRefusedError: [Errno 111]", RunError, "its JVM ended: it was killed"),
+        ("x.StatusRuntimeException: CANCELLED: client", RunError, "the Python process of a worker or a source ended"),
+        (
+            "Error received from SDK harness\nValueError: bad\nx.StatusRuntimeException: CANCELLED\nCaused by: x",
+            RunError,
+            "code 7: ValueError: bad",
+        ),
+        ("Caused by: pemja.core.PythonException: <class KeyError>: 7\n", RunError, "code 7: <class KeyError>: 7"),
         ("", RunError, "it says nothing"),
     ],
 )
