@@ -81,12 +81,11 @@ def run_on_engine(
         find_flink(engine.flink)
     progress = progress or Silent()
     table = _tuples(run)
-    source = table["source"].to_numpy()
     if output is None:
-        return _result(run, engine, source, _served(run, engine, table, progress, session), None)
+        return _result(run, engine, table, _served(run, engine, table, progress, session), None)
     with staged_directory(output, overwrite=overwrite, marker=MARKER) as directory:
         served = _served(run, engine, table, progress, session)
-        result = _result(run, engine, source, served, directory / LOG if log else None)
+        result = _result(run, engine, table, served, directory / LOG if log else None)
         write_run(directory, result.tables, result.record)
     return dataclasses.replace(result, output=output)
 
@@ -139,7 +138,7 @@ def _served(
         return run_job(opened, table, sources, workers, progress)
 
 
-def _result(run: Run, engine: EngineOptions, source: NDArray[Any], served: pa.Table, log: Path | None) -> RunResult:
+def _result(run: Run, engine: EngineOptions, table: pa.Table, served: pa.Table, log: Path | None) -> RunResult:
     said = [json.loads(text) for text in served["report"].to_pylist() if text is not None]
     sources, workers = ([one for one in said if who in one] for who in ("source", "worker"))
     tuples = served.filter(served["report"].is_null()).sort_by("seq")
@@ -155,7 +154,11 @@ def _result(run: Run, engine: EngineOptions, source: NDArray[Any], served: pa.Ta
     }
     start, finish, entries = column["start"], column["finish"], column["entries"]
     found = Measured(
-        column["worker"], start, finish, column["hot"], None if entries is None else _of_all(entries, source)
+        column["worker"],
+        start,
+        finish,
+        column["hot"],
+        None if entries is None else _of_all(entries, table["source"].to_numpy()),
     )
     sent = Sent(
         max((one["state"] for one in sources), default=0),
@@ -167,7 +170,8 @@ def _result(run: Run, engine: EngineOptions, source: NDArray[Any], served: pa.Ta
     record = {
         **result.record, "clock": "wall",
         "engine": {
-            **_of_engine(engine, sources), "service_mode": engine.service_mode,
+            **_of_engine(engine, sources, out_of_order(column["worker"], table["arrival"].to_numpy(), start)),
+            "service_mode": engine.service_mode,
             "state": _checked_counts(trace, workers),
             "machine": machine._asdict(),
         },
@@ -175,8 +179,16 @@ def _result(run: Run, engine: EngineOptions, source: NDArray[Any], served: pa.Ta
     return dataclasses.replace(result, record=record)
 
 
-def _of_engine(engine: EngineOptions, sources: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the name of the engine, and, of Flink, how late its sources sent tuples."""
+def out_of_order(worker: NDArray[np.int32], arrival: I64, start: I64) -> float:
+    """Return the share of tuples that a worker served right after one that had arrived later."""
+    order = np.lexsort((start, worker))
+    before, after = order[:-1], order[1:]
+    late = (worker[before] == worker[after]) & (arrival[after] < arrival[before])
+    return float(late.sum() / len(worker))
+
+
+def _of_engine(engine: EngineOptions, sources: list[dict[str, Any]], disorder: float) -> dict[str, Any]:
+    """Return the name of the engine, and, of Flink, how late its sources sent tuples, and how much out of order."""
     if engine.flink is None:
         return {"name": "spark"}
     late = np.array([at for one in sources for at in one["sent_late_ns"]]) / 1e6
@@ -186,6 +198,7 @@ def _of_engine(engine: EngineOptions, sources: list[dict[str, Any]]) -> dict[str
             "sent_late_mean_ms": float(late.mean()),
             "sent_late_p99_ms": float(np.quantile(late, 0.99)),
             "sent_late_max_ms": float(late.max()),
+            "out_of_order": disorder,
         },
     }
 
