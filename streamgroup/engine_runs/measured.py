@@ -11,7 +11,7 @@ from streamgroup.engine_runs.machine import Machine
 from streamgroup.replay.account_measured import Measured, Sent
 from streamgroup.traces.trace import Trace
 
-__all__ = ["EngineOutcome", "check_complete", "checked_counts", "of_all", "sent"]
+__all__ = ["EngineOutcome", "check_complete", "checked_counts", "of_all", "out_of_order", "sent"]
 
 I64 = NDArray[np.int64]
 
@@ -62,3 +62,11 @@ def checked_counts(trace: Trace, held: Iterable[tuple[int, int]]) -> dict[str, A
     if not np.array_equal(counts, trace.dictionary().count):
         raise RunError("the workers counted other tuples than the trace has", "this is a defect: please report it")
     return {"entries": entries, "equals_direct": True}
+
+
+def out_of_order(worker: NDArray[np.int32], arrival: I64, start: I64) -> float:
+    """Return the share of tuples that a worker served right after one that had arrived later."""
+    order = np.lexsort((start, worker))
+    before, after = order[:-1], order[1:]
+    late = (worker[before] == worker[after]) & (arrival[after] < arrival[before])
+    return float(late.sum() / len(worker))

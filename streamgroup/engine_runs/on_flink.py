@@ -37,11 +37,17 @@ _CAUSES: dict[str, tuple[type[StreamgroupError], str, str]] = {
     "Java gateway process exited": (
         EnvironmentFault, "Flink's JVM did not start", "install Java 17 or newer, or set JAVA_HOME",
     ),
-    "Unable to get the Python watchdog object": (
-        RunError, "Flink's JVM ended: it was killed, or there was too little memory",
-        "run it again, with fewer workers if memory is short",
-    ),
 }  # fmt: skip
+_AGAIN = "a run cannot go on without it: run it again, with fewer workers if memory is short"
+# The same, where no task failed by itself.
+_ENDED = {
+    "StatusRuntimeException: CANCELLED": "the Python process of a worker or a source ended",
+    "ConnectionRefusedError": "its JVM ended",
+    "Unable to get the Python watchdog object": "its JVM ended",
+    "Py4JNetworkError": "its JVM ended",
+}
+# How an error in a task is told, in its own process and within the JVM.
+_FAILED = ("Error received from SDK harness", "pemja.core.PythonException")
 _PYTHON_ERROR = re.compile(
     r"^(?:[A-Za-z_]\w*\.)*\w*(?:Error|Fault|Exception): (?!An error occurred while).*$", re.MULTILINE
 )
@@ -95,6 +101,8 @@ def _execute(python: Path, directory: Path, limit_s: float, progress: Progress) 
         "PATH": f"{python.parent}{os.pathsep}{os.environ.get('PATH', '')}",
         "PYTHONPATH": os.pathsep.join(filter(None, path)),
         "FLINK_LOG_DIR": str(logs),
+        # What the JVM leaves when it is killed goes with the directory of the run.
+        "JAVA_TOOL_OPTIONS": f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} -Djava.io.tmpdir={directory}".strip(),
     }
     environment.pop("FLINK_HOME", None)
     until, ready = time.monotonic() + limit_s, 0
@@ -138,6 +146,10 @@ def _explained(said: str, code: int) -> StreamgroupError:
     for phrase, (kind, message, hint) in _CAUSES.items():
         if phrase in said:
             return kind(f"{message} ({phrase})", hint)
-    # An error in Python is within one of Java's.
-    found = _PYTHON_ERROR.findall(said) or _JAVA_CAUSE.findall(said) or [line for line in said.splitlines() if line]
-    return RunError(f"Flink's job failed with code {code}: {found[-1][:300] if found else 'it says nothing'}")
+    if not any(phrase in said for phrase in _FAILED):
+        for phrase, message in _ENDED.items():
+            if phrase in said:
+                return RunError(f"Flink's job failed: {message}: it was killed, or there was too little memory", _AGAIN)
+    # An error in Python is within those in Java that it caused, of which the last is the cause of the others.
+    found = _PYTHON_ERROR.findall(said)[:1] or _JAVA_CAUSE.findall(said) or said.split("\n")
+    return RunError(f"Flink's job failed with code {code}: {found[-1][:300] or 'it says nothing'}")

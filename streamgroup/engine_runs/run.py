@@ -14,9 +14,9 @@ from streamgroup.base.storage.places import Place
 from streamgroup.base.storage.staging import staged_directory
 from streamgroup.engine_runs.columns import READ
 from streamgroup.engine_runs.engine_options import EngineOptions
-from streamgroup.engine_runs.flink.place import FlinkPlace, find_flink
+from streamgroup.engine_runs.flink.place import find_flink
 from streamgroup.engine_runs.machine import machine_of
-from streamgroup.engine_runs.measured import EngineOutcome, checked_counts, of_all, sent
+from streamgroup.engine_runs.measured import EngineOutcome, checked_counts, of_all, out_of_order, sent
 from streamgroup.engine_runs.refusals import MODES, refuse
 from streamgroup.replay.account_measured import Measured, account_measured
 from streamgroup.replay.one_run import Run
@@ -142,20 +142,22 @@ def _outcome(run: Run, engine: EngineOptions, table: pa.Table, served: pa.Table)
     )
     state = checked_counts(trace, ((key, count) for worker in workers for key, count in worker["state"]))
     machine = machine_of(column["service"], start, finish, column["late"], workers)
-    return EngineOutcome(found, sent(sources), state, machine, _of_flink(engine.flink, sources))
+    disorder = out_of_order(column["worker"], table["arrival"].to_numpy(), start)
+    return EngineOutcome(found, sent(sources), state, machine, _of_flink(engine, sources, disorder))
 
 
-def _of_flink(flink: FlinkPlace | None, sources: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what else is known of a run on Flink: its version, and how late its sources sent tuples."""
-    if flink is None:
+def _of_flink(engine: EngineOptions, sources: list[dict[str, Any]], disorder: float) -> dict[str, Any]:
+    """Return what else is known of a run on Flink: version, how late its sources sent tuples, how much out of order."""
+    if engine.flink is None:
         return {}
     late = np.array([at for one in sources for at in one["sent_late_ns"]]) / 1e6
     return {
-        "name": f"flink {find_flink(flink)[1]}",
+        "name": f"flink {find_flink(engine.flink)[1]}",
         "sources": {
             "sent_late_mean_ms": float(late.mean()),
             "sent_late_p99_ms": float(np.quantile(late, 0.99)),
             "sent_late_max_ms": float(late.max()),
+            "out_of_order": disorder,
         },
     }
 

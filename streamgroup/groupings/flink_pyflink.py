@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.engines.keys.typed import Keys
-from streamgroup.engines.pyflink import pyflink_subtasks_all
+from streamgroup.engines.pyflink import Mode, pyflink_subtasks_all
 from streamgroup.groupings._key_groups import KeyGroupRule
 from streamgroup.groupings._stateful import start
 
@@ -20,6 +20,8 @@ class Params(KeyGroupRule):
 
     declared: bool = Field(default=False, description="key_by is given the type of the key (key_type=)")
 
+    mode: Mode = Field(default="process", description="how Flink runs Python: python.execution-mode, process or thread")
+
     def subtask_of(self, keys: Keys, workers: int, max_parallelism: int) -> NDArray[np.uint16]:
         """Apply PyFlink's rule."""
-        return pyflink_subtasks_all(keys, workers, max_parallelism, declared=self.declared)
+        return pyflink_subtasks_all(keys, workers, max_parallelism, declared=self.declared, mode=self.mode)

@@ -19,12 +19,15 @@ _HOW = (
 )
 
 
-def find_java() -> tuple[str, int]:
-    """Find Java in JAVA_HOME or on the PATH: its path and major version. EnvironmentFault without, or below 17."""
+def find_java(engine: str = "Spark") -> tuple[str, int]:
+    """Find Java for an engine, in JAVA_HOME or on the PATH: its path and major version.
+
+    EnvironmentFault without, or below 17.
+    """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None:
-        raise EnvironmentFault("there is no Java on this machine, and Spark needs it", _HOW)
+        raise EnvironmentFault(f"there is no Java on this machine, and {engine} needs it", _HOW)
     try:
         shown = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -35,7 +38,7 @@ def find_java() -> tuple[str, int]:
         raise EnvironmentFault(f"{java} does not report its version", _HOW)
     version = int(match[1])
     if version < _OLDEST:
-        raise EnvironmentFault(f"{java} is Java {version}, and Spark needs {_OLDEST} or newer", _HOW)
+        raise EnvironmentFault(f"{java} is Java {version}, and {engine} needs {_OLDEST} or newer", _HOW)
     return java, version
 
 

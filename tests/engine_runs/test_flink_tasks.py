@@ -187,6 +187,13 @@ def test_a_python_without_pyflink_is_said(tmp_path: Path) -> None:
     assert find_flink(FlinkPlace(str(program(tmp_path / "good", "echo 2.3.0"))))[1] == "2.3.0"
 
 
+def test_a_machine_without_java_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentFault, match="there is no Java on this machine, and Flink needs it"):
+        find_flink(FlinkPlace(str(program(tmp_path / "good", "echo 2.3.0"))))
+
+
 def test_a_job_that_hangs_is_ended_with_all_its_processes(tmp_path: Path) -> None:
     python = program(tmp_path / "python", f"sleep 600 & echo $! > {tmp_path}/child; wait")
     (tmp_path / "job").mkdir()
@@ -220,6 +227,14 @@ def _runs(process: int) -> bool:
             EnvironmentFault,
             "JVM did not start",
         ),
+        ("ConnectionRefusedError: [Errno 111]", RunError, "its JVM ended: it was killed"),
+        ("x.StatusRuntimeException: CANCELLED: client", RunError, "the Python process of a worker or a source ended"),
+        (
+            "Error received from SDK harness\nValueError: bad\nx.StatusRuntimeException: CANCELLED\nCaused by: x",
+            RunError,
+            "code 7: ValueError: bad",
+        ),
+        ("Caused by: pemja.core.PythonException: <class KeyError>: 7\n", RunError, "code 7: <class KeyError>: 7"),
         ("", RunError, "it says nothing"),
     ],
 )

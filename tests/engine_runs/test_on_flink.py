@@ -82,14 +82,48 @@ def test_hot_keys_delays_and_a_source_without_tuples(trace: Path, tmp_path: Path
     assert (log.start_ns >= log.arrival_ns + 5_000_000).all()
 
 
-@pytest.mark.parametrize(("mode", "program"), [("sleep", b"java"), ("spin", b"pyflink.fn_execution.beam.beam_boot")])
-def test_a_process_that_is_killed(trace: Path, tmp_path: Path, python: str, mode: str, program: bytes) -> None:
+@pytest.mark.parametrize(
+    ("mode", "program", "ended"),
+    [
+        ("sleep", b"java", "its JVM ended: it was killed"),
+        ("spin", b"pyflink.fn_execution.beam.beam_boot", "the Python process of a worker or a source ended"),
+    ],
+)
+def test_a_process_that_is_killed(
+    trace: Path, tmp_path: Path, python: str, mode: str, program: bytes, ended: str
+) -> None:
     """Sleeping workers are within the JVM, spinning ones are processes."""
     asked = command(
         trace, tmp_path / "run", python, "-g", "kg", "--sources", "1", "--service", "100ms", "--arrivals",
         "utilization=0.9", "--service-mode", mode,
     )  # fmt: skip
     scratch = tmp_path / "scratch"
+    started, running = _serving(asked, scratch)
+    os.kill(
+        next(process for process, words in running.items() if program in words or program in words[0]), signal.SIGKILL
+    )
+    _, errors = started.communicate(timeout=400)
+    assert started.returncode == 1, errors
+    assert f"error: Flink's job failed: {ended}" in errors
+    assert [path.name for path in tmp_path.iterdir()] == ["scratch"]
+    assert list(scratch.glob("streamgroup*")) == []
+    assert not _left(running)
+
+
+def test_nothing_runs_on_when_the_command_is_killed(trace: Path, tmp_path: Path, python: str) -> None:
+    asked = command(
+        trace, tmp_path / "run", python, "-g", "kg", "--sources", "1", "--service", "100ms", "--arrivals",
+        "utilization=0.9",
+    )  # fmt: skip
+    started, running = _serving(asked, tmp_path / "scratch")
+    started.kill()
+    started.communicate(timeout=60)
+    assert not (tmp_path / "run").exists()
+    assert not _left(running)
+
+
+def _serving(asked: list[str], scratch: Path) -> tuple["subprocess.Popen[str]", dict[int, list[bytes]]]:
+    """Start a run, and wait until its workers serve; the command, and all that it started."""
     scratch.mkdir()
     started = subprocess.Popen(
         asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
@@ -100,15 +134,16 @@ def test_a_process_that_is_killed(trace: Path, tmp_path: Path, python: str, mode
         time.sleep(0.2)
     time.sleep(4)
     running = _descendants(started.pid)
-    os.kill(
-        next(process for process, words in running.items() if program in words or program in words[0]), signal.SIGKILL
-    )
-    _, errors = started.communicate(timeout=400)
-    assert started.returncode == 1, errors
-    assert "error: Flink's " in errors
-    assert [path.name for path in tmp_path.iterdir()] == ["scratch"]
-    assert list(scratch.glob("streamgroup*")) == []
-    assert not [process for process in running if (Path("/proc") / str(process) / "cmdline").exists()]
+    assert len(running) >= 2
+    return started, running
+
+
+def _left(running: dict[int, list[bytes]]) -> list[int]:
+    """Return which of the processes are there after a while."""
+    until = time.monotonic() + 20
+    while any(map(_runs, running)) and time.monotonic() < until:
+        time.sleep(0.2)
+    return list(filter(_runs, running))
 
 
 _PARTITIONED = """
@@ -179,6 +214,14 @@ def _descendants(program: int) -> dict[int, list[bytes]]:
             except OSError:
                 continue
     return found
+
+
+def _runs(process: int) -> bool:
+    """Whether a process is there, and not only waited for by its parent."""
+    try:
+        return (Path("/proc") / str(process) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def _ancestors(process: int) -> list[int]:

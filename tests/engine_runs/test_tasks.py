@@ -11,7 +11,7 @@ import streamgroup as sg
 from streamgroup.base.errors import UsageError
 from streamgroup.cli.app import app
 from streamgroup.engine_runs.machine import machine_of
-from streamgroup.engine_runs.measured import of_all
+from streamgroup.engine_runs.measured import of_all, out_of_order
 from streamgroup.engine_runs.refusals import check_slots, refuse
 from streamgroup.engine_runs.worker_task import serve_tuples
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -101,6 +101,14 @@ def test_what_the_machine_did_is_summed_up() -> None:
     assert found.lateness_mean_ms == pytest.approx(120e-6)
     assert found.lateness_share == pytest.approx(0.06)
     assert (found.cpu_s, found.ready_spread_ms, found.begun_late_ms) == (1.0, 2.0, 0.0)
+
+
+def test_order_within_each_worker() -> None:
+    worker, arrival = np.array([0, 1, 0, 0, 1], np.int32), np.array([1, 2, 3, 3, 5])
+    # Worker 0 serves those that came at 3 before that of 1; worker 1 keeps the order, and so do equal times.
+    assert out_of_order(worker, arrival, np.array([30, 10, 20, 15, 11])) == 0.2
+    assert out_of_order(worker, arrival, np.array([1, 2, 3, 4, 5])) == 0.0
+    assert out_of_order(worker[:1], arrival[:1], arrival[:1]) == 0.0
 
 
 def test_detectors_of_all_sources_are_added_up() -> None:

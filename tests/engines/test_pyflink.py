@@ -25,9 +25,10 @@ def key_of(row: dict[str, Any]) -> Any:
 
 def test_it_was_recorded_in_jobs_of_many_sizes_with_keys_of_all_types() -> None:
     found = rows("pyflink-keyby")
-    assert len(found) > 4000
-    assert {row["n"] for row in found} == {1, 2, 3, 4, 5, 7, 16, 33}
-    assert {row["max_parallelism"] for row in found} == {None, 3, 100, 720, 32768}
+    assert len(found) > 5000
+    assert {row["n"] for row in found} == {1, 2, 3, 4, 5, 7, 16, 33, 64}
+    assert {(row["n"], row["mode"]) for row in found} >= {(4, "process"), (4, "thread"), (64, "thread")}
+    assert {row["max_parallelism"] for row in found} == {None, 3, 100, 720, 1000, 32768}
     assert {(str(row["key_type"]), row["declared"]) for row in found} == {
         *((kind, declared) for kind in ("string", "long", "['string', 'long']") for declared in (False, True)),
         ("int", True), ("bytes", False),
@@ -36,15 +37,16 @@ def test_it_was_recorded_in_jobs_of_many_sizes_with_keys_of_all_types() -> None:
 
 def test_a_key_goes_where_jobs_sent_it() -> None:
     for row in rows("pyflink-keyby"):
-        found = pyflink_subtask(key_of(row), row["n"], row["max_parallelism"], declared=row["declared"])
-        assert found == row["expected"], row
+        how: dict[str, Any] = {"declared": row["declared"], "mode": row["mode"]}
+        assert pyflink_subtask(key_of(row), row["n"], row["max_parallelism"], **how) == row["expected"], row
 
 
+@pytest.mark.parametrize("mode", ["process", "thread"])
 @pytest.mark.parametrize("declared", [False, True])
 @pytest.mark.parametrize("kind", ["string", "int", "long", "bytes", "string,long"])
-def test_all_keys_at_once_go_there_too(kind: str, declared: bool) -> None:
+def test_all_keys_at_once_go_there_too(kind: str, declared: bool, mode: Any) -> None:
     jobs: dict[tuple[int, int | None], list[tuple[Any, int]]] = {}
-    for row in rows("pyflink-keyby"):
+    for row in (row for row in rows("pyflink-keyby") if row["mode"] == mode):
         # A pickle does not know of ints.
         recorded = "long" if kind == "int" and not declared else kind
         if row["key_type"] == (kind.split(",") if "," in kind else recorded) and row["declared"] == declared:
@@ -54,7 +56,7 @@ def test_all_keys_at_once_go_there_too(kind: str, declared: bool) -> None:
     assert bool(jobs) is not (kind == "bytes" and declared)
     for (n, most), expected in jobs.items():
         keys = keys_of(kind, [key for key, _ in expected]) if "," not in kind else _composite(expected)
-        found = pyflink_subtasks_all(keys, n, most, declared=declared)
+        found = pyflink_subtasks_all(keys, n, most, declared=declared, mode=mode)
         assert found.tolist() == [subtask for _, subtask in expected]
 
 
@@ -64,13 +66,13 @@ def _composite(expected: list[tuple[Any, int]]) -> Any:
     return make_keys("string,long", *pack(json.dumps(key).encode() for key, _ in expected))
 
 
-@pytest.mark.parametrize("most", [None, 128, 32768])
-@pytest.mark.parametrize("declared", [False, True])
-def test_vectorised(declared: bool, most: int | None) -> None:
+@pytest.mark.parametrize("most", [None, 32768])
+@pytest.mark.parametrize(("declared", "mode"), [(False, "process"), (False, "thread"), (True, "process")])
+def test_vectorised(declared: bool, mode: Any, most: int | None) -> None:
     check_all(
         "flink-keyby",
-        lambda key, n: pyflink_subtask(key, n, most, declared=declared),
-        lambda keys, n: pyflink_subtasks_all(keys, n, most, declared=declared),
+        lambda key, n: pyflink_subtask(key, n, most, declared=declared, mode=mode),
+        lambda keys, n: pyflink_subtasks_all(keys, n, most, declared=declared, mode=mode),
         null=True, kinds=("string", "int", "long") if declared else ("string", "int", "long", "bytes"), sizes=SIZES,
     )  # fmt: skip
 
@@ -85,12 +87,13 @@ def test_vectorised(declared: bool, most: int | None) -> None:
         ("int", [Int(sign * edge) for edge in EDGES if edge < 2**31 for sign in (1, -1)]),
     ],
 )
-def test_where_a_pickle_changes_its_form(kind: str, values: list[Any]) -> None:
-    found = pyflink_subtasks_all(keys_of(kind, values), 32768)
-    assert found.tolist() == [pyflink_subtask(value, 32768) for value in values]
+@pytest.mark.parametrize(("mode", "protocol"), [("process", 5), ("thread", 4)])
+def test_where_a_pickle_changes_its_form(kind: str, values: list[Any], mode: Any, protocol: int) -> None:
+    found = pyflink_subtasks_all(keys_of(kind, values), 32768, mode=mode)
+    assert found.tolist() == [pyflink_subtask(value, 32768, mode=mode) for value in values]
     # As Python makes it, with the key hashed as Java hashes an array in a list in a row.
     for value, subtask in zip(values, found.tolist(), strict=True):
-        data = pickle.dumps(int(value) if isinstance(value, int) else value, 5)
+        data = pickle.dumps(int(value) if isinstance(value, int) else value, protocol)
         signed = list_hash(byte - 256 if byte > 127 else byte for byte in data)
         assert key_group(list_hash([list_hash([signed])]), 32768) == subtask
 
@@ -118,3 +121,5 @@ def test_what_flink_refuses() -> None:
         pyflink_subtasks_all(keys_of("bytes", [b"a"]), 4, declared=True)
     with pytest.raises(UsageError, match="less than the parallelism"):
         pyflink_subtask("a", 129, 128)
+    with pytest.raises(UsageError, match="mode=loopback: unknown"):
+        pyflink_subtask("a", 4, mode="loopback")  # type: ignore[arg-type]

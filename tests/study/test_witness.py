@@ -128,6 +128,18 @@ def test_the_first_tuple_that_went_elsewhere_is_named(replayed: Path) -> None:
     assert note.startswith("assignments differ in 2 of 1000 tuples, first in tuple 17: worker ")
 
 
+def test_what_an_engine_did_to_the_order_is_said(replayed: Path) -> None:
+    predicted, measured = replayed / "predicted", replayed / "longer"
+    as_measured(measured)
+    said = "workers served 8.2 % of the tuples after one that had arrived later"
+    assert not [note for note in sg.compare(predicted, measured).notes if "arrived later" in note]
+    record = json.loads((measured / "run.json").read_text())
+    for share, expected in ((0.0, 0), (0.0823, 1)):
+        record["engine"] |= {"name": "flink 2.3.0", "sources": {"out_of_order": share}}
+        (measured / "run.json").write_text(json.dumps(record))
+        assert len([note for note in sg.compare(predicted, measured).notes if note.startswith(said)]) == expected
+
+
 def test_what_was_measured_and_what_was_simulated_is_not_averaged(replayed: Path) -> None:
     as_measured(replayed / "longer")
     frame = load_runs([replayed / "predicted", replayed / "longer"])

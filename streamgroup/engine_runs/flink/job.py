@@ -8,7 +8,10 @@ in a slot share a Python process, so that sources and workers have slots of thei
 import importlib
 import os
 import pickle
+import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +20,11 @@ from pyflink.common import Configuration, Types, WatermarkStrategy
 from pyflink.datastream import ProcessFunction, StreamExecutionEnvironment
 from pyflink.datastream.connectors.number_seq import NumberSequenceSource
 
-from streamgroup.base.builtin_print import builtin_print
+from streamgroup.base.compiling.builtin_print import builtin_print
 
 __all__ = ["main"]
+
+_LOOK_S = 1.0
 
 
 def _tasks() -> Any:
@@ -70,7 +75,7 @@ class _Workers(ProcessFunction):  # type: ignore[misc]
         return []
 
 
-def _settings(slots: int, mode: str) -> Any:
+def _settings(directory: str, slots: int, mode: str) -> Any:
     found = Configuration()
     for name, value in {
         "python.executable": sys.executable,
@@ -87,20 +92,31 @@ def _settings(slots: int, mode: str) -> Any:
         "python.execution-mode": mode,
         # Starting may keep few cores busy for minutes.
         "heartbeat.timeout": "300s",
+        "io.tmp.dirs": directory,
         "restart-strategy.type": "none",
     }.items():
         found.set_string(name, value)
     return found
 
 
+def _end_with(parent: int) -> None:
+    """End this process and those that it started, its JVM among them, when the command that started it is gone."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_S)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
 def main() -> None:
     """Run the job of a directory."""
     directory = sys.argv[1]
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     job = _job(directory)
     sources, workers = job.sources.options.sources, job.sources.options.workers
     # In mode process: a process of its own for each slot, instead of threads in this one.
     os.environ["_python_worker_execution_mode"] = "process"  # noqa: SIM112
-    environment = StreamExecutionEnvironment.get_execution_environment(_settings(sources + workers, job.mode))
+    environment = StreamExecutionEnvironment.get_execution_environment(
+        _settings(directory, sources + workers, job.mode)
+    )
     # What follows partition_custom at once has this parallelism, and that is the number of partitions.
     environment.set_parallelism(workers)
     # A greeting, the tuples, the end. Each source takes one split, of as many ticks: none begins before all have one.

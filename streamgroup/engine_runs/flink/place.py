@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streamgroup.base.errors import EnvironmentFault
+from streamgroup.spark.java import find_java
 
 __all__ = ["ROOT", "FlinkPlace", "find_flink"]
 
@@ -29,12 +30,13 @@ class FlinkPlace(NamedTuple):
 
 
 def find_flink(place: FlinkPlace) -> tuple[Path, str]:
-    """Find the Python that runs Flink's jobs, and the version of Flink; EnvironmentFault without."""
+    """Find the Python that runs Flink's jobs, and the version of Flink; EnvironmentFault without, or without Java."""
     tried = [Path(place.python)] if place.python else [
         folder / ".flink" / "bin" / "python" for folder in (Path.cwd(), ROOT)
     ]  # fmt: skip
     for python in tried:
         if python.exists():
+            find_java("Flink")
             # Not resolved: the link is what tells Python of its environment.
             return python.absolute(), _version(python.absolute())
     raise EnvironmentFault(f"there is no PyFlink: {' and '.join(map(str, dict.fromkeys(tried)))} do not exist", _HOW)

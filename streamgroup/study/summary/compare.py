@@ -16,7 +16,14 @@ from streamgroup.study.columns import OPTION_COLUMNS
 from streamgroup.study.run_directory import read_record
 from streamgroup.study.summary.load import load_pair, run_directories
 from streamgroup.study.summary.partners import with_partner
-from streamgroup.study.summary.witness import Witness, assignments, error_condition, is_measured, witness
+from streamgroup.study.summary.witness import (
+    Witness,
+    assignments,
+    error_condition,
+    is_measured,
+    order_of_sources,
+    witness,
+)
 
 __all__ = ["Comparison", "check_conditions", "compare"]
 
@@ -156,6 +163,7 @@ def _two_runs(old: Path, new: Path, before: Row, after: Row) -> tuple[list[str],
         text = assignments(old, new)
         notes = [] if text is None else [text]
     measured = [is_measured(record) for record in records]
+    notes += filter(None, map(order_of_sources, records))
     if measured == [False, True]:
         return notes, witness(old, before, after, records[1])
     if measured == [True, False]:

@@ -22,7 +22,16 @@ from streamgroup.replay.scenario.engine_model import MicroBatch, parse_engine_mo
 from streamgroup.study.replay_run import LOG
 from streamgroup.study.run_directory import AGAIN, read_record
 
-__all__ = ["MOST_LATE", "MOST_LATE_P99", "Witness", "assignments", "is_measured", "too_slow", "witness"]
+__all__ = [
+    "MOST_LATE",
+    "MOST_LATE_P99",
+    "Witness",
+    "assignments",
+    "is_measured",
+    "order_of_sources",
+    "too_slow",
+    "witness",
+]
 
 I64 = NDArray[np.int64]
 Record = Mapping[str, Any]
@@ -108,6 +117,17 @@ def too_slow(record: Record) -> str | None:
                 f"and {100 * most:g} % are allowed"
             )
     return None
+
+
+def order_of_sources(record: Record) -> str | None:
+    """Say how much an engine changed the order of tuples from several sources; None where it did not."""
+    share = record.get("engine", {}).get("sources", {}).get("out_of_order", 0.0)
+    if not share:
+        return None
+    return (
+        f"workers served {100 * share:.2g} % of the tuples after one that had arrived later, from another source: the "
+        "longest latencies are other ones than in a replay, where workers serve first come, first served"
+    )
 
 
 def assignments(old: Path, new: Path) -> str | None:

@@ -36,6 +36,7 @@ RULES: list[tuple[str, str, Callable[[Any], int]]] = [
         for kind in NUMBERS
     ),
     ("flink_pyflink:max_parallelism=9", "string", lambda key: pyflink.pyflink_subtask(key, 7, 9)),
+    ("flink_pyflink:mode=thread", "long", lambda key: pyflink.pyflink_subtask(key, 7, mode="thread")),
     *(("heron_fields", kind, lambda key: heron.fields_task(key, 7)) for kind in NUMBERS),
     ("heron_fields:serializer=kryo5", "string", lambda key: heron.fields_task(key, 7, "kryo5")),
     ("heron_fields:serializer=kryo3-4", "long", lambda key: heron.fields_task(key, 7, "kryo3-4")),
