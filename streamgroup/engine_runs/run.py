@@ -22,8 +22,8 @@ from streamgroup.replay.one_run import Run
 from streamgroup.replay.run import prepared
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan
+from streamgroup.study.read_run import MARKER
 from streamgroup.study.replay_run import LOG, RunResult, checked, result_of, write_run
-from streamgroup.study.run_directory import MARKER
 
 if TYPE_CHECKING:
     from streamgroup.spark.session import Session

@@ -28,7 +28,7 @@ from streamgroup.engines.spark_sql import spark_sql_partition
 from streamgroup.replay.one_run import Run
 from streamgroup.replay.run import prepared
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study.summary.witness import too_slow
+from streamgroup.study.summary.predicted_and_measured import too_slow
 from streamgroup.traces.trace import open_trace
 
 OPTIONS = ReplayOptions("pkg", 2, sources=3, service="1ms", arrivals="rate=1000")

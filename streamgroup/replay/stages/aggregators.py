@@ -13,8 +13,8 @@ from streamgroup.kernels.latencies import BUCKETS, buckets_of
 from streamgroup.replay.accounting.outcome import Aggregation
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.scenario.plan import Costs, Plan
+from streamgroup.replay.simulation.chunk_driven import FeedForward, Setup
 from streamgroup.replay.simulation.event_driven import Queues
-from streamgroup.replay.simulation.feed_forward import FeedForward, Setup
 from streamgroup.replay.stages.partial_results import Partials
 from streamgroup.replay.tiers import Tiers
 

@@ -18,9 +18,9 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.units import parse_duration_ns
 from streamgroup.metrics.names import METRICS, TEXTS
 from streamgroup.replay.micro_batch import batch_ends
-from streamgroup.replay.scenario.engine_model import MicroBatch, parse_engine_model
+from streamgroup.replay.scenario.micro_batch_option import MicroBatch, parse_engine_model
+from streamgroup.study.read_run import AGAIN, read_record
 from streamgroup.study.replay_run import LOG
-from streamgroup.study.run_directory import AGAIN, read_record
 
 __all__ = ["MOST_LATE", "MOST_LATE_P99", "Witness", "assignments", "is_measured", "too_slow", "witness"]
 
