@@ -48,7 +48,11 @@ def bounded(draw: st.DrawFn, *, times_of_a_closed_loop: bool = False) -> Scenari
     """A scenario in which workers may wait for aggregators, with the options of these."""
     scenario = draw(scenarios(GROUPINGS))
     options = dict(scenario.options)
-    windows = [None, "25%", "40%", "1", "2", "5"]
+    windows = [None, "10%", "25%", "40%", "1", "1", "2", "3", "5"]
+    # about as long as the services of tuples, which are 1 ms unless something says otherwise
+    services = ["0", "1us", "5us", "20us", "20us", "300us", "4us:exponential", "9us:lognormal:0.8"]
+    if scenario.tuples[0][2] is None and options["service"] is None and scenario.key_cost is None:
+        services = [None, "300us", "1ms", "2ms", "5ms", "5ms", "2ms:exponential", "1ms:lognormal:0.8"]
     if times_of_a_closed_loop:
         options |= {"arrivals": "saturate", "speedup": "1", "spread_ties": False, "warmup": "0"}
         options["max_pending"] = draw(st.integers(1, 4))
@@ -56,7 +60,7 @@ def bounded(draw: st.DrawFn, *, times_of_a_closed_loop: bool = False) -> Scenari
     elif options["arrivals"] != "saturate":
         windows += ["1us", "4us", "30us"]
     options |= {
-        "queue_capacity": draw(st.integers(1, 3)),
+        "queue_capacity": draw(st.sampled_from([1, 1, 2, 3])),
         "when_full": "block",
         "join": (),
         "leave": (),
@@ -67,10 +71,8 @@ def bounded(draw: st.DrawFn, *, times_of_a_closed_loop: bool = False) -> Scenari
         "state_cost": None,
         "memory_limit": None,
         "aggregate_every": draw(st.sampled_from(windows)),
-        "aggregators": draw(st.integers(1, 3)),
-        "aggregator_service": draw(
-            st.sampled_from([None, "0", "1us", "5us", "5us", "20us", "300us", "4us:exponential", "9us:lognormal:0.8"])
-        ),
+        "aggregators": draw(st.sampled_from([1, 1, 2, 3])),
+        "aggregator_service": draw(st.sampled_from(services)),
         "aggregator_grouping": draw(st.sampled_from([None, "kg", "sg", "pkg", "sg_random"])),
     }
     return Scenario(scenario.tuples, options, scenario.key_cost)
