@@ -22,6 +22,7 @@ from tests.metrics.compare import assert_rows_agree, assert_same, tables
 from tests.naive.groupings.choose import make
 from tests.naive.groupings.simple import Setting
 from tests.naive.metrics import metrics as naive
+from tests.naive.metrics import tables as naive_tables
 from tests.naive.metrics.aggregation import Merge, merged_metrics
 from tests.naive.metrics.counting import measured_of, windows_of
 from tests.naive.replay.bounded_aggregators import Bounded, simulate_bounded
@@ -173,6 +174,7 @@ def check_metrics(outcome: Outcome, expected: Bounded, scenario: Scenario) -> No
         kept = frame.select([name for name in frame.columns if not of_the_grouping(name)])
         rows = [{name: value for name, value in row.items() if not of_the_grouping(name)} for row in wanted[table]]
         assert_rows_agree(kept, rows)
+    assert_rows_agree(made["lag"], naive_tables.lag_rows(run, measured))
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
