@@ -22,6 +22,7 @@ from tests.metrics.compare import assert_rows_agree, assert_same, tables
 from tests.naive.groupings.choose import make
 from tests.naive.groupings.simple import Setting
 from tests.naive.metrics import metrics as naive
+from tests.naive.metrics import tables as naive_tables
 from tests.naive.metrics.aggregation import Merge, merged_metrics
 from tests.naive.metrics.counting import measured_of, windows_of
 from tests.naive.replay.bounded_aggregators import Bounded, simulate_bounded
@@ -48,7 +49,11 @@ def bounded(draw: st.DrawFn, *, times_of_a_closed_loop: bool = False) -> Scenari
     """A scenario in which workers may wait for aggregators, with the options of these."""
     scenario = draw(scenarios(GROUPINGS))
     options = dict(scenario.options)
-    windows = [None, "25%", "40%", "1", "2", "5"]
+    windows = [None, "10%", "25%", "40%", "1", "1", "2", "3", "5"]
+    # about as long as the services of tuples, which are 1 ms unless something says otherwise
+    services = ["0", "1us", "5us", "20us", "20us", "300us", "4us:exponential", "9us:lognormal:0.8"]
+    if scenario.tuples[0][2] is None and options["service"] is None and scenario.key_cost is None:
+        services = [None, "300us", "1ms", "2ms", "5ms", "5ms", "2ms:exponential", "1ms:lognormal:0.8"]
     if times_of_a_closed_loop:
         options |= {"arrivals": "saturate", "speedup": "1", "spread_ties": False, "warmup": "0"}
         options["max_pending"] = draw(st.integers(1, 4))
@@ -56,7 +61,7 @@ def bounded(draw: st.DrawFn, *, times_of_a_closed_loop: bool = False) -> Scenari
     elif options["arrivals"] != "saturate":
         windows += ["1us", "4us", "30us"]
     options |= {
-        "queue_capacity": draw(st.integers(1, 3)),
+        "queue_capacity": draw(st.sampled_from([1, 1, 2, 3])),
         "when_full": "block",
         "join": (),
         "leave": (),
@@ -67,10 +72,8 @@ def bounded(draw: st.DrawFn, *, times_of_a_closed_loop: bool = False) -> Scenari
         "state_cost": None,
         "memory_limit": None,
         "aggregate_every": draw(st.sampled_from(windows)),
-        "aggregators": draw(st.integers(1, 3)),
-        "aggregator_service": draw(
-            st.sampled_from([None, "0", "1us", "5us", "5us", "20us", "300us", "4us:exponential", "9us:lognormal:0.8"])
-        ),
+        "aggregators": draw(st.sampled_from([1, 1, 2, 3])),
+        "aggregator_service": draw(st.sampled_from(services)),
         "aggregator_grouping": draw(st.sampled_from([None, "kg", "sg", "pkg", "sg_random"])),
     }
     return Scenario(scenario.tuples, options, scenario.key_cost)
@@ -171,6 +174,7 @@ def check_metrics(outcome: Outcome, expected: Bounded, scenario: Scenario) -> No
         kept = frame.select([name for name in frame.columns if not of_the_grouping(name)])
         rows = [{name: value for name, value in row.items() if not of_the_grouping(name)} for row in wanted[table]]
         assert_rows_agree(kept, rows)
+    assert_rows_agree(made["lag"], naive_tables.lag_rows(run, measured))
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
