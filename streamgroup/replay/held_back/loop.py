@@ -231,6 +231,7 @@ def simulate(grouping: Any, to: Any, job: Any, gathering: Any, sending: Any, unt
     count = np.int64(by_source.shape[0])
     arrived = until.clock.arrived
     fault: Any = np.int64(-1)
+    by_tie: Any = np.int64(0)
     now = until.clock.now
     why: Any = DONE
     while True:
@@ -270,7 +271,7 @@ def simulate(grouping: Any, to: Any, job: Any, gathering: Any, sending: Any, unt
                         source += 1
                     scalars[0].lowest_emitter = source
                     emits = now
-        following = min(min(place, event), emits)
+        following = min(place, event, emits)
         if following == NEVER:
             break
         if place == following:
@@ -343,4 +344,4 @@ def simulate(grouping: Any, to: Any, job: Any, gathering: Any, sending: Any, unt
                 close_source(by_source, scalars, source)
             elif by_source[source].pending < most_pending:
                 open_source(by_source, scalars, source)
-    return why, Clock(now, arrived, np.int64(0), fault)
+    return why, Clock(now, arrived, by_tie, fault)

@@ -108,9 +108,7 @@ class Edge(NamedTuple):
 class HeldBack(EventDriven):
     """Calls the loop in which full aggregators hold workers back."""
 
-    def __init__(
-        self, setup: Setup, plan: Plan, span: tuple[int, int], taker: Taker, tiers: Tiers, edge: Edge
-    ) -> None:
+    def __init__(self, setup: Setup, plan: Plan, span: tuple[int, int], taker: Taker, tiers: Tiers, edge: Edge) -> None:
         shuffled = plan.options.source_assignment == "shuffle"
         super().__init__(setup, plan.queues, span, taker, round_robin=shuffled)
         self._edge_plan, self._to, every = edge
@@ -139,8 +137,11 @@ class HeldBack(EventDriven):
         )
 
     def _load(self, ready: Ready) -> None:
+        self._account_log(more=True)
         super()._load(ready)
-        window, numbers = self._windows.of(ready.offset, ready.arrival)
+        # In a closed loop arrivals are not known; windows are of tuples there.
+        arrival = np.zeros(len(ready.key), dtype=np.int64) if self._queues.max_pending else ready.arrival
+        window, numbers = self._windows.of(ready.offset, arrival)
         self._take_windows(ready.offset, window, numbers)
         if not self._last:
             # The last tuple waits: only when the next one was read is it known whether it ends its window.
@@ -156,7 +157,6 @@ class HeldBack(EventDriven):
             window_of = grown_rows(window_of, max(offset - len(window_of), 0), offset)
         window_of[np.arange(offset, offset + len(window)) & (len(window_of) - 1)] = window
         count, begun = self._windows.count, np.arange(self._windows.count - len(numbers), self._windows.count)
-        self._account_log()
         while count - self._first_window > len(windows):
             windows = gathering.grown_windows(windows, self._first_window, count - len(numbers))
         place = begun & (len(windows) - 1)
@@ -168,14 +168,14 @@ class HeldBack(EventDriven):
             windows.unaccepted[np.arange(measured[0], count) & (len(windows) - 1)] += sizes
         self._gathering = known._replace(window_of=window_of, windows=windows)
 
-    def _account_log(self) -> None:
-        """Account the partial results in the log, and make room in it."""
+    def _account_log(self, *, more: bool) -> None:
+        """Account the partial results in the log, and make room in it; `more` of the stream may be to come."""
         marks, windows = self._gathering.marks, self._gathering.windows
         open_windows = np.arange(self._first_window, self._windows.count)
         place = open_windows & (len(windows) - 1)
         done = (windows.unaccepted[place] == 0) & (windows.unsent[place] == 0)
-        if not self._last:
-            # Of the last one more may be to come.
+        if more:
+            # So may tuples of the last window.
             done[-1:] = False
         self._first_window += len(done) if done.all() else int(np.argmin(done))
         self._results.take(self._log[: int(marks.logged[0])], self._first_window, self._ends)
@@ -205,7 +205,7 @@ class HeldBack(EventDriven):
 
     def _answer(self, why: int) -> None:
         if why == sending.FULL_LOG:
-            self._account_log()
+            self._account_log(more=not self._last)
             self._drawn = int(self._gathering.marks.chosen[0])
             self._costs_drawn = self._draw(self._drawn)
         elif why == sending.FULL_POOLS:
@@ -230,7 +230,7 @@ class HeldBack(EventDriven):
     def finish(self) -> None:
         """Account what is left and end the last window."""
         super().finish()
-        self._account_log()
+        self._account_log(more=False)
 
     def aggregation(self) -> Aggregation:
         """Return what the aggregators did, after the end."""

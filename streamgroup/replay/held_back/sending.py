@@ -133,7 +133,9 @@ def give_place(gathering: Any, queues: Any, aggregator: Any) -> None:
 
 
 @njit
-def _accept(gathering: Any, queues: Any, log: Any, aggregator: Any, row: Any, start: Any, finish: Any, now: Any) -> None:
+def _accept(
+    gathering: Any, queues: Any, log: Any, aggregator: Any, row: Any, start: Any, finish: Any, now: Any
+) -> None:
     """Let an aggregator accept a partial result, the first that its worker has to send."""
     by_aggregator, rows, parts = queues.by_aggregator, gathering.rows, gathering.parts
     senders, marks = gathering.senders, gathering.marks
