@@ -242,9 +242,9 @@ class Run:
         self.combining = make_combining(
             self.setup, self.trace, self.plan, measuring, self.warmup, lambda: self.chunks(None), seen
         )
-        simulation, combiner, _ = self.combining
+        simulation = self.combining.simulation
         with contextlib.closing(simulation):
-            self.drive(combiner.chunks(stream), None, simulation.chunk, None)
+            self.drive(self.combining.chunks(stream), None, simulation.chunk, None)
             simulation.finish()
         return simulation
 

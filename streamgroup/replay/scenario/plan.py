@@ -137,11 +137,6 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     network = parse_duration_ns(options.network_delay, "--network-delay")
     control = network if options.control_delay is None else parse_duration_ns(options.control_delay, "--control-delay")
     state = parse_state_cost(options.state_cost, options.memory_limit, options.workers)
-    if state is not None and options.combine is not None:
-        raise UsageError(
-            "--state-cost and --memory-limit do not go with --combine: a merged tuple has originals of several windows",
-            "leave out one of them",
-        )
     _check_service(costs, speeds, 1 if state is None else state.longest_factor(trace.keys))
     if ("utilization" in kind.name or kind.name in SEARCHED) and costs.free_of_charge:
         raise UsageError(

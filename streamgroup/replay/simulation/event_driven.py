@@ -172,8 +172,9 @@ class EventDriven:
             capacity = 1 << max(size - 1, 1).bit_length()
             cost = None if ready.cost is None else ready.cost.dtype
             self._stream = streams.make_stream(
-                cost, round_robin=ready.source is None, factor=ready.source_factor is not None, capacity=capacity
-            )
+                cost, round_robin=ready.source is None, factor=ready.source_factor is not None,
+                held_window=ready.held_window is not None, capacity=capacity,
+            )  # fmt: skip
             if cost is not None:
                 self._state = self._state._replace(cost=self._state.cost.astype(cost))
         first = self._unsent()
@@ -193,8 +194,9 @@ class EventDriven:
                     self._index_arrives[index] = at, at == before
             self._last_arrival = int(ready.arrival[-1])
         chunk = Chunk(
-            ready.offset, self._edge.sources, ready.arrival, ready.key, ready.cost, ready.source, ready.source_factor
-        )
+            ready.offset, self._edge.sources, ready.arrival, ready.key, ready.cost, ready.source, ready.source_factor,
+            ready.held_window,
+        )  # fmt: skip
         self._load_stream(self._state, self._stream, self._last_of, chunk, self._last)
 
     def finish(self) -> None:

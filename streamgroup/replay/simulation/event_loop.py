@@ -315,7 +315,9 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
             scalars[0].first_free = tuples[np.uint64(taken)].following
             place = np.uint64(seq & mask)
             tuples[np.uint64(taken)].seq = seq
-            tuples[np.uint64(taken)].arrival = now if closed == 1 else stream.arrival[place]
+            since = now if closed == 1 else stream.arrival[place]
+            # Of a merged tuple nobody needs the arrival, but the window of its last original.
+            tuples[np.uint64(taken)].arrival = get(stream.held_window, place, since)
             tuples[np.uint64(taken)].key = np.int64(stream.key[place])
             tuples[np.uint64(taken)].source = source
             put(state.cost, taken, get(stream.cost, place, 0))

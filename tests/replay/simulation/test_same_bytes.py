@@ -27,7 +27,7 @@ Whole = dict[tuple[str, str], dict[str, str]]
 TUPLES = 1500
 COMMON: dict[str, Any] = {"workers": 5, "sources": 3, "window": "2%", "aggregate_every": "20ms"}
 HELD: dict[str, Any] = {"aggregators": 2, "aggregator_service": "2ms:exponential", "queue_capacity": 3}
-# All of them with costs from the trace and sources in turn, so that three compiled loops of pkg serve them all.
+# All with costs from the trace and, but for merged tuples, sources in turn: few compiled loops of pkg serve them all.
 RUNS: dict[str, dict[str, Any]] = {
     "open": {"slowdown": "1,2", "warmup": "100"},
     "leave": {"leave": ("33ms", "700:1"), "join": ("50%",), "window": "7ms"},
@@ -39,6 +39,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "saturate and leave": {"arrivals": "saturate", "max_pending": 2, "queue_capacity": 1, "leave": ("60%",)},
     "state": {"state_cost": "1/10", "memory_limit": "8:1.5", "warmup": "30ms"},
     "state and block": {"state_cost": "1/10", "queue_capacity": 3, "warmup": "777", "crash": ("40ms",)},
+    "state and merged tuples": {"state_cost": "1/10", "memory_limit": "8:1.5", "warmup": "333", "combine": "7"},
     "redeliver": {"crash": ("35ms:0", "1200"), "redeliver": True, "control_delay": "3ms", "join": ("300",)},
     "held back": {**HELD, "network_delay": "700us", "warmup": "30ms", "window": "7ms"},
     "held back, closed": {**HELD, "arrivals": "saturate", "max_pending": 7, "warmup": "5ms", "aggregate_every": "19"},
