@@ -14,9 +14,9 @@ from streamgroup.replay.simulation import departures, event_loop, source_server
 from streamgroup.replay.simulation import state as states
 from streamgroup.replay.simulation import unsent_tuples as streams
 from streamgroup.replay.simulation.choose import Sources
-from streamgroup.replay.simulation.chunk_arrays import NEVER, OPEN, Chunk, Events, each_column
+from streamgroup.replay.simulation.chunk_driven import Setup, frozen, no_worker, too_late
+from streamgroup.replay.simulation.chunk_types import NEVER, OPEN, Chunk, Events, each_column
 from streamgroup.replay.simulation.event_loop import Clock, Until
-from streamgroup.replay.simulation.feed_forward import Setup, frozen, no_worker, too_late
 from streamgroup.replay.simulation.serve import Workers
 
 __all__ = ["EventDriven", "Queues", "Taker"]

@@ -8,8 +8,8 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from streamgroup.kernels.ordered.tournament import set_ordered_leaf
-from streamgroup.replay.simulation.chunk_arrays import NEVER
-from streamgroup.replay.simulation.optional import get, put
+from streamgroup.replay.simulation.chunk_types import NEVER
+from streamgroup.replay.simulation.optional_arrays import get, put
 from streamgroup.replay.simulation.source_server import served_at
 from streamgroup.replay.simulation.state import grown_rows
 

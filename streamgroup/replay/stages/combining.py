@@ -7,8 +7,8 @@ from streamgroup.replay.accounting.event_accounting import Measuring
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.scenario.open_loop import tuples_before
 from streamgroup.replay.scenario.plan import Plan
+from streamgroup.replay.simulation.chunk_driven import Setup
 from streamgroup.replay.simulation.event_driven import EventDriven
-from streamgroup.replay.simulation.feed_forward import Setup
 from streamgroup.replay.simulation.source_server import make_servers
 from streamgroup.replay.stages.combiner import Combiner, Members, merged_before
 from streamgroup.replay.stages.originals import Originals

@@ -16,7 +16,7 @@ from streamgroup.replay.held_back import run as held_back
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario import grouping_text
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.simulation import event_driven, feed_forward
+from streamgroup.replay.simulation import chunk_driven, event_driven
 from streamgroup.traces import schema
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import Tuple, write_trace
@@ -71,7 +71,7 @@ def _of_the_package() -> Iterator[None]:
 def cut(monkeypatch: pytest.MonkeyPatch, pieces: tuple[int, int, int, int]) -> None:
     rows, block, kept, cells = pieces
     monkeypatch.setattr(schema, "BLOCK_ROWS", rows)
-    monkeypatch.setattr(feed_forward, "BLOCK", block)
+    monkeypatch.setattr(chunk_driven, "BLOCK", block)
     monkeypatch.setattr(event_driven, "_EVENTS", kept)
     monkeypatch.setattr(recorder, "_WINDOW_CELLS", cells)
     monkeypatch.setattr(held_back, "_ROWS", 4)
