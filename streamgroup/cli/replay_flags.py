@@ -108,8 +108,12 @@ class Simulation(Conditions):
         ),
     ] = None  # fmt: skip
     queue_capacity: Annotated[
-        int | None, typer.Option("--queue-capacity", metavar="Q", help="Waiting tuples that a worker has room for.")
-    ] = None
+        int | None,
+        typer.Option(
+            "--queue-capacity", metavar="Q",
+            help="Waiting tuples that a worker has room for, and partial results that an aggregator has room for.",
+        ),
+    ] = None  # fmt: skip
     when_full: Annotated[
         str | None,
         typer.Option(

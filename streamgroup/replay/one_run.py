@@ -25,6 +25,7 @@ from streamgroup.replay.accounting.tuple_sinks import Results, Takers
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.compile import COMMON, errors_with_lines
 from streamgroup.replay.grouping import RunningGrouping
+from streamgroup.replay.held_back.run import HeldBack, make_held_back
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.chunks_of_plan import planned_chunks
 from streamgroup.replay.input.prefetch import Ready
@@ -216,8 +217,11 @@ class Run:
 
     def event_simulation(self, measuring: Measuring) -> EventDriven:
         """Make the event-driven simulation, with what takes its tuples."""
+        span = self.warmup, self.trace.tuples
+        if self.plan.holds_back:
+            return make_held_back(self.setup, self.plan, span, measuring, self.tiers, self._edge_to_aggregators)
         return EventDriven(
-            self.setup, self.plan.queues, (self.warmup, self.trace.tuples), measuring,
+            self.setup, self.plan.queues, span, measuring,
             round_robin=self.plan.options.source_assignment == "shuffle",
         )  # fmt: skip
 
@@ -286,6 +290,8 @@ class Run:
         options = plan.options
         totals = self.recorder.totals()
         first, (aggregation, found) = results.first_arrival, results.merged()
+        if isinstance(simulation, HeldBack):
+            aggregation = simulation.aggregation()
         assert first is not None
         last = totals.last_finish if totals.last_finish is not None else results.last_arrival
         window = self.recorder.window_table(members, trace.tuples, first, results.windows_ns, results.finished)

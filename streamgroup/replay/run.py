@@ -39,8 +39,9 @@ def _warmup(trace: Trace, plan: Plan, *, interpreted: bool | None) -> int:
     if plan.arrivals.name != "saturate":
         found = tuples_before(trace, plan, plan.warmup_ns)
     else:
-        # A closed loop finds its times itself, so its beginning is simulated once more.
-        probe = Run(trace, plan, 0, interpreted=interpreted)
+        # A closed loop finds its times itself, so its beginning is simulated once more. Tuples of the warm-up have no
+        # partial results.
+        probe = Run(trace, plan._replace(aggregators=None), 0, interpreted=interpreted)
 
         def look(offset: int, events: Events, again: I64) -> None:
             nonlocal found

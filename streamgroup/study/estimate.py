@@ -30,7 +30,9 @@ __all__ = ["BASE_MB", "TUPLES_PER_S", "describe_plan", "dry_run", "what_slows"]
 # Tuples a second, with all that is read and measured, on two cores of 2.5 GHz and 50 workers: in the feed-forward
 # simulation, in the event-driven one (queues with a limit, redelivery, a closed loop) or with a grouping that receives
 # feedback, and what slows them down.
-TUPLES_PER_S = {"fast": 25_000_000, "random factors": 7_000_000, "log": 4_000_000, "ordered": 5_000_000}
+TUPLES_PER_S = {
+    "fast": 25_000_000, "random factors": 7_000_000, "log": 4_000_000, "ordered": 5_000_000, "held back": 700_000,
+}  # fmt: skip
 # The program with its libraries, its compiled code and the chunks on their way.
 BASE_MB = 320
 _LOG_MB = 100
@@ -137,6 +139,8 @@ def what_slows(plan: Plan, *, log: bool) -> Iterable[str]:
     yield "ordered" if plan.is_ordered or _receives_feedback(plan) else "fast"
     if plan.costs.distribution is not None or plan.arrivals.name.startswith("poisson"):
         yield "random factors"
+    if plan.holds_back:
+        yield "held back"
     if log:
         yield "log"
 
@@ -231,7 +235,8 @@ def _aggregators(plan: Plan) -> str | None:
         return None
     count, service, distribution, selection = plan.aggregators
     drawn = "" if distribution is None else f", {(plan.options.aggregator_service or '').partition(':')[2]}"
-    return f"{count} by {selection.text}, {_ms(Fraction(service))} for every partial result{drawn}"
+    full = f", {plan.queues.capacity} waiting for each, a full one holds workers back" if plan.holds_back else ""
+    return f"{count} by {selection.text}, {_ms(Fraction(service))} for every partial result{drawn}{full}"
 
 
 def _event(event: Event, tuples: int, redeliver: bool) -> str:

@@ -120,7 +120,7 @@ EDITS = {
     "kernels/ring.py": ["choose_block"],
     "kernels/latencies.py": ["account"],
     "replay/simulation/serve.py": ["account"],
-    "replay/simulation/optional.py": HALVES,
+    "replay/simulation/optional_arrays.py": HALVES,
     "cluster/service_time.py": HALVES,
     "replay/compile.py": HALVES,
 }

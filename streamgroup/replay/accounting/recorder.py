@@ -148,7 +148,7 @@ class Recorder:
         workers = len(free)
         self._function, self.service_ns = function, service_ns
         self.run, self._run_hot = function(account), function(account_hot)
-        self._keys = keys
+        self.keys = keys
         self._free = free
         self.meters: Meters = make_meters(workers, heads)
         self._limit = self.meters.held[0] = limit
@@ -176,7 +176,7 @@ class Recorder:
     def blank(self) -> "Recorder":
         """Make another one that has measured nothing, for the same workers."""
         return Recorder(
-            self._function, self._keys, self._free, self.service_ns, self.hotness,
+            self._function, self.keys, self._free, self.service_ns, self.hotness,
             heads=self.meters.heads, entries=self._has_entries, limit=self._limit,
         )  # fmt: skip
 
@@ -266,7 +266,7 @@ class Recorder:
             finished=finished[:ever],
             alive_from_ns=None if alive is None else alive[0],
             alive_to_ns=None if alive is None else alive[1],
-            touched=touched(self.pairs, self._keys) if keep_pairs else None,
+            touched=touched(self.pairs, self.keys) if keep_pairs else None,
         )
 
     def lag_table(self, members: Members) -> LagTable:

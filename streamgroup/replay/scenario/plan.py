@@ -24,7 +24,7 @@ from streamgroup.replay.scenario.grouping_text import Selection, select
 from streamgroup.replay.scenario.micro_batch_option import MicroBatch, parse_engine_model
 from streamgroup.replay.scenario.options import ReplayOptions, check_seeds
 from streamgroup.replay.simulation.event_driven import Queues
-from streamgroup.replay.stages.aggregator_plan import AggregatorPlan, plan_aggregators
+from streamgroup.replay.stages.aggregator_plan import AggregatorPlan, check_holding_back, plan_aggregators
 from streamgroup.replay.stages.app_selection import AppSelection, plan_app
 from streamgroup.replay.stages.combiner import CombineRule, parse_combine
 from streamgroup.replay.stages.source_service import SourceService, parse_source_service
@@ -95,6 +95,11 @@ class Plan(NamedTuple):
         return bool(flows_back or self.source_service is not None or self.combine is not None)
 
     @property
+    def holds_back(self) -> bool:
+        """Return whether aggregators hold workers back when they are full."""
+        return self.aggregators is not None and self.queues.capacity > 0
+
+    @property
     def capacity(self) -> Fraction:
         """Return what the workers of the start can serve, in tuples per ns."""
         return capacity(self.costs.mean_ns, self.speeds.initial)
@@ -156,6 +161,7 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
         _check_engine_model(plan)
     if plan.aggregators is not None:
         _check_files(plan.aggregators.selection)
+        check_holding_back(options, selection, plan.aggregators)
     _check_windows(trace, plan, options.workers + joiners)
     return plan
 

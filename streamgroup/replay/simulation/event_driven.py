@@ -137,18 +137,22 @@ class EventDriven:
             why = self._call(costs=self._costs)
             if why in (event_loop.MORE, event_loop.DONE):
                 break
-            if why == event_loop.FULL_TUPLES:
-                self._state = states.grown_tuples(self._state)
-            elif why == event_loop.FULL_STATE:
-                self._grouping.grow(1)
-            elif why == event_loop.FULL_EVENTS:
-                self._account()
-            elif why == event_loop.CHANGE:
-                self._change()
-            elif why == event_loop.NO_WORKER:
-                raise no_worker(self._grouping, self._members, self._clock.fault)
-            else:
-                raise too_late(self._clock.fault)
+            self._answer(why)
+
+    def _answer(self, why: int) -> None:
+        """Do what the loop came back for."""
+        if why == event_loop.FULL_TUPLES:
+            self._state = states.grown_tuples(self._state)
+        elif why == event_loop.FULL_STATE:
+            self._grouping.grow(1)
+        elif why == event_loop.FULL_EVENTS:
+            self._account()
+        elif why == event_loop.CHANGE:
+            self._change()
+        elif why == event_loop.NO_WORKER:
+            raise no_worker(self._grouping, self._members, self._clock.fault)
+        else:
+            raise too_late(self._clock.fault)
 
     @property
     def _capacity(self) -> int:
@@ -227,12 +231,16 @@ class EventDriven:
         )  # fmt: skip
         until = self._until()
         begun = time.perf_counter()
-        why: int
-        why, self._clock = self._run(
-            grouping.hooks, sources, self._workers, self._state, self._stream, self._events, until
-        )
+        why, self._clock = self._simulate(sources, until)
         self.seconds += time.perf_counter() - begun
         return why
+
+    def _simulate(self, sources: Sources, until: Until) -> tuple[int, Clock]:
+        """Let the loop run; return why it came back, and the clock."""
+        found: tuple[int, Clock] = self._run(
+            self._grouping.hooks, sources, self._workers, self._state, self._stream, self._events, until
+        )
+        return found
 
     def _until(self) -> Until:
         """Return how far the loop may go: when workers change next, and what was read."""

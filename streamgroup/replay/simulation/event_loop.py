@@ -36,6 +36,8 @@ __all__ = [
     "TOO_LATE",
     "Clock",
     "Until",
+    "deliver_finish",
+    "note_origin",
     "simulate",
 ]
 
@@ -140,7 +142,7 @@ def _queue(state: Any, worker: Any, taken: Any, judged: Any) -> None:
 
 
 @register_jitable(forceinline=True)
-def _executed(feedback: Any, grouping: Any, tuples: Any, worker: Any, taken: Any, now: Any) -> None:
+def deliver_finish(feedback: Any, grouping: Any, tuples: Any, worker: Any, taken: Any, now: Any) -> None:
     """Deliver to the grouping that a tuple finished."""
     if feedback is not None:
         grouping.tick(now - 1)
@@ -160,7 +162,7 @@ def _next_event(tuples: Any, by_worker: Any, worker: Any) -> Any:
 
 
 @njit(forceinline=True)
-def _note_origin(held: Any, seq: Any, now: Any) -> None:
+def note_origin(held: Any, seq: Any, now: Any) -> None:
     """In a closed loop: note when the first measured tuple arrives, where workers hold its window from then on."""
     if held is not None and seq == held.measured_from:
         held.origin[0] = now
@@ -248,7 +250,7 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
             while taken >= 0 and tuples[taken].finish <= now:
                 if by_worker[worker].first_waiting == taken:
                     _start(tuples, by_worker, scalars, worker, now, light)
-                _executed(sources.feedback, grouping, tuples, worker, taken, now)
+                deliver_finish(sources.feedback, grouping, tuples, worker, taken, now)
                 if not model.firm:
                     certain(tuples, events, workers.waits, worker, taken, model.measured_from)
                 if closed == 1:
@@ -321,7 +323,7 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
             put(state.cost, taken, get(stream.cost, place, 0))
             take_tuple(state.servers, by_source, stream.factor, emitter, place, seq)
             if closed == 1:
-                _note_origin(workers.held, seq, now)
+                note_origin(workers.held, seq, now)
                 arrived = seq + 1
                 by_source[emitter].pending += 1
                 if begin_service(state.servers, by_source, emitter, taken, now):

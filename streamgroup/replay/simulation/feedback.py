@@ -14,7 +14,7 @@ from streamgroup.replay.simulation.optional_arrays import get, put
 from streamgroup.replay.simulation.serve import occupy, serve_one
 from streamgroup.replay.simulation.worker_state import hold, view_slowness
 
-__all__ = ["FULL_QUEUE", "TOO_LATE", "Feedback", "feedback_block"]
+__all__ = ["FULL_QUEUE", "TOO_LATE", "Feedback", "deliver_due", "feedback_block", "follow"]
 
 # More reasons to stop: the queue of tuples in flight is full; a tuple finishes past the clock's end.
 FULL_QUEUE, TOO_LATE = NO_WORKER + 1, NO_WORKER + 2
@@ -33,7 +33,7 @@ class Feedback(NamedTuple):
 
 
 @register_jitable(forceinline=True)
-def _deliver_due(queue: Any, next_read: Any, grouping: Any, now: Any) -> Any:
+def deliver_due(queue: Any, next_read: Any, grouping: Any, now: Any) -> Any:
     """Deliver what finished by now if it is read now; return whether there is room for another tuple."""
     if queue is not None:
         full = in_flight.is_full(queue)
@@ -51,7 +51,8 @@ def _deliver(queue: Any, next_read: Any, grouping: Any, until: Any) -> None:
 
 
 @njit(forceinline=True)
-def _send(queue: Any, next_read: Any, worker: Any, key: Any, reached: Any, start: Any, finish: Any) -> None:
+def follow(queue: Any, next_read: Any, worker: Any, key: Any, reached: Any, start: Any, finish: Any) -> None:
+    """Keep a tuple until its finish is delivered, unless it is lost; there must be room."""
     if queue is not None and finish != LOST:
         in_flight.push(queue, next_read, worker, key, reached, start, finish)
 
@@ -69,7 +70,7 @@ def feedback_block(grouping: Any, sources: Any, serving: Any, choices: Any, feed
         now, key, seq = chunk.arrival[i], np.int64(chunk.key[i]), chunk.offset + place
         if get(sources.room, 0, 1) < 1:
             return FULL_STATE, place
-        if not _deliver_due(feedback.queue, feedback.next_read, grouping, now):
+        if not deliver_due(feedback.queue, feedback.next_read, grouping, now):
             return FULL_QUEUE, place
         source = np.int64(get(chunk.source, i, source))
         cost = get(chunk.cost, i, 0)
@@ -89,7 +90,7 @@ def feedback_block(grouping: Any, sources: Any, serving: Any, choices: Any, feed
         put(served.start, i, start)
         put(served.entries, i, entries)
         served.finish[i] = finish
-        _send(feedback.queue, feedback.next_read, worker, key, reached, start, finish)
+        follow(feedback.queue, feedback.next_read, worker, key, reached, start, finish)
         source += 1
         if source == chunk.sources:
             source = 0

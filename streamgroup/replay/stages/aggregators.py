@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from streamgroup.cluster.service_distribution import factors
 from streamgroup.cluster.speeds import make_speeds
-from streamgroup.kernels.latencies import BUCKETS, buckets_of
 from streamgroup.replay.accounting.outcome import Aggregation
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.scenario.plan import Costs, Plan
 from streamgroup.replay.simulation.chunk_driven import FeedForward, Setup
 from streamgroup.replay.simulation.event_driven import Queues
 from streamgroup.replay.stages.partial_results import Partials
+from streamgroup.replay.stages.result_delays import ResultDelays
 from streamgroup.replay.tiers import Tiers
 
 __all__ = ["Aggregators", "edge_plan"]
@@ -73,11 +73,7 @@ class Aggregators:
         self._open = _Open(none, none, none)
         self._sent = 0
         self._last: Ready | None = None
-        self._last_served = 0
-        self._results = 0
-        self._delay_sum = 0
-        self._delay_min, self._delay_max = (1 << 62), 0
-        self._delays = np.zeros(BUCKETS, dtype=np.int64)
+        self._delays = ResultDelays()
 
     def take(self, partials: Partials) -> None:
         """Take the partial results of windows that ended, and send what leaves before all that is to come."""
@@ -142,14 +138,7 @@ class Aggregators:
         complete = self._open.left == 0
         if not complete.any():
             return
-        served = self._open.served[complete]
-        delay = np.maximum(served - self._open.ends[complete], 0)
-        self._last_served = max(self._last_served, int(served.max()))
-        self._results += len(delay)
-        self._delay_sum += (int((delay >> 20).sum()) << 20) + int((delay & 0xFFFFF).sum())
-        self._delay_min = min(self._delay_min, int(delay.min()))
-        self._delay_max = max(self._delay_max, int(delay.max()))
-        self._delays += np.bincount(buckets_of(delay), minlength=BUCKETS)
+        self._delays.add(self._open.served[complete], self._open.ends[complete])
         moved = np.cumsum(~complete) - 1
         self._waiting = self._waiting._replace(result=moved[self._waiting.result])
         self._open = _Open(*(column[~complete] for column in self._open))
@@ -161,11 +150,8 @@ class Aggregators:
         if self._last is not None:
             self._simulation.finish(self._last)
             recorder, members = self._setup.recorder, self._setup.members
-            busy = recorder.worker_table(members, 0, self._last_served, keep_pairs=False).busy_ns
-        return Aggregation(
-            busy, self._sent, self._results, self._last_served, self._delay_sum,
-            self._delay_min if self._results else 0, self._delay_max, self._delays,
-        )  # fmt: skip
+            busy = recorder.worker_table(members, 0, self._delays.last_served, keep_pairs=False).busy_ns
+        return self._delays.aggregation(busy, self._sent)
 
 
 def _departures(some: _Waiting) -> I64:

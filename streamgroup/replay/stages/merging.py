@@ -57,10 +57,11 @@ def make_merging(
 ) -> Merging | None:
     """Make what merges the partial results of a run; None where it has neither aggregators nor an application.
 
-    The edge to the aggregators is a run of its own, from as many sources as there ever are `workers`: `edge` makes it.
+    Aggregators that hold workers back are a part of the simulation (see `held_back`). The edge to others is a run of
+    its own, from as many sources as there ever are `workers`: `edge` makes it.
     """
     aggregators = application = None
-    if plan.aggregators is not None:
+    if plan.aggregators is not None and not plan.holds_back:
         to_aggregators = edge_plan(plan, workers)
         aggregators = Aggregators(to_aggregators, *edge(to_aggregators))
     if plan.app is not None:

@@ -11,7 +11,7 @@ from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.simulation.chunk_types import NEVER
 from streamgroup.replay.simulation.optional_arrays import put
 
-__all__ = ["PartialResults", "Partials"]
+__all__ = ["PartialResults", "Partials", "window_ends"]
 
 I64 = NDArray[np.int64]
 _FIRST_ROWS = 1 << 10
@@ -122,6 +122,16 @@ def enter(table: Any, rows: Any, first: Any, found: Any) -> None:
         rows.place[row] = place
 
 
+def window_ends(rule: WindowRule, first_arrival: int, numbers: I64, last_arrivals: I64) -> I64:
+    """Return when windows end: those of time at its end, others with their last tuple."""
+    width = rule.width_ns
+    if width is None:
+        return last_arrivals
+    # A window that ends after the end of the clock ends with it.
+    room = (NEVER - first_arrival) // width
+    return first_arrival + np.minimum(numbers + 1, room) * np.int64(width)
+
+
 class PartialResults:
     """Finds the partial results of measured tuples, window by window; `function` gives `collect` as it runs.
 
@@ -172,13 +182,7 @@ class PartialResults:
         return self._taken(numbers, self._ends(numbers, np.array([self._arrived])), NEVER)
 
     def _ends(self, numbers: I64, last_arrivals: I64) -> I64:
-        """Return when windows end: those of time at its end, others with their last tuple."""
-        width = self._rule.width_ns
-        if width is None:
-            return last_arrivals
-        # A window that ends after the end of the clock ends with it.
-        room = (NEVER - self._first_arrival) // width
-        return self._first_arrival + np.minimum(numbers + 1, room) * np.int64(width)
+        return window_ends(self._rule, self._first_arrival, numbers, last_arrivals)
 
     def _run(self, events: Tuples, ends: I64, slot: I64 | None) -> None:
         done = np.array([0, 0, 0, self._open])

@@ -13,7 +13,7 @@ from tests.naive.metrics.numbers import as_float, mean, nearest_rank
 from tests.naive.replay.options import Key, Span
 from tests.naive.replay.records import Record
 
-__all__ = ["AGGREGATOR_METRICS", "Merge", "aggregator_metrics", "merge"]
+__all__ = ["AGGREGATOR_METRICS", "Merge", "aggregator_metrics", "factor", "merge", "merged_metrics"]
 
 MILLISECOND, SECOND = 1_000_000, 1_000_000_000
 AGGREGATOR_METRICS = (
@@ -96,15 +96,21 @@ def merge(measured: list[Record], what: Merge, key_ids: Mapping[Key, int]) -> tu
 
 
 def aggregator_metrics(measured: list[Record], what: Merge | None, key_ids: Mapping[Key, int]) -> dict[str, Any]:
-    found: dict[str, Any] = dict.fromkeys(AGGREGATOR_METRICS)
     if what is None:
-        return found
-    complete, busy, found["partials"] = merge(measured, what, key_ids)
+        return dict.fromkeys(AGGREGATOR_METRICS)
+    return merged_metrics(measured, what.every, *merge(measured, what, key_ids))
+
+
+def merged_metrics(
+    measured: list[Record], every: Span | None, complete: dict[Any, int], busy: list[int], partials: int
+) -> dict[str, Any]:
+    """Of what `merge` returns."""
+    found: dict[str, Any] = {**dict.fromkeys(AGGREGATOR_METRICS), "partials": partials}
     if not complete:
         return found
     first = measured[0].arrival_ns
-    windows = windows_of(measured, what.every or ("share", Fraction(1)))
-    ends = {window: end_of(window, content, what.every, first) for window, content in windows.items()}
+    windows = windows_of(measured, every or ("share", Fraction(1)))
+    ends = {window: end_of(window, content, every, first) for window, content in windows.items()}
     delays = [max(0, at - ends[window]) for (window, _), at in complete.items()]
     span = max(complete.values()) - first
     found |= {

@@ -57,6 +57,7 @@ __all__ = [
     "pairs_of",
     "peak_to_mean",
     "skew_score",
+    "stage_metrics",
     "summary",
     "wait_ahead",
     "window_numbers",
@@ -219,11 +220,15 @@ def source_work(run: Run, measured: list[Record]) -> dict[int, int]:
     return busy
 
 
-def stage_metrics(run: Run, measured: list[Record]) -> dict[str, Any]:
-    """What each stage sustains, and which of them limits the run: the sources, if they take time, and the workers."""
+def stage_metrics(run: Run, measured: list[Record], aggregator_busy: int = 0) -> dict[str, Any]:
+    """What each stage sustains, and which of them limits the run: sources and aggregators if they take time, workers.
+
+    aggregator_busy: how long the busiest aggregator works.
+    """
     finished = finished_of(measured)
     worked = {"sources": (len(measured), max(source_work(run, measured).values(), default=0))}
     worked["workers"] = len(finished), max(busy_of(measured, len(run.lives)))
+    worked["aggregators"] = len(finished), aggregator_busy
     found = {name: Fraction(count * SECOND, busy) for name, (count, busy) in worked.items() if busy and count}
     arrivals = [r.arrival_ns for r in measured]
     last, span = max(arrivals), max(arrivals) - measured[0].arrival_ns
@@ -234,14 +239,15 @@ def stage_metrics(run: Run, measured: list[Record]) -> dict[str, Any]:
         if sustainable == min(found.values()) and limiting == "none" and len(measured) > 1:
             rate = None if at_once else Fraction((len(measured) - 1) * SECOND, span)
             limiting = name if rate is None or rate * 100 >= 95 * sustainable else "none"
+    left = max(0, aggregator_busy - span, *(r.finish_ns - last for r in finished))
     return {
         "bottleneck": limiting,
         "sustainable_tps": as_float(min(found.values(), default=None)),
         "sustainable_tps_sources": as_float(found.get("sources")),
         "sustainable_tps_workers": as_float(found.get("workers")),
-        "sustainable_tps_aggregators": None,
+        "sustainable_tps_aggregators": as_float(found.get("aggregators")),
         "sustainable_tps_control": None,
-        "backlog_end_ms": as_float(max(0, *(r.finish_ns - last for r in finished), 0), MILLISECOND),
+        "backlog_end_ms": as_float(left, MILLISECOND),
         "max_rate_tps": None,
         **{f"latency_tree_{name}_ms": None for name in ("mean", "p50", "p95", "p99", "max")},
         "trees": None,

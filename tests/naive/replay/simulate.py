@@ -20,7 +20,18 @@ from tests.naive.replay.source_servers import SourceServers
 from tests.naive.replay.source_side import FINISH, FLUSH, LAST_INSTANT, MESSAGE, PLACE, SourceSide
 from tests.naive.replay.view import View
 
-__all__ = ["Change", "NoWorkerError", "Options", "Record", "Run", "TraceTuple", "View", "simulate", "slowdowns"]
+__all__ = [
+    "Change",
+    "NoWorkerError",
+    "Options",
+    "Record",
+    "Run",
+    "Simulation",
+    "TraceTuple",
+    "View",
+    "simulate",
+    "slowdowns",
+]
 
 KINDS = ("join", "leave", "crash")
 
@@ -103,16 +114,7 @@ class Simulation(SourceSide):
             return True
         if self.heap and self.heap[0][0] == self.now:
             _, kind, place, _, what = heapq.heappop(self.heap)
-            if kind == FINISH:
-                self.finish(what)
-            elif kind == PLACE:
-                self.give_places(place)
-            elif kind == MESSAGE:
-                self.queue[place] = sorted([*self.queue[place], what])
-            elif kind == FLUSH:
-                self.flush(place)
-            else:
-                self.served(place, what)
+            self.handle(kind, place, what)
             return True
         # all that comes to a combiner at this instant may leave at it
         if self.combiner is not None and (self.next_tuple() or self.flush_rest()):
@@ -123,6 +125,18 @@ class Simulation(SourceSide):
             self.choose(min(ready)[1])
             return True
         return self.combiner is None and self.next_tuple()
+
+    def handle(self, kind: int, place: int, what: Any) -> None:
+        if kind == FINISH:
+            self.finish(what)
+        elif kind == PLACE:
+            self.give_places(place)
+        elif kind == MESSAGE:
+            self.queue[place] = sorted([*self.queue[place], what])
+        elif kind == FLUSH:
+            self.flush(place)
+        else:
+            self.served(place, what)
 
     def push(self, time: int, kind: int, place: int, what: Any) -> None:
         self.numbers += 1
@@ -182,8 +196,13 @@ class Simulation(SourceSide):
         if self.options.when_full == "drop" and self.is_full(worker, reaches):
             self.push(reaches, FINISH, worker, delivery)
             return
-        start = max(reaches, self.free[worker])
         delivery.entries = self.held.hold(worker, self.keys[seq], self.window_of(seq))
+        self.accept(delivery)
+
+    def accept(self, delivery: Delivery) -> None:
+        """The worker takes it; when it starts and finishes is known from then on."""
+        seq, worker, reaches = delivery.seq, delivery.worker, delivery.reaches_ns
+        start = max(reaches, self.free[worker])
         finish = start + self.service.service_ns(worker, seq, start, self.held.factor(delivery.entries))
         if finish > LAST_INSTANT:
             raise OverflowError(f"tuple {seq}: past the end of the clock")
@@ -192,7 +211,8 @@ class Simulation(SourceSide):
         self.starts[worker].append(start)
         blocks = self.options.when_full == "block"
         joins = self.now if blocks else reaches
-        state.deliveries.append(Accepted(worker, start - reaches, self.queue_length(worker, joins)))
+        accepted = Accepted(worker, start - reaches, self.queue_length(worker, joins))
+        self.tuples[seq].deliveries.append(accepted)
         if blocks:
             self.push(start, PLACE, worker, None)
         self.push(finish, FINISH, worker, delivery)
@@ -337,6 +357,19 @@ class Simulation(SourceSide):
             )
         return records
 
+    def result(self) -> Run:
+        return Run(
+            self.records(),
+            self.offered_load,
+            self.options,
+            self.service.slowdowns_at_start(),
+            self.service.constant,
+            self.grouping,
+            self.choices,
+            self.lives,
+            self.servers,
+        )
+
 
 def told(grouping: Any, source: int) -> tuple[int, int, int | None]:
     """What a grouping tells after a choice; those made for one test may tell nothing."""
@@ -352,14 +385,4 @@ def simulate(tuples: Sequence[TraceTuple], grouping: Any, **options: Any) -> Run
         raise ValueError("an empty trace")
     simulation = Simulation(tuples, grouping, chosen)
     simulation.run()
-    return Run(
-        simulation.records(),
-        simulation.offered_load,
-        chosen,
-        simulation.service.slowdowns_at_start(),
-        simulation.service.constant,
-        grouping,
-        simulation.choices,
-        simulation.lives,
-        simulation.servers,
-    )
+    return simulation.result()

@@ -12,6 +12,7 @@ import pytest
 
 from streamgroup.metrics.tables import tables
 from streamgroup.replay.accounting import log, recorder
+from streamgroup.replay.held_back import run as held_back
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario import grouping_text
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -25,6 +26,7 @@ FILES = {"listener": str(Path(__file__).parents[1] / "outside" / "listener.py")}
 Whole = dict[tuple[str, str], dict[str, str]]
 TUPLES = 1500
 COMMON: dict[str, Any] = {"workers": 5, "sources": 3, "window": "2%", "aggregate_every": "20ms"}
+HELD: dict[str, Any] = {"aggregators": 2, "aggregator_service": "2ms:exponential", "queue_capacity": 3}
 # All with costs from the trace and, but for merged tuples, sources in turn: few compiled loops of pkg serve them all.
 RUNS: dict[str, dict[str, Any]] = {
     "open": {"slowdown": "1,2", "warmup": "100"},
@@ -39,9 +41,11 @@ RUNS: dict[str, dict[str, Any]] = {
     "state and block": {"state_cost": "1/10", "queue_capacity": 3, "warmup": "777", "crash": ("40ms",)},
     "state and merged tuples": {"state_cost": "1/10", "memory_limit": "8:1.5", "warmup": "333", "combine": "7"},
     "redeliver": {"crash": ("35ms:0", "1200"), "redeliver": True, "control_delay": "3ms", "join": ("300",)},
+    "held back": {**HELD, "network_delay": "700us", "warmup": "30ms", "window": "7ms"},
+    "held back, closed": {**HELD, "arrivals": "saturate", "max_pending": 7, "warmup": "5ms", "aggregate_every": "19"},
 }
 # Only the listener hears of finished tuples; it cannot follow workers that change.
-HEARING = ["open", "block", "drop", "saturate"]
+HEARING = ["open", "block", "drop", "saturate", "held back"]
 # Rows of a chunk; tuples chosen before they are served; events that are kept; cells of windows.
 PIECES = {"chunks of 7": (7, 3, 1 << 17, 1 << 20), "small": (128, 256, 64, 11), "uneven": (1000, 1, 256, 1)}
 
@@ -70,6 +74,8 @@ def cut(monkeypatch: pytest.MonkeyPatch, pieces: tuple[int, int, int, int]) -> N
     monkeypatch.setattr(chunk_driven, "BLOCK", block)
     monkeypatch.setattr(event_driven, "_EVENTS", kept)
     monkeypatch.setattr(recorder, "_WINDOW_CELLS", cells)
+    monkeypatch.setattr(held_back, "_ROWS", 4)
+    monkeypatch.setattr(held_back, "_LOG", block)
 
 
 def digests(trace: Trace, directory: Path, *, interpreted: bool = True, **options: Any) -> dict[str, str]:

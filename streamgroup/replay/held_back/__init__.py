@@ -1,0 +1,1 @@
+"""Full aggregators that hold workers back: the event-driven simulation with bounded queues at both."""
