@@ -178,7 +178,7 @@ def open_run(path: str | Path) -> Run:
 
     Warnings and notes are those of the replay alone: here there are none.
     """
-    from streamgroup.study.run_directory import read_tables
+    from streamgroup.study.read_run import read_tables
 
     return _run(*read_tables(Path(path)), Path(path))
 

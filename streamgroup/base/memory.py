@@ -1,9 +1,12 @@
-"""The memory that this process may still take."""
+"""The memory that this process may still take, and what it gives back."""
 
+import contextlib
+import ctypes
+import gc
 import os
 from pathlib import Path
 
-__all__ = ["free_memory"]
+__all__ = ["free_memory", "release_memory"]
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEMINFO = Path("/proc/meminfo")
@@ -19,6 +22,18 @@ def free_memory() -> int:
         free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     limit, used = (_number(_CGROUP / name) for name in ("memory.max", "memory.current"))
     return free if limit is None or used is None else max(0, min(free, limit - used))
+
+
+def release_memory() -> None:
+    """Free what only cycles hold, and give freed memory back to the system.
+
+    The command line collects cycles rarely, and glibc keeps most of what threads allocated in pieces below 32 MB: after
+    a sweep of 90 runs 2.6 GB, of which 0.4 GB were in use; and the sweeps of one process add up.
+    """
+    gc.collect()
+    # Other C libraries do not have it.
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def _meminfo() -> int | None:

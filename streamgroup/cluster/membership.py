@@ -1,4 +1,4 @@
-"""Workers that join, leave or crash: parses the events, and picks the worker of each."""
+"""Workers that join, leave or crash: parses the events, and picks the worker that leaves or crashes."""
 
 import re
 from collections.abc import Sequence

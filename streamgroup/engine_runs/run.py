@@ -24,8 +24,8 @@ from streamgroup.replay.run import prepared
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.spark.options import SparkOptions
+from streamgroup.study.read_run import MARKER
 from streamgroup.study.replay_run import LOG, RunResult, checked, result_of, write_run
-from streamgroup.study.run_directory import MARKER
 from streamgroup.traces.trace import Trace
 
 if TYPE_CHECKING:

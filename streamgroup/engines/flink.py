@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.compiled import compiled, helper
 from streamgroup.engines.hashes.java import absolute, hash_code, hash_codes, i32
-from streamgroup.engines.hashes.murmur import finish, finish_word, mix, mix_word, murmur3
+from streamgroup.engines.hashes.murmur32 import finish, finish_word, mix, mix_word, murmur3
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.keys.values import Int, Long, Value, check_workers, fields_of, java_utf8, kind_of
 
@@ -33,6 +33,7 @@ __all__ = [
     "row_hash",
     "sql_subtask",
     "sql_subtasks_all",
+    "subtasks_of_hashes",
 ]
 
 LARGEST_PARALLELISM = 1 << 15
@@ -109,7 +110,7 @@ def keyby_subtasks_all(keys: Keys, n: int, max_parallelism: int | None = None) -
         return keys.each(lambda key: keyby_subtask(key, n, most))
     keys.refuse_null("Flink's keyBy")
     keys.refuse_kinds("Flink's keyBy", ["bytes"], _NO_ARRAYS)
-    return _subtasks(hash_codes(keys), n, most)
+    return subtasks_of_hashes(hash_codes(keys), n, most)
 
 
 def _row(fields: Sequence[Value]) -> bytes:
@@ -168,10 +169,11 @@ def sql_subtasks_all(keys: Keys, n: int, max_parallelism: int | None = None) -> 
         _number_rows(keys.number, keys.kind == "long", found)
     if keys.null >= 0:
         found[keys.null] = row_hash(None)
-    return _subtasks(found, n, most)
+    return subtasks_of_hashes(found, n, most)
 
 
-def _subtasks(hashes: NDArray[np.int32], n: int, most: int) -> NDArray[np.uint16]:
+def subtasks_of_hashes(hashes: NDArray[np.int32], n: int, most: int) -> NDArray[np.uint16]:
+    """Return the subtasks of keys, uint16[K], from their hashes, with `most` key groups."""
     found = np.empty(len(hashes), dtype=np.uint16)
     _assign(hashes, np.int64(n), np.int64(most), found)
     return found

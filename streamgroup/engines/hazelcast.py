@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.compiled import compiled
 from streamgroup.engines.hashes.java import absolute, i32
-from streamgroup.engines.hashes.murmur import mix_word, murmur3, murmur3_at
+from streamgroup.engines.hashes.murmur32 import mix_word, murmur3, murmur3_at
 from streamgroup.engines.keys.serialized import big_endian, key_bytes
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.keys.values import Value, check_value, check_workers

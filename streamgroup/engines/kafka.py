@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.compiled import compiled
 from streamgroup.engines.hashes.java import i32
-from streamgroup.engines.hashes.murmur import murmur2, murmur2_at
+from streamgroup.engines.hashes.murmur32 import murmur2, murmur2_at
 from streamgroup.engines.keys.serialized import big_endian, key_bytes
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.keys.values import Value, check_workers

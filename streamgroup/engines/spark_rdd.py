@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
 from streamgroup.engines.hashes.java import hash_code, hash_codes, i32, string_hash
-from streamgroup.engines.hashes.murmur import finish, mix
+from streamgroup.engines.hashes.murmur32 import finish, mix
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.keys.values import Long, Value, check_value, check_workers, fields_of
 

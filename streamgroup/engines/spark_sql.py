@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from streamgroup.engines.compiled import compiled
 from streamgroup.engines.hashes.java import i32
-from streamgroup.engines.hashes.murmur import finish, finish_word, mix, mix_word, word_at
+from streamgroup.engines.hashes.murmur32 import finish, finish_word, mix, mix_word, word_at
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.keys.values import Int, Long, Value, check_workers, fields_of, java_utf8
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamgroup.base.arrow_numpy import arrow, column
 from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.kernels.latencies import lower_bounds
 from streamgroup.metrics import (
@@ -30,7 +31,6 @@ from streamgroup.metrics.names import METRICS, Metric
 from streamgroup.metrics.stages import aggregators, bottleneck, sources
 from streamgroup.replay.accounting.outcome import AppResults, Outcome
 from streamgroup.replay.accounting.window_rows import PERCENTS
-from streamgroup.traces.arrays import arrow, column
 
 __all__ = ["FAMILIES", "summary", "tables"]
 

@@ -14,9 +14,9 @@ from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.one_run import Run
-from streamgroup.replay.scenario.engine_model import MicroBatch
-from streamgroup.replay.simulation.chunk_arrays import Events
-from streamgroup.replay.simulation.feed_forward import FeedForward, too_late
+from streamgroup.replay.scenario.micro_batch_option import MicroBatch
+from streamgroup.replay.simulation.chunk_driven import FeedForward, too_late
+from streamgroup.replay.simulation.chunk_types import Events
 
 __all__ = ["batch_ends", "replay_in_batches"]
 

@@ -14,7 +14,7 @@ from streamgroup.cluster.service_time import MAX_SERVICE_NS, ConstantCost, make_
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.groupings.protocol import SEEN, Context
 from streamgroup.kernels import draws, hashing
-from streamgroup.replay.accounting import hotness, partials
+from streamgroup.replay.accounting import count_partials, hotness
 from streamgroup.replay.accounting.event_accounting import Measuring
 from streamgroup.replay.accounting.log import LogWriter
 from streamgroup.replay.accounting.outcome import Outcome
@@ -33,9 +33,9 @@ from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.scenario.open_loop import deaths, timed_events
 from streamgroup.replay.scenario.plan import Plan, offered_load
 from streamgroup.replay.scenario.typed_keys import typed_keys
-from streamgroup.replay.simulation.chunk_arrays import Events, each_column
+from streamgroup.replay.simulation.chunk_driven import Edge, FeedForward, Setup
+from streamgroup.replay.simulation.chunk_types import Events, each_column
 from streamgroup.replay.simulation.event_driven import EventDriven
-from streamgroup.replay.simulation.feed_forward import Edge, FeedForward, Setup
 from streamgroup.replay.stages import state_cost
 from streamgroup.replay.stages.combining import Combining, make_combining
 from streamgroup.replay.stages.merging import make_merging
@@ -162,8 +162,8 @@ class Run:
         each, tuples = self.plan.options.aggregate_every, self.trace.tuples - self.warmup
         counted = None
         if each is not None:
-            count = self._function(partials.count_partials)
-            counted = partials.Partials(count, WindowRule(each, tuples), self.trace.keys, self.members.most)
+            count = self._function(count_partials.count_partials)
+            counted = count_partials.Partials(count, WindowRule(each, tuples), self.trace.keys, self.members.most)
         writer = None if log_directory is None else LogWriter(log_directory)
         merging = make_merging(
             self.trace, self.plan, self.warmup, self.members.most, self.tiers, self._edge_to_aggregators
@@ -242,9 +242,9 @@ class Run:
         self.combining = make_combining(
             self.setup, self.trace, self.plan, measuring, self.warmup, lambda: self.chunks(None), seen
         )
-        simulation, combiner, _ = self.combining
+        simulation = self.combining.simulation
         with contextlib.closing(simulation):
-            self.drive(combiner.chunks(stream), None, simulation.chunk, None)
+            self.drive(self.combining.chunks(stream), None, simulation.chunk, None)
             simulation.finish()
         return simulation
 

@@ -17,7 +17,7 @@ from streamgroup.replay.one_run import Run
 from streamgroup.replay.scenario.open_loop import tuples_before
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan
-from streamgroup.replay.simulation.chunk_arrays import Events
+from streamgroup.replay.simulation.chunk_types import Events
 from streamgroup.traces.trace import Trace
 
 __all__ = ["prepared", "replay"]

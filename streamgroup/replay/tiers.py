@@ -180,5 +180,5 @@ def _piece(ready: Ready, begin: int, end: int) -> Ready:
         place.flags.writeable = False
     return Ready(
         ready.offset + begin, cut(ready.arrival), ready.key[begin:end], cut(ready.cost), cut(ready.source), skip,
-        place, number, cut(ready.source_factor),
+        place, number, cut(ready.source_factor), cut(ready.held_window),
     )  # fmt: skip

@@ -8,7 +8,7 @@ import polars as pl
 from streamgroup.base.row_formats import render
 from streamgroup.report.render import svg
 from streamgroup.report.theme import HEIGHT, WIDTH, Look
-from streamgroup.study.run_directory import read_tables
+from streamgroup.study.read_run import read_tables
 
 __all__ = ["two_latencies"]
 

@@ -21,8 +21,8 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, longest_span, make_plan, offered_load
 from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.study.rate_search import MOST_TRIALS, TYPICAL_TRIALS, is_searched
+from streamgroup.study.read_run import MARKER
 from streamgroup.study.replay_run import checked, without_changes
-from streamgroup.study.run_directory import MARKER
 from streamgroup.traces.trace import Trace
 
 __all__ = ["BASE_MB", "TUPLES_PER_S", "describe_plan", "dry_run", "what_slows"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamgroup.base.arrow_numpy import column
 from streamgroup.base.errors import DataError
 from streamgroup.metrics import latency
 from streamgroup.metrics.stages import bottleneck
@@ -17,7 +18,6 @@ from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
-from streamgroup.traces.arrays import column
 from streamgroup.traces.trace import Trace
 
 __all__ = ["MOST_TRIALS", "TYPICAL_TRIALS", "RateSearch", "Trial", "at_capacity", "is_searched", "search_rate"]

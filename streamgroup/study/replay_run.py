@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamgroup.base.arrow_numpy import column
 from streamgroup.base.compiling.code_cache import sources_digest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.progress import Progress, Silent
@@ -36,9 +37,8 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.stages.app_selection import AppSelection, select_app
 from streamgroup.study.columns import KINDS, OPTION_COLUMNS, readable
 from streamgroup.study.rate_search import is_searched, search_rate
-from streamgroup.study.run_directory import MARKER
+from streamgroup.study.read_run import MARKER
 from streamgroup.study.run_warnings import warnings_of
-from streamgroup.traces.arrays import column
 from streamgroup.traces.manifest import Manifest
 from streamgroup.traces.trace import Trace, open_trace
 

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamgroup.base.arrow_numpy import numbers
 from streamgroup.base.errors import DataError
-from streamgroup.traces.arrays import numbers
 from streamgroup.traces.key_bytes import as_binary, hash_keys
 from streamgroup.traces.parts import Part, read_part
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from streamgroup.base.arrow_numpy import numbers
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.filesystems import cause
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces import schema
-from streamgroup.traces.arrays import numbers
 from streamgroup.traces.timestamps import to_micros
 
 __all__ = [

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from streamgroup.base.arrow_numpy import arrow
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces import schema
-from streamgroup.traces.arrays import arrow
 from streamgroup.traces.key_bytes import as_binary, split_texts
 
 __all__ = [

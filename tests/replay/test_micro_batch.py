@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import streamgroup as sg
 from streamgroup.base.errors import UsageError
 from streamgroup.replay.micro_batch import batch_ends
-from streamgroup.replay.scenario.engine_model import MicroBatch, parse_engine_model
+from streamgroup.replay.scenario.micro_batch_option import MicroBatch, parse_engine_model
 from tests.naive.replay.micro_batches import commits
 
 TUPLE = st.tuples(st.integers(0, 60), st.integers(0, 3), st.integers(0, 25))

@@ -1,5 +1,6 @@
 """Sources that take time, and combiners: against queueing theory, against runs without them, and what is refused."""
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces import schema
 from streamgroup.traces.trace import open_trace
-from tests.naive.replay.scenarios import SOURCE_SERVICES, Scenario, draw_combiner, scenarios
+from tests.metrics.compare import assert_same
+from tests.naive.metrics.metrics import held_metrics
+from tests.naive.replay.scenarios import SOURCE_SERVICES, STATE, Scenario, draw_combiner, scenarios
 from tests.replay.input.endless import endless
 from tests.replay.simulation.test_cluster_twin import agree, fast
 from tests.traces_by_hand import write_trace
@@ -29,7 +32,7 @@ def staged(draw: st.DrawFn, *, combine: bool) -> Scenario:
     scenario = draw(scenarios())
     options = dict(scenario.options)
     if combine:
-        options |= draw_combiner(draw, options) | {"state_cost": None, "memory_limit": None}
+        options |= draw_combiner(draw, options)
     options["source_service"] = draw(st.sampled_from(SOURCE_SERVICES[3:]))
     return Scenario(scenario.tuples, options, scenario.key_cost)
 
@@ -50,10 +53,38 @@ def test_combiners_agree_with_the_twin(scenario: Scenario, rows: int) -> None:
         agree(scenario, interpreted=True)
 
 
+@st.composite
+def merged_with_state(draw: st.DrawFn) -> Scenario:
+    """A scenario in which sources merge and state costs, mostly with windows and a warm-up."""
+    scenario = draw(staged(combine=True))
+    count = len(scenario.tuples)
+    state_cost, memory_limit = draw(st.sampled_from([one for one in STATE if any(one)]))
+    options = {
+        **scenario.options,
+        "state_cost": state_cost,
+        "memory_limit": memory_limit,
+        "aggregate_every": draw(st.sampled_from([None, "25%", "40%", "1", "2", "3", "1us", "4us", "20us"])),
+        "warmup": str(draw(st.sampled_from([0, count // 3, count // 2]))),
+    }
+    return Scenario(scenario.tuples, options, scenario.key_cost)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(merged_with_state(), st.integers(1, 50))
+def test_what_merged_tuples_make_workers_hold_agrees_with_the_twin(scenario: Scenario, rows: int) -> None:
+    run = scenario.run()
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as directory:
+        patch.setattr(schema, "BLOCK_ROWS", rows)
+        outcome, found = fast(scenario, Path(directory), interpreted=True)
+    assert found == [(r.seq, r.arrival_ns, r.source, r.worker, r.start_ns, r.finish_ns) for r in run.records]
+    row = summary(outcome)
+    for name, value in held_metrics(run, [r for r in run.records if r.measured]).items():
+        assert_same(name, row[name], value)
+
+
 def plain(scenario: Scenario) -> Scenario:
     """Without a stage, and such that all of it can be combined."""
     none = {"redeliver": False, "combine": None, "combine_cost": "max", "source_service": None}
-    none |= {"state_cost": None, "memory_limit": None}
     options = {**scenario.options, **none}
     if options["arrivals"] == "saturate":
         options["arrivals"] = "rate=500000"

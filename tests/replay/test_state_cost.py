@@ -62,6 +62,33 @@ def test_costing_nothing_is_as_without(trace: Trace, loop: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "most", "slowdown"),
+    [
+        # Both stay: a is served with one entry, b with two.
+        ({}, 2, (2 + 2 + 3 + 3) / 4),
+        # The last a is of the window of tuples 0 to 2, the last b of the next one.
+        ({"aggregate_every": "3"}, 1, 2),
+        ({"aggregate_every": "25us"}, 1, 2),
+        ({"aggregate_every": "4"}, 2, 2.5),
+        # The warm-up ends between the last a and the last b: what is of it is released. One original is measured.
+        ({"aggregate_every": "9", "warmup": "3"}, 1, 2),
+        # It ends before the last a: both are of the first measured window, each with one measured original.
+        ({"aggregate_every": "9", "warmup": "2"}, 2, (2 + 3) / 2),
+        # That window begins with the last a, at 20 us, and ends before the last b.
+        ({"aggregate_every": "10us", "warmup": "2"}, 1, 2),
+    ],
+)
+def test_a_merged_tuple_is_held_for_the_window_of_its_last_original(
+    tmp_path: Path, options: dict[str, Any], most: int, slowdown: float
+) -> None:
+    """A mini-batch of a, b, a, b, one every 10 us: two merged tuples, each with two originals."""
+    stream = [(10 * at, key, None) for at, key in enumerate([b"a", b"b", b"a", b"b"])]
+    trace = open_trace(write_trace(tmp_path / "x.trace", stream))
+    found = metrics(trace, state_cost="1/1", combine="4", **options)
+    assert (found["held_entries_max"], found["state_slowdown_mean"]) == (most, slowdown)
+
+
+@pytest.mark.parametrize(
     "options",
     [
         {"service": "1h", "state_cost": "1e9/1"},

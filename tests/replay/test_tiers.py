@@ -53,6 +53,7 @@ EXTRAS: dict[str, dict[str, Any]] = {
     "merging": {"aggregators": 3, "aggregator_service": "9us:exponential", "aggregate_every": "7ms", "app": "count"},
     "sources": {"source_service": "9us:exponential", "combine": "10"},
     "state": {"state_cost": "1/100", "memory_limit": "20:2", "aggregate_every": "7ms"},
+    "merged state": {"combine": "10", "state_cost": "1/100", "aggregate_every": "7ms"},
     "closed": {"arrivals": "saturate", "max_pending": 5, "queue_capacity": 2},
 }
 

@@ -19,8 +19,8 @@ from streamgroup.study import replay_run as study
 from streamgroup.study.estimate import dry_run
 from streamgroup.study.explain.run import explain_run
 from streamgroup.study.rate_search import MOST_TRIALS, RateSearch, search_rate
+from streamgroup.study.read_run import recorded_options
 from streamgroup.study.replay_run import run_to_directory
-from streamgroup.study.run_directory import recorded_options
 from streamgroup.traces.trace import Trace, open_trace
 from tests.naive.rate import is_kept
 from tests.study.traces import write_trace

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgroup.traces.arrays import add_counts, arrow, column, numbers
+from streamgroup.base.arrow_numpy import add_counts, arrow, column, numbers
 from tests.traces_by_hand import write_trace
 
 

@@ -1,4 +1,4 @@
-"""`groupings`: the list of groupings, and the parameters of one."""
+"""`groupings`: the list of groupings, the parameters of one, and the papers to cite."""
 
 import inspect
 import re

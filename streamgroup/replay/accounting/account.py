@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from streamgroup.kernels.latencies import BUCKETS, bucket_of
 from streamgroup.replay.accounting.window_rows import CARRY, end_window
-from streamgroup.replay.simulation.chunk_arrays import DROPPED, LOST, NEVER, Span
-from streamgroup.replay.simulation.optional import get
+from streamgroup.replay.simulation.chunk_types import DROPPED, LOST, NEVER, Span
+from streamgroup.replay.simulation.optional_arrays import get
 from streamgroup.replay.simulation.serve import serve_block
 
 __all__ = [

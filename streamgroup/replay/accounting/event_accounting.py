@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.recorder import Recorder
 from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.simulation.chunk_arrays import Events, each_column
+from streamgroup.replay.simulation.chunk_types import Events, each_column
 
 __all__ = ["Measuring", "Sink"]
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from streamgroup.base.arrow_numpy import arrow
 from streamgroup.base.schema_version import SCHEMA_VERSION
-from streamgroup.replay.simulation.chunk_arrays import Events
-from streamgroup.traces.arrays import arrow
+from streamgroup.replay.simulation.chunk_types import Events
 
 __all__ = ["SCHEMA", "LogWriter"]
 

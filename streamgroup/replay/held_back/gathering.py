@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.pairs import place_of
-from streamgroup.replay.simulation.chunk_arrays import Records, make_records
+from streamgroup.replay.simulation.chunk_types import Records, make_records
 from streamgroup.replay.simulation.state import grown_rows
 
 __all__ = [

@@ -27,7 +27,7 @@ from streamgroup.replay.held_back.gathering import (
 )
 from streamgroup.replay.held_back.sending import FULL_POOLS, give_place, send
 from streamgroup.replay.simulation.choose import Sources, choose_one, report
-from streamgroup.replay.simulation.chunk_arrays import MAX_TIME_NS, NEVER, Events
+from streamgroup.replay.simulation.chunk_types import MAX_TIME_NS, NEVER, Events
 from streamgroup.replay.simulation.event_loop import (
     DONE,
     FULL_EVENTS,
@@ -40,7 +40,7 @@ from streamgroup.replay.simulation.event_loop import (
     deliver_finish,
     note_origin,
 )
-from streamgroup.replay.simulation.optional import get, put
+from streamgroup.replay.simulation.optional_arrays import get, put
 from streamgroup.replay.simulation.serve import Workers, serve_one
 from streamgroup.replay.simulation.source_server import begin_service, leave, take_tuple
 from streamgroup.replay.simulation.state import (

@@ -35,7 +35,8 @@ class Ready(NamedTuple):
 
     `arrival` is one 0 in a closed loop, which finds them itself. The first `skip` tuples are warm-up. The windows are
     those of the measured tuples, by the place where each begins, and empty in a closed loop. `source_factor` is the
-    random factor of the time at the source, None where there is none.
+    random factor of the time at the source, None where there is none. `held_window` int64 is the window that workers
+    hold a tuple's key for, None where it follows from number and arrival of the tuple.
     """
 
     offset: int
@@ -47,6 +48,7 @@ class Ready(NamedTuple):
     window_place: I64
     window_number: I64
     source_factor: NDArray[np.float64] | None = None
+    held_window: I64 | None = None
 
 
 def cost_ns(cost_us: NDArray[np.float32]) -> I64:

@@ -19,8 +19,8 @@ from streamgroup.replay.online.known_keys import ContextRule, KnownKeys
 from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions, check_seeds
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, Sources, choose_block
-from streamgroup.replay.simulation.chunk_arrays import Choices, Chunk, Span
-from streamgroup.replay.simulation.feed_forward import frozen
+from streamgroup.replay.simulation.chunk_driven import frozen
+from streamgroup.replay.simulation.chunk_types import Choices, Chunk, Span
 from streamgroup.replay.tiers import Tiers
 
 __all__ = ["Decided", "Decider"]

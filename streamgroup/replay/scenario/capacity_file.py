@@ -18,7 +18,7 @@ from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_chang
 from streamgroup.cluster.state_cost import parse_state_cost
 from streamgroup.replay.scenario.grouping_text import placed
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.stages.aggregation_plan import check_aggregators
+from streamgroup.replay.stages.aggregator_plan import check_aggregators
 from streamgroup.replay.stages.source_service import parse_source_service
 
 __all__ = ["MOST_WAITING", "WHEN_FULL", "CapacityFile", "FilledOptions", "read_capacity", "with_capacity"]

@@ -20,11 +20,11 @@ from streamgroup.groupings._share_threshold import checked_share, share_of
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import MAX_NS, SEARCHED, ArrivalKind, load_of_arrivals, parse_arrivals
 from streamgroup.replay.scenario.capacity_file import MOST_WAITING, WHEN_FULL, with_capacity
-from streamgroup.replay.scenario.engine_model import MicroBatch, parse_engine_model
 from streamgroup.replay.scenario.grouping_text import Selection, select
+from streamgroup.replay.scenario.micro_batch_option import MicroBatch, parse_engine_model
 from streamgroup.replay.scenario.options import ReplayOptions, check_seeds
 from streamgroup.replay.simulation.event_driven import Queues
-from streamgroup.replay.stages.aggregation_plan import AggregatorPlan, check_holding_back, plan_aggregators
+from streamgroup.replay.stages.aggregator_plan import AggregatorPlan, check_holding_back, plan_aggregators
 from streamgroup.replay.stages.app_selection import AppSelection, plan_app
 from streamgroup.replay.stages.combiner import CombineRule, parse_combine
 from streamgroup.replay.stages.source_service import SourceService, parse_source_service
@@ -137,11 +137,6 @@ def make_plan(trace: Trace, options: ReplayOptions) -> Plan:
     network = parse_duration_ns(options.network_delay, "--network-delay")
     control = network if options.control_delay is None else parse_duration_ns(options.control_delay, "--control-delay")
     state = parse_state_cost(options.state_cost, options.memory_limit, options.workers)
-    if state is not None and options.combine is not None:
-        raise UsageError(
-            "--state-cost and --memory-limit do not go with --combine: a merged tuple has originals of several windows",
-            "leave out one of them",
-        )
     _check_service(costs, speeds, 1 if state is None else state.longest_factor(trace.keys))
     if ("utilization" in kind.name or kind.name in SEARCHED) and costs.free_of_charge:
         raise UsageError(

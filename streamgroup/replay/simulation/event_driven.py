@@ -14,9 +14,9 @@ from streamgroup.replay.simulation import departures, event_loop, source_server
 from streamgroup.replay.simulation import state as states
 from streamgroup.replay.simulation import unsent_tuples as streams
 from streamgroup.replay.simulation.choose import Sources
-from streamgroup.replay.simulation.chunk_arrays import NEVER, OPEN, Chunk, Events, each_column
+from streamgroup.replay.simulation.chunk_driven import Setup, frozen, no_worker, too_late
+from streamgroup.replay.simulation.chunk_types import NEVER, OPEN, Chunk, Events, each_column
 from streamgroup.replay.simulation.event_loop import Clock, Until
-from streamgroup.replay.simulation.feed_forward import Setup, frozen, no_worker, too_late
 from streamgroup.replay.simulation.serve import Workers
 
 __all__ = ["EventDriven", "Queues", "Taker"]
@@ -172,8 +172,9 @@ class EventDriven:
             capacity = 1 << max(size - 1, 1).bit_length()
             cost = None if ready.cost is None else ready.cost.dtype
             self._stream = streams.make_stream(
-                cost, round_robin=ready.source is None, factor=ready.source_factor is not None, capacity=capacity
-            )
+                cost, round_robin=ready.source is None, factor=ready.source_factor is not None,
+                held_window=ready.held_window is not None, capacity=capacity,
+            )  # fmt: skip
             if cost is not None:
                 self._state = self._state._replace(cost=self._state.cost.astype(cost))
         first = self._unsent()
@@ -193,8 +194,9 @@ class EventDriven:
                     self._index_arrives[index] = at, at == before
             self._last_arrival = int(ready.arrival[-1])
         chunk = Chunk(
-            ready.offset, self._edge.sources, ready.arrival, ready.key, ready.cost, ready.source, ready.source_factor
-        )
+            ready.offset, self._edge.sources, ready.arrival, ready.key, ready.cost, ready.source, ready.source_factor,
+            ready.held_window,
+        )  # fmt: skip
         self._load_stream(self._state, self._stream, self._last_of, chunk, self._last)
 
     def finish(self) -> None:

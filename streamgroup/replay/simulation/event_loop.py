@@ -16,9 +16,9 @@ from numba.extending import register_jitable
 
 from streamgroup.kernels.ordered.tournament import set_leaf
 from streamgroup.replay.simulation.choose import choose_one, report, see
-from streamgroup.replay.simulation.chunk_arrays import MAX_TIME_NS, NEVER
+from streamgroup.replay.simulation.chunk_types import MAX_TIME_NS, NEVER
 from streamgroup.replay.simulation.departures import drop_rejected, reject, take_back
-from streamgroup.replay.simulation.optional import get, put
+from streamgroup.replay.simulation.optional_arrays import get, put
 from streamgroup.replay.simulation.serve import serve_one
 from streamgroup.replay.simulation.source_server import begin_service, leave, take_tuple
 from streamgroup.replay.simulation.state import block, certain, close_source, free, note_sent, open_source, place_of
@@ -315,7 +315,9 @@ def simulate(grouping: Any, sources: Any, workers: Any, state: Any, stream: Any,
             scalars[0].first_free = tuples[np.uint64(taken)].following
             place = np.uint64(seq & mask)
             tuples[np.uint64(taken)].seq = seq
-            tuples[np.uint64(taken)].arrival = now if closed == 1 else stream.arrival[place]
+            since = now if closed == 1 else stream.arrival[place]
+            # Of a merged tuple nobody needs the arrival, but the window of its last original.
+            tuples[np.uint64(taken)].arrival = get(stream.held_window, place, since)
             tuples[np.uint64(taken)].key = np.int64(stream.key[place])
             tuples[np.uint64(taken)].source = source
             put(state.cost, taken, get(stream.cost, place, 0))

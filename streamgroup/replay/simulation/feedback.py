@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.simulation import in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, choose_one, report, see
-from streamgroup.replay.simulation.chunk_arrays import LOST, MAX_TIME_NS
-from streamgroup.replay.simulation.optional import get, put
+from streamgroup.replay.simulation.chunk_types import LOST, MAX_TIME_NS
+from streamgroup.replay.simulation.optional_arrays import get, put
 from streamgroup.replay.simulation.serve import occupy, serve_one
 from streamgroup.replay.simulation.worker_state import hold, view_slowness
 

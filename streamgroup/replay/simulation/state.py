@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels.ordered.tournament import leaves, make_tournament
-from streamgroup.replay.simulation.chunk_arrays import NEVER, Records, make_records
+from streamgroup.replay.simulation.chunk_types import NEVER, Records, make_records
 from streamgroup.replay.simulation.source_server import SERVER_FIELDS, Servers
 
 __all__ = [

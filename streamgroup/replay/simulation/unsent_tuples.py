@@ -8,8 +8,8 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from streamgroup.kernels.ordered.tournament import set_ordered_leaf
-from streamgroup.replay.simulation.chunk_arrays import NEVER
-from streamgroup.replay.simulation.optional import get, put
+from streamgroup.replay.simulation.chunk_types import NEVER
+from streamgroup.replay.simulation.optional_arrays import get, put
 from streamgroup.replay.simulation.source_server import served_at
 from streamgroup.replay.simulation.state import grown_rows
 
@@ -21,7 +21,8 @@ class Stream(NamedTuple):
 
     `arrival` int64, `key` uint32, `cost` int64 or float64 (None where all cost the same), `following` int64 (the next
     tuple of the same source, -1: not read yet) and `source` int32, of size 1 where sources take tuples round robin.
-    `factor` float64 is the random factor of the time at the source, None where there is none.
+    `factor` float64 is the random factor of the time at the source, None where there is none. `held_window` int64 is
+    the window that workers hold the key for, None where it follows from number and arrival.
     """
 
     arrival: NDArray[np.int64]
@@ -30,9 +31,10 @@ class Stream(NamedTuple):
     following: NDArray[np.int64]
     source: NDArray[np.int32]
     factor: NDArray[np.float64] | None
+    held_window: NDArray[np.int64] | None
 
 
-def make_stream(cost: Any, *, round_robin: bool, factor: bool, capacity: int) -> Stream:
+def make_stream(cost: Any, *, round_robin: bool, factor: bool, held_window: bool, capacity: int) -> Stream:
     """Make an empty stream; `cost` is the type of the costs, None where all cost the same."""
     return Stream(
         np.zeros(capacity, dtype=np.int64),
@@ -41,6 +43,7 @@ def make_stream(cost: Any, *, round_robin: bool, factor: bool, capacity: int) ->
         np.full(1 if round_robin else capacity, -1, dtype=np.int64),
         np.zeros(1 if round_robin else capacity, dtype=np.int32),
         np.zeros(capacity, dtype=np.float64) if factor else None,
+        np.zeros(capacity, dtype=np.int64) if held_window else None,
     )
 
 
@@ -57,6 +60,7 @@ def grown_stream(stream: Stream, first: int, end: int) -> Stream:
         grown(stream.following),
         grown(stream.source),
         None if stream.factor is None else grown(stream.factor),
+        None if stream.held_window is None else grown(stream.held_window),
     )
 
 
@@ -124,5 +128,6 @@ def load(state: Any, stream: Any, last_of: Any, chunk: Any, last: Any) -> None:
             stream.arrival[seq & mask] = chunk.arrival[i]
         put(stream.cost, seq & mask, get(chunk.cost, i, 0))
         put(stream.factor, seq & mask, get(chunk.source_factor, i, 0.0))
+        put(stream.held_window, seq & mask, get(chunk.held_window, i, 0))
         _take_source(chunk.source, i, state, stream, last_of, seq)
     turn_all(state, stream, chunk.offset + chunk.key.shape[0], last)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import UsageError
 from streamgroup.cluster.state_cost import StateCost
 
-__all__ = ["Held", "Windows", "hold", "make_held", "slowness", "view_slowness"]
+__all__ = ["Held", "Windows", "hold", "make_held", "slowness", "view_slowness", "windows_of"]
 
 I64 = NDArray[np.int64]
 
@@ -42,7 +42,8 @@ class Held(NamedTuple):
 
     `rate`, `limit` and `over` as in `StateCost`. Windows are of `width` ns, or tuple i is in window i x `times` div
     `length` (`warm_times`, `warm_length` in the warm-up, before tuple `measured_from`); with both 0 there is one
-    window. `origin` int64[1] is the arrival of tuple `measured_from`.
+    window. `origin` int64[1] is the arrival of tuple `measured_from`. Where `merged` is 1, tuples are merged ones, and
+    bring the number of their window (of `windows_of`) in place of an arrival.
     """
 
     entries: I64
@@ -61,9 +62,12 @@ class Held(NamedTuple):
     warm_length: int
     measured_from: int
     origin: I64
+    merged: int
 
 
-def make_held(cost: StateCost, keys: int, workers: int, windows: Windows | None, tuples: int) -> Held:
+def make_held(
+    cost: StateCost, keys: int, workers: int, windows: Windows | None, tuples: int, *, merged: bool = False
+) -> Held:
     """Make the state of workers that hold nothing; without `windows` they never release keys."""
     blocks = (keys >> _BLOCK_BITS) + 1
     row = blocks << (_BLOCK_BITS - 3)
@@ -81,8 +85,19 @@ def make_held(cost: StateCost, keys: int, workers: int, windows: Windows | None,
         np.zeros(workers * row, dtype=np.uint8),
         np.zeros(workers * blocks, dtype=np.uint8),
         row, blocks, float(cost.rate), cost.limit, float(cost.over), width, *ratios, first,
-        np.zeros(1, dtype=np.int64),
+        np.zeros(1, dtype=np.int64), int(merged),
     )  # fmt: skip
+
+
+def windows_of(held: Held, seq: I64, arrival: I64, origin: int) -> I64:
+    """Return the windows of tuples, as `_window_of` does; `origin` is the arrival of the first measured one."""
+    measured = seq >= held.measured_from
+    if held.width:
+        number: I64 = (arrival - np.where(measured, origin, 0)) // held.width
+    else:
+        warm = seq * held.warm_times // held.warm_length
+        number = np.where(measured, (seq - held.measured_from) * held.times // held.length, warm)
+    return np.where(measured, number, number - _WARMUP)
 
 
 @njit
@@ -90,6 +105,8 @@ def _window_of(held: Any, seq: Any, arrival: Any) -> Any:
     """Return the number of a tuple's window; those of the warm-up are below 0."""
     if held.width == 0 and held.times == 0:
         return np.int64(0)
+    if held.merged == 1:
+        return np.int64(arrival)
     if seq < held.measured_from:
         if held.width > 0:
             return np.int64(arrival // held.width - _WARMUP)

@@ -12,8 +12,8 @@ from streamgroup.cluster.speeds import make_speeds
 from streamgroup.replay.accounting.outcome import Aggregation
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.scenario.plan import Costs, Plan
+from streamgroup.replay.simulation.chunk_driven import FeedForward, Setup
 from streamgroup.replay.simulation.event_driven import Queues
-from streamgroup.replay.simulation.feed_forward import FeedForward, Setup
 from streamgroup.replay.stages.partial_results import Partials
 from streamgroup.replay.stages.result_delays import ResultDelays
 from streamgroup.replay.tiers import Tiers

@@ -7,27 +7,37 @@ from streamgroup.replay.accounting.event_accounting import Measuring
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.scenario.open_loop import tuples_before
 from streamgroup.replay.scenario.plan import Plan
+from streamgroup.replay.simulation.chunk_driven import Setup
 from streamgroup.replay.simulation.event_driven import EventDriven
-from streamgroup.replay.simulation.feed_forward import Setup
 from streamgroup.replay.simulation.source_server import make_servers
 from streamgroup.replay.stages.combiner import Combiner, Members, merged_before
 from streamgroup.replay.stages.originals import Originals
+from streamgroup.replay.stages.state_cost import MergedWindows
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Combining", "make_combining"]
 
 
 class Combining(NamedTuple):
-    """The simulation of merged tuples, and what merges them; the first `warmup` of these are not measured."""
+    """The simulation of merged tuples, and what merges them; the first `warmup` of these are not measured.
+
+    `windows` adds to them the windows that workers hold keys for, None where these cost nothing or there are none.
+    """
 
     simulation: EventDriven
     combiner: Combiner
     warmup: int
+    windows: MergedWindows | None
 
     @property
     def combined(self) -> int:
         """Count the measured merged tuples."""
         return self.combiner.units - self.warmup
+
+    def chunks(self, stream: Generator[Ready]) -> Generator[Ready]:
+        """Yield the merged tuples of a stream."""
+        merged = self.combiner.chunks(stream)
+        return merged if self.windows is None else self.windows.chunks(merged)
 
 
 def make_combining(
@@ -58,4 +68,17 @@ def make_combining(
         setup, plan.queues, (warm, -1), originals, round_robin=False, served=True,
         arrived=lambda now: tuples_before(trace, plan, now),
     )  # fmt: skip
-    return Combining(simulation, combiner(seen, originals.expect), warm)
+    held = setup.edge.held
+    if held is None or plan.options.aggregate_every is None:
+        return Combining(simulation, combiner(seen, originals.expect), warm, None)
+    windows = MergedWindows(held)
+
+    def seen_here(ready: Ready) -> None:
+        windows.see(ready)
+        seen(ready)
+
+    def expect(members: Members) -> None:
+        windows.expect(members)
+        originals.expect(members)
+
+    return Combining(simulation, combiner(seen_here, expect), warm, windows)

@@ -10,7 +10,7 @@ from streamgroup.replay.accounting.outcome import Aggregation, AppResults
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.compile import COMMON
 from streamgroup.replay.scenario.plan import Plan
-from streamgroup.replay.simulation.feed_forward import Setup
+from streamgroup.replay.simulation.chunk_driven import Setup
 from streamgroup.replay.stages.aggregators import Aggregators, edge_plan
 from streamgroup.replay.stages.app_states import make_states
 from streamgroup.replay.stages.application import Application

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.event_accounting import Measuring
 from streamgroup.replay.accounting.recorder import NEVER_AGAIN
-from streamgroup.replay.simulation.chunk_arrays import OPEN, Events, each_column
+from streamgroup.replay.simulation.chunk_types import OPEN, Events, each_column
 from streamgroup.replay.stages.combiner import Members
 
 __all__ = ["Originals"]

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.pairs import place_of
 from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.simulation.chunk_arrays import NEVER
-from streamgroup.replay.simulation.optional import put
+from streamgroup.replay.simulation.chunk_types import NEVER
+from streamgroup.replay.simulation.optional_arrays import put
 
 __all__ = ["PartialResults", "Partials", "window_ends"]
 

@@ -1,15 +1,24 @@
 """What workers hold in a run where that costs: made from the plan, and what was found of it."""
 
+import contextlib
+from collections.abc import Generator
 from fractions import Fraction
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from streamgroup.replay.accounting.account import Meters
 from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.scenario.plan import Plan
-from streamgroup.replay.simulation.worker_state import Held, Windows, make_held
+from streamgroup.replay.simulation.worker_state import Held, Windows, make_held, windows_of
+from streamgroup.replay.stages.combiner import Members
 from streamgroup.traces.trace import Trace
 
-__all__ = ["HeldFindings", "findings", "held_keys"]
+__all__ = ["HeldFindings", "MergedWindows", "findings", "held_keys"]
+
+I64 = NDArray[np.int64]
 
 
 class HeldFindings(NamedTuple):
@@ -33,7 +42,33 @@ def held_keys(trace: Trace, plan: Plan, warmup: int, workers: int) -> Held | Non
     if (every := plan.options.aggregate_every) is not None:
         rule, warm = (WindowRule(every, count, "--aggregate-every") for count in (trace.tuples - warmup, trace.tuples))
         windows = Windows(rule.width_ns or 0, rule.length, warm.length, warmup)
-    return make_held(plan.state, trace.keys, workers, windows, trace.tuples)
+    return make_held(plan.state, trace.keys, workers, windows, trace.tuples, merged=plan.combine is not None)
+
+
+class MergedWindows:
+    """Adds to merged tuples the window that workers hold their key for: that of the last original."""
+
+    def __init__(self, held: Held) -> None:
+        self._held, self._origin = held, 0
+        self._windows: I64 | None = None
+
+    def see(self, ready: Ready) -> None:
+        """Note when the first measured tuple arrives, as the combiner reads the stream."""
+        place = self._held.measured_from - ready.offset
+        if 0 <= place < len(ready.key):
+            self._origin = int(ready.arrival[place])
+
+    def expect(self, members: Members) -> None:
+        """Note the originals of the merged tuples that come next."""
+        last = np.append(members.unit[1:] != members.unit[:-1], True)
+        self._windows = windows_of(self._held, members.seq[last], members.arrival[last], self._origin)
+        self._windows.flags.writeable = False
+
+    def chunks(self, merged: Generator[Ready]) -> Generator[Ready]:
+        """Yield chunks of merged tuples with their windows."""
+        with contextlib.closing(merged):
+            for ready in merged:
+                yield ready._replace(held_window=self._windows)
 
 
 def findings(plan: Plan, meters: Meters) -> HeldFindings:

@@ -16,10 +16,10 @@ from streamgroup.replay.tiers import SMALL
 from streamgroup.study.advise.candidates import KEY_GROUPING, candidates
 from streamgroup.study.advise.combiner import COMBINER_SIZES, Combined, find_combiner
 from streamgroup.study.advise.hot_keys import HotKeys, find_hot_keys
+from streamgroup.study.advise.least_workers import LeastWorkers, chosen_workers, search_workers
+from streamgroup.study.advise.measure_candidates import SEGMENTS, Measured, Sample, measure, sample_of
 from streamgroup.study.advise.offered_load import OfferedLoad, find_offered_load
 from streamgroup.study.advise.recommendation import Choice, Row, Targets, balanced, choose, same
-from streamgroup.study.advise.samples import SEGMENTS, Measured, Sample, measure, sample_of
-from streamgroup.study.advise.worker_search import LeastWorkers, chosen_workers, search_workers
 from streamgroup.study.bounds.families import balance
 from streamgroup.study.bounds.key_frequencies import of_trace
 from streamgroup.study.bounds.question import Question as BoundsQuestion

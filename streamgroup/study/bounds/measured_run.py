@@ -11,7 +11,7 @@ from streamgroup.replay.scenario.grouping_text import Selection, select
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.study.bounds.key_frequencies import KeyStream
 from streamgroup.study.explain.assignment import warmup_of
-from streamgroup.study.run_directory import AGAIN, MARKER, read_tables, recorded_options
+from streamgroup.study.read_run import AGAIN, MARKER, read_tables, recorded_options
 from streamgroup.traces.statistics.key_counts import count_keys
 
 __all__ = ["MeasuredRun", "measured_part", "open_measured"]

@@ -1,4 +1,4 @@
-"""Answers a question: all statements that concern it, or one by its name."""
+"""Runs `bounds`: all that theory states about a stream, or one statement by its name."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Looks at claims: runs what they need, reads the numbers, and says what holds."""
+"""Gives verdicts on claims: runs the sweeps they need, reads the numbers, and compares them with the papers'."""
 
 import contextlib
 import time

@@ -30,8 +30,8 @@ from streamgroup.study.explain.assignment import (
 from streamgroup.study.explain.composition import Period, compose, find_hot, most_loaded
 from streamgroup.study.explain.remedies import Remedies, find_remedies
 from streamgroup.study.explain.verdict import Verdict, judge
+from streamgroup.study.read_run import MARKER, recorded_options
 from streamgroup.study.replay_run import LOG, checked, make_run
-from streamgroup.study.run_directory import MARKER, recorded_options
 from streamgroup.study.where import Keys, Place
 from streamgroup.traces.statistics.key_counts import count_keys
 from streamgroup.traces.trace import Trace, open_trace

@@ -13,10 +13,10 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.row_formats import for_people
 from streamgroup.metrics.names import METRICS, TEXTS
 from streamgroup.study.columns import OPTION_COLUMNS
-from streamgroup.study.run_directory import read_record
+from streamgroup.study.read_run import read_record
 from streamgroup.study.summary.load import load_pair, run_directories
 from streamgroup.study.summary.partners import with_partner
-from streamgroup.study.summary.witness import Witness, assignments, error_condition, is_measured, witness
+from streamgroup.study.summary.predicted_and_measured import Witness, assignments, error_condition, is_measured, witness
 
 __all__ = ["Comparison", "check_conditions", "compare"]
 

@@ -13,7 +13,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.metrics.names import METRICS
 from streamgroup.study.columns import DEFAULTS, KINDS, OPTION_COLUMNS
 from streamgroup.study.generator_columns import generator_columns
-from streamgroup.study.run_directory import AGAIN, MARKER, read_record
+from streamgroup.study.read_run import AGAIN, MARKER, read_record
 
 __all__ = ["CODE_COLUMNS", "STATUS_COLUMNS", "load_pair", "load_runs", "run_directories"]
 

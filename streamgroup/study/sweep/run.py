@@ -25,8 +25,8 @@ from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.seeds_used import seeds_used
 from streamgroup.study.columns import readable
 from streamgroup.study.generator_columns import generator_columns
+from streamgroup.study.read_run import MARKER, TABLES, table_names
 from streamgroup.study.replay_run import code_of, file_digest, generator_of, named_options, write_run
-from streamgroup.study.run_directory import MARKER, TABLES, table_names
 from streamgroup.study.sweep.cell import Cell, CellOutcome
 from streamgroup.study.sweep.summary_rows import as_table, row_of
 from streamgroup.study.sweep.synth_traces import TRACES

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgroup.base.errors import UsageError
+from streamgroup.base.memory import release_memory
 from streamgroup.base.progress import Silent, Watcher
 from streamgroup.base.storage.places import locate
 from streamgroup.spark.options import SparkOptions, checked
@@ -84,7 +85,12 @@ def run_planned(
         runner: Runner = partial(_in_threads, planned.traces, jobs or default_jobs(), progress)
     else:
         runner = partial(_on_spark, planned.traces, spark, progress)
-    return run_sweep(planned.cells, planned.output, planned.traces, runner, progress.note, overwrite=planned.overwrite)
+    try:
+        return run_sweep(
+            planned.cells, planned.output, planned.traces, runner, progress.note, overwrite=planned.overwrite
+        )
+    finally:
+        release_memory()
 
 
 def spark_of(given: Mapping[str, Any], jobs: int | None) -> SparkOptions | None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamgroup.base.arrow_numpy import column
 from streamgroup.base.schema_version import SCHEMA_VERSION
 from streamgroup.metrics.names import METRICS
 from streamgroup.study.columns import KINDS, OPTION_COLUMNS
-from streamgroup.traces.arrays import column
 
 __all__ = ["as_table", "row_of"]
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgroup.base.arrow_numpy import add_counts
 from streamgroup.traces import schema
-from streamgroup.traces.arrays import add_counts
 from streamgroup.traces.batches import Batch, read_batches
 from streamgroup.traces.parts import Part, columns_of
 from streamgroup.traces.writer import Columns, block_digest, blocks, cost_ns

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines import flink, heron, storm
+from streamgroup.engines import flink, heron, pyflink, storm
 from streamgroup.replay.compile import Code, compiled
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.grouping_text import family, select
@@ -30,6 +30,12 @@ RULES: list[tuple[str, str, Callable[[Any], int]]] = [
     ("flink_keyby:max_parallelism=9", "string", lambda key: flink.keyby_subtask(key, 7, 9)),
     *(("flink_sql", kind, lambda key: flink.sql_subtask(key, 7)) for kind in NUMBERS),
     ("flink_sql:max_parallelism=1000", "long", lambda key: flink.sql_subtask(key, 7, 1000)),
+    *(("flink_pyflink", kind, lambda key: pyflink.pyflink_subtask(key, 7)) for kind in KINDS),
+    *(
+        ("flink_pyflink:declared=true", kind, lambda key: pyflink.pyflink_subtask(key, 7, declared=True))
+        for kind in NUMBERS
+    ),
+    ("flink_pyflink:max_parallelism=9", "string", lambda key: pyflink.pyflink_subtask(key, 7, 9)),
     *(("heron_fields", kind, lambda key: heron.fields_task(key, 7)) for kind in NUMBERS),
     ("heron_fields:serializer=kryo5", "string", lambda key: heron.fields_task(key, 7, "kryo5")),
     ("heron_fields:serializer=kryo3-4", "long", lambda key: heron.fields_task(key, 7, "kryo3-4")),
@@ -98,7 +104,14 @@ def test_tasks_are_places_in_the_list_of_the_live(trace: Trace, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("text", "worker"), [("storm_fields", 31 % 5), ("storm_trident", 0), ("flink_sql", flink.sql_subtask(None, 5))]
+    ("text", "worker"),
+    [
+        ("storm_fields", 31 % 5),
+        ("storm_trident", 0),
+        ("flink_sql", flink.sql_subtask(None, 5)),
+        ("flink_pyflink", pyflink.pyflink_subtask(None, 5)),
+        ("flink_pyflink:declared=true", pyflink.pyflink_subtask(None, 5, declared=True)),
+    ],
 )
 def test_null_keys_that_have_a_place(tmp_path: Path, text: str, worker: int) -> None:
     trace = open_trace(write_trace(tmp_path / "t", [(at, None if at % 2 else b"1", None) for at in range(20)]))
@@ -113,7 +126,9 @@ def test_null_keys_that_have_none(tmp_path: Path, text: str) -> None:
         replay(trace, ReplayOptions(text, workers=5))
 
 
-@pytest.mark.parametrize("text", ["flink_keyby", "flink_sql", "heron_fields", "storm_pkg:mode=first"])
+@pytest.mark.parametrize(
+    "text", ["flink_keyby", "flink_pyflink:declared=true", "flink_sql", "heron_fields", "storm_pkg:mode=first"]
+)
 def test_types_without_a_rule(trace: Trace, text: str) -> None:
     with pytest.raises(UsageError, match="bytes"):
         replay(trace, ReplayOptions(text, workers=5, key_type="bytes"))
@@ -198,7 +213,13 @@ def test_max_parallelism_that_is_too_small() -> None:
         (
             "followed",
             "_stateful",
-            ["flink_keyby", "flink_sql:max_parallelism=50", "kafka:partitions=11", "pulsar:mode=consistent"],
+            [
+                "flink_keyby",
+                "flink_sql:max_parallelism=50",
+                "flink_pyflink",
+                "kafka:partitions=11",
+                "pulsar:mode=consistent",
+            ],
         ),
     ],
 )

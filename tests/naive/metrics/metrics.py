@@ -47,6 +47,7 @@ __all__ = [
     "busy_of",
     "control_metrics",
     "detector_metrics",
+    "held_metrics",
     "imbalance",
     "latencies_of",
     "loads_of",

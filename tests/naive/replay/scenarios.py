@@ -291,6 +291,5 @@ def scenarios(draw: st.DrawFn, groupings: list[str] | None = None) -> Scenario:
         "hash_seed": draw(st.integers(0, 3)),
     }
     if draw(st.sampled_from([False, False, False, True])):
-        # A merged tuple has originals of several windows, so what state costs is not defined for it.
-        options |= draw_combiner(draw, options) | {"state_cost": None, "memory_limit": None}
+        options |= draw_combiner(draw, options)
     return Scenario(tuples, options, key_cost)

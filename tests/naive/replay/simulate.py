@@ -198,8 +198,9 @@ class Simulation(SourceSide):
         self.push(finish, FINISH, worker, delivery)
 
     def window_of(self, seq: int) -> tuple[bool, int]:
-        """The one that a tuple's key is held for."""
-        return self.held.window(seq, self.tuples[seq].arrival_ns, self.first_measured)
+        """The one that a tuple's key is held for; of a merged tuple that of its last original."""
+        last = self.members(seq)[-1]
+        return self.held.window(last, self.tuples[last].arrival_ns, self.first_measured)
 
     def finish(self, delivery: Delivery) -> None:
         """It is done, or at a full worker and dropped."""

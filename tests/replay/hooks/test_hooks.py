@@ -13,7 +13,7 @@ from streamgroup.kernels.ordered.tournament import set_leaf
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.simulation.chunk_arrays import NEVER
+from streamgroup.replay.simulation.chunk_types import NEVER
 from streamgroup.replay.simulation.in_flight import make_in_flight
 from streamgroup.traces.trace import open_trace
 from tests.naive.replay.simulate import simulate

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario import grouping_text
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.simulation import feed_forward
+from streamgroup.replay.simulation import chunk_driven
 from streamgroup.traces import schema
 from streamgroup.traces.trace import open_trace
 from tests.naive.replay.scenarios import Scenario, scenarios
@@ -166,7 +166,7 @@ def test_every_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, 
     """Also where the future is read in the same chunk as the past, or is not."""
     if rows is not None:
         monkeypatch.setattr(schema, "BLOCK_ROWS", rows)
-        monkeypatch.setattr(feed_forward, "BLOCK", 8)
+        monkeypatch.setattr(chunk_driven, "BLOCK", 8)
     found = []
     for number, later in enumerate([{}, *LATER]):
         options = {"grouping": spy, "workers": 5, "sources": 2, **merged(MODES[mode], later)}

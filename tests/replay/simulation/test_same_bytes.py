@@ -16,7 +16,7 @@ from streamgroup.replay.held_back import run as held_back
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario import grouping_text
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.simulation import event_driven, feed_forward
+from streamgroup.replay.simulation import chunk_driven, event_driven
 from streamgroup.traces import schema
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import Tuple, write_trace
@@ -27,7 +27,7 @@ Whole = dict[tuple[str, str], dict[str, str]]
 TUPLES = 1500
 COMMON: dict[str, Any] = {"workers": 5, "sources": 3, "window": "2%", "aggregate_every": "20ms"}
 HELD: dict[str, Any] = {"aggregators": 2, "aggregator_service": "2ms:exponential", "queue_capacity": 3}
-# All of them with costs from the trace and sources in turn, so that three compiled loops of pkg serve them all.
+# All with costs from the trace and, but for merged tuples, sources in turn: few compiled loops of pkg serve them all.
 RUNS: dict[str, dict[str, Any]] = {
     "open": {"slowdown": "1,2", "warmup": "100"},
     "leave": {"leave": ("33ms", "700:1"), "join": ("50%",), "window": "7ms"},
@@ -39,6 +39,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "saturate and leave": {"arrivals": "saturate", "max_pending": 2, "queue_capacity": 1, "leave": ("60%",)},
     "state": {"state_cost": "1/10", "memory_limit": "8:1.5", "warmup": "30ms"},
     "state and block": {"state_cost": "1/10", "queue_capacity": 3, "warmup": "777", "crash": ("40ms",)},
+    "state and merged tuples": {"state_cost": "1/10", "memory_limit": "8:1.5", "warmup": "333", "combine": "7"},
     "redeliver": {"crash": ("35ms:0", "1200"), "redeliver": True, "control_delay": "3ms", "join": ("300",)},
     "held back": {**HELD, "network_delay": "700us", "warmup": "30ms", "window": "7ms"},
     "held back, closed": {**HELD, "arrivals": "saturate", "max_pending": 7, "warmup": "5ms", "aggregate_every": "19"},
@@ -70,7 +71,7 @@ def _of_the_package() -> Iterator[None]:
 def cut(monkeypatch: pytest.MonkeyPatch, pieces: tuple[int, int, int, int]) -> None:
     rows, block, kept, cells = pieces
     monkeypatch.setattr(schema, "BLOCK_ROWS", rows)
-    monkeypatch.setattr(feed_forward, "BLOCK", block)
+    monkeypatch.setattr(chunk_driven, "BLOCK", block)
     monkeypatch.setattr(event_driven, "_EVENTS", kept)
     monkeypatch.setattr(recorder, "_WINDOW_CELLS", cells)
     monkeypatch.setattr(held_back, "_ROWS", 4)

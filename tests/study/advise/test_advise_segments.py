@@ -16,9 +16,9 @@ from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
-from streamgroup.study.advise import samples
+from streamgroup.study.advise import measure_candidates
 from streamgroup.study.advise.candidates import candidates
-from streamgroup.study.advise.samples import SEGMENTS, Sample, measure, sample_of
+from streamgroup.study.advise.measure_candidates import SEGMENTS, Sample, measure, sample_of
 from streamgroup.study.replay_run import run_to_directory
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
@@ -99,7 +99,7 @@ def test_an_interrupt_does_not_wait_for_what_runs_to_end(trace: Trace, monkeypat
     def interrupt(_: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(samples, "replay", first)
+    monkeypatch.setattr(measure_candidates, "replay", first)
     runs = [ReplayOptions("kg", 3), ReplayOptions("pkg", 3)]
     with pytest.raises(KeyboardInterrupt):
         measure(trace, sample_of(2000, 2000), runs, 2, interrupt)
@@ -115,7 +115,7 @@ def test_what_groupings_print_is_no_result(trace: Trace, tmp_path: Path, monkeyp
         seen.append(sys.stdout)
         raise UsageError("not run")
 
-    monkeypatch.setattr(samples, "replay", watched)
+    monkeypatch.setattr(measure_candidates, "replay", watched)
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)
     for text, place in ((str(mine), err), ("kg", out)):

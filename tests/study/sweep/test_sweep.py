@@ -20,8 +20,8 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import replay_run as study
 from streamgroup.study.columns import OPTION_COLUMNS
+from streamgroup.study.read_run import TABLES
 from streamgroup.study.replay_run import run_to_directory
-from streamgroup.study.run_directory import TABLES
 from streamgroup.study.summary.load import load_runs
 from streamgroup.study.sweep import schedule, threads
 from streamgroup.study.sweep.cell import Cell, CellOutcome, run_cell

@@ -1,4 +1,4 @@
-"""What a run directory says of itself, in `run.json`."""
+"""Reads a run directory: what `run.json` records, and the tables."""
 
 import dataclasses
 import json

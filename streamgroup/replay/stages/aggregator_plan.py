@@ -1,4 +1,4 @@
-"""What the options say of the aggregators, and the edge from the workers to them as a plan of its own."""
+"""What the options say of the aggregators: how many, their service time, and the grouping of the partial results."""
 
 from typing import NamedTuple
 

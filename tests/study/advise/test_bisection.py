@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgroup.study.advise.least_workers import MOST, Search, least_enough, together
+from streamgroup.study.advise.bisection import MOST, Search, least_enough, together
 
 NUMBERS = st.integers(1, 6000)
 

@@ -1,4 +1,4 @@
-"""The engine model of a replay (`--engine-model`): how an engine that is not pipelined would serve the tuples."""
+"""Parses `--engine-model micro-batch=...`: an engine that serves tuples in batches."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""The feed-forward simulation of one run: no worker holds a source back, so chunks go through as they are read."""
+"""The simulation of a run in which no worker holds a source back: chunk by chunk, as the stream is read."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation import in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, Sources, choose_block
-from streamgroup.replay.simulation.chunk_arrays import (
+from streamgroup.replay.simulation.chunk_types import (
     NEVER,
     Choices,
     Chunk,

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import streamgroup as sg
 from streamgroup.base.errors import UsageError
 from streamgroup.cli.app import app
+from streamgroup.study.summary.predicted_and_measured import error_condition
 from streamgroup.study.summary.summarize import load_runs, summarize
-from streamgroup.study.summary.witness import error_condition
 
 
 @pytest.fixture

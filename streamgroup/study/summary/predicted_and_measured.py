@@ -17,8 +17,8 @@ from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.units import parse_duration_ns
 from streamgroup.metrics.names import METRICS, TEXTS
+from streamgroup.study.read_run import AGAIN
 from streamgroup.study.replay_run import LOG
-from streamgroup.study.run_directory import AGAIN
 
 __all__ = ["MOST_LATE", "MOST_LATE_P99", "Witness", "assignments", "is_measured", "too_slow", "witness"]
 

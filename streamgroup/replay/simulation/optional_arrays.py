@@ -1,4 +1,4 @@
-"""Arrays that may be missing: numba compiles a branch on None away only where the array is an argument."""
+"""Elements of arrays that may be None. They are functions, as numba drops a branch on None only for an argument."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The parameter of groupings that hash keys to the live workers."""
+"""The parameter `hash` of groupings: how the hash of a key becomes the place of a live worker."""
 
 from typing import Literal
 

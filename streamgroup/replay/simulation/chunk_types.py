@@ -43,7 +43,7 @@ class Chunk(NamedTuple):
 
     `arrival` int64 in ns, `key` uint32, `cost` int64 or float64 in ns (None: the same for all tuples), `source` int32
     (None: `sources` sources take tuples round robin), `source_factor` float64, the random factor of the time at the
-    source (None: there is none).
+    source (None: there is none), `held_window` int64, the window that workers hold its key for (None: see `Held`).
     """
 
     offset: int
@@ -53,6 +53,7 @@ class Chunk(NamedTuple):
     cost: NDArray[Any] | None
     source: NDArray[np.int32] | None
     source_factor: NDArray[np.float64] | None = None
+    held_window: I64 | None = None
 
 
 class Choices(NamedTuple):
