@@ -51,7 +51,7 @@ def log_of(run: Path) -> dict[str, Any]:
 @pytest.mark.spark
 def test_a_query_that_is_broken_off_goes_on_as_a_replay(trace: Path, tmp_path: Path, spark: Session) -> None:
     """A grouping with a detector: its state is what all batches before made it."""
-    options = ReplayOptions("w_choices", N, **CONDITIONS)
+    options = ReplayOptions("w_choices", N, app="count", **CONDITIONS)
     engine = EngineOptions(micro_batch=SIZE, checkpoint=tmp_path / "checkpoint")
     with pytest.raises(RunError, match="broken off"):
         run_on_engine(trace, options, engine, tmp_path / "run", session=spark, progress=Broken(4))
@@ -62,9 +62,14 @@ def test_a_query_that_is_broken_off_goes_on_as_a_replay(trace: Path, tmp_path: P
         run_on_engine(trace, dataclasses.replace(options, seed=1), engine, session=spark)
     found = run_on_engine(trace, options, engine, tmp_path / "run", session=spark)
     model = f"micro-batch={SIZE},overhead=1s"
-    expected = sg.replay(trace, "w_choices", N, output=tmp_path / "replay", log=True, engine_model=model, **CONDITIONS)
+    expected = sg.replay(
+        trace, "w_choices", N, output=tmp_path / "replay", log=True, engine_model=model, app="count", **CONDITIONS
+    )
     assert log_of(tmp_path / "run") == log_of(tmp_path / "replay")
     assert {name: found.row[name] for name in STATE} == {name: expected.metrics[name] for name in STATE}
+    counted = sg.open_run(tmp_path / "run").tables.results
+    assert counted is not None
+    assert counted.equals(expected.tables.results)
     of = found.record["engine"]
     assert (of["name"], of["batches"], of["micro_batch"]) == ("spark-streaming", 4, SIZE)
     # On a busy machine it is started more often: Spark waits 10 s for Python.

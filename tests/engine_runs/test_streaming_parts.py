@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamgroup as sg
-from streamgroup.base.errors import RunError, UsageError
+from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.engine_runs.engine_options import engine_options
 from streamgroup.engine_runs.run import _tuples
 from streamgroup.engine_runs.streaming.batches import batches_of
@@ -151,6 +151,13 @@ def test_counts_of_the_state_are_those_of_the_tuples_sent() -> None:
     for wrong in ({"count": [2, 1, 2]}, {"worker": [0, 1, 0]}, {"key_id": [5, 5, 4]}):
         with pytest.raises(RunError, match="other counts"):
             _check_state(pa.table({**held, **wrong}), key, worker)
+
+
+def test_without_protobuf_it_says_what_to_install(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "google.protobuf", None)
+    with pytest.raises(EnvironmentFault, match="need protobuf") as error:
+        sg.run(trace, "pkg", 2, engine="spark-streaming", service="1ms", arrivals="rate=1000")
+    assert "streamgroup[connect]" in str(error.value.hint)
 
 
 def test_options_of_an_engine() -> None:

@@ -1,6 +1,7 @@
 """A streaming run: its session and checkpoint, and what it measured."""
 
 import contextlib
+import importlib
 import json
 import shutil
 import uuid
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamgroup.base.errors import RunError
+from streamgroup.base.errors import EnvironmentFault, RunError
 from streamgroup.base.progress import Progress
 from streamgroup.engine_runs.machine import machine_of
 from streamgroup.engine_runs.measured import EngineOutcome, check_complete, checked_counts, of_all, sent
@@ -37,6 +38,7 @@ def streamed(
 ) -> EngineOutcome:
     """Run the query, in the session that is given or in one of its own, from its checkpoint if there is one."""
     assert engine.micro_batch is not None
+    _check_protobuf()
     options = run.plan.options
     belongs = belongings(run, engine.service_mode, engine.micro_batch)
     sources = SourceJob(options, run.service)
@@ -54,6 +56,16 @@ def streamed(
             checkpoint = stack.enter_context(opened(path, belongs, table, options.workers))
         left = run_query(session, checkpoint, sources, workers, progress)
         return _outcome(run, engine.micro_batch, table, checkpoint, left)
+
+
+def _check_protobuf() -> None:
+    """Raise EnvironmentFault without the package that PySpark's stateful operators talk to Spark with."""
+    try:
+        importlib.import_module("google.protobuf")
+    except ImportError:
+        raise EnvironmentFault(
+            "stateful operators of PySpark need protobuf, which is not installed", "pip install 'streamgroup[connect]'"
+        ) from None
 
 
 def _outcome(run: Run, micro_batch: int, table: pa.Table, checkpoint: Checkpoint, left: Streamed) -> EngineOutcome:
