@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from streamgroup.base.limits import MOST_CELLS, fits
-from streamgroup.groupings._hash_to_worker import HashedParams
+from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._times import Period, period_ns
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange

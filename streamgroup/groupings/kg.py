@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._hash_to_worker import HashedParams
+from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings.protocol import Context, Destinations, Parts, WorkersChange
 from streamgroup.kernels.hashing import ring_positions
 from streamgroup.kernels.ring import RING_POSITIONS, first_point, make_ring

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.groupings import greedy_d
-from streamgroup.groupings._hash_to_worker import HashedParams
+from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.kernels.least_loaded import send_to_less_loaded

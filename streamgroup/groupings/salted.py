@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.keys.typed import Keys
-from streamgroup.groupings._hash_to_worker import HashedParams
+from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings._heads import ENTRY_BYTES
 from streamgroup.groupings.protocol import Context, Described, Destinations, WorkersChange
 from streamgroup.kernels.hashing import candidates

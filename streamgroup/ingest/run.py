@@ -29,7 +29,7 @@ from streamgroup.spark.session import Session, start_session, terminable
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import iterate_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
-from streamgroup.traces.parts import list_parts, open_part
+from streamgroup.traces.read_parts import list_parts, open_part
 from streamgroup.traces.writer import fingerprint
 
 __all__ = ["IngestResult", "ingest", "make_trace", "staged_trace"]

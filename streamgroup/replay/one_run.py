@@ -23,9 +23,9 @@ from streamgroup.replay.accounting.top_keys import top_keys
 from streamgroup.replay.accounting.trees import trees_of
 from streamgroup.replay.accounting.tuple_sinks import Results, Takers
 from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.aggregator_backpressure.simulation import HeldBack, make_held_back
 from streamgroup.replay.compile import COMMON, errors_with_lines
 from streamgroup.replay.grouping import RunningGrouping
-from streamgroup.replay.held_back.run import HeldBack, make_held_back
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.chunks_of_plan import planned_chunks
 from streamgroup.replay.input.prefetch import Ready

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.traces import schema
-from streamgroup.traces.parts import DecodeUnit, Part, decode, decode_units
+from streamgroup.traces.read_parts import DecodeUnit, Part, decode, decode_units
 
 __all__ = ["DECODERS", "Batch", "read_batches"]
 

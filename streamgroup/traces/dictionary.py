@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from streamgroup.base.arrow_numpy import numbers
 from streamgroup.base.errors import DataError
 from streamgroup.traces.key_bytes import as_binary, hash_keys
-from streamgroup.traces.parts import Part, read_part
+from streamgroup.traces.read_parts import Part, read_part
 
 __all__ = [
     "Dictionary",

@@ -24,7 +24,7 @@ from streamgroup.base.storage.places import Place, locate
 from streamgroup.base.storage.staging import owner_tag
 from streamgroup.traces.batches import Batch
 from streamgroup.traces.key_bytes import key_text, not_utf8
-from streamgroup.traces.parts import TUPLE_COLUMNS
+from streamgroup.traces.read_parts import TUPLE_COLUMNS
 from streamgroup.traces.trace import Trace
 
 __all__ = ["FORMATS", "export"]

@@ -24,7 +24,7 @@ from streamgroup.traces.dictionary import (
 )
 from streamgroup.traces.key_bytes import key_text
 from streamgroup.traces.manifest import Manifest, read_manifest
-from streamgroup.traces.parts import (
+from streamgroup.traces.read_parts import (
     TUPLE_COLUMNS,
     Part,
     columns_of,

@@ -35,7 +35,7 @@ AGGREGATED = st.fixed_dictionaries(
 
 
 def options_of(scenario: Scenario, extra: dict[str, Any]) -> dict[str, Any]:
-    """Those with bounded queues hold workers back: see `held_back`."""
+    """Those with bounded queues hold workers back: see `replay.aggregator_backpressure`."""
     return {**scenario.options, "queue_capacity": None, "when_full": None, **extra}
 
 

@@ -32,7 +32,7 @@ from pydantic import AfterValidator, Field
 
 from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
-from streamgroup.groupings._hash_to_worker import HashedParams
+from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams
 
 __all__ = ["DETECTORS", "Detector", "DetectorName", "HeadParams", "start_detector", "with_detector"]

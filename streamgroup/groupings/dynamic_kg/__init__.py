@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from streamgroup.base.compiling.interpreting import call
-from streamgroup.groupings._hash_to_worker import HashedParams
+from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._times import Time, time_ns
 from streamgroup.groupings.dynamic_kg import key_lifecycle as kernel

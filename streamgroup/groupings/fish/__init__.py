@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from streamgroup.base.limits import MOST_CELLS, MOST_WORKERS, fits
 from streamgroup.base.units import LONGEST_NS
-from streamgroup.groupings._hash_to_worker import HashedParams
+from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings._share_threshold import Share, share_of
 from streamgroup.groupings._times import Period, period_ns
 from streamgroup.groupings.fish.backlogs import drain, drain_at_speeds, make_backlogs, send, send_at_speeds

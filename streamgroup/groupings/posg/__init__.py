@@ -10,8 +10,7 @@ from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._service_time import service_ns
 from streamgroup.groupings._times import delay_ns
-from streamgroup.groupings.posg import count_min, in_flight
-from streamgroup.groupings.posg.in_flight import NEVER, InFlight
+from streamgroup.groupings.posg import count_min, sketches_in_flight
 from streamgroup.groupings.posg.params import Params
 from streamgroup.groupings.posg.scheduler import (
     CARRIER,
@@ -34,6 +33,7 @@ from streamgroup.groupings.posg.scheduler import (
     reply_arrives,
     sketch_arrives,
 )
+from streamgroup.groupings.posg.sketches_in_flight import NEVER, InFlight
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.counts.count_min import cells_of_keys
 from streamgroup.kernels.ordered.tournament import make_tournament, set_leaf
@@ -74,7 +74,7 @@ def _wider(array: NDArray[Any], room: int, axis: int, fill: int = 0) -> NDArray[
 
 def _messages(flight: InFlight, replies: I64) -> tuple[I64, I64]:
     """Make the tournament of what is due: leaf 0 is the next sketch, then come the replies int64[sources, workers]."""
-    due = np.concatenate([[call(in_flight.next_due, flight)], replies.reshape(-1)])
+    due = np.concatenate([[call(sketches_in_flight.next_due, flight)], replies.reshape(-1)])
     return make_tournament(due.reshape(1, -1), np.arange(due.size))
 
 
@@ -230,8 +230,8 @@ class Posg(NamedTuple):
                     # No source looks before the end of this instant, and replies of this instant come later.
                     sketch_arrives(self, self.cells, w, w)
                 else:
-                    in_flight.push(self.flight, self.cells, worker, served + self.matrix_delay)
-                    set_leaf(self.due, self.first, 0, 0, in_flight.next_due(self.flight))
+                    sketches_in_flight.push(self.flight, self.cells, worker, served + self.matrix_delay)
+                    set_leaf(self.due, self.first, 0, 0, sketches_in_flight.next_due(self.flight))
                 count_min.clear(self.cells, w)
                 counters[w, _STABILIZING] = 0
             else:
@@ -246,8 +246,8 @@ class Posg(NamedTuple):
         while self.due[0, 1] <= now:
             entrant = self.first[0, 1]
             if entrant == 0:
-                place = in_flight.pop(self.flight)
-                set_leaf(self.due, self.first, 0, 0, in_flight.next_due(self.flight))
+                place = sketches_in_flight.pop(self.flight)
+                set_leaf(self.due, self.first, 0, 0, sketches_in_flight.next_due(self.flight))
                 self.room[0] += 2 * self.batch
                 sketch_arrives(self, self.flight.cells, place, self.flight.sender[place])
             else:
@@ -262,7 +262,7 @@ class Posg(NamedTuple):
             2 * flight.cells.size, MOST_CELLS, f"posg: {2 * len(flight.due)} sketches in flight",
             "raise batch, or lower matrix_delay to 0",
         )  # fmt: skip
-        flight = in_flight.doubled(flight)
+        flight = sketches_in_flight.doubled(flight)
         self.room[0] += 2 * self.batch * len(self.flight.due)
         return self._replace(flight=flight)
 
@@ -283,7 +283,7 @@ class Posg(NamedTuple):
         replies = self.due[0, half + 1 : half + 1 + before * len(self.plan)].reshape(-1, before)
         replies = _wider(replies, room, 1, NEVER)
         replies[:, gone] = NEVER
-        flight = in_flight.without(self.flight, gone)
+        flight = sketches_in_flight.without(self.flight, gone)
         due, first = _messages(flight, replies)
         plan = self.plan.copy()
         plan[:, STATE] = ROUND_ROBIN
@@ -325,7 +325,7 @@ def start(params: Params, context: Context) -> Posg:
     direct = matrix_delay == 0 and service == 0
     cell_of = cells_of_keys(context.hash_lo, rows, columns)
     cells = np.zeros((workers, rows * columns, 2), dtype=np.int64)
-    flight = in_flight.make_in_flight(1 if direct else workers, rows * columns)
+    flight = sketches_in_flight.make_in_flight(1 if direct else workers, rows * columns)
     counters = _new_counters(workers, params.batch)
     plan = np.zeros((sources, 6), dtype=np.int64)
     plan[:, POINTER] = np.arange(sources) % workers

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from streamgroup.groupings.posg import count_min
-from streamgroup.groupings.posg.in_flight import NEVER
+from streamgroup.groupings.posg.sketches_in_flight import NEVER
 from streamgroup.kernels.ordered.tournament import set_leaf
 
 __all__ = [

@@ -18,7 +18,7 @@ from streamgroup.ingest.pipeline.interrupt import check_stopped
 from streamgroup.ingest.pipeline.order import sort_order
 from streamgroup.ingest.pipeline.segments import CARRIED
 from streamgroup.traces import schema
-from streamgroup.traces.parts import list_parts
+from streamgroup.traces.read_parts import list_parts
 from streamgroup.traces.writer import Columns, KeyColumns, PartStats, write_keys_part, write_part, write_rejects
 
 __all__ = ["Output", "RejectsOf", "check_visible", "read_part_stats", "send_keys", "send_rejects", "write_parts"]

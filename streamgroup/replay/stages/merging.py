@@ -57,8 +57,8 @@ def make_merging(
 ) -> Merging | None:
     """Make what merges the partial results of a run; None where it has neither aggregators nor an application.
 
-    Aggregators that hold workers back are a part of the simulation (see `held_back`). The edge to others is a run of
-    its own, from as many sources as there ever are `workers`: `edge` makes it.
+    Aggregators that hold workers back are a part of the simulation (see `aggregator_backpressure`). The edge to others
+    is a run of its own, from as many sources as there ever are `workers`: `edge` makes it.
     """
     aggregators = application = None
     if plan.aggregators is not None and not plan.holds_back:

@@ -10,7 +10,7 @@ from streamgroup.report.formatting import number
 from streamgroup.report.over_workers import faceted
 from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
-from streamgroup.study.drain import Drain, find_drains
+from streamgroup.study.recovery_time import Drain, find_drains
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 

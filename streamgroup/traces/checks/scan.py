@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from streamgroup.base.arrow_numpy import add_counts
 from streamgroup.traces import schema
 from streamgroup.traces.batches import Batch, read_batches
-from streamgroup.traces.parts import Part, columns_of
+from streamgroup.traces.read_parts import Part, columns_of
 from streamgroup.traces.writer import Columns, block_digest, blocks, cost_ns
 
 __all__ = ["Scan", "block_digests", "scan"]

@@ -23,7 +23,7 @@ from streamgroup.traces.dictionary import (
 )
 from streamgroup.traces.key_bytes import key_text, not_utf8
 from streamgroup.traces.manifest import Manifest, read_manifest
-from streamgroup.traces.parts import (
+from streamgroup.traces.read_parts import (
     Part,
     columns_of,
     key_faults,

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.groupings.posg import in_flight
+from streamgroup.groupings.posg import sketches_in_flight
 from streamgroup.groupings.posg.scheduler import EPOCH, ROUND_ROBIN, RUN, SEND_ALL, STATE, WAIT_ALL
 from streamgroup.kernels.ordered.tournament import set_leaf
 from streamgroup.metrics.tables import summary
@@ -56,7 +56,7 @@ def told(state: Any, now: int, worker: int, sketch: Any = None) -> None:
     cells = np.zeros_like(state.cells)
     if sketch is not None:
         cells[worker] = sketch
-    in_flight.push(state.flight, cells, worker, now)
+    sketches_in_flight.push(state.flight, cells, worker, now)
     set_leaf(state.due, state.first, 0, 0, now)
     state.tick(now)
 

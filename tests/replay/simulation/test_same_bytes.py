@@ -12,7 +12,7 @@ import pytest
 
 from streamgroup.metrics.tables import tables
 from streamgroup.replay.accounting import log, recorder
-from streamgroup.replay.held_back import run as held_back
+from streamgroup.replay.aggregator_backpressure import simulation as held_back
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario import grouping_text
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from streamgroup.study.drain import Drain, find_drains
+from streamgroup.study.recovery_time import Drain, find_drains
 
 # 100 tuples, ten a second.
 WINDOWS = pl.DataFrame({"start_s": [float(at) for at in range(10)], "tuples": [10] * 10})

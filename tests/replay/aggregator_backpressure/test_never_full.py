@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from streamgroup.metrics.names import METRICS
 from streamgroup.metrics.stages.aggregators import measure
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.held_back import run as held_back
+from streamgroup.replay.aggregator_backpressure import simulation as held_back
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven

@@ -12,7 +12,7 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from streamgroup.kernels.ordered.tournament import make_tournament, set_leaf
-from streamgroup.replay.held_back.gathering import STARTS, free_part, free_row, push_active
+from streamgroup.replay.aggregator_backpressure.gathering import STARTS, free_part, free_row, push_active
 from streamgroup.replay.simulation.choose import Sources, choose_one
 from streamgroup.replay.simulation.chunk_types import MAX_TIME_NS, NEVER, Records, make_records
 from streamgroup.replay.simulation.event_loop import CHANGE, DONE

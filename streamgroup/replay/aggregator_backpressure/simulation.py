@@ -11,8 +11,8 @@ from streamgroup.base.errors import DataError
 from streamgroup.cluster.service_distribution import factors
 from streamgroup.replay.accounting.outcome import Aggregation
 from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.aggregator_backpressure import gathering, loop, sending
 from streamgroup.replay.compile import Code
-from streamgroup.replay.held_back import gathering, loop, sending
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.replay.simulation import in_flight

@@ -15,7 +15,7 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from streamgroup.kernels.ordered.tournament import set_leaf
-from streamgroup.replay.held_back.gathering import (
+from streamgroup.replay.aggregator_backpressure.gathering import (
     ACTS,
     SENDS,
     finished,
@@ -25,7 +25,7 @@ from streamgroup.replay.held_back.gathering import (
     push_active,
     turn_to_next_active,
 )
-from streamgroup.replay.held_back.sending import FULL_POOLS, give_place, send
+from streamgroup.replay.aggregator_backpressure.sending import FULL_POOLS, give_place, send
 from streamgroup.replay.simulation.choose import Sources, choose_one, report
 from streamgroup.replay.simulation.chunk_types import MAX_TIME_NS, NEVER, Events
 from streamgroup.replay.simulation.event_loop import (
