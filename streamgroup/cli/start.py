@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from types import FrameType
 
 __all__ = ["main"]
 
@@ -34,5 +35,17 @@ def _run() -> None:
     from streamgroup.cli import app
 
     if is_default:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _interrupt)
     app.main()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, but not within a callback of the import system, where it would be lost: soon after."""
+    if frame is not None and frame.f_code.co_name == "cb" and "importlib" in frame.f_code.co_filename:
+        import threading
+
+        again = threading.Timer(0.001, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+        return
+    raise KeyboardInterrupt

@@ -51,6 +51,32 @@ def test_an_interrupt_at_any_time_is_silent(tmp_path, delay) -> None:
     assert not list(tmp_path.glob("*big*"))
 
 
+def test_an_interrupt_within_a_callback_of_an_import_is_not_lost(tmp_path) -> None:
+    """Python prints what is raised there, and continues; commands import much while they run."""
+    (tmp_path / "importing.py").write_text(
+        "import os, signal, sys, time, types, weakref\n"
+        "code = compile('def cb(ref): os.kill(os.getpid(), signal.SIGINT)', '<frozen importlib._bootstrap>', 'exec')\n"
+        "exec(code)\n"
+        "class Lock: pass\n"
+        "def run():\n"
+        "    lock = Lock()\n"
+        "    kept = weakref.ref(lock, cb)\n"
+        "    del lock\n"
+        "    time.sleep(60)\n"
+        "fake = types.ModuleType('streamgroup.cli.app')\n"
+        "fake.main = run\n"
+        "sys.modules['streamgroup.cli.app'] = fake\n"
+        "from streamgroup.cli import start\n"
+        "start.main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, tmp_path / "importing.py"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, timeout=50,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_an_interrupt_in_code_that_is_run_from_a_string_is_exit_130(tmp_path) -> None:
     (tmp_path / "stringy.py").write_text(
         "import sys, types\n"
