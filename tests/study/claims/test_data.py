@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 
 from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.study.bounds.run import bounds
 from streamgroup.study.claims.claim import VERDICTS, Claim, Paper, Scale, chosen, papers
 from streamgroup.study.claims.expression import check, sweeps_in
 from streamgroup.study.sweep.spec import make_spec, read_file
@@ -44,6 +45,17 @@ def test_claim_is_sound(paper: Paper, claim: Claim) -> None:
     if claim.why is not None:
         assert claim.found in VERDICTS
         assert claim.why.endswith(".")
+
+
+def test_statements_of_theory_exist() -> None:
+    """Those that claims name are among those of `bounds`."""
+    texts = [text for _, claim in PAIRS for text in (*claim.expressions, *claim.let.values())]
+    named = {name for text in texts for name in re.findall(r"(?:statement|theory)\('(\w+)'", text)} - {"workers"}
+    law = "zipf:z=1.2,keys=1000,tuples=100000"
+    groupings = ("pkg", "sg", "d_choices", "w_choices", "dstream", "dynamic_kg", "posg")
+    known = {said.name for one in groupings for said in bounds(law, 50, grouping=one, sources=5)}
+    assert len(named) >= 15
+    assert named <= known, named - known
 
 
 @pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.name)
