@@ -94,7 +94,7 @@ def rows_of(run: Run) -> list[tuple[Any, ...]]:
     return [(r.seq, r.arrival_ns, r.source, r.worker, r.start_ns, r.finish_ns) for r in run.records]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(bounded())
 def test_the_twin_is_a_run_without_aggregators_if_they_are_never_full(scenario: Scenario) -> None:
     """They take no time, and nor does the network to them: what is accepted has started."""
@@ -103,7 +103,7 @@ def test_the_twin_is_a_run_without_aggregators_if_they_are_never_full(scenario: 
     assert rows_of(twin(never).run) == rows_of(never.run())
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(bounded())
 def test_workers_of_the_twin_wait_no_longer_than_they_have_to(scenario: Scenario) -> None:
     """By the records alone: a tuple starts once it is there, the worker idle, and rid of what it had to send."""
@@ -174,7 +174,7 @@ def check_metrics(outcome: Outcome, expected: Bounded, scenario: Scenario) -> No
     assert_rows_agree(made["lag"], naive_tables.lag_rows(run, measured))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(bounded(), st.integers(1, 50), st.sampled_from([8, 1 << 17]))
 def test_bounded_aggregators_agree_with_the_twin(scenario: Scenario, rows: int, kept: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -82,7 +82,7 @@ def both(scenario: Scenario, extra: dict[str, Any], *, interpreted: bool) -> Non
         assert other["partials"] is not None
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     scenarios(GROUPINGS), NEVER_FULL, st.integers(1, 4), st.sampled_from(["kg", "sg", "pkg", "posg:batch=2"]),
     st.integers(1, 50), st.sampled_from([1, 2, 64]),
