@@ -62,7 +62,7 @@ class Bucket(NamedTuple):
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
     """Sort tests by what they leave to later ones.
 
-    Those that use Spark come first: of two processes one gets them all, and only that one opens a session. Of these the
+    Those that use Spark come first: of the processes one gets them all, and only that one opens a session. Of these the
     first write the class-data archive. Those that replay through many groupings come last: their code is compiled then.
     """
 
