@@ -160,21 +160,17 @@ def run(
     missing.
     """
     from streamgroup.api.values import made_options, spark_values
-    from streamgroup.base.errors import UsageError
     from streamgroup.engine_runs.engine_options import engine_options
     from streamgroup.engine_runs.run import run_on_engine
     from streamgroup.spark.options import SparkOptions, checked
 
-    where, spark = spark_values(options), None
     beside = ("master", "spark_conf", "driver_memory", "micro_batch", "checkpoint", "flink_python")
     made = made_options(grouping, workers, {name: value for name, value in options.items() if name not in beside})
-    if engine == "flink" and where:
-        raise UsageError(f"{', '.join(where)}: these are options of Spark, and the engine is Flink", "leave them out")
-    if engine != "flink":
-        where.setdefault("master", f"local[{max(made.workers, made.sources)}]")
-        spark = checked(SparkOptions, where)
+    where = spark_values(options)
+    where.setdefault("master", f"local[{max(made.workers, made.sources)}]")
+    used = engine_options(engine, service_mode, options, checked(SparkOptions, where))
     result = run_on_engine(
-        trace, made, engine_options(engine, service_mode, options, spark),
+        trace, made, used,
         None if output is None else Path(output), log=log, overwrite=overwrite, progress=progress,
     )  # fmt: skip
     found = _run(result.tables, result.record, result.output)

@@ -14,9 +14,11 @@ from streamgroup.spark.options import SparkOptions
 
 __all__ = ["ENGINES", "EngineOptions", "engine_options"]
 
-ENGINES = ("spark", "spark-streaming", "flink")
+ENGINES = {"spark": BATCH, "spark-streaming": STREAMING, "flink": FLINK}
 # From when the last worker is ready to the first arrival.
 _LEAD_NS = 3_000_000_000
+# What says where Spark runs.
+_OF_SPARK = ("master", "spark_conf", "driver_memory")
 # Tuples of a batch, unless they are given.
 _MICRO_BATCH = 1000
 
@@ -39,12 +41,14 @@ class EngineOptions:
     @property
     def name(self) -> str:
         """Return the name of the engine, as a user gives it."""
-        return ENGINES[2 if self.flink is not None else self.micro_batch is not None]
+        if self.flink is not None:
+            return "flink"
+        return "spark" if self.micro_batch is None else "spark-streaming"
 
     @property
     def form(self) -> Form:
         """Return how the job runs."""
-        return (BATCH, STREAMING, FLINK)[ENGINES.index(self.name)]
+        return ENGINES[self.name]
 
     def place(self, options: ReplayOptions) -> SparkOptions:
         """Return where Spark runs: by default on this machine, with a slot for each worker and source."""
@@ -54,7 +58,7 @@ class EngineOptions:
 def engine_options(
     engine: str, service_mode: str, given: Mapping[str, Any], spark: SparkOptions | None = None
 ) -> EngineOptions:
-    """Make options of those that were `given`: `micro_batch`, `checkpoint`, `flink_python`.
+    """Make options of those that were `given`: `micro_batch`, `checkpoint`, `flink_python`; and of those of `spark`.
 
     UsageError for one of another engine, and for values that are none.
     """
@@ -69,6 +73,11 @@ def engine_options(
                 f"{flag} is of a streaming query, and --engine {engine} runs no batches", "add --engine spark-streaming"
             )
     if engine == "flink":
+        strange = [name for name in _OF_SPARK if given.get(name)]
+        if strange:
+            raise UsageError(
+                f"{', '.join(strange)}: these are options of Spark, and the engine is Flink", "leave them out"
+            )
         return EngineOptions(service_mode=service_mode, flink=FlinkPlace(None if python is None else os.fspath(python)))
     if engine == "spark":
         return EngineOptions(spark, service_mode)

@@ -46,10 +46,10 @@ def of_all(entries: I64, source: NDArray[Any]) -> I64:
     return np.cumsum(change)
 
 
-def check_complete(seq: I64, trace: Trace) -> None:
+def check_complete(seq: I64, trace: Trace, engine: str) -> None:
     """Raise RunError where the sorted `seq` are not each tuple of a trace once."""
     if not np.array_equal(seq, np.arange(trace.tuples)):
-        raise RunError(f"Spark returned {len(np.unique(seq))} of {trace.tuples} tuples, in {len(seq)} rows")
+        raise RunError(f"{engine} returned {len(np.unique(seq))} of {trace.tuples} tuples, in {len(seq)} rows")
 
 
 def checked_counts(trace: Trace, held: Iterable[tuple[int, int]]) -> dict[str, Any]:

@@ -46,7 +46,7 @@ _ENDED = {
     "Unable to get the Python watchdog object": "its JVM ended",
     "Py4JNetworkError": "its JVM ended",
 }
-# How an error in a task is told, in its own process and within the JVM.
+# How an error in a task is reported, from a process of its own and from within the JVM.
 _FAILED = ("Error received from SDK harness", "pemja.core.PythonException")
 _PYTHON_ERROR = re.compile(
     r"^(?:[A-Za-z_]\w*\.)*\w*(?:Error|Fault|Exception): (?!An error occurred while).*$", re.MULTILINE

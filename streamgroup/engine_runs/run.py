@@ -14,9 +14,9 @@ from streamgroup.base.storage.places import Place
 from streamgroup.base.storage.staging import staged_directory
 from streamgroup.engine_runs.columns import READ
 from streamgroup.engine_runs.engine_options import EngineOptions
-from streamgroup.engine_runs.flink.place import find_flink
+from streamgroup.engine_runs.flink.place import FlinkPlace, find_flink
 from streamgroup.engine_runs.machine import machine_of
-from streamgroup.engine_runs.measured import EngineOutcome, checked_counts, of_all, out_of_order, sent
+from streamgroup.engine_runs.measured import EngineOutcome, check_complete, checked_counts, of_all, out_of_order, sent
 from streamgroup.engine_runs.refusals import MODES, refuse
 from streamgroup.replay.account_measured import Measured, account_measured
 from streamgroup.replay.one_run import Run
@@ -126,33 +126,29 @@ def _outcome(run: Run, engine: EngineOptions, table: pa.Table, served: pa.Table)
     sources, workers = ([one for one in said if who in one] for who in ("source", "worker"))
     tuples = served.filter(served["report"].is_null()).sort_by("seq")
     trace, options = run.trace, run.plan.options
-    if not np.array_equal(tuples["seq"].to_numpy(), np.arange(trace.tuples)) or len(workers) != options.workers:
-        raise RunError(
-            f"{engine.form.engine} returned {len(tuples)} of {trace.tuples} tuples, and reports of {len(workers)} of "
-            f"{options.workers} workers",
-        )
+    check_complete(tuples["seq"].to_numpy(), trace, engine.form.engine)
+    if len(workers) != options.workers:
+        raise RunError(f"{engine.form.engine} returned reports of {len(workers)} of {options.workers} workers")
     # Null where the grouping reports no such thing.
     column: dict[str, Any] = {
         name: None if tuples[name].null_count else tuples[name].to_numpy() for name in tuples.column_names[:-1]
     }
     start, finish, entries = column["start"], column["finish"], column["entries"]
-    source = table["source"].to_numpy()
+    source, arrival = table["source"].to_numpy(), table["arrival"].to_numpy()
     found = Measured(
         column["worker"], start, finish, column["hot"], None if entries is None else of_all(entries, source)
     )
     state = checked_counts(trace, ((key, count) for worker in workers for key, count in worker["state"]))
     machine = machine_of(column["service"], start, finish, column["late"], workers)
-    disorder = out_of_order(column["worker"], table["arrival"].to_numpy(), start)
-    return EngineOutcome(found, sent(sources), state, machine, _of_flink(engine, sources, disorder))
+    more = {} if engine.flink is None else _of_flink(engine.flink, sources, out_of_order(found.worker, arrival, start))
+    return EngineOutcome(found, sent(sources), state, machine, more)
 
 
-def _of_flink(engine: EngineOptions, sources: list[dict[str, Any]], disorder: float) -> dict[str, Any]:
+def _of_flink(flink: FlinkPlace, sources: list[dict[str, Any]], disorder: float) -> dict[str, Any]:
     """Return what else is known of a run on Flink: version, how late its sources sent tuples, how much out of order."""
-    if engine.flink is None:
-        return {}
     late = np.array([at for one in sources for at in one["sent_late_ns"]]) / 1e6
     return {
-        "name": f"flink {find_flink(engine.flink)[1]}",
+        "name": f"flink {find_flink(flink)[1]}",
         "sources": {
             "sent_late_mean_ms": float(late.mean()),
             "sent_late_p99_ms": float(np.quantile(late, 0.99)),

@@ -169,10 +169,10 @@ def test_a_missing_environment_is_said_with_the_command_that_makes_it(trace: Tra
         "run", str(trace.path), "-g", "kg", "-n", "2", "--service", "1ms", "--engine", "flink", "--flink-python",
         str(tmp_path / "none"), "-o", str(tmp_path / "run"),
     ]  # fmt: skip
-    told = CliRunner().invoke(app, asked)
-    assert told.exit_code == 3
-    assert f"there is no PyFlink: {tmp_path}/none do" in told.stderr
-    assert "scripts/flink-environment makes an environment with it" in told.stderr
+    ran = CliRunner().invoke(app, asked)
+    assert ran.exit_code == 3
+    assert f"there is no PyFlink: {tmp_path}/none do" in ran.stderr
+    assert "scripts/flink-environment makes an environment with it" in ran.stderr
     assert not list(tmp_path.iterdir())
 
 

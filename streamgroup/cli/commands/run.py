@@ -142,8 +142,7 @@ def _check(options: Options, given: dict[str, Any]) -> None:
     from streamgroup.engine_runs.engine_options import engine_options
     from streamgroup.engine_runs.run import check_run
 
-    own = {name: getattr(options, name) for name in ("micro_batch", "checkpoint", "flink_python")}
-    engine = engine_options(options.engine, options.service_mode, own)
+    engine = engine_options(options.engine, options.service_mode, vars(options))
     check_run(options.trace, made_options(options.grouping[0], options.workers, given), engine)
 
 

@@ -74,7 +74,7 @@ def _outcome(run: Run, micro_batch: int, table: pa.Table, checkpoint: Checkpoint
     _check_partitions(workers)
     tuples = left.served.filter(left.served["report"].is_null()).sort_by("seq")
     column: dict[str, Any] = {name: tuples[name].to_numpy() for name in tuples.column_names[:-1]}
-    check_complete(column["seq"], run.trace)
+    check_complete(column["seq"], run.trace, "Spark")
     assert checkpoint.origin_ns is not None
     arrival, worker, number = table["arrival"].to_numpy(), column["worker"], column["batch"] - WARM_UPS
     if not np.array_equal(number, np.arange(len(number)) // micro_batch):
