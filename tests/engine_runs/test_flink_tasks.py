@@ -171,7 +171,7 @@ def test_a_missing_environment_is_said_with_the_command_that_makes_it(trace: Tra
     ]  # fmt: skip
     ran = CliRunner().invoke(app, asked)
     assert ran.exit_code == 3
-    assert f"there is no PyFlink: {tmp_path}/none do" in ran.stderr
+    assert f"there is no PyFlink: {tmp_path}/none does not exist" in ran.stderr
     assert "scripts/flink-environment makes an environment with it" in ran.stderr
     assert not list(tmp_path.iterdir())
 

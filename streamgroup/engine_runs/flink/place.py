@@ -39,7 +39,10 @@ def find_flink(place: FlinkPlace) -> tuple[Path, str]:
             find_java("Flink")
             # Not resolved: the link is what tells Python of its environment.
             return python.absolute(), _version(python.absolute())
-    raise EnvironmentFault(f"there is no PyFlink: {' and '.join(map(str, dict.fromkeys(tried)))} do not exist", _HOW)
+    missing = list(map(str, dict.fromkeys(tried)))
+    raise EnvironmentFault(
+        f"there is no PyFlink: {' and '.join(missing)} {'does' if len(missing) == 1 else 'do'} not exist", _HOW
+    )
 
 
 @cache
