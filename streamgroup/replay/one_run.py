@@ -206,21 +206,24 @@ class Run:
         self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None
     ) -> EventDriven:
         """Send the stream through the event-driven simulation."""
+        with following_thread("streamgroup-results") as follow:
 
-        def take(offset: int, events: Events, again: I64) -> None:
-            if results.wants_tuples:
-                # These columns will be used again.
-                events = each_column(events, lambda column: column.copy())
-            results.add(offset, events, again)
+            def take(offset: int, events: Events, again: I64) -> None:
+                if results.wants_tuples:
+                    # These columns will be used again.
+                    events = each_column(events, lambda column: column.copy())
+                    follow(lambda: results.add(offset, events, again))
+                else:
+                    results.add(offset, events, again)
 
-        measuring = Measuring(self.recorder, self.windows, self.warmup, take)
-        if self.plan.combine is not None:
-            return self._merged(stream, results, measuring, progress)
-        simulation = self.event_simulation(measuring)
-        with contextlib.closing(simulation):
-            self.drive(stream, results, simulation.chunk, progress)
-            simulation.finish()
-        return simulation
+            measuring = Measuring(self.recorder, self.windows, self.warmup, take)
+            if self.plan.combine is not None:
+                return self._merged(stream, results, measuring, progress)
+            simulation = self.event_simulation(measuring)
+            with contextlib.closing(simulation):
+                self.drive(stream, results, simulation.chunk, progress)
+                simulation.finish()
+            return simulation
 
     def event_simulation(self, measuring: Measuring) -> EventDriven:
         """Make the event-driven simulation, with what takes its tuples."""

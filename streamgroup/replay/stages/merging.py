@@ -30,7 +30,12 @@ class Merging:
     """
 
     def __init__(
-        self, partials: PartialResults, aggregators: Aggregators | None, application: Application | None, *, counts: bool
+        self,
+        partials: PartialResults,
+        aggregators: Aggregators | None,
+        application: Application | None,
+        *,
+        counts: bool,
     ) -> None:
         self._partials, self._aggregators, self._application = partials, aggregators, application
         self.messages = 0 if counts else None
