@@ -42,10 +42,17 @@ def as_binary(keys: Any) -> pa.LargeBinaryArray:
             return pa.array([], pa.large_binary())
         chunks = [as_binary(chunk) for chunk in keys.chunks]
         return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
-    if isinstance(keys, pa.Array):
-        # A view where the layout is the same: a cast imports pyarrow.compute, which takes longer than opening a trace.
-        return keys.view(pa.large_binary()) if pa.types.is_large_string(keys.type) else keys.cast(pa.large_binary())
-    return pa.array(keys, pa.large_binary())
+    if not isinstance(keys, pa.Array):
+        return pa.array(keys, pa.large_binary())
+    # The same buffers, with wider offsets: a cast imports pyarrow.compute, which takes longer than opening a trace.
+    if pa.types.is_large_string(keys.type):
+        return keys.view(pa.large_binary())
+    if (pa.types.is_string(keys.type) or pa.types.is_binary(keys.type)) and len(keys):
+        valid, offsets, data = keys.buffers()
+        wide = np.frombuffer(offsets, np.int32, keys.offset + len(keys) + 1).astype(np.int64)
+        buffers = [valid, pa.py_buffer(wide), data]
+        return pa.Array.from_buffers(pa.large_binary(), len(keys), buffers, offset=keys.offset)
+    return keys.cast(pa.large_binary())
 
 
 def _is_utf8(key: bytes) -> bool:
