@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from streamgroup.base.storage.places import Place, locate
-from streamgroup.replay import tiers
+from streamgroup.replay import interpreted_or_compiled
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session, open_session
 from tests.spark.cluster import Cluster, open_cluster
@@ -85,7 +85,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def _interpreted_as_in_a_process_of_its_own() -> None:
     """Forget what earlier tests interpreted: a run that continues them would be compiled, which takes seconds."""
-    tiers._SPENT.clear()
+    interpreted_or_compiled._SPENT.clear()
 
 
 @pytest.fixture(scope="session")

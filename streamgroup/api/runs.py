@@ -189,7 +189,7 @@ def open_run(path: str | Path) -> Run:
 
 def _run(tables: Mapping[str, Any], record: dict[str, Any], output: Path | None) -> Run:
     from streamgroup.metrics.names import METRICS
-    from streamgroup.study.columns import OPTION_COLUMNS
+    from streamgroup.study.option_columns import OPTION_COLUMNS
 
     row = tables["summary"].to_pylist()[0]
     options = {name: row[name] for name in OPTION_COLUMNS if name in row}

@@ -57,7 +57,7 @@ def ingest_each(
     Spark starts once. The first input that fails ends it; with `if_missing` the same call continues. Otherwise as
     `ingest`; UsageError also for two inputs of one name.
     """
-    from streamgroup.ingest.each import ingest_each
+    from streamgroup.ingest.trace_per_input import ingest_each
 
     return ingest_each(ingest_options(reader, inputs, output, reader_options, options), progress)
 

@@ -54,8 +54,8 @@ def draw_below(stream: Any, index: Any, n: Any) -> Any:
 def least_of_candidates(cursors: Any, key: Any, d: Any, live: Any, load: Any, source: Any, floor: Any) -> Any:
     """Give the least loaded of F_1..F_d of a key for a source, ties to the first.
 
-    `cursors` say how keys are hashed (`cursors.Cursors`); `load` int64[sources, N]; no live worker's load is below
-    `floor`, so that the first candidate that has it is the one.
+    `cursors` say how keys are hashed (`least_loaded_of_candidates.Cursors`); `load` int64[sources, N]; no live worker's
+    load is below `floor`, so that the first candidate that has it is the one.
     """
     n = live.shape[0]
     row = np.uint64(source)

@@ -29,6 +29,7 @@ from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.chunks_of_plan import planned_chunks
 from streamgroup.replay.input.prefetch import Ready
+from streamgroup.replay.interpreted_or_compiled import Tiers
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.scenario.open_loop import deaths, timed_events
 from streamgroup.replay.scenario.plan import Plan, offered_load
@@ -39,7 +40,6 @@ from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.stages import state_cost
 from streamgroup.replay.stages.combining import Combining, make_combining
 from streamgroup.replay.stages.merging import make_merging
-from streamgroup.replay.tiers import Tiers
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Run"]

@@ -10,7 +10,7 @@ from streamgroup.base.errors import StreamgroupError, UsageError
 from streamgroup.groupings._share_threshold import share_of
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.scenario.grouping_text import find_module, parameters, split_text
-from streamgroup.study.columns import OPTION_COLUMNS
+from streamgroup.study.option_columns import OPTION_COLUMNS
 from streamgroup.study.summary.load import CODE_COLUMNS, STATUS_COLUMNS
 
 __all__ = ["WORKERS", "with_x"]

@@ -35,7 +35,7 @@ from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.grouping_text import Selection, select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.stages.app_selection import AppSelection, select_app
-from streamgroup.study.columns import KINDS, OPTION_COLUMNS, readable
+from streamgroup.study.option_columns import KINDS, OPTION_COLUMNS, readable
 from streamgroup.study.rate_search import is_searched, search_rate
 from streamgroup.study.read_run import MARKER
 from streamgroup.study.run_warnings import warnings_of

@@ -16,7 +16,7 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import rate_search
 from streamgroup.study import replay_run as study
-from streamgroup.study.estimate import dry_run
+from streamgroup.study.dry_run import dry_run
 from streamgroup.study.explain.run import explain_run
 from streamgroup.study.rate_search import MOST_TRIALS, RateSearch, search_rate
 from streamgroup.study.read_run import recorded_options

@@ -22,7 +22,7 @@ from streamgroup.replay.accounting.touched import TouchedPairs, touched
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import replay_run as study
-from streamgroup.study.columns import OPTION_COLUMNS, readable
+from streamgroup.study.option_columns import OPTION_COLUMNS, readable
 from streamgroup.study.replay_run import make_run, run_to_directory
 from streamgroup.study.run_warnings import warnings_of
 from streamgroup.synth.run import synthesise

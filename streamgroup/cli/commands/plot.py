@@ -68,7 +68,7 @@ def run(console: Console, options: Options) -> None:
     from streamgroup.report.render import Drawn, load_chart, png, specification, svg
     from streamgroup.report.report_data import gather
     from streamgroup.report.theme import Look
-    from streamgroup.report.traces_alone import all_traces, gather_traces
+    from streamgroup.report.trace_chart_data import all_traces, gather_traces
     from streamgroup.report.x_axis import WORKERS
 
     name = options.name.replace("-", "_")

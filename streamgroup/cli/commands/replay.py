@@ -141,7 +141,7 @@ def show(console: Console, options: Options, run: sg.Run) -> None:
 def print_plan(console: Console, options: Options, given: Mapping[str, Any]) -> None:
     """Print what would be simulated; of several things of one name, each is a line for people."""
     from streamgroup.api.values import made_options
-    from streamgroup.study.estimate import dry_run
+    from streamgroup.study.dry_run import dry_run
 
     plan = dry_run(
         options.trace, made_options(options.grouping[0], options.workers, given), options.output,

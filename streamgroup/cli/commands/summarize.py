@@ -119,7 +119,7 @@ def split_names(flag: str, texts: list[str]) -> list[str]:
 
 def _varying(columns: list[str], rows: list[Row]) -> list[str]:
     """Leave out what is the same in all runs of the options and of what became of them, but never what names a run."""
-    from streamgroup.study.columns import OPTION_COLUMNS
+    from streamgroup.study.option_columns import OPTION_COLUMNS
 
     always = {"trace", "grouping", "workers"}
     if any(row.get("error") is not None for row in rows):

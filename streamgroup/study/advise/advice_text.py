@@ -15,8 +15,8 @@ from streamgroup.study.advise.offered_load import ASSUMED, Peak
 from streamgroup.study.advise.recommendation import NEAR, NEAR_LOAD, Row, Rule, Targets, meets
 from streamgroup.study.advise.run import Advice
 from streamgroup.study.advise.sentences import busy, costs, count, merits, percent, short, take, times, values_range
-from streamgroup.study.columns import readable
-from streamgroup.study.estimate import TUPLES_PER_S
+from streamgroup.study.option_columns import readable
+from streamgroup.study.run_cost import TUPLES_PER_S
 
 __all__ = ["as_json", "as_text", "compared", "headline", "remarks", "why"]
 

@@ -10,9 +10,9 @@ from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.memory import free_memory
 from streamgroup.base.progress import Silent, Watcher
 from streamgroup.base.storage.places import Place
+from streamgroup.replay.interpreted_or_compiled import SMALL
 from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.tiers import SMALL
 from streamgroup.study.advise.candidates import KEY_GROUPING, candidates
 from streamgroup.study.advise.combiner import COMBINER_SIZES, Combined, find_combiner
 from streamgroup.study.advise.hot_keys import HotKeys, find_hot_keys
@@ -24,8 +24,8 @@ from streamgroup.study.bounds.families import balance
 from streamgroup.study.bounds.key_frequencies import of_trace
 from streamgroup.study.bounds.question import Question as BoundsQuestion
 from streamgroup.study.bounds.statement import Statement
-from streamgroup.study.estimate import BASE_MB, TUPLES_PER_S
 from streamgroup.study.replay_run import checked
+from streamgroup.study.run_cost import BASE_MB, TUPLES_PER_S
 from streamgroup.study.sweep.precompile import not_compiled
 from streamgroup.traces.trace import Trace
 

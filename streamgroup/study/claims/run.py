@@ -10,8 +10,8 @@ from typing import Any
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.base.progress import Watcher
 from streamgroup.study.claims.claim import Claim, Figure, Number, Paper, Scale, Verdict, chosen
+from streamgroup.study.claims.evidence_runs import EvidenceRuns
 from streamgroup.study.claims.expression import evaluate, sweeps_in
-from streamgroup.study.claims.lab import Lab
 from streamgroup.study.claims.series import Series
 
 __all__ = ["Drawing", "Finding", "Measured", "Reproduction", "look", "reproduce"]
@@ -104,26 +104,26 @@ def reproduce(
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output} exists and is not a directory", "name another output")
     begun = time.perf_counter()
-    labs: dict[str, Lab] = {}
+    evidence_of: dict[str, EvidenceRuns] = {}
     findings, drawings = [], {}
     for paper, claim in pairs:
-        lab = labs.setdefault(paper.number, Lab(paper, scale, output, jobs, progress))
-        findings.append(look(paper, claim, lab))
-    for number, lab in labs.items():
-        drawings[number] = _drawings([finding for finding in findings if finding.paper.number == number], lab)
+        evidence = evidence_of.setdefault(paper.number, EvidenceRuns(paper, scale, output, jobs, progress))
+        findings.append(look(paper, claim, evidence))
+    for number, evidence in evidence_of.items():
+        drawings[number] = _drawings([finding for finding in findings if finding.paper.number == number], evidence)
     return Reproduction(findings, drawings, scale, time.perf_counter() - begun)
 
 
-def look(paper: Paper, claim: Claim, lab: Lab) -> Finding:
+def look(paper: Paper, claim: Claim, evidence: EvidenceRuns) -> Finding:
     """Look at one claim."""
     if claim.untestable is not None:
         return Finding(paper, claim, (), "not testable here")
     try:
         names: dict[str, Any] = {}
         for name, text in claim.let.items():
-            names[name] = evaluate(text, lab, names)
-        numbers = tuple(_measured(number, evaluate(number.read, lab, names)) for number in claim.numbers)
-        verdict = _verdict(claim, numbers, lab, names)
+            names[name] = evaluate(text, evidence, names)
+        numbers = tuple(_measured(number, evaluate(number.read, evidence, names)) for number in claim.numbers)
+        verdict = _verdict(claim, numbers, evidence, names)
     except StreamgroupError as error:
         hint = f" ({error.hint})" if error.hint else ""
         return Finding(paper, claim, (), None, f"{error.message}{hint}")
@@ -137,24 +137,24 @@ def _measured(number: Number, value: Any) -> Measured:
     return Measured(number, value, number.agrees(value))
 
 
-def _verdict(claim: Claim, numbers: Sequence[Measured], lab: Lab, names: Mapping[str, Any]) -> Verdict:
+def _verdict(claim: Claim, numbers: Sequence[Measured], evidence: EvidenceRuns, names: Mapping[str, Any]) -> Verdict:
     judged = [one.agrees for one in numbers if one.agrees is not None]
     decided = bool(judged) or claim.holds is not None
-    if decided and all(judged) and (claim.holds is None or evaluate(claim.holds, lab, names)):
+    if decided and all(judged) and (claim.holds is None or evaluate(claim.holds, evidence, names)):
         return "holds"
-    if claim.shape is not None and evaluate(claim.shape, lab, names):
+    if claim.shape is not None and evaluate(claim.shape, evidence, names):
         return "holds in shape"
     return "does not hold"
 
 
-def _drawings(findings: Sequence[Finding], lab: Lab) -> list[Drawing]:
+def _drawings(findings: Sequence[Finding], evidence: EvidenceRuns) -> list[Drawing]:
     found = []
     for name in dict.fromkeys(name for finding in findings for name in finding.claim.figures):
         figure = findings[0].paper.figures[name]
         # A figure runs nothing by itself. Where runs failed, the claims say so.
-        if not lab.has_run(sweeps_in(figure.y)):
+        if not evidence.has_run(sweeps_in(figure.y)):
             continue
         with contextlib.suppress(StreamgroupError):
-            series = evaluate(figure.y, lab, {})
+            series = evaluate(figure.y, evidence, {})
             found.append(Drawing(name, figure, series))
     return found

@@ -17,6 +17,7 @@ from streamgroup.groupings.protocol import Parts
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan
+from streamgroup.study.destinations import HashDestinations, HashedKeys
 from streamgroup.study.explain.assignment import (
     Assignment,
     Logged,
@@ -32,7 +33,6 @@ from streamgroup.study.explain.remedies import Remedies, find_remedies
 from streamgroup.study.explain.verdict import Verdict, judge
 from streamgroup.study.read_run import MARKER, recorded_options
 from streamgroup.study.replay_run import LOG, checked, make_run
-from streamgroup.study.where import Keys, Place
 from streamgroup.traces.statistics.key_counts import count_keys
 from streamgroup.traces.trace import Trace, open_trace
 
@@ -159,7 +159,7 @@ def _explain(
     if most < 1:
         raise UsageError(f"--top-workers {most} is below 1")
     plan = make_plan(trace, options)
-    place = Place(plan.selection, options.workers, options.hash_seed, options.seed, options.key_type)
+    place = HashDestinations(plan.selection, options.workers, options.hash_seed, options.seed, options.key_type)
     keys = keys_of(trace)
     steady = not plan.events and not plan.queues.drops and plan.arrivals.name != "saturate"
     found = counted(place, keys) if steady else None
@@ -192,7 +192,7 @@ class _Question:
     how: How
     most: int
 
-    def answer(self, place: Place | None, keys: Keys | None) -> Explanation:
+    def answer(self, place: HashDestinations | None, keys: HashedKeys | None) -> Explanation:
         """Take the whole stream and the worst window apart; `place` and `keys` are given where a key has one worker."""
         loads, windows = self.loads, len(self.loads.first)
         whole = self._period(int(loads.first[0]), int(loads.end[-1]), loads.tuples.sum(axis=0))

@@ -23,8 +23,8 @@ from streamgroup.base.version import VERSION
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.seeds_used import seeds_used
-from streamgroup.study.columns import readable
 from streamgroup.study.generator_columns import generator_columns
+from streamgroup.study.option_columns import readable
 from streamgroup.study.read_run import MARKER, TABLES, table_names
 from streamgroup.study.replay_run import code_of, file_digest, generator_of, named_options, write_run
 from streamgroup.study.sweep.cell import Cell, CellOutcome

@@ -9,7 +9,7 @@ from streamgroup.base.progress import Silent
 from streamgroup.report.claims.page import section
 from streamgroup.study.claims import claim as claims
 from streamgroup.study.claims.claim import Claim, Number, Paper
-from streamgroup.study.claims.lab import Lab
+from streamgroup.study.claims.evidence_runs import EvidenceRuns
 from streamgroup.study.claims.run import Reproduction, look
 from tests.docs.console import DOCS
 
@@ -38,8 +38,8 @@ PAPER = Paper.model_validate({
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return Lab(PAPER, "quick", tmp_path_factory.mktemp("claims"), 1, Silent())
+def evidence(tmp_path_factory: pytest.TempPathFactory) -> EvidenceRuns:
+    return EvidenceRuns(PAPER, "quick", tmp_path_factory.mktemp("claims"), 1, Silent())
 
 
 def _claim(**more: object) -> Claim:
@@ -63,38 +63,41 @@ def _number(read: str, **more: object) -> Number:
         ({"untestable": "No cluster."}, "not testable here"),
     ],
 )
-def test_verdicts(more: dict[str, object], verdict: str, lab: Lab) -> None:
-    assert look(PAPER, _claim(**more), lab).verdict == verdict
+def test_verdicts(more: dict[str, object], verdict: str, evidence: EvidenceRuns) -> None:
+    assert look(PAPER, _claim(**more), evidence).verdict == verdict
 
 
-def test_sweep_is_read(lab: Lab) -> None:
-    imbalance = lab.read("zipf", "imbalance", {"grouping": "kg"})
+def test_sweep_is_read(evidence: EvidenceRuns) -> None:
+    imbalance = evidence.read("zipf", "imbalance", {"grouping": "kg"})
     assert imbalance.columns == ("exponent",)  # type: ignore[union-attr]
-    by_d = lab.read("zipf", "replicas", {"scheme": "pkg", "exponent": 1.0})
+    by_d = evidence.read("zipf", "replicas", {"scheme": "pkg", "exponent": 1.0})
     assert by_d.columns == ("d",)  # type: ignore[union-attr]
-    mean = lab.read("zipf", "imbalance", {"grouping": "pkg", "exponent": 2.0})
+    mean = evidence.read("zipf", "imbalance", {"grouping": "pkg", "exponent": 2.0})
     least, most = (
-        lab.read("zipf", "imbalance", {"grouping": "pkg", "exponent": 2.0, "replicates": how}) for how in ("min", "max")
+        evidence.read("zipf", "imbalance", {"grouping": "pkg", "exponent": 2.0, "replicates": how})
+        for how in ("min", "max")
     )
     assert least < mean < most  # type: ignore[operator]
-    tuples = lab.read("zipf", "table", {"table": "workers", "column": "tuples", "how": "sum", "grouping": "kg"})
+    tuples = evidence.read("zipf", "table", {"table": "workers", "column": "tuples", "how": "sum", "grouping": "kg"})
     assert set(tuples.values.values()) == {2000.0}  # type: ignore[union-attr]
-    floor = lab.read("zipf", "statement", {"table": "pkg_floor", "column": "value", "grouping": "pkg", "exponent": 2.0})
+    floor = evidence.read(
+        "zipf", "statement", {"table": "pkg_floor", "column": "value", "grouping": "pkg", "exponent": 2.0}
+    )
     assert floor == pytest.approx(0.06, abs=0.03)
 
 
-def test_what_cannot_be_read_is_an_error_of_the_claim(lab: Lab) -> None:
+def test_what_cannot_be_read_is_an_error_of_the_claim(evidence: EvidenceRuns) -> None:
     for read in ("zipf.nope()", "zipf.imbalance(workers=5)", "zipf.imbalance()", "zipf.imbalance(nope=5)", "none.m()"):
-        found = look(PAPER, _claim(numbers=[_number(read)]), lab)
+        found = look(PAPER, _claim(numbers=[_number(read)]), evidence)
         assert found.verdict is None
         assert found.error
 
 
-def test_verdict_that_differs_from_the_one_looked_at_has_no_sentence(lab: Lab) -> None:
+def test_verdict_that_differs_from_the_one_looked_at_has_no_sentence(evidence: EvidenceRuns) -> None:
     numbers = [_number("1", paper=1)]
-    same = look(PAPER, _claim(numbers=numbers, found="holds", why="So it is."), lab)
+    same = look(PAPER, _claim(numbers=numbers, found="holds", why="So it is."), evidence)
     assert (same.why, same.is_changed) == ("So it is.", False)
-    other = look(PAPER, _claim(numbers=numbers, found="does not hold", why="It is not."), lab)
+    other = look(PAPER, _claim(numbers=numbers, found="does not hold", why="It is not."), evidence)
     assert (other.why, other.is_changed) == (None, True)
 
 

@@ -19,7 +19,7 @@ from streamgroup.metrics.names import METRICS
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import replay_run as study
-from streamgroup.study.columns import OPTION_COLUMNS
+from streamgroup.study.option_columns import OPTION_COLUMNS
 from streamgroup.study.read_run import TABLES
 from streamgroup.study.replay_run import run_to_directory
 from streamgroup.study.summary.load import load_runs

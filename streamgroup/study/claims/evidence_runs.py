@@ -17,12 +17,12 @@ from streamgroup.study.claims.sweep_reading import SweepReading, read_sweep
 from streamgroup.study.sweep.start import plan_sweep, run_planned
 from streamgroup.study.sweep.synth_traces import synth_traces
 
-__all__ = ["SWEEPS", "Lab"]
+__all__ = ["SWEEPS", "EvidenceRuns"]
 
 SWEEPS = "sweeps"
 
 
-class Lab:
+class EvidenceRuns:
     """The sweeps of a paper at a scale, in a directory; those that are there are resumed, and run when they are read.
 
     Synthetic traces are shared by all sweeps of the directory.

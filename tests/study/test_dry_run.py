@@ -9,8 +9,8 @@ import pytest
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study import estimate
-from streamgroup.study.estimate import dry_run
+from streamgroup.study import run_cost
+from streamgroup.study.dry_run import dry_run
 from streamgroup.study.replay_run import run_to_directory
 from tests.traces_by_hand import write_trace
 
@@ -129,13 +129,13 @@ def test_memory_grows_with_what_it_is_for(path: Path) -> None:
 
 
 def test_many_pairs_are_a_hash_set(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimate, "MAX_BITS", 100)
+    monkeypatch.setattr("streamgroup.study.dry_run.MAX_BITS", 100)
     # 40 keys, 25 tuples each, one worker each: 40 pairs, in 128 slots of 16 bytes.
     assert told(path)["memory_pairs_mb"] == 128 * 16 / 1e6
 
 
 def test_time_by_what_slows_a_run_down(path: Path, tmp_path: Path) -> None:
-    speeds = estimate.TUPLES_PER_S
+    speeds = run_cost.TUPLES_PER_S
     assert told(path)["assumed_tuples_per_s"] == speeds["fast"]
     assert told(path, service_distribution="exponential")["assumed_tuples_per_s"] == speeds["random factors"]
     assert told(path, queue_capacity=5)["assumed_tuples_per_s"] == speeds["ordered"]
@@ -152,7 +152,7 @@ def test_a_grouping_that_listens_takes_its_time(path: Path) -> None:
     listener = Path(__file__).parents[1] / "replay" / "outside" / "listener.py"
     found = told(path, grouping=str(listener))
     assert found["loop"] == "fast"
-    assert found["assumed_tuples_per_s"] == estimate.TUPLES_PER_S["ordered"]
+    assert found["assumed_tuples_per_s"] == run_cost.TUPLES_PER_S["ordered"]
 
 
 def test_what_holds_whatever_the_keys(path: Path, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from streamgroup.groupings.fish.backlogs import Backlogs
 from streamgroup.groupings.fish.candidates import Shortlists
-from streamgroup.groupings.fish.choices import (
+from streamgroup.groupings.fish.decayed_space_saving import EPOCHS, IN_EPOCH, SIZE, TOTAL, DecayedTable, count_tuple
+from streamgroup.groupings.fish.number_of_choices import (
     average_width,
     chk_width,
     denominator,
@@ -16,7 +17,6 @@ from streamgroup.groupings.fish.choices import (
     optimal_width,
     sort_hot,
 )
-from streamgroup.groupings.fish.decayed_space_saving import EPOCHS, IN_EPOCH, SIZE, TOTAL, DecayedTable, count_tuple
 
 __all__ = ["BY_CHK", "EVERYWHERE", "OPTIMAL", "FishCore", "Widths", "count_and_widen"]
 

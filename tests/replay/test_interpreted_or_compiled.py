@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.compiling.kinds import NotPlainError
-from streamgroup.replay import tiers
+from streamgroup.replay import interpreted_or_compiled
 from streamgroup.replay.scenario.grouping_text import family
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
@@ -64,7 +64,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     keys = rng.zipf(1.2, 9000) % 500
     times = np.cumsum(rng.integers(0, 60, 9000))
     tuples = [(int(time), b"%d" % key, None) for time, key in zip(times, keys, strict=True)]
-    return open_trace(write_trace(tmp_path_factory.mktemp("tiers") / "t", tuples, parts=2))
+    return open_trace(write_trace(tmp_path_factory.mktemp("interpreted_or_compiled") / "t", tuples, parts=2))
 
 
 def options(name: str, **extras: Any) -> dict[str, Any]:
@@ -108,8 +108,8 @@ def add(cells: Any, span: Any) -> Any:
 
 
 def test_the_view_of_a_state_is_kept_while_spans_come_and_go() -> None:
-    rewritten, cells = tiers._Rewritten(add), Cells(np.zeros(3, dtype=np.int64))
-    spans = [Span(place % 3, place) for place in range(3 * tiers._KEPT)]
+    rewritten, cells = interpreted_or_compiled._Rewritten(add), Cells(np.zeros(3, dtype=np.int64))
+    spans = [Span(place % 3, place) for place in range(3 * interpreted_or_compiled._KEPT)]
     bound = [rewritten.bind((cells, span)) for span in spans]
     assert all(views[0] is bound[0][1][0] for _, views in bound)
     assert [run(*views) for run, views in bound[:6]] == [0, 1, 2, 3, 5, 7]

@@ -23,18 +23,11 @@ from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.study.rate_search import MOST_TRIALS, TYPICAL_TRIALS, is_searched
 from streamgroup.study.read_run import MARKER
 from streamgroup.study.replay_run import checked, without_changes
+from streamgroup.study.run_cost import BASE_MB, TUPLES_PER_S, what_slows
 from streamgroup.traces.trace import Trace
 
-__all__ = ["BASE_MB", "TUPLES_PER_S", "describe_plan", "dry_run", "what_slows"]
+__all__ = ["describe_plan", "dry_run"]
 
-# Tuples a second, with all that is read and measured, on two cores of 2.5 GHz and 50 workers: in the feed-forward
-# simulation, in the event-driven one (queues with a limit, redelivery, a closed loop) or with a grouping that receives
-# feedback, and what slows them down.
-TUPLES_PER_S = {
-    "fast": 25_000_000, "random factors": 7_000_000, "log": 4_000_000, "ordered": 5_000_000, "held back": 700_000,
-}  # fmt: skip
-# The program with its libraries, its compiled code and the chunks on their way.
-BASE_MB = 320
 _LOG_MB = 100
 _LOG_BYTES = 17
 _MB = 1e6
@@ -126,23 +119,6 @@ def _limit(plan: Plan) -> str | None:
     if plan.max_p99_ns is None:
         return "no server has more than 1 s of work left at the last arrival"
     return f"the p99 of latency is at most {_ms(Fraction(plan.max_p99_ns))}"
-
-
-def _receives_feedback(plan: Plan) -> bool:
-    """Return whether the grouping receives completion feedback."""
-    members = vars(plan.selection.module).values()
-    return any(callable(getattr(member, "executed", None)) for member in members if isinstance(member, type))
-
-
-def what_slows(plan: Plan, *, log: bool) -> Iterable[str]:
-    """Name what decides how fast a plan runs: keys of TUPLES_PER_S."""
-    yield "ordered" if plan.is_ordered or _receives_feedback(plan) else "fast"
-    if plan.costs.distribution is not None or plan.arrivals.name.startswith("poisson"):
-        yield "random factors"
-    if plan.holds_back:
-        yield "held back"
-    if log:
-        yield "log"
 
 
 def _service(trace: Trace, plan: Plan) -> str:

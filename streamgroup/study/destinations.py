@@ -19,14 +19,14 @@ from streamgroup.kernels import draws, hashing
 from streamgroup.replay.scenario.grouping_text import Selection, select
 from streamgroup.traces.key_bytes import hash_keys
 
-__all__ = ["Keys", "Place", "composed", "find_place", "hashed", "keys_at_once"]
+__all__ = ["HashDestinations", "HashedKeys", "composed", "hash_destinations", "hashed", "keys_at_once"]
 
 # Cells of a table with a row a key and a column a worker.
 _CELLS = 1 << 24
 _MOST_AT_ONCE = 1 << 16
 
 
-class Keys(NamedTuple):
+class HashedKeys(NamedTuple):
     """Keys as they are asked for, repeats included: their hashes, int64[keys], and themselves as keys of a type."""
 
     hash_lo: NDArray[np.int64]
@@ -34,7 +34,7 @@ class Keys(NamedTuple):
     typed: Callable[[str], TypedKeys]
 
 
-class Place(NamedTuple):
+class HashDestinations(NamedTuple):
     """A grouping that is asked for keys: `workers` 1..65536, seeds 0..2^63-1, and the type of keys as in a replay."""
 
     selection: Selection
@@ -43,7 +43,7 @@ class Place(NamedTuple):
     seed: int
     key_type: str
 
-    def destinations(self, keys: Keys) -> Destinations:
+    def destinations(self, keys: HashedKeys) -> Destinations:
         """Return where keys go.
 
         DataError for a key that is not of the type, where the grouping looks at it. RunError when a grouping of the
@@ -79,7 +79,7 @@ class Place(NamedTuple):
             "see the guide on adding a grouping",
         )
 
-    def _context(self, keys: Keys) -> Context:
+    def _context(self, keys: HashedKeys) -> Context:
         live, modulo = np.arange(self.workers, dtype=np.int64), self.selection.params.modulo()
 
         def candidates(d: int) -> NDArray[np.uint16]:
@@ -104,9 +104,9 @@ class Place(NamedTuple):
         )
 
 
-def find_place(
+def hash_destinations(
     grouping: str, workers: int, *, hash_seed: int | None = None, seed: int = 0, key_type: str = "string"
-) -> Place:
+) -> HashDestinations:
     """Read what is asked: `grouping` as in `-g`, `hash_seed` as the seed if not given, as in a replay.
 
     UsageError for what is wrong or out of range.
@@ -117,12 +117,12 @@ def find_place(
     for name, value in (("--seed", seed), ("--hash-seed", hash_seed)):
         if not 0 <= value < 1 << 63:
             raise UsageError(f"{name} {value} is not between 0 and 2^63 - 1")
-    return Place(select(grouping), workers, hash_seed, seed, check_kind(key_type))
+    return HashDestinations(select(grouping), workers, hash_seed, seed, check_kind(key_type))
 
 
-def hashed(values: Sequence[bytes]) -> Keys:
+def hashed(values: Sequence[bytes]) -> HashedKeys:
     """Hash the bytes of keys as a trace's dictionary does."""
-    return Keys(*hash_keys(values), lambda kind: make_keys(kind, *pack(values)))
+    return HashedKeys(*hash_keys(values), lambda kind: make_keys(kind, *pack(values)))
 
 
 def composed(values: Sequence[bytes], key_type: str) -> Sequence[bytes]:
