@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces import schema
-from streamgroup.traces.writer import Columns, PartStats, blocks, join_stats, write_part
+from streamgroup.traces.tuple_blocks import Columns, blocks
+from streamgroup.traces.writer import PartStats, join_stats, write_part
 
 Tuple = tuple[int, bytes | None, float | None]
 

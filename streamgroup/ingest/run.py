@@ -13,14 +13,16 @@ from streamgroup.base.storage.atomic_directories import staged_output
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.base.version import VERSION
 from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects
-from streamgroup.ingest.pipeline.contract import NULL_KEY
-from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
+from streamgroup.ingest.pipeline.check_rows import NULL_KEY
 from streamgroup.ingest.pipeline.make_parts import Rejects, Wanted, make_parts
 from streamgroup.ingest.pipeline.output_parts import RejectsOf
 from streamgroup.ingest.pipeline.read_splits import SplitStats, read_split_stats
 from streamgroup.ingest.pipeline.segments import SPLIT_BITS, Segment, read_segment
 from streamgroup.ingest.plausibility import TimedFile, check_units, span_note, warnings_of
 from streamgroup.ingest.rejects import no_tuples_left
+from streamgroup.ingest.runners.local_runner import LocalRunner
+from streamgroup.ingest.runners.protocol import Runner
+from streamgroup.ingest.runners.spark_runner import SparkRunner
 from streamgroup.ingest.sources.file_source import FileSource
 from streamgroup.ingest.sources.protocol import Source
 from streamgroup.ingest.up_to_date import up_to_date
@@ -28,9 +30,9 @@ from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.session import Session, start_session, terminable
 from streamgroup.traces import schema
 from streamgroup.traces.dictionary import iterate_keys
+from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.read_parts import list_parts, open_part
-from streamgroup.traces.writer import fingerprint
 
 __all__ = ["IngestResult", "ingest", "make_trace", "staged_trace"]
 

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.interpreting import MOST_CELLS, NotPlainError, cells, view
+from streamgroup.base.compiling.call_kernel import MOST_CELLS, cells
+from streamgroup.base.compiling.kinds import NotPlainError
+from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.servers import Servers

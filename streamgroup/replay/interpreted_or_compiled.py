@@ -1,8 +1,8 @@
 """Interpreted first, compiled where that pays: small traces need no compiler.
 
-Code that is in memory or on disk is used. Where there is none, a run begins interpreted (see `base.plain`), with the
-same results. If it would take longer than compiling, counting earlier runs of the same code in this process, it
-continues compiled.
+Code that is in memory or on disk is used. Where there is none, a run begins interpreted (see
+`base.compiling.plain_python`), with the same results. If it would take longer than compiling, counting earlier runs of
+the same code in this process, it continues compiled.
 """
 
 import threading
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.code_cache import is_at_hand
-from streamgroup.base.compiling.interpreting import NotPlainError, plain_of, view
-from streamgroup.base.compiling.kinds import Kind, kind_of
+from streamgroup.base.compiling.kinds import Kind, NotPlainError, kind_of
+from streamgroup.base.compiling.plain_python import plain_of, view
 from streamgroup.replay.compile import COMMON, Code, Interpreted, compiled
 from streamgroup.replay.input.prefetch import Ready
 

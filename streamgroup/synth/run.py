@@ -25,18 +25,22 @@ from streamgroup.base.storage.atomic_directories import staged_output
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.base.version import VERSION
 from streamgroup.ingest.pipeline.blocks import block, rows_of
-from streamgroup.ingest.pipeline.frames import LocalRunner, Runner, SparkRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
 from streamgroup.ingest.pipeline.output_parts import check_visible, part_written, read_part_stats
+from streamgroup.ingest.runners.local_runner import LocalRunner
+from streamgroup.ingest.runners.protocol import Runner
+from streamgroup.ingest.runners.spark_runner import SparkRunner
 from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.java import find_java
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session, start_session, terminable
 from streamgroup.synth.generators.protocol import Chunk, Generator, Stream
 from streamgroup.traces import schema
+from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import hash_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
-from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, join_stats, write_keys, write_part
+from streamgroup.traces.tuple_blocks import Columns, KeyColumns
+from streamgroup.traces.writer import join_stats, write_keys, write_part
 
 __all__ = [
     "REMOTE_LABELS",

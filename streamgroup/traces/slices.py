@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from streamgroup.traces import schema
 from streamgroup.traces.batches import DECODERS, Batch
+from streamgroup.traces.costs import cost_ns
 from streamgroup.traces.dictionary import Dictionary
+from streamgroup.traces.fingerprint import block_digest, fingerprint
 from streamgroup.traces.manifest import Manifest
 from streamgroup.traces.trace import Trace
-from streamgroup.traces.writer import Columns, block_digest, blocks, cost_ns, fingerprint
+from streamgroup.traces.tuple_blocks import Columns, blocks
 
 __all__ = ["take_slice"]
 

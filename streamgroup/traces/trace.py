@@ -22,6 +22,7 @@ from streamgroup.traces.dictionary import (
     packed,
     repeated_keys,
 )
+from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import key_text
 from streamgroup.traces.manifest import Manifest, read_manifest
 from streamgroup.traces.read_parts import (
@@ -33,7 +34,6 @@ from streamgroup.traces.read_parts import (
     open_parts,
     tuple_faults,
 )
-from streamgroup.traces.writer import fingerprint
 
 __all__ = ["Batch", "Dictionary", "Trace", "open_trace"]
 

@@ -14,11 +14,13 @@ from streamgroup.base.storage import atomic_directories
 from streamgroup.base.storage.atomic_directories import UNFINISHED, staged_output
 from streamgroup.base.storage.places import Place, locate
 from streamgroup.traces.checks.validate import validate
+from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import hash_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.schema import KEYS, MANIFEST, TUPLES
 from streamgroup.traces.trace import open_trace
-from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, write_keys
+from streamgroup.traces.tuple_blocks import Columns, KeyColumns
+from streamgroup.traces.writer import write_keys
 from tests.conftest import Bucket
 from tests.object_stores.conftest import TRACE, invoke
 from tests.traces_by_hand import write_tuples

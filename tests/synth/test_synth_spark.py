@@ -20,9 +20,9 @@ from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.base.progress import Silent
 from streamgroup.base.storage.places import locate
 from streamgroup.ingest.pipeline.blocks import block
-from streamgroup.ingest.pipeline.frames import LocalRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
 from streamgroup.ingest.pipeline.output_parts import check_visible
+from streamgroup.ingest.runners.local_runner import LocalRunner
 from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.spark.session import Session
 from streamgroup.synth import run
@@ -320,7 +320,7 @@ def test_wrong_settings_of_spark(given: dict[str, Any], words: str) -> None:
 
 
 def test_keys_framed_in_arrays_are_the_same_as_one_by_one() -> None:
-    from streamgroup.traces.writer import fingerprint
+    from streamgroup.traces.fingerprint import fingerprint
 
     keys = [b"", b"a", b"x" * 70_000, b"", b"\xff\xfe", b"b"]
     array = pa.array([b"before", *keys, b"after"], pa.large_binary()).slice(1, len(keys))

@@ -14,18 +14,12 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError
 from streamgroup.traces import schema
+from streamgroup.traces.costs import cost_ns
+from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import hash_keys
 from streamgroup.traces.trace import open_trace
-from streamgroup.traces.writer import (
-    Columns,
-    KeyColumns,
-    cost_ns,
-    fingerprint,
-    join_stats,
-    write_keys,
-    write_keys_part,
-    write_part,
-)
+from streamgroup.traces.tuple_blocks import Columns, KeyColumns
+from streamgroup.traces.writer import join_stats, write_keys, write_keys_part, write_part
 from tests.traces_by_hand import write_tuples
 
 ROWS = 2_500_000

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.base.compiling.interpreting import call
+from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._hash_parameter import HashedParams

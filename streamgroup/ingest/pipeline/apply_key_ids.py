@@ -12,8 +12,8 @@ import pyarrow as pa
 from streamgroup.ingest.pipeline import order
 from streamgroup.ingest.pipeline.blocks import Row, block, part_slices, rows_of
 from streamgroup.ingest.pipeline.dictionary import Ids, send_ids
-from streamgroup.ingest.pipeline.frames import Frame
 from streamgroup.ingest.pipeline.segments import CARRIED, LateRows, Segment, check_unchanged_segment, row_numbers
+from streamgroup.ingest.runners.protocol import Frame
 from streamgroup.traces import schema
 
 __all__ = ["Group", "group_segments", "in_input_order", "sorted_segments"]

@@ -8,8 +8,8 @@ from streamgroup.base.storage.atomic_directories import remove_old
 from streamgroup.base.storage.places import Place
 from streamgroup.ingest.pipeline import apply_key_ids, dictionary, head, order, output_parts
 from streamgroup.ingest.pipeline.blocks import Row
-from streamgroup.ingest.pipeline.frames import Frame, Runner
 from streamgroup.ingest.pipeline.segments import CHANGED, Segment
+from streamgroup.ingest.runners.protocol import Frame, Runner
 from streamgroup.traces import schema
 from streamgroup.traces.writer import PartStats, join_stats
 

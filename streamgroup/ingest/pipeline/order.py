@@ -15,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
-from streamgroup.ingest.pipeline.frames import Frame
 from streamgroup.ingest.pipeline.segments import CARRIED, LateRows, MarkedRows, Segment, row_numbers
+from streamgroup.ingest.runners.protocol import Frame
 from streamgroup.traces import schema
 
 __all__ = [

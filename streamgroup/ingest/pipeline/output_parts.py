@@ -13,13 +13,14 @@ from streamgroup.base.errors import EnvironmentFault
 from streamgroup.base.storage.places import Place
 from streamgroup.ingest.pipeline.blocks import Row, block, part_slices, rows_of
 from streamgroup.ingest.pipeline.dictionary import Ids
-from streamgroup.ingest.pipeline.frames import Frame
 from streamgroup.ingest.pipeline.interrupt import check_stopped
 from streamgroup.ingest.pipeline.order import sort_order
 from streamgroup.ingest.pipeline.segments import CARRIED
+from streamgroup.ingest.runners.protocol import Frame
 from streamgroup.traces import schema
 from streamgroup.traces.read_parts import list_parts
-from streamgroup.traces.writer import Columns, KeyColumns, PartStats, write_keys_part, write_part, write_rejects
+from streamgroup.traces.tuple_blocks import Columns, KeyColumns
+from streamgroup.traces.writer import PartStats, write_keys_part, write_part, write_rejects
 
 __all__ = ["Output", "RejectsOf", "check_visible", "read_part_stats", "send_keys", "send_rejects", "write_parts"]
 

@@ -14,7 +14,7 @@ from streamgroup.ingest.files.compression import open_raw
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.pipeline.blocks import Row, block
-from streamgroup.ingest.pipeline.contract import Contract
+from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.pipeline.segments import SegmentWriter
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, Split

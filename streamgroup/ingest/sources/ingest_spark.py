@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from streamgroup.base.errors import DataError, StreamgroupError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage.places import Place
-from streamgroup.ingest.pipeline.contract import Contract
-from streamgroup.ingest.pipeline.frames import SparkRunner
+from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.run import IngestResult, make_trace, staged_trace
+from streamgroup.ingest.runners.spark_runner import SparkRunner
 from streamgroup.ingest.sources.canonical_columns import load, prepare, row_error, silent_loggers
 from streamgroup.ingest.sources.table_options import SparkSourceOptions
 from streamgroup.ingest.sources.table_preview import TablePreview, preview_table

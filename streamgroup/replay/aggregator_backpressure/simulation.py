@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.interpreting import call
+from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.errors import DataError
 from streamgroup.cluster.service_distribution import factors
 from streamgroup.replay.accounting.outcome import Aggregation

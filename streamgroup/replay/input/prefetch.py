@@ -17,8 +17,8 @@ from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import Arrivals
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.stages.source_service import PURPOSE
+from streamgroup.traces.costs import whole_ns
 from streamgroup.traces.trace import Batch, Dictionary, Trace
-from streamgroup.traces.writer import whole_ns
 
 __all__ = ["ChunkReader", "CostRule", "Ready", "SourceFactorRule", "SourceRule", "cost_ns"]
 

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from streamgroup.base.arrow_numpy import add_counts
 from streamgroup.traces import schema
 from streamgroup.traces.batches import Batch, read_batches
+from streamgroup.traces.costs import cost_ns
+from streamgroup.traces.fingerprint import block_digest
 from streamgroup.traces.read_parts import Part, columns_of
-from streamgroup.traces.writer import Columns, block_digest, blocks, cost_ns
+from streamgroup.traces.tuple_blocks import Columns, blocks
 
 __all__ = ["Scan", "block_digests", "scan"]
 

@@ -21,6 +21,7 @@ from streamgroup.traces.dictionary import (
     load_table,
     repeated_keys,
 )
+from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import key_text, not_utf8
 from streamgroup.traces.manifest import Manifest, read_manifest
 from streamgroup.traces.read_parts import (
@@ -32,7 +33,6 @@ from streamgroup.traces.read_parts import (
     read_part,
     tuple_faults,
 )
-from streamgroup.traces.writer import fingerprint
 
 __all__ = ["Finding", "validate"]
 

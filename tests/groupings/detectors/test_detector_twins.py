@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base import discover
-from streamgroup.base.compiling.interpreting import view
+from streamgroup.base.compiling.plain_python import view
 from streamgroup.groupings.detectors.protocol import DETECTORS as DETECTORS_OF_PACKAGE
 from streamgroup.groupings.protocol import WorkersChange
 from streamgroup.metrics.tables import summary

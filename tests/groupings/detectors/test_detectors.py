@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numba import njit
 
 from streamgroup.base import discover
-from streamgroup.base.compiling.interpreting import call, view
+from streamgroup.base.compiling.call_kernel import call
+from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.detectors import exact, lossy_counting
 from streamgroup.groupings.detectors.protocol import DETECTORS

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.pipeline.contract import Contract
+from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.pipeline.expansion import pieces
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed
 

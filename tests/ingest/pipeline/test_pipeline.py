@@ -20,10 +20,10 @@ from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.pipeline import apply_key_ids, dictionary, order, output_parts, segments
 from streamgroup.ingest.pipeline.expansion import Tuples
-from streamgroup.ingest.pipeline.frames import LocalRunner
 from streamgroup.ingest.pipeline.make_parts import Made, Rejects, Wanted, make_parts
 from streamgroup.ingest.pipeline.segments import SegmentWriter, read_segment
 from streamgroup.ingest.run import ingest
+from streamgroup.ingest.runners.local_runner import LocalRunner
 from streamgroup.traces import schema
 
 

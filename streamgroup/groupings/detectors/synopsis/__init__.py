@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from streamgroup.base.compiling.interpreting import call
+from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.limits import fits
 from streamgroup.groupings._service_time import ServiceTime, service_ns
 from streamgroup.groupings._times import Delay, delay_ns

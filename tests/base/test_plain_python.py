@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgroup.base.compiling import interpreting as room
-from streamgroup.base.compiling.interpreting import NotPlainError, call, cells, plain, view
+from streamgroup.base.compiling import plain_python as room
+from streamgroup.base.compiling.call_kernel import call, cells
+from streamgroup.base.compiling.kinds import NotPlainError
+from streamgroup.base.compiling.plain_python import plain, view
 from streamgroup.kernels import hashing, least_loaded
 from streamgroup.kernels.latencies import bucket_of
 

@@ -1,4 +1,4 @@
-"""Compiled functions as plain Python, for when compiling takes longer than what there is to do.
+"""Rewrites compiled functions as plain Python, for when compiling takes longer than what there is to do.
 
 `plain(function)` gives a copy of a function, and of all that it calls, rewritten (see `rewriting`); `view` the arrays
 and NamedTuples that such a function takes: memoryviews of the very arrays, so that what it writes is written there.
@@ -23,15 +23,11 @@ from streamgroup.base.ast_lock import compile_tree, parse
 from streamgroup.base.compiling.kinds import ANY, WORD, Fields, Kind, NotPlainError, kind_of
 from streamgroup.base.compiling.rewriting import Rewriter
 
-__all__ = ["MOST_CELLS", "NotPlainError", "call", "cells", "hook_names", "interpreted", "plain", "plain_of", "view"]
+__all__ = ["hook_names", "plain", "plain_of", "view"]
 
 # Rows of an array that are viewed at once, and of which a view is kept at most: 300 bytes each.
 _FEW_ROWS = 64
 _MOST_ROWS = 1 << 16
-# Cells of the arrays of a state that is interpreted: about a second's work if a function looks at all of them.
-MOST_CELLS = 1 << 20
-# Cells of the arrays of one call that is interpreted: compiling it takes some tenths of a second.
-_MOST_CALLED = 1 << 16
 _LOCK = threading.RLock()
 _BUILTINS = {"abs", "bool", "float", "int", "len", "max", "min", "range", "round"}
 _MATHS = (math.ceil, math.floor, math.sqrt)
@@ -255,26 +251,3 @@ def plain_of(function: Any, kinds: tuple[Kind, ...]) -> Callable[..., Any]:
     with _LOCK:
         _MAKERS.make(function, kinds)
         return _MAKERS.made[function, kinds][0]
-
-
-def cells(value: Any) -> int:
-    """Count the cells of an array, or of all arrays in a tuple."""
-    if isinstance(value, np.ndarray):
-        return value.size
-    return sum(map(cells, value)) if isinstance(value, tuple) else 0
-
-
-def call(function: Any, *arguments: Any) -> Any:
-    """Call one of numba's functions from Python: interpreted unless its arrays are large.
-
-    Such a call is not worth a place in a cache on disk, and without one it would be compiled in every process.
-    """
-    if cells(arguments) > _MOST_CALLED:
-        return function(*arguments)
-    return interpreted(function, *arguments)
-
-
-def interpreted(function: Any, *arguments: Any) -> Any:
-    """Call a function as plain Python."""
-    found = plain(function, *arguments)(*map(view, arguments))
-    return np.asarray(found) if isinstance(found, memoryview) else found
