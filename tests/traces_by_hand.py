@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.storage.paths import StoragePath, locate
 from streamgroup.traces import schema
 from streamgroup.traces.tuple_blocks import Columns, blocks
 from streamgroup.traces.writer import PartStats, join_stats, write_part
@@ -42,7 +42,7 @@ def write_trace(path: Path, tuples: Sequence[Tuple], parts: int = 1) -> Path:
     return path
 
 
-def write_tuples(folder: Place | Path, chunks: Iterable[Columns]) -> PartStats:
+def write_tuples(folder: StoragePath | Path, chunks: Iterable[Columns]) -> PartStats:
     """Write all of `tuples/` from a whole stream, in parts of PART_ROWS rows, as tasks write each part."""
     parts: list[PartStats] = []
     for part in blocks(chunks, schema.PART_ROWS):

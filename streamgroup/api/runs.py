@@ -13,7 +13,7 @@ from streamgroup.base.progress import Progress
 if TYPE_CHECKING:
     import polars as pl
 
-    from streamgroup.base.storage.places import Place
+    from streamgroup.base.storage.paths import StoragePath
 
 __all__ = ["Run", "Tables", "open_run", "replay", "run"]
 
@@ -102,7 +102,7 @@ class Run:
 
 
 def replay(
-    trace: "str | Path | Place",
+    trace: "str | Path | StoragePath",
     grouping: str | Path,
     workers: int,
     *,
@@ -134,7 +134,7 @@ def replay(
 
 
 def run(
-    trace: "str | Path | Place",
+    trace: "str | Path | StoragePath",
     grouping: str | Path,
     workers: int,
     *,

@@ -11,7 +11,7 @@ from streamgroup.base.progress import Progress, Watcher
 if TYPE_CHECKING:
     import polars as pl
 
-    from streamgroup.base.storage.places import Place
+    from streamgroup.base.storage.paths import StoragePath
     from streamgroup.study.advise.run import Advice
     from streamgroup.study.bounds.run import Bounds
     from streamgroup.study.claims.run import Reproduction
@@ -58,7 +58,7 @@ class Sweep:
 
 
 def sweep(
-    inputs: "str | Path | Place | Sequence[str | Path | Place]" = (),
+    inputs: "str | Path | StoragePath | Sequence[str | Path | StoragePath]" = (),
     grouping: str | Path | Sequence[str | Path] = (),
     workers: int | str | Sequence[int | str] = (),
     *,
@@ -107,7 +107,7 @@ def planned_sweep(
 ) -> "PlannedSweep":
     """Plan a sweep with options by the names of `sweep`; UsageError and DataError as there."""
     from streamgroup.api.values import known_only, listed, made_options, text
-    from streamgroup.base.storage.places import Place
+    from streamgroup.base.storage.paths import StoragePath
     from streamgroup.study.sweep.start import plan_sweep
 
     known_only("sweep", given, {"grouping", "workers", *SweepOptions.__annotations__})
@@ -122,8 +122,8 @@ def planned_sweep(
     shared = {name: value for name, value in given.items() if name not in aside and value is not None}
     checked = vars(made_options("", 1, shared))
     values |= {name: checked[name] for name in shared}
-    several = [inputs] if isinstance(inputs, str | Path | Place) else inputs
-    places = [one.reference if isinstance(one, Place) else text(one) for one in several]
+    several = [inputs] if isinstance(inputs, str | Path | StoragePath) else inputs
+    places = [one.reference if isinstance(one, StoragePath) else text(one) for one in several]
     return plan_sweep(places, values, output, overwrite=overwrite, progress=progress)
 
 
@@ -190,7 +190,7 @@ def _names(names: Sequence[str] | str) -> Sequence[str]:
 
 
 def advise(
-    trace: "str | Path | Place",
+    trace: "str | Path | StoragePath",
     workers: int | None = None,
     *,
     max_p99: float | None = None,
@@ -256,7 +256,7 @@ def explain(
 
 
 def bounds(
-    stream: "str | Path | Place",
+    stream: "str | Path | StoragePath",
     workers: int | None = None,
     *,
     grouping: str | Path | None = None,

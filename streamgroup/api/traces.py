@@ -10,7 +10,7 @@ from streamgroup.base.progress import Progress
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from streamgroup.base.storage.places import Place
+    from streamgroup.base.storage.paths import StoragePath
     from streamgroup.ingest import options as checked_options
     from streamgroup.ingest.run import IngestResult
     from streamgroup.traces.statistics.describe import Description
@@ -23,7 +23,7 @@ _SPARK = ("master", "remote", "spark_conf", "driver_memory")
 def ingest(
     reader: str,
     inputs: str | Path | Sequence[str | Path],
-    output: "str | Path | Place",
+    output: "str | Path | StoragePath",
     *,
     reader_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
@@ -46,7 +46,7 @@ def ingest(
 def ingest_each(
     reader: str,
     inputs: str | Path | Sequence[str | Path],
-    output: "str | Path | Place",
+    output: "str | Path | StoragePath",
     *,
     reader_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
@@ -88,7 +88,7 @@ def ingest_options(
 
 
 def from_dataframe(
-    df: "DataFrame", *, time: str, key: str | Sequence[str], output: "str | Path | Place", **options: Any
+    df: "DataFrame", *, time: str, key: str | Sequence[str], output: "str | Path | StoragePath", **options: Any
 ) -> "IngestResult":
     """Make a trace of a Spark DataFrame, in its own session, which stays as it was; classic or Connect.
 
@@ -102,7 +102,7 @@ def from_dataframe(
 
 def synth(
     generator: str,
-    output: "str | Path | Place",
+    output: "str | Path | StoragePath",
     *,
     engine: Literal["auto", "local", "spark"] = "auto",
     overwrite: bool = False,
@@ -116,7 +116,7 @@ def synth(
     UsageError for a wrong parameter.
     """
     from streamgroup.api.values import spark_values
-    from streamgroup.base.storage.places import locate
+    from streamgroup.base.storage.paths import locate
     from streamgroup.ingest.run import IngestResult
     from streamgroup.spark.options import SparkOptions, check_no_spark, checked
     from streamgroup.synth.run import synthesise
@@ -133,7 +133,7 @@ def synth(
     return IngestResult(place, manifest, [], [])
 
 
-def describe(trace: "str | Path | Place", top_keys: int = 10) -> "Description":
+def describe(trace: "str | Path | StoragePath", top_keys: int = 10) -> "Description":
     """Compute the statistics of a trace, in one pass; `top_keys` is how many of the most frequent keys are listed."""
     from streamgroup.traces.statistics.describe import describe
     from streamgroup.traces.trace import open_trace

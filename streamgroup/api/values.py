@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
 from streamgroup.base.pydantic_errors import first_problem
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.replay.scenario.options import ReplayOptions
 
 __all__ = ["columns_text", "grouping_text", "known_only", "listed", "made_options", "spark_values", "text"]

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from streamgroup.base.errors import RunError
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage.places import Place
-from streamgroup.base.storage.staging import staged_directory
+from streamgroup.base.storage.local_staging import staged_directory
+from streamgroup.base.storage.paths import StoragePath as Place
 from streamgroup.engine_runs.columns import READ
 from streamgroup.engine_runs.engine_options import EngineOptions
 from streamgroup.engine_runs.flink.place import FlinkPlace, find_flink

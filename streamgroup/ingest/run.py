@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from streamgroup.base.errors import DataError, RunError
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage.atomic_directories import staged_output
-from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.storage.output_directory import staged_output
+from streamgroup.base.storage.paths import StoragePath, locate
 from streamgroup.base.version import VERSION
 from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects
 from streamgroup.ingest.pipeline.check_rows import NULL_KEY
@@ -42,7 +42,7 @@ _BEYOND_HEAD = "beyond --head"
 class IngestResult(NamedTuple):
     """A finished ingest: the place of the trace, its manifest, `notes` on what was inferred, and `warnings`."""
 
-    trace: Path | Place
+    trace: Path | StoragePath
     manifest: Manifest
     notes: list[str]
     warnings: list[str]
@@ -106,17 +106,17 @@ def ingest(
         return make_trace(source, options, out, SparkRunner(session, progress))
 
 
-def _place(options: CommonOptions) -> Path | Place:
+def _place(options: CommonOptions) -> Path | StoragePath:
     trace = locate(options.output)
     return Path(trace.text) if trace.is_local else trace
 
 
-def staged_trace(options: CommonOptions) -> AbstractContextManager[Place]:
+def staged_trace(options: CommonOptions) -> AbstractContextManager[StoragePath]:
     """Return the folder of the trace as a context, see `staged_output`."""
     return staged_output(locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST, keep_old=True)
 
 
-def make_trace(source: Source, options: CommonOptions, out: Place, runner: Runner) -> IngestResult:
+def make_trace(source: Source, options: CommonOptions, out: StoragePath, runner: Runner) -> IngestResult:
     """Make a trace in an empty folder, and close the runner."""
     try:
         return _make(source, options, out, runner)
@@ -124,7 +124,7 @@ def make_trace(source: Source, options: CommonOptions, out: Place, runner: Runne
         runner.close()
 
 
-def _make(source: Source, options: CommonOptions, out: Place, runner: Runner) -> IngestResult:
+def _make(source: Source, options: CommonOptions, out: StoragePath, runner: Runner) -> IngestResult:
     frame = source.read(runner)
     rows = runner.run(lambda: frame.stats("split", "segment", "digest"), source.tasks, "reading")
     inputs = source.inputs(rows)

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage.places import locate
+from streamgroup.base.storage.paths import locate
 from streamgroup.ingest.files.inputs import InputFile, resolve_inputs
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.run import IngestResult, ingest

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from streamgroup.base.storage.staging import check_replaceable
-from streamgroup.base.units import index_of, parse_extent
+from streamgroup.base.storage.local_staging import check_replaceable
+from streamgroup.base.stream_extent import index_of, parse_extent
 from streamgroup.cluster.membership import Event
 from streamgroup.cluster.speeds import split_change
 from streamgroup.cluster.state_cost import NO_LIMIT

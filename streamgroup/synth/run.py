@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from streamgroup.base.arrow_numpy import add_counts, arrow, numbers
-from streamgroup.base.discover import GENERATORS, load, suggest
 from streamgroup.base.errors import EnvironmentFault, UsageError
+from streamgroup.base.plugin_modules import GENERATORS, load
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.pydantic_errors import first_problem
-from streamgroup.base.storage.atomic_directories import staged_output
-from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.spelling_hint import suggest
+from streamgroup.base.storage.output_directory import staged_output
+from streamgroup.base.storage.paths import StoragePath, locate
 from streamgroup.base.version import VERSION
 from streamgroup.ingest.pipeline.blocks import block, rows_of
 from streamgroup.ingest.pipeline.interrupt import check_stopped
@@ -101,7 +102,7 @@ def chosen_engine(engine: EngineName, tuples: int) -> Literal["local", "spark"]:
 def synthesise(
     name: str,
     given: Mapping[str, Any],
-    output: Place | Path,
+    output: StoragePath | Path,
     *,
     engine: EngineName = "auto",
     spark: SparkOptions | None = None,
@@ -170,7 +171,9 @@ class _Segment(NamedTuple):
     tuples: int
 
 
-def _make(source: _StreamSource, output: Place | Path, out: Place, runner: Runner, progress: Progress) -> Manifest:
+def _make(
+    source: _StreamSource, output: StoragePath | Path, out: StoragePath, runner: Runner, progress: Progress
+) -> Manifest:
     stream = _stream(source)
     segments = _segments(stream, runner.parallelism)
     ranges = -(-stream.labels // RANGE_LABELS)
@@ -279,7 +282,9 @@ def _key_columns(keys: pa.Table) -> Iterator[KeyColumns]:
         yield KeyColumns(names, part.column("count").to_numpy(), *hash_keys(names))
 
 
-def _write_tuples(source: _StreamSource, out: Place, ids: NDArray[np.uint32], part: int) -> Iterator[pa.RecordBatch]:
+def _write_tuples(
+    source: _StreamSource, out: StoragePath, ids: NDArray[np.uint32], part: int
+) -> Iterator[pa.RecordBatch]:
     stream = _stream(source)
     first = part * schema.PART_ROWS
     segment = _Segment(first, min(schema.PART_ROWS, stream.tuples - first))

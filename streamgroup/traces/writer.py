@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from streamgroup.base.arrow_numpy import arrow
 from streamgroup.base.errors import DataError
-from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.storage.paths import StoragePath, locate
 from streamgroup.traces import schema
 from streamgroup.traces.costs import cost_ns
 from streamgroup.traces.fingerprint import block_digest
@@ -61,7 +61,7 @@ def _check(columns: Columns, first_row: int, last: int | None) -> None:
             raise DataError(f"tuple {first_row + int(bad[0])}: cost {columns.cost[bad[0]]} is not a service time")
 
 
-def write_part(path: Place | Path, chunks: Iterable[Columns]) -> PartStats:
+def write_part(path: StoragePath | Path, chunks: Iterable[Columns]) -> PartStats:
     """Write one part of `tuples/` from its rows in stream order: at most PART_ROWS, in chunks of any size.
 
     A part begins at a multiple of PART_ROWS, so its blocks are the trace's blocks. The bytes depend on the
@@ -135,7 +135,7 @@ def join_stats(parts: Iterable[PartStats]) -> PartStats:
     return PartStats(rows, digests, first, last, total if has_cost else None)
 
 
-def write_keys_part(path: Place | Path, first_id: int, columns: KeyColumns, *, key_bytes: bool = False) -> None:
+def write_keys_part(path: StoragePath | Path, first_id: int, columns: KeyColumns, *, key_bytes: bool = False) -> None:
     """Write one part of `keys/`: the keys with ids first_id, first_id + 1, ...
 
     `key_bytes` says whether the dictionary has that column, on which all its parts must agree: true when any
@@ -160,7 +160,7 @@ def write_keys_part(path: Place | Path, first_id: int, columns: KeyColumns, *, k
         pq.write_table(table, sink, row_group_size=schema.KEY_PART_ROWS, column_encoding=encoding, **_PARQUET)
 
 
-def write_keys(directory: Place | Path, chunks: Iterable[KeyColumns], *, key_bytes: bool = False) -> int:
+def write_keys(directory: StoragePath | Path, chunks: Iterable[KeyColumns], *, key_bytes: bool = False) -> int:
     """Write all of `keys/` (made if missing) from the dictionary in id order; return the number of keys."""
     folder = locate(directory)
     written = 0
@@ -179,7 +179,7 @@ def write_keys(directory: Place | Path, chunks: Iterable[KeyColumns], *, key_byt
     return written
 
 
-def write_rejects(path: Place | Path, rejects: pa.Table) -> None:
+def write_rejects(path: StoragePath | Path, rejects: pa.Table) -> None:
     """Write one part of `rejects/`: rows that could not be read, with file, line, reason and text."""
     with locate(path).writing() as sink:
         pq.write_table(rejects.select(schema.REJECTS_SCHEMA.names).cast(schema.REJECTS_SCHEMA), sink, **_PARQUET)

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.output_formats import render
 from streamgroup.base.progress import Silent
-from streamgroup.base.row_formats import render
 from streamgroup.groupings import kg
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.accounting import recorder

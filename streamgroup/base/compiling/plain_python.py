@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.ast_lock import compile_tree, parse
+from streamgroup.base.compiling.ast_lock import compile_tree, parse
 from streamgroup.base.compiling.kinds import ANY, WORD, Fields, Kind, NotPlainError, kind_of
 from streamgroup.base.compiling.rewriting import Rewriter
 

@@ -8,7 +8,7 @@ import typer
 import streamgroup as sg
 from streamgroup.api.keywords import AdviseOptions
 from streamgroup.base.errors import GateError
-from streamgroup.base.row_formats import PEOPLE
+from streamgroup.base.output_formats import PEOPLE
 from streamgroup.cli.commands.replay import as_replay
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping

@@ -10,7 +10,7 @@ import typer
 import streamgroup as sg
 from streamgroup.api.keywords import IngestOptions
 from streamgroup.api.traces import ingest_options
-from streamgroup.base.discover import READERS, load
+from streamgroup.base.plugin_modules import READERS, load
 from streamgroup.cli import ingest_spark
 from streamgroup.cli.command import LazyCommand
 from streamgroup.cli.console import Console

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.row_formats import PEOPLE, render
+from streamgroup.base.output_formats import PEOPLE, render
 from streamgroup.base.storage.atomic_files import check_free, write_files
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console

@@ -11,7 +11,7 @@ import typer
 import streamgroup as sg
 from streamgroup.api.keywords import ReplayOptions
 from streamgroup.base.errors import UsageError
-from streamgroup.base.row_formats import PEOPLE
+from streamgroup.base.output_formats import PEOPLE
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Console, listed
 from streamgroup.cli.plugins import complete_grouping

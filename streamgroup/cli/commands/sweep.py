@@ -10,7 +10,7 @@ import typer
 import streamgroup as sg
 from streamgroup.api.keywords import SweepOptions
 from streamgroup.base.errors import RunError
-from streamgroup.base.row_formats import PEOPLE
+from streamgroup.base.output_formats import PEOPLE
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping

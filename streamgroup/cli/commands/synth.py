@@ -8,7 +8,7 @@ import typer
 
 import streamgroup as sg
 from streamgroup.api.keywords import SparkPlace
-from streamgroup.base.discover import GENERATORS, load
+from streamgroup.base.plugin_modules import GENERATORS, load
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import Own, family_group, flags_of

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.atomic_files import write_files
-from streamgroup.base.storage.staging import staged_directory
+from streamgroup.base.storage.local_staging import staged_directory
 from streamgroup.engine_runs.streaming.columns import READ
 from streamgroup.engine_runs.streaming.labels import partition_labels
 from streamgroup.replay.one_run import Run

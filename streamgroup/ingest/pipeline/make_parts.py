@@ -4,8 +4,8 @@ from functools import partial
 from typing import NamedTuple
 
 from streamgroup.base.errors import RunError
-from streamgroup.base.storage.atomic_directories import remove_old
-from streamgroup.base.storage.places import Place
+from streamgroup.base.storage.output_directory import remove_old
+from streamgroup.base.storage.paths import StoragePath
 from streamgroup.ingest.pipeline import apply_key_ids, dictionary, head, order, output_parts
 from streamgroup.ingest.pipeline.blocks import Row
 from streamgroup.ingest.pipeline.segments import CHANGED, Segment
@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
 
 
 def make_parts(
-    runner: Runner, frame: Frame, segments: list[Segment], folder: Place, rejects: Rejects, wanted: Wanted
+    runner: Runner, frame: Frame, segments: list[Segment], folder: StoragePath, rejects: Rejects, wanted: Wanted
 ) -> Made:
     """Write the parts of a trace from a kept frame of segments."""
     ordered, first, read, given = wanted.ordered, wanted.first, frame, segments

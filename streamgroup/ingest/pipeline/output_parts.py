@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgroup.base.errors import EnvironmentFault
-from streamgroup.base.storage.places import Place
+from streamgroup.base.storage.paths import StoragePath
 from streamgroup.ingest.pipeline.blocks import Row, block, part_slices, rows_of
 from streamgroup.ingest.pipeline.dictionary import Ids
 from streamgroup.ingest.pipeline.interrupt import check_stopped
@@ -42,7 +42,7 @@ class Output(NamedTuple):
     parts of keys, whether a key is not UTF-8, and whether tuples have times.
     """
 
-    folder: Place
+    folder: StoragePath
     tuples: list[tuple[int, int]]
     keys: int
     not_text: bool
@@ -125,7 +125,7 @@ def part_written(number: int, stats: PartStats) -> pa.RecordBatch:
     return block("written", place=number, stats=json.dumps(stats._replace(block_digests=digests)))  # type: ignore[arg-type]
 
 
-def check_visible(folder: Place, *, tuples: int, keys: int, rejects: int = 0) -> None:
+def check_visible(folder: StoragePath, *, tuples: int, keys: int, rejects: int = 0) -> None:
     """Raise EnvironmentFault unless all parts that tasks have written are visible from here."""
     for name, number in ((schema.TUPLES, tuples), (schema.KEYS, keys), (schema.REJECTS, rejects)):
         seen = len(list_parts(folder, name))

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streamgroup.base.row_formats import for_people, render
+from streamgroup.base.output_formats import for_people, render
 from streamgroup.study.claims.claim import VERDICTS, Paper
 from streamgroup.study.claims.run import Drawing, Finding, Measured, Reproduction
 

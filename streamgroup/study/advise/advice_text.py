@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from streamgroup.base.row_formats import Format, for_people, render, wrapped
-from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.output_formats import Format, for_people, render, wrapped
+from streamgroup.base.run_tables_version import SCHEMA_VERSION
 from streamgroup.ingest.parsing.times import iso
 from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -9,7 +9,7 @@ from typing import Any
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.memory import free_memory
 from streamgroup.base.progress import Silent, Watcher
-from streamgroup.base.storage.places import Place
+from streamgroup.base.storage.paths import StoragePath
 from streamgroup.replay.interpreted_or_compiled import SMALL
 from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -115,7 +115,7 @@ class Advice:
 
 
 def advise(
-    trace_path: str | Path | Place, options: ReplayOptions, question: Question, progress: Watcher | None = None
+    trace_path: str | Path | StoragePath, options: ReplayOptions, question: Question, progress: Watcher | None = None
 ) -> Advice:
     """Replay what is needed and choose; the grouping in `options` means nothing.
 

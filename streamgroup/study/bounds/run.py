@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamgroup.base import discover
+from streamgroup.base import plugin_modules
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
-from streamgroup.base.storage.places import Place
+from streamgroup.base.spelling_hint import suggest
+from streamgroup.base.storage.paths import StoragePath
 from streamgroup.replay.scenario.grouping_text import Selection, select
 from streamgroup.study.bounds.key_frequencies import open_stream
 from streamgroup.study.bounds.question import Question
@@ -34,7 +35,7 @@ class Bounds:
         """Return a statement; UsageError for a name that none has."""
         found = {one.name: one for one in self.statements}
         if name not in found:
-            raise UsageError(f"there is no statement {name!r}", discover.suggest(name, found))
+            raise UsageError(f"there is no statement {name!r}", suggest(name, found))
         return found[name]
 
     def __iter__(self) -> Iterator[Statement]:
@@ -49,7 +50,7 @@ class Bounds:
 
 
 def bounds(
-    stream: str | Path | Place,
+    stream: str | Path | StoragePath,
     workers: int | None = None,
     *,
     grouping: str | None = None,
@@ -79,8 +80,8 @@ def bounds(
 
 
 def _families() -> Iterator[Any]:
-    for name in discover.names(discover.BOUNDS):
-        yield discover.load(discover.BOUNDS, name, "family of bounds")
+    for name in plugin_modules.names(plugin_modules.BOUNDS):
+        yield plugin_modules.load(plugin_modules.BOUNDS, name, "family of bounds")
 
 
 def _agreed(

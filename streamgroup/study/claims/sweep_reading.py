@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import RunError, UsageError
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.scenario.grouping_text import select, split_text
 from streamgroup.study.bounds.run import bounds

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
-from streamgroup.base.row_formats import Format, wrapped
+from streamgroup.base.output_formats import Format, wrapped
 from streamgroup.study.explain.composition import HOT_LOAD, KeyLoad, Period, WorkerLoad
 from streamgroup.study.explain.remedies import Remedies
 from streamgroup.study.explain.run import Explanation

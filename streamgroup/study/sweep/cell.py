@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.run_tables_version import SCHEMA_VERSION
 from streamgroup.base.version import VERSION
 from streamgroup.replay.accounting.touched import TouchedPairs
 from streamgroup.replay.input.chunk_cache import ChunkCache

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
-from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.run_tables_version import SCHEMA_VERSION
 from streamgroup.base.storage.atomic_files import write_files
-from streamgroup.base.storage.staging import reclaim, staged_directory
+from streamgroup.base.storage.local_staging import reclaim, staged_directory
 from streamgroup.base.version import VERSION
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.scenario.grouping_text import select

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
-from streamgroup.base.globs import has_magic, matching
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.pydantic_errors import first_problem
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.base.storage.filesystems import split_url
-from streamgroup.base.storage.places import locate
+from streamgroup.base.storage.globs import has_magic, matching
+from streamgroup.base.storage.paths import locate
 from streamgroup.base.toml import read_toml
 from streamgroup.replay.input.arrivals import SEARCHED, parse_arrivals
 from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamgroup.base.arrow_numpy import column
-from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.run_tables_version import SCHEMA_VERSION
 from streamgroup.metrics.names import METRICS
 from streamgroup.study.option_columns import KINDS, OPTION_COLUMNS
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.storage.paths import StoragePath, locate
 from streamgroup.traces import schema
 from streamgroup.traces.checks.scan import Scan, block_digests, scan
 from streamgroup.traces.dictionary import (
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
     message: str
 
 
-def validate(trace: str | Path | Place) -> list[Finding]:
+def validate(trace: str | Path | StoragePath) -> list[Finding]:
     """Check a trace directory against every promise of the trace format; an empty list means that all hold.
 
     Reads everything; memory is O(keys). UsageError when there is no such directory.
@@ -94,7 +94,9 @@ def _try(found: list[Finding], check: str, action: Callable[[], _T]) -> _T | Non
         return None
 
 
-def _open(found: list[Finding], root: Place, folder: str, faults: Callable[[Part], list[str]]) -> list[Part] | None:
+def _open(
+    found: list[Finding], root: StoragePath, folder: str, faults: Callable[[Part], list[str]]
+) -> list[Part] | None:
     """Open the files of a folder; None, with the reasons found, when their rows cannot be read."""
     paths = list_parts(root, folder)
     if not paths and folder != schema.REJECTS:
@@ -108,7 +110,7 @@ def _open(found: list[Finding], root: Place, folder: str, faults: Callable[[Part
     return parts if len(found) == before else None
 
 
-def _ignored(root: Place, folder: str) -> Iterator[Finding]:
+def _ignored(root: StoragePath, folder: str) -> Iterator[Finding]:
     whole = root / folder
     for entry in whole.entries(recursive=True):
         inner = entry.place.within(whole)

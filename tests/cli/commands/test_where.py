@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from streamgroup.base.row_formats import render
+from streamgroup.base.output_formats import render
 from streamgroup.engines.flink import keyby_subtask, sql_subtask
 from streamgroup.engines.kafka import kafka_partition
 from streamgroup.engines.keys.values import Int, Long

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.base.discover import READERS, load, names
 from streamgroup.base.errors import UsageError
+from streamgroup.base.plugin_modules import READERS, load, names
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing.condition_text import parse_where

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import RunError
 from streamgroup.base.progress import Silent
-from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.storage.paths import StoragePath, locate
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.pipeline import apply_key_ids, dictionary, order, output_parts, segments
@@ -183,14 +183,14 @@ def test_opens_grow_with_the_splits_and_no_faster(tmp_path: Path, monkeypatch: p
     source = tmp_path / "x.csv"
     source.write_text("time,key\n" + "".join(f"{n},k{n % 97}\n" for n in range(4000)))
     opened = 0
-    open_input = Place.open_input
+    open_input = StoragePath.open_input
 
-    def counted(place: Place) -> Any:
+    def counted(place: StoragePath) -> Any:
         nonlocal opened
         opened += 1
         return open_input(place)
 
-    monkeypatch.setattr(Place, "open_input", counted)
+    monkeypatch.setattr(StoragePath, "open_input", counted)
     found, prints = [], set()
     for splits in (10, 20, 40, 80):
         monkeypatch.setattr(lines, "SPLIT_BYTES", -(-source.stat().st_size // splits))

@@ -5,26 +5,26 @@ import glob
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from streamgroup.base.storage.places import Entry, Place, locate
+from streamgroup.base.storage.paths import Entry, StoragePath, locate
 
 __all__ = ["has_magic", "matching"]
 
 _ANY_FOLDERS = "**"
 
 
-def has_magic(place: Place) -> bool:
+def has_magic(place: StoragePath) -> bool:
     """Reports whether a path is a pattern."""
     return glob.has_magic(place.path)
 
 
-def matching(pattern: Place) -> list[Entry]:
+def matching(pattern: StoragePath) -> list[Entry]:
     """Finds the files and folders that match, sorted by the bytes of their paths.
 
     Names that begin with a dot match only a piece of the pattern that begins with one.
     """
     if pattern.is_local and _ANY_FOLDERS in pattern.text.split("/"):
         # Python's own follows links back to the folders that they lie in, dozens of times.
-        root = Place("/", "/") if pattern.text.startswith("/") else Place(str(Path.cwd()), "")
+        root = StoragePath("/", "/") if pattern.text.startswith("/") else StoragePath(str(Path.cwd()), "")
         found = _once(_below(root, pattern.text.strip("/").split("/")))
     elif pattern.is_local:
         # As text, so that relative patterns find relative paths.
@@ -43,7 +43,7 @@ def _once(entries: Iterable[Entry]) -> list[Entry]:
     return list({entry.place: entry for entry in entries}.values())
 
 
-def _below(folder: Place, pieces: list[str], above: tuple[Place, ...] = ()) -> Iterator[Entry]:
+def _below(folder: StoragePath, pieces: list[str], above: tuple[StoragePath, ...] = ()) -> Iterator[Entry]:
     """Finds what matches the pieces of a pattern from a folder on; `above` are the folders that `**` stands for."""
     first, *rest = pieces
     if first == _ANY_FOLDERS:

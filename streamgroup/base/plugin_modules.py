@@ -1,16 +1,15 @@
 """Families found by file name: a grouping, a reader, a generator is one file or package in its folder."""
 
 import ast
-import difflib
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-from streamgroup.base.ast_lock import parse
+from streamgroup.base.compiling.ast_lock import parse
 from streamgroup.base.errors import UsageError
+from streamgroup.base.spelling_hint import suggest
 
 __all__ = ["APPS", "BOUNDS", "GENERATORS", "GROUPINGS", "READERS", "load", "names", "suggest", "summary"]
 
@@ -38,15 +37,6 @@ def summary(package: str, name: str) -> str:
         return ""
     text = ast.get_docstring(parse(Path(found.origin).read_text(encoding="utf-8"))) or ""
     return text.partition("\n")[0]
-
-
-def suggest(name: str, among: Iterable[str]) -> str | None:
-    """Return the hint for a misspelt name: the nearest one if it is near, else all of them."""
-    known = sorted(among)
-    near = difflib.get_close_matches(name, known, n=1)
-    if near:
-        return f"did you mean {near[0]!r}?"
-    return f"known: {', '.join(known)}" if known else None
 
 
 def load(package: str, name: str, kind: str) -> ModuleType:

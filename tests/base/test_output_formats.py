@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamgroup.base.row_formats import FORMATS, render
+from streamgroup.base.output_formats import FORMATS, render
 
 ROWS: list[dict[str, Any]] = [
     {"grouping": "pkg", "workers": 16, "imbalance": 0.012345678901234567, "note": None, "log": True},

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from streamgroup.base.errors import EnvironmentFault, StreamgroupError, UsageError
-from streamgroup.base.storage.places import Place, locate
-from streamgroup.base.storage.staging import staged_directory
+from streamgroup.base.storage.local_staging import staged_directory
+from streamgroup.base.storage.paths import StoragePath, locate
 from streamgroup.base.version import VERSION
 
 __all__ = ["UNFINISHED", "is_unfinished", "remove_old", "staged_output"]
@@ -23,13 +23,15 @@ __all__ = ["UNFINISHED", "is_unfinished", "remove_old", "staged_output"]
 UNFINISHED = "_unfinished"
 
 
-def is_unfinished(folder: Place) -> bool:
+def is_unfinished(folder: StoragePath) -> bool:
     """Reports whether a folder is still written to, or what did so was interrupted."""
     return (folder / UNFINISHED).is_file()
 
 
 @contextlib.contextmanager
-def staged_output(output: Place | Path, *, overwrite: bool, marker: str, keep_old: bool = False) -> Iterator[Place]:
+def staged_output(
+    output: StoragePath | Path, *, overwrite: bool, marker: str, keep_old: bool = False
+) -> Iterator[StoragePath]:
     """Yields the place to write a folder's files into; `marker` is the file that makes it one of ours, written last.
 
     On a local disk that is a new folder beside, see `staged_directory`. Elsewhere it is `output` itself: what a folder
@@ -52,7 +54,7 @@ def staged_output(output: Place | Path, *, overwrite: bool, marker: str, keep_ol
 
 
 @contextlib.contextmanager
-def _written_in_place(place: Place, *, overwrite: bool, marker: str) -> Iterator[None]:
+def _written_in_place(place: StoragePath, *, overwrite: bool, marker: str) -> Iterator[None]:
     _check_remote(place, overwrite=overwrite, marker=marker)
     try:
         # First, so that an incomplete folder is marked as such at any moment.
@@ -70,7 +72,7 @@ def _written_in_place(place: Place, *, overwrite: bool, marker: str) -> Iterator
         raise
 
 
-def _remove_new(place: Place, *, marker: str) -> None:
+def _remove_new(place: StoragePath, *, marker: str) -> None:
     """Removes what a failed block wrote, and `_unfinished` last of all.
 
     It stays when files were added meanwhile, by cancelled tasks that end a little later: without it the folder would
@@ -81,7 +83,7 @@ def _remove_new(place: Place, *, marker: str) -> None:
         place.remove_tree()
 
 
-def remove_old(place: Place, *, marker: str) -> None:
+def remove_old(place: StoragePath, *, marker: str) -> None:
     """Removes what a folder that `staged_output` gave held before, its marker first; nothing on a local disk."""
     if place.is_local:
         return
@@ -93,7 +95,7 @@ def remove_old(place: Place, *, marker: str) -> None:
             entry.place.remove()
 
 
-def _begin(place: Place) -> None:
+def _begin(place: StoragePath) -> None:
     note = {
         "program_version": VERSION,
         "host": platform.node(),
@@ -104,7 +106,7 @@ def _begin(place: Place) -> None:
         file.write(json.dumps(note, indent=2).encode() + b"\n")
 
 
-def _check_remote(place: Place, *, overwrite: bool, marker: str) -> None:
+def _check_remote(place: StoragePath, *, overwrite: bool, marker: str) -> None:
     """Raises a UsageError when the place may not be taken."""
     names = {entry.place.name for entry in place.entries()}
     if not names:

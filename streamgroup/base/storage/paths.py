@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.storage.filesystems import Address, errors_explained, open_filesystem, split_url
-from streamgroup.base.storage.staging import owner_tag
+from streamgroup.base.storage.local_staging import owner_tag
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileInfo, FileSystem
 
-__all__ = ["Entry", "Place", "locate"]
+__all__ = ["Entry", "StoragePath", "locate"]
 
 # Uploads up to this size are buffered in memory, larger ones in a temporary file.
 _MEMORY_BYTES = 64 << 20
@@ -30,7 +30,7 @@ _MEMORY_BYTES = 64 << 20
 _BUFFER_BYTES = 4 << 20
 
 
-class Place(NamedTuple):
+class StoragePath(NamedTuple):
     """A file or folder that may exist or not. `where` is an absolute local path or a URL, `text` what people see.
 
     Names are bytes: local ones that are not UTF-8 are kept as Python keeps them (surrogate escapes).
@@ -79,39 +79,39 @@ class Place(NamedTuple):
         return urllib.parse.unquote(address.path.rpartition("/")[2] or address.store)
 
     @property
-    def parent(self) -> "Place":
+    def parent(self) -> "StoragePath":
         """The folder that holds it; the root of a store is its own."""
         address = self._address
         if address is None:
             return locate(Path(self.where).parent)
         return _of(address._replace(path=address.path.rpartition("/")[0]))
 
-    def resolved(self) -> "Place":
+    def resolved(self) -> "StoragePath":
         """Follows the symbolic links of a local path."""
         return locate(Path(self.where).resolve()) if self.is_local else self
 
-    def lies_in(self, folder: "Place") -> bool:
+    def lies_in(self, folder: "StoragePath") -> bool:
         """Reports whether the path of this place begins with that of a folder; links are not followed."""
         own, outer = self._address, folder._address
         if own is None or outer is None:
             return own is outer and Path(folder.where) in Path(self.where).parents
         return own.store == outer.store and f"{own.path}/".startswith(f"{outer.path}/") and own.path != outer.path
 
-    def within(self, folder: "Place") -> str:
+    def within(self, folder: "StoragePath") -> str:
         """Returns the decoded path from a folder to this place, which lies in it."""
         if self.is_local:
             return os.path.relpath(self.where, folder.where)
         return self.path.removeprefix(folder.path).strip("/")
 
-    def joined(self, *names: str) -> "Place":
+    def joined(self, *names: str) -> "StoragePath":
         """Returns the place that these names lead to from here; a URL keeps its parameters."""
         address = self._address
         if address is None:
-            return Place(os.path.join(self.where, *names), os.path.join(self.text, *names))  # noqa: PTH118 (text)
+            return StoragePath(os.path.join(self.where, *names), os.path.join(self.text, *names))  # noqa: PTH118 (text)
         path = "/".join([address.path, *(urllib.parse.quote(name, safe="/=") for name in names)])
         return _of(address._replace(path=path.strip("/")))
 
-    def __truediv__(self, name: str) -> "Place":
+    def __truediv__(self, name: str) -> "StoragePath":
         return self.joined(name)
 
     def _filesystem(self) -> "tuple[FileSystem, str]":
@@ -330,35 +330,35 @@ def _in_a_folder(path: Path) -> Iterator[None]:
 class Entry(NamedTuple):
     """What a folder holds: the place, whether it is a folder, its size in bytes, its last change (ns since 1970)."""
 
-    place: Place
+    place: StoragePath
     is_dir: bool
     size: int
     changed: int
 
 
-def _entry(place: Place, info: "FileInfo") -> Entry:
+def _entry(place: StoragePath, info: "FileInfo") -> Entry:
     # Whole seconds: S3 has a finer time in a listing than for the file alone.
     return Entry(place, info.type.name == "Directory", info.size or 0, (info.mtime_ns or 0) // 10**9 * 10**9)
 
 
-def _of(address: Address) -> Place:
-    return Place(address.url, address.shown)
+def _of(address: Address) -> StoragePath:
+    return StoragePath(address.url, address.shown)
 
 
-def locate(text: str | Path | Place) -> Place:
+def locate(text: str | Path | StoragePath) -> StoragePath:
     """Makes a place from a path (relative to the working directory, or absolute) or a URL (`file://` is a path).
 
     Opens nothing. UsageError for a `file://` of another machine.
     """
-    if isinstance(text, Place):
+    if isinstance(text, StoragePath):
         return text
     given = os.fspath(text)
     address = split_url(given)
     if address is None:
-        return Place(os.path.abspath(given), os.fspath(Path(given)))  # noqa: PTH100 (resolve() would follow a symbolic link)
+        return StoragePath(os.path.abspath(given), os.fspath(Path(given)))  # noqa: PTH100 (resolve() would follow a symbolic link)
     if address.scheme != "file":
         return _of(address)
     if address.store not in ("", "localhost"):
         raise UsageError(f"{given}: a file of another machine ({address.store})", "a local one is file:///path")
     path = os.fsdecode(urllib.parse.unquote_to_bytes(f"/{address.path}"))
-    return Place(path, path)
+    return StoragePath(path, path)
