@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgroup.base.storage.paths import StoragePath, locate
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.tuple_blocks import Columns, blocks
 from streamgroup.traces.writer import PartStats, join_stats, write_part
 
@@ -45,6 +45,6 @@ def write_trace(path: Path, tuples: Sequence[Tuple], parts: int = 1) -> Path:
 def write_tuples(folder: StoragePath | Path, chunks: Iterable[Columns]) -> PartStats:
     """Write all of `tuples/` from a whole stream, in parts of PART_ROWS rows, as tasks write each part."""
     parts: list[PartStats] = []
-    for part in blocks(chunks, schema.PART_ROWS):
-        parts.append(write_part(locate(folder) / schema.part_name(len(parts)), [part]))
+    for part in blocks(chunks, layout.PART_ROWS):
+        parts.append(write_part(locate(folder) / layout.part_name(len(parts)), [part]))
     return join_stats(parts)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from streamgroup.api.keywords import AdviseOptions, ExplainOptions, SweepOptions
+from streamgroup.api.option_types import AdviseKeywords, ExplainKeywords, SweepKeywords
 from streamgroup.base.progress import Progress, Watcher
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def sweep(
     overwrite: bool = False,
     jobs: int | None = None,
     progress: Watcher | None = None,
-    **options: Unpack[SweepOptions],
+    **options: Unpack[SweepKeywords],
 ) -> Sweep:
     """Replay every combination of traces, groupings and options.
 
@@ -81,7 +81,7 @@ def sweep(
     """
     import tempfile
 
-    from streamgroup.api.values import spark_values
+    from streamgroup.api.option_texts import spark_values
     from streamgroup.study.sweep.start import run_planned, spark_of
 
     spark = spark_of(spark_values(options), jobs)
@@ -106,11 +106,11 @@ def planned_sweep(
     progress: Watcher | None = None,
 ) -> "PlannedSweep":
     """Plan a sweep with options by the names of `sweep`; UsageError and DataError as there."""
-    from streamgroup.api.values import known_only, listed, made_options, text
+    from streamgroup.api.option_texts import known_only, listed, made_options, text
     from streamgroup.base.storage.paths import StoragePath
     from streamgroup.study.sweep.start import plan_sweep
 
-    known_only("sweep", given, {"grouping", "workers", *SweepOptions.__annotations__})
+    known_only("sweep", given, {"grouping", "workers", *SweepKeywords.__annotations__})
     values: dict[str, Any] = {"groupings": listed(given.get("grouping"))}
     for name in _SEVERAL:
         values[name] = listed(given.get(name))
@@ -199,7 +199,7 @@ def advise(
     budget: float = 60.0,
     jobs: int | None = None,
     progress: Watcher | None = None,
-    **options: Unpack[AdviseOptions],
+    **options: Unpack[AdviseKeywords],
 ) -> "Advice":
     """Recommend a grouping for a trace and a number of workers: `print(advise("t.trace", 48))`.
 
@@ -209,12 +209,12 @@ def advise(
     Replays the trace, or segments of it that take about `budget` seconds on two cores. Other options are the flags of
     `streamgroup advise`. UsageError for wrong options, DataError for a trace that is not sound or empty.
     """
-    from streamgroup.api.values import known_only, listed, made_options
+    from streamgroup.api.option_texts import known_only, listed, made_options
     from streamgroup.study.advise.recommendation import Targets
     from streamgroup.study.advise.run import Question, advise
     from streamgroup.study.sweep.threads import default_jobs
 
-    known_only("advise", options, AdviseOptions.__annotations__)
+    known_only("advise", options, AdviseKeywords.__annotations__)
     question = Question(
         Targets(max_p99, max_replication), tuple(listed(grouping)), budget, jobs or default_jobs(), workers is None
     )
@@ -228,7 +228,7 @@ def explain(
     *,
     top_workers: int = 3,
     progress: Progress | None = None,
-    **options: Unpack[ExplainOptions],
+    **options: Unpack[ExplainKeywords],
 ) -> "Explanation":
     """Explain what the most loaded workers get: `print(explain("t.trace", "flink_keyby", 48))`, or of a run directory.
 
@@ -236,12 +236,12 @@ def explain(
     apart. Other options are the flags of `streamgroup explain`. UsageError for wrong options, DataError for a trace
     that is not sound, and for a run whose trace is gone.
     """
-    from streamgroup.api.values import known_only, made_options
+    from streamgroup.api.option_texts import known_only, made_options
     from streamgroup.base.errors import UsageError
     from streamgroup.base.progress import Silent
     from streamgroup.study.explain.run import explain, explain_run, is_run
 
-    known_only("explain", options, ExplainOptions.__annotations__)
+    known_only("explain", options, ExplainKeywords.__annotations__)
     progress = progress or Silent()
     if is_run(trace):
         if grouping is not None or workers is not None or options:
@@ -269,7 +269,7 @@ def bounds(
     it, with its parameters. A `run` of the stream says what was measured, and has its own grouping, workers and
     sources. UsageError for wrong options and a run of another stream, DataError for a trace that is empty or not sound.
     """
-    from streamgroup.api.values import grouping_text
+    from streamgroup.api.option_texts import grouping_text
     from streamgroup.study.bounds.run import bounds
 
     return bounds(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from streamgroup.api.keywords import IngestOptions
+from streamgroup.api.option_types import IngestKeywords
 from streamgroup.base.progress import Progress
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def ingest(
     *,
     reader_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-    **options: Unpack[IngestOptions],
+    **options: Unpack[IngestKeywords],
 ) -> "IngestResult":
     """Make a trace of raw data, on Spark or, with `engine="local"`, in this process.
 
@@ -50,7 +50,7 @@ def ingest_each(
     *,
     reader_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-    **options: Unpack[IngestOptions],
+    **options: Unpack[IngestKeywords],
 ) -> "Iterator[IngestResult]":
     """Make a trace of each input in the folder `output`, by the file's name; yield each when it is finished.
 
@@ -70,7 +70,7 @@ def ingest_options(
     options: Mapping[str, Any],
 ) -> "checked_options.IngestOptions":
     """Check the options of an ingest; UsageError for what is wrong in itself."""
-    from streamgroup.api.values import columns_text, known_only, listed, spark_values, text
+    from streamgroup.api.option_texts import columns_text, known_only, listed, spark_values, text
     from streamgroup.ingest.options import IngestOptions, make_options
 
     known_only("ingest", options, IngestOptions.model_fields.keys() - {"reader", "inputs", "output", "reader_options"})
@@ -115,7 +115,7 @@ def synth(
     `driver_memory`, which say where Spark runs. The bytes are the same from every engine. Returns what `ingest` does;
     UsageError for a wrong parameter.
     """
-    from streamgroup.api.values import spark_values
+    from streamgroup.api.option_texts import spark_values
     from streamgroup.base.storage.paths import locate
     from streamgroup.ingest.run import IngestResult
     from streamgroup.spark.options import SparkOptions, check_no_spark, checked

@@ -18,7 +18,7 @@ from streamgroup.engine_runs.flink.place import FlinkPlace, find_flink
 from streamgroup.engine_runs.machine import machine_of
 from streamgroup.engine_runs.measured import EngineOutcome, check_complete, checked_counts, of_all, out_of_order, sent
 from streamgroup.engine_runs.refusals import MODES, refuse
-from streamgroup.replay.account_measured import Measured, account_measured
+from streamgroup.replay.account_given_times import Measured, account_measured
 from streamgroup.replay.one_run import Run
 from streamgroup.replay.run import prepared
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -7,7 +7,7 @@ import numpy as np
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.detectors.protocol import start_detector
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.hashing import candidate_words
+from streamgroup.kernels.hash_placement import candidate_words
 from streamgroup.kernels.least_loaded_of_candidates import Cursors, make_cursors
 from streamgroup.kernels.loads import Loads, make_loads
 

@@ -28,7 +28,7 @@ from streamgroup.ingest.sources.protocol import Source
 from streamgroup.ingest.up_to_date import up_to_date
 from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.session import Session, start_session, terminable
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.dictionary import iterate_keys
 from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
@@ -113,7 +113,7 @@ def _place(options: CommonOptions) -> Path | StoragePath:
 
 def staged_trace(options: CommonOptions) -> AbstractContextManager[StoragePath]:
     """Return the folder of the trace as a context, see `staged_output`."""
-    return staged_output(locate(options.output), overwrite=options.overwrite, marker=schema.MANIFEST, keep_old=True)
+    return staged_output(locate(options.output), overwrite=options.overwrite, marker=layout.MANIFEST, keep_old=True)
 
 
 def make_trace(source: Source, options: CommonOptions, out: StoragePath, runner: Runner) -> IngestResult:
@@ -140,10 +140,10 @@ def _make(source: Source, options: CommonOptions, out: StoragePath, runner: Runn
     made = make_parts(runner, frame, segments, out, _rejects(source, read), wanted)
     filtered[_BEYOND_HEAD] += sum(segment.rows for segment in segments) - made.rows
     trace = locate(options.output)
-    key_files = [open_part(path) for path in list_parts(out, schema.KEYS)]
+    key_files = [open_part(path) for path in list_parts(out, layout.KEYS)]
     null_only = made.keys == 1 and next(iter(iterate_keys(key_files))) is None
     manifest = Manifest(
-        format_version=schema.FORMAT_VERSION,
+        format_version=layout.FORMAT_VERSION,
         name=trace.name.removesuffix(".trace"),
         program_version=VERSION,
         inputs=inputs,

@@ -29,10 +29,10 @@ _STEP = 16
 class Cursors(NamedTuple):
     """The candidates of keys, and how far each source's search for the least loaded of them has come.
 
-    `words` uint64[keys, 2] are `hashing.candidate_words`, and `modulo` is as in `hashing.candidate`. `lists`
-    uint16[2^r, d] begin with the candidates of a key, in the row key mod 2^r; a newcomer replaces who is there. `kept`
-    int64[2^r, 2]: key + 1 (0: nobody's) and how many are listed. `search` int64[sources, 4 x 2^r]: in the same rows,
-    key + 1, d, the load that was the least of F_1..F_d, and the place in the list up to which none has it.
+    `words` uint64[keys, 2] are `hash_placement.candidate_words`, and `modulo` is as in `hash_placement.candidate`.
+    `lists` uint16[2^r, d] begin with the candidates of a key, in the row key mod 2^r; a newcomer replaces who is there.
+    `kept` int64[2^r, 2]: key + 1 (0: nobody's) and how many are listed. `search` int64[sources, 4 x 2^r]: in the same
+    rows, key + 1, d, the load that was the least of F_1..F_d, and the place in the list up to which none has it.
     """
 
     words: NDArray[np.uint64]

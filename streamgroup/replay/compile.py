@@ -171,7 +171,7 @@ class Code(NamedTuple):
 
 
 # What is compiled once for all groupings.
-COMMON = Code("any", ("streamgroup.cluster.service_time", "streamgroup.replay.accounting.pairs"))
+COMMON = Code("any", ("streamgroup.cluster.service_time", "streamgroup.replay.accounting.key_worker_pairs"))
 
 
 def code_of(name: str, state: Any, outside_digest: str = "") -> Code:

@@ -9,7 +9,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.report.formatting import shown
 from streamgroup.report.report_data import MOST_CONDITIONS, ReportData, named_profile
 from streamgroup.study.trace_profile import profile_trace
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace
 
 __all__ = ["all_traces", "gather_traces"]
@@ -20,7 +20,7 @@ _NO_RUN = {"grouping": pl.String, "latency_p99_ms": pl.Float64}
 
 def all_traces(paths: Sequence[Path]) -> bool:
     """Report whether paths are traces; UsageError where some are and some are not."""
-    traces = [path for path in paths if (path / schema.MANIFEST).is_file()]
+    traces = [path for path in paths if (path / layout.MANIFEST).is_file()]
     if traces and len(traces) < len(paths):
         other = next(path for path in paths if path not in traces)
         raise UsageError(f"{traces[0]} is a trace and {other} is not", "name runs or traces")

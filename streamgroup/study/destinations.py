@@ -15,7 +15,7 @@ from streamgroup.engines.keys.typed import Keys as TypedKeys
 from streamgroup.engines.keys.typed import make_keys, pack
 from streamgroup.engines.keys.values import check_kind, parts_of
 from streamgroup.groupings.protocol import Context, Destinations
-from streamgroup.kernels import draws, hashing
+from streamgroup.kernels import draws, hash_placement
 from streamgroup.replay.scenario.grouping_text import Selection, select
 from streamgroup.traces.key_bytes import hash_keys
 
@@ -83,7 +83,7 @@ class HashDestinations(NamedTuple):
         live, modulo = np.arange(self.workers, dtype=np.int64), self.selection.params.modulo()
 
         def candidates(d: int) -> NDArray[np.uint16]:
-            return hashing.candidates(keys.hash_lo, keys.hash_hi, d, live, self.hash_seed, modulo=modulo)
+            return hash_placement.candidates(keys.hash_lo, keys.hash_hi, d, live, self.hash_seed, modulo=modulo)
 
         return Context(
             workers=self.workers,

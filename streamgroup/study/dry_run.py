@@ -14,7 +14,7 @@ from streamgroup.cluster.membership import Event
 from streamgroup.cluster.speeds import split_change
 from streamgroup.cluster.state_cost import NO_LIMIT
 from streamgroup.kernels.latencies import BUCKETS
-from streamgroup.replay.accounting.pairs import MAX_BITS
+from streamgroup.replay.accounting.key_worker_pairs import MAX_BITS
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.scenario.options import ReplayOptions

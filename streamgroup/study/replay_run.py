@@ -27,7 +27,7 @@ from streamgroup.base.version import VERSION
 from streamgroup.metrics.names import MEANINGS
 from streamgroup.metrics.tables import tables, with_version
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.accounting.touched import TouchedPairs, beyond
+from streamgroup.replay.accounting.replica_sets import TouchedPairs, beyond
 from streamgroup.replay.compile import imported_digest
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.run import replay

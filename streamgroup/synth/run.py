@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from streamgroup.base.arrow_numpy import add_counts, arrow, numbers
+from streamgroup.base.arrow_numpy import arrow, numbers
 from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.plugin_modules import GENERATORS, load
 from streamgroup.base.progress import Progress, Silent
@@ -36,10 +36,11 @@ from streamgroup.spark.java import find_java
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session, start_session, terminable
 from streamgroup.synth.generators.protocol import Chunk, Generator, Stream
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import hash_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
+from streamgroup.traces.statistics.count_ids import add_counts
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns
 from streamgroup.traces.writer import join_stats, write_keys, write_part
 
@@ -123,7 +124,7 @@ def synthesise(
     chosen = "spark" if session is not None else chosen_engine(engine, stream.tuples)
     with (
         terminable(),
-        staged_output(output, overwrite=overwrite, marker=schema.MANIFEST) as out,
+        staged_output(output, overwrite=overwrite, marker=layout.MANIFEST) as out,
         ExitStack() as opened,
     ):
         scaled = _TupleProgress(progress, stream.tuples)
@@ -184,15 +185,15 @@ def _make(
     ids, keys = _assign_ids(stream, count)
     progress.start(None, "writing keys")
     dictionary = keys.column("key").combine_chunks()
-    write_keys(out / schema.KEYS, _key_columns(keys))
-    number = -(-stream.tuples // schema.PART_ROWS)
+    write_keys(out / layout.KEYS, _key_columns(keys))
+    number = -(-stream.tuples // layout.PART_ROWS)
     made = runner.tasks(number, partial(_write_tuples, source, out, ids))
     written = runner.run(lambda: made.stats("written"), number, "writing tuples")
-    check_visible(out, tuples=number, keys=-(-len(dictionary) // schema.KEY_PART_ROWS))
+    check_visible(out, tuples=number, keys=-(-len(dictionary) // layout.KEY_PART_ROWS))
     stats = join_stats(read_part_stats(row) for row in sorted(written, key=lambda row: row.place))
     options, seed = recorded_parameters(source.params)
     manifest = Manifest(
-        format_version=schema.FORMAT_VERSION,
+        format_version=layout.FORMAT_VERSION,
         name=locate(output).name.removesuffix(".trace"),
         program_version=VERSION,
         generator=source.name,
@@ -221,17 +222,17 @@ def _stream(source: _StreamSource) -> Stream:
 
 def _segments(stream: Stream, parallelism: int) -> list[_Segment]:
     """Cut a stream for counting. A count takes a number a label, so a stretch has at least as many tuples."""
-    wanted = min(_SEGMENTS_PER_TASK * parallelism, -(-stream.tuples // max(schema.BLOCK_ROWS, stream.labels)))
-    blocks = -(-stream.tuples // schema.BLOCK_ROWS)
-    size = -(-blocks // wanted) * schema.BLOCK_ROWS
+    wanted = min(_SEGMENTS_PER_TASK * parallelism, -(-stream.tuples // max(layout.BLOCK_ROWS, stream.labels)))
+    blocks = -(-stream.tuples // layout.BLOCK_ROWS)
+    size = -(-blocks // wanted) * layout.BLOCK_ROWS
     return [_Segment(first, min(size, stream.tuples - first)) for first in range(0, stream.tuples, size)]
 
 
 def _chunks(stream: Stream, segment: _Segment) -> Iterator[Chunk]:
     stop = segment.first + segment.tuples
-    for first in range(segment.first, stop, schema.BLOCK_ROWS):
+    for first in range(segment.first, stop, layout.BLOCK_ROWS):
         check_stopped()
-        yield stream.chunk(first, min(schema.BLOCK_ROWS, stop - first))
+        yield stream.chunk(first, min(layout.BLOCK_ROWS, stop - first))
 
 
 def _count(source: _StreamSource, segments: list[_Segment], number: int) -> Iterator[pa.RecordBatch]:
@@ -276,8 +277,8 @@ def _names(stream: Stream, label: NDArray[np.int64]) -> pa.LargeBinaryArray:
 
 
 def _key_columns(keys: pa.Table) -> Iterator[KeyColumns]:
-    for first in range(0, len(keys), schema.KEY_PART_ROWS):
-        part = keys.slice(first, schema.KEY_PART_ROWS).combine_chunks()
+    for first in range(0, len(keys), layout.KEY_PART_ROWS):
+        part = keys.slice(first, layout.KEY_PART_ROWS).combine_chunks()
         names = part.column("key").combine_chunks()
         yield KeyColumns(names, part.column("count").to_numpy(), *hash_keys(names))
 
@@ -286,10 +287,10 @@ def _write_tuples(
     source: _StreamSource, out: StoragePath, ids: NDArray[np.uint32], part: int
 ) -> Iterator[pa.RecordBatch]:
     stream = _stream(source)
-    first = part * schema.PART_ROWS
-    segment = _Segment(first, min(schema.PART_ROWS, stream.tuples - first))
+    first = part * layout.PART_ROWS
+    segment = _Segment(first, min(layout.PART_ROWS, stream.tuples - first))
     columns = (
         Columns(chunk.timestamp, ids[chunk.label], chunk.cost, chunk.value, chunk.weight)
         for chunk in _chunks(stream, segment)
     )
-    yield part_written(part, write_part(out / schema.TUPLES / schema.part_name(part), columns))
+    yield part_written(part, write_part(out / layout.TUPLES / layout.part_name(part), columns))

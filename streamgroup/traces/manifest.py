@@ -11,7 +11,7 @@ from streamgroup.base.errors import DataError
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.storage.output_directory import is_unfinished
 from streamgroup.base.storage.paths import StoragePath, locate
-from streamgroup.traces.schema import FORMAT_VERSION, MANIFEST
+from streamgroup.traces.layout import FORMAT_VERSION, MANIFEST
 from streamgroup.traces.writer import PartStats
 
 __all__ = ["Input", "KeyPart", "Manifest", "measured", "read_manifest", "write_manifest"]

@@ -15,7 +15,7 @@ from streamgroup.base.arrow_numpy import numbers
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.filesystems import cause
 from streamgroup.base.storage.paths import StoragePath, locate
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.timestamps import to_micros
 
 __all__ = [
@@ -181,7 +181,7 @@ def decode_units(part: Part) -> Iterator[DecodeUnit]:
     first, rows = 0, 0
     for group in range(part.metadata.num_row_groups):
         size = part.metadata.row_group(group).num_rows
-        if groups and rows + size > schema.BLOCK_ROWS:
+        if groups and rows + size > layout.BLOCK_ROWS:
             yield DecodeUnit(groups, first, rows)
             groups, first, rows = [], first + rows, 0
         groups.append(group)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.paths import StoragePath, locate
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.batches import DECODERS, Batch, read_batches
 from streamgroup.traces.checks.scan import Scan, block_digests, scan
 from streamgroup.traces.dictionary import (
@@ -130,8 +130,8 @@ def open_trace(path: str | Path | StoragePath) -> Trace:
         what = "is not a directory" if root.exists() else "does not exist"
         raise UsageError(f"trace {root} {what}", "name a trace directory, as ingest and synth make them")
     manifest = read_manifest(root)
-    tuple_parts = _open(root, schema.TUPLES)
-    key_parts = _open(root, schema.KEYS)
+    tuple_parts = _open(root, layout.TUPLES)
+    key_parts = _open(root, layout.KEYS)
     for faults in [*map(tuple_faults, tuple_parts), *map(key_faults, key_parts)]:
         if faults:
             raise DataError(f"{root}: {faults[0]}", f"streamgroup validate {root} lists all faults")

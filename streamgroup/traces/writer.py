@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from streamgroup.base.arrow_numpy import arrow
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.paths import StoragePath, locate
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.costs import cost_ns
 from streamgroup.traces.fingerprint import block_digest
 from streamgroup.traces.key_bytes import as_binary, split_texts
@@ -80,11 +80,11 @@ def _write_part(name: str, sink: BinaryIO, chunks: Iterable[Columns]) -> PartSta
     last: int | None = None
     has_cost = False
     try:
-        for block in blocks(chunks, schema.ROW_GROUP_ROWS):
+        for block in blocks(chunks, layout.ROW_GROUP_ROWS):
             size = len(block.timestamp)
             if writer is None:
                 has_cost = block.cost is not None
-                arrow_schema = schema.tuples_schema(
+                arrow_schema = layout.tuples_schema(
                     cost=has_cost,
                     value=block.value is not None,
                     weight=block.weight is not None,
@@ -93,8 +93,8 @@ def _write_part(name: str, sink: BinaryIO, chunks: Iterable[Columns]) -> PartSta
                 writer = pq.ParquetWriter(sink, arrow_schema, column_encoding=_encoding(arrow_schema), **_PARQUET)
             if not size:
                 continue
-            if rows + size > schema.PART_ROWS:
-                raise ValueError(f"{name}: more than {schema.PART_ROWS} rows")
+            if rows + size > layout.PART_ROWS:
+                raise ValueError(f"{name}: more than {layout.PART_ROWS} rows")
             _check(block, rows, last)
             first = int(block.timestamp[0]) if first is None else first
             last = int(block.timestamp[-1])
@@ -104,7 +104,7 @@ def _write_part(name: str, sink: BinaryIO, chunks: Iterable[Columns]) -> PartSta
             table = pa.Table.from_arrays(
                 [arrow(getattr(block, name)) for name in arrow_schema.names], schema=writer.schema
             )
-            writer.write_table(table, row_group_size=schema.ROW_GROUP_ROWS)
+            writer.write_table(table, row_group_size=layout.ROW_GROUP_ROWS)
             rows += size
     finally:
         if writer is not None:
@@ -145,7 +145,7 @@ def write_keys_part(path: StoragePath | Path, first_id: int, columns: KeyColumns
     texts, odd = split_texts(keys)
     if odd is not None and not key_bytes:
         raise ValueError("a key that is not UTF-8 in a dictionary without key_bytes")
-    arrow_schema = schema.keys_schema(key_bytes=key_bytes)
+    arrow_schema = layout.keys_schema(key_bytes=key_bytes)
     arrays: dict[str, pa.Array] = {
         "key_id": arrow(np.arange(first_id, first_id + len(keys), dtype=np.uint32)),
         "key": texts,
@@ -157,7 +157,7 @@ def write_keys_part(path: StoragePath | Path, first_id: int, columns: KeyColumns
     table = pa.Table.from_arrays([arrays[name] for name in arrow_schema.names], schema=arrow_schema)
     encoding = {name: _KEY_ENCODING.get(name, "PLAIN") for name in arrow_schema.names}
     with locate(path).writing() as sink:
-        pq.write_table(table, sink, row_group_size=schema.KEY_PART_ROWS, column_encoding=encoding, **_PARQUET)
+        pq.write_table(table, sink, row_group_size=layout.KEY_PART_ROWS, column_encoding=encoding, **_PARQUET)
 
 
 def write_keys(directory: StoragePath | Path, chunks: Iterable[KeyColumns], *, key_bytes: bool = False) -> int:
@@ -165,16 +165,16 @@ def write_keys(directory: StoragePath | Path, chunks: Iterable[KeyColumns], *, k
     folder = locate(directory)
     written = 0
     binary = (chunk._replace(key=as_binary(chunk.key)) for chunk in chunks)
-    for part, pieces in enumerate(cut_chunks(binary, schema.KEY_PART_ROWS)):
+    for part, pieces in enumerate(cut_chunks(binary, layout.KEY_PART_ROWS)):
         keys, *numbers = zip(*pieces, strict=True)
         columns = KeyColumns(pa.concat_arrays(keys), *map(np.concatenate, numbers))
-        write_keys_part(folder / schema.part_name(part), written, columns, key_bytes=key_bytes)
+        write_keys_part(folder / layout.part_name(part), written, columns, key_bytes=key_bytes)
         written += len(columns.key)
     if not written:
         # One part without rows.
         none = np.empty(0, np.int64)
         write_keys_part(
-            folder / schema.part_name(0), 0, KeyColumns(as_binary([]), none, none, none), key_bytes=key_bytes
+            folder / layout.part_name(0), 0, KeyColumns(as_binary([]), none, none, none), key_bytes=key_bytes
         )
     return written
 
@@ -182,4 +182,4 @@ def write_keys(directory: StoragePath | Path, chunks: Iterable[KeyColumns], *, k
 def write_rejects(path: StoragePath | Path, rejects: pa.Table) -> None:
     """Write one part of `rejects/`: rows that could not be read, with file, line, reason and text."""
     with locate(path).writing() as sink:
-        pq.write_table(rejects.select(schema.REJECTS_SCHEMA.names).cast(schema.REJECTS_SCHEMA), sink, **_PARQUET)
+        pq.write_table(rejects.select(layout.REJECTS_SCHEMA.names).cast(layout.REJECTS_SCHEMA), sink, **_PARQUET)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.kernels import least_loaded_of_candidates as kernel
-from streamgroup.kernels.hashing import candidate_words, candidates
+from streamgroup.kernels.hash_placement import candidate_words, candidates
 from streamgroup.kernels.least_loaded_of_candidates import least_of_many, make_cursors
 
 RNG = np.random.default_rng(17)

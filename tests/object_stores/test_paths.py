@@ -8,7 +8,7 @@ import pytest
 from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.storage.output_directory import staged_output
 from streamgroup.base.storage.paths import locate
-from streamgroup.traces.schema import MANIFEST
+from streamgroup.traces.layout import MANIFEST
 from tests.conftest import Bucket
 from tests.object_stores.conftest import invoke
 

@@ -16,8 +16,8 @@ from streamgroup.base.storage.paths import StoragePath, locate
 from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import hash_keys
+from streamgroup.traces.layout import KEYS, MANIFEST, TUPLES
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
-from streamgroup.traces.schema import KEYS, MANIFEST, TUPLES
 from streamgroup.traces.trace import open_trace
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns
 from streamgroup.traces.writer import write_keys

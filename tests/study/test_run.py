@@ -18,7 +18,7 @@ from streamgroup.groupings import kg
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.accounting import recorder
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.accounting.touched import TouchedPairs, touched
+from streamgroup.replay.accounting.replica_sets import TouchedPairs, touched
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import replay_run as study

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 import streamgroup as sg
-from streamgroup.api.keywords import ExplainOptions
+from streamgroup.api.option_types import ExplainKeywords
 from streamgroup.base.errors import UsageError
 from streamgroup.base.output_formats import PEOPLE
 from streamgroup.cli.commands.replay import as_replay
@@ -70,7 +70,7 @@ def run(console: Console, options: Options) -> None:
             raise UsageError("explain takes one -g", "add -g NAME; run it once for each grouping")
         if options.workers is None:
             raise UsageError("explain needs a number of workers", "add -n N")
-        given = {name: getattr(options, name) for name in ("workers", *ExplainOptions.__annotations__)}
+        given = {name: getattr(options, name) for name in ("workers", *ExplainKeywords.__annotations__)}
         given["grouping"] = options.grouping[0]
     with console.bar("tuples") as bar:
         found = sg.explain(options.trace, top_workers=options.top_workers, progress=bar, **given)

@@ -18,7 +18,7 @@ from streamgroup.ingest.pipeline.composite_keys import NOT_UTF8, composite
 from streamgroup.ingest.pipeline.expansion import Tuples, between, expand
 from streamgroup.ingest.pipeline.row_conditions import meets
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, Reject
-from streamgroup.kernels.hashing import sampled
+from streamgroup.kernels.hash_placement import sampled
 from streamgroup.traces.key_bytes import hash_keys
 
 __all__ = ["NULL_KEY", "Contract"]

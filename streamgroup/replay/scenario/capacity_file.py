@@ -18,15 +18,11 @@ from streamgroup.cluster.service_distribution import parse_distribution, parse_t
 from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_change
 from streamgroup.cluster.state_cost import parse_state_cost
 from streamgroup.replay.scenario.grouping_text import placed
-from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.options import MOST_WAITING, WHEN_FULL, ReplayOptions
 from streamgroup.replay.stages.aggregator_plan import check_aggregators
 from streamgroup.replay.stages.source_service import parse_source_service
 
-__all__ = ["MOST_WAITING", "WHEN_FULL", "CapacityFile", "FilledOptions", "read_capacity", "with_capacity"]
-
-# What a queue may hold, and what a full one may do.
-MOST_WAITING = 1 << 40
-WHEN_FULL = ("block", "drop")
+__all__ = ["CapacityFile", "FilledOptions", "read_capacity", "with_capacity"]
 
 
 def _text(value: object) -> object:

@@ -33,7 +33,7 @@ from streamgroup.study.rate_search import is_searched
 from streamgroup.study.replay_run import check_top_keys
 from streamgroup.study.sweep.cell import Cell, make_cell
 from streamgroup.study.sweep.value_lists import arrivals_of, as_text, groupings_of, whole_numbers
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Spec", "cells_of", "groupings_without_draws", "make_spec", "read_file"]
@@ -179,7 +179,7 @@ def _matching(text: str) -> list[str]:
     place = locate(text)
     if not has_magic(place) or place.exists():
         return [text]
-    found = [entry.place.reference for entry in matching(place) if (entry.place / schema.MANIFEST).is_file()]
+    found = [entry.place.reference for entry in matching(place) if (entry.place / layout.MANIFEST).is_file()]
     if not found:
         raise UsageError(f"no trace matches {text}", "check the path")
     return found

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.paths import StoragePath, locate
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.checks.scan import Scan, block_digests, scan
 from streamgroup.traces.dictionary import (
     KeyTable,
@@ -61,14 +61,14 @@ def validate(trace: str | Path | StoragePath) -> list[Finding]:
         raise UsageError(f"trace {root} is not a directory", "name a trace directory")
     found: list[Finding] = []
     manifest = _try(found, "manifest", lambda: read_manifest(root))
-    tuples = _open(found, root, schema.TUPLES, tuple_faults)
-    keys = _open(found, root, schema.KEYS, key_faults)
-    rejects = _open(found, root, schema.REJECTS, _reject_faults)
+    tuples = _open(found, root, layout.TUPLES, tuple_faults)
+    keys = _open(found, root, layout.KEYS, key_faults)
+    rejects = _open(found, root, layout.REJECTS, _reject_faults)
     if keys is not None:
-        found += _layout(keys, schema.KEY_PART_ROWS, schema.KEY_PART_ROWS)
+        found += _layout(keys, layout.KEY_PART_ROWS, layout.KEY_PART_ROWS)
     if tuples is not None:
-        found += _layout(tuples, schema.PART_ROWS, schema.ROW_GROUP_ROWS)
-    found += [note for folder in (schema.TUPLES, schema.KEYS, schema.REJECTS) for note in _ignored(root, folder)]
+        found += _layout(tuples, layout.PART_ROWS, layout.ROW_GROUP_ROWS)
+    found += [note for folder in (layout.TUPLES, layout.KEYS, layout.REJECTS) for note in _ignored(root, folder)]
     table = None if keys is None else _try(found, "keys", lambda: load_table(keys))
     if keys is not None and table is not None:
         found += _keys(keys, table)
@@ -99,13 +99,13 @@ def _open(
 ) -> list[Part] | None:
     """Open the files of a folder; None, with the reasons found, when their rows cannot be read."""
     paths = list_parts(root, folder)
-    if not paths and folder != schema.REJECTS:
+    if not paths and folder != layout.REJECTS:
         found.append(Finding("error", folder, f"no {folder}/*.parquet"))
         return None
     before = len(found)
     parts = [part for path in paths if (part := _try(found, folder, partial(open_part, path))) is not None]
     found += [Finding("error", folder, message) for part in parts for message in faults(part)]
-    if len(found) == before and folder == schema.TUPLES:
+    if len(found) == before and folder == layout.TUPLES:
         _try(found, folder, lambda: columns_of(parts))
     return parts if len(found) == before else None
 
@@ -119,14 +119,14 @@ def _ignored(root: StoragePath, folder: str) -> Iterator[Finding]:
 
 
 def _reject_faults(part: Part) -> list[str]:
-    missing = [name for name in schema.REJECTS_SCHEMA.names if name not in part.schema.names]
+    missing = [name for name in layout.REJECTS_SCHEMA.names if name not in part.schema.names]
     return [f"{part.label}: no column {name}" for name in missing]
 
 
 def _layout(parts: Sequence[Part], part_rows: int, group_rows: int) -> Iterator[Finding]:
     for place, part in enumerate(parts):
-        if part.path.name != schema.part_name(place):
-            yield Finding("note", "names", f"{part.label} is not named {schema.part_name(place)}")
+        if part.path.name != layout.part_name(place):
+            yield Finding("note", "names", f"{part.label} is not named {layout.part_name(place)}")
         last = place == len(parts) - 1
         if part.rows != part_rows and not (last and part.rows <= part_rows):
             yield Finding("note", "parts", f"{part.label} has {part.rows} rows, not {part_rows}")

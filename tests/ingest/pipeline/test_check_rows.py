@@ -6,7 +6,7 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.options import make_options, parse_max_rejects, parse_share
-from streamgroup.kernels.hashing import sampled
+from streamgroup.kernels.hash_placement import sampled
 from streamgroup.traces.key_bytes import hash_keys
 
 Parse = Callable[..., Any]

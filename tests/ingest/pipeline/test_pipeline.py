@@ -24,7 +24,7 @@ from streamgroup.ingest.pipeline.make_parts import Made, Rejects, Wanted, make_p
 from streamgroup.ingest.pipeline.segments import SegmentWriter, read_segment
 from streamgroup.ingest.run import ingest
 from streamgroup.ingest.runners.local_runner import LocalRunner
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 
 
 class Given(NamedTuple):
@@ -111,9 +111,9 @@ def test_as_lists_say(
 ) -> None:
     folder = tmp_path_factory.mktemp("trace")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "PART_ROWS", part)
-        patch.setattr(schema, "ROW_GROUP_ROWS", part)
-        patch.setattr(schema, "KEY_PART_ROWS", 2)
+        patch.setattr(layout, "PART_ROWS", part)
+        patch.setattr(layout, "ROW_GROUP_ROWS", part)
+        patch.setattr(layout, "KEY_PART_ROWS", 2)
         patch.setattr(order, "RANGE_TUPLES", small)
         patch.setattr(order, "SAMPLES", small)
         patch.setattr(apply_key_ids, "SORTED_TUPLES", small)
@@ -145,7 +145,7 @@ def test_as_lists_say(
 
 def test_one_time_and_one_key_fill_several_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tuples that the order does not tell apart are shared between parts, none is in two."""
-    monkeypatch.setattr(schema, "PART_ROWS", 1000)
+    monkeypatch.setattr(layout, "PART_ROWS", 1000)
     monkeypatch.setattr(order, "RANGE_TUPLES", 300)
     splits = [[Given(7, b"a", 0.0, 0.0)] * 2500, [Given(3, b"b", 0.0, 0.0), *[Given(7, b"a", 0.0, 0.0)] * 900]]
     run(tmp_path, splits, ordered=False, head=None)

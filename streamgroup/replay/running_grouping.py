@@ -14,7 +14,7 @@ from streamgroup.base.compiling.kinds import NotPlainError
 from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.servers import Servers
+from streamgroup.kernels.control_servers import ControlServers
 from streamgroup.replay.compile import Code, check_shape, code_of
 from streamgroup.replay.scenario.grouping_text import Selection
 
@@ -166,10 +166,10 @@ class RunningGrouping:
         ]
         return max(work)
 
-    def _servers(self) -> Servers | None:
+    def _servers(self) -> ControlServers | None:
         """Return its control servers; a user's field of this name may be anything."""
         servers = self._statistic("servers", None)
-        return servers if isinstance(servers, Servers) else None
+        return servers if isinstance(servers, ControlServers) else None
 
     def signal_delay(self) -> tuple[int, int] | None:
         """Return the sum of the delays in ns of signals that made a key hot since measuring began, and their number.

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["Servers", "make_servers", "serve"]
+__all__ = ["ControlServers", "make_servers", "serve"]
 
 I64 = NDArray[np.int64]
 
@@ -14,7 +14,7 @@ I64 = NDArray[np.int64]
 _END = np.int64(1 << 62)
 
 
-class Servers(NamedTuple):
+class ControlServers(NamedTuple):
     """By server, int64[k] each: when it is `free` of the messages that came so far, how many `jobs` it had or has, and
     how long it `takes` for one, in ns.
     """
@@ -24,10 +24,10 @@ class Servers(NamedTuple):
     takes: I64
 
 
-def make_servers(service: list[int]) -> Servers:
+def make_servers(service: list[int]) -> ControlServers:
     """Make servers that are idle, with these service times."""
     none = np.zeros(len(service), dtype=np.int64)
-    return Servers(none, none.copy(), np.array(service, dtype=np.int64))
+    return ControlServers(none, none.copy(), np.array(service, dtype=np.int64))
 
 
 @njit(forceinline=True)

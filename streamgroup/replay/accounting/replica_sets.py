@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.replay.accounting.pairs import BitPairs, HashPairs
+from streamgroup.replay.accounting.key_worker_pairs import BitPairs, HashPairs
 
 __all__ = ["TouchedPairs", "beyond", "touched"]
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.replay.accounting import touched as module
-from streamgroup.replay.accounting.pairs import grown, make_pairs
-from streamgroup.replay.accounting.touched import TouchedPairs, beyond, touched
+from streamgroup.replay.accounting import replica_sets as module
+from streamgroup.replay.accounting.key_worker_pairs import grown, make_pairs
+from streamgroup.replay.accounting.replica_sets import TouchedPairs, beyond, touched
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.replay_run import make_run, without_changes
 from streamgroup.traces.trace import open_trace

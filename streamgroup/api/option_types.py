@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Literal, TypedDict
 
 __all__ = [
-    "AdviseOptions",
-    "EngineRunOptions",
-    "ExplainOptions",
-    "IngestOptions",
-    "ReplayOptions",
-    "SparkPlace",
-    "SweepOptions",
+    "AdviseKeywords",
+    "EngineRunKeywords",
+    "ExplainKeywords",
+    "IngestKeywords",
+    "ReplayKeywords",
+    "SparkKeywords",
+    "SweepKeywords",
 ]
 
 Number = int | float | str
@@ -69,7 +69,7 @@ class _Simulation(_Conditions, total=False):
     top_keys: int
 
 
-class ReplayOptions(_Simulation, total=False):
+class ReplayKeywords(_Simulation, total=False):
     """The options of `replay`."""
 
     sources: int | None
@@ -78,7 +78,7 @@ class ReplayOptions(_Simulation, total=False):
     seed: int
 
 
-class EngineRunOptions(ReplayOptions, total=False):
+class EngineRunKeywords(ReplayKeywords, total=False):
     """The options of `run`: those of `replay`, how a streaming query runs, and where the engine runs."""
 
     micro_batch: int | None
@@ -89,7 +89,7 @@ class EngineRunOptions(ReplayOptions, total=False):
     flink_python: str | Path | None
 
 
-class AdviseOptions(_Conditions, total=False):
+class AdviseKeywords(_Conditions, total=False):
     """The options of `advise`: the conditions of all runs."""
 
     sources: int | None
@@ -98,14 +98,14 @@ class AdviseOptions(_Conditions, total=False):
     seed: int
 
 
-class ExplainOptions(AdviseOptions, total=False):
+class ExplainKeywords(AdviseKeywords, total=False):
     """The options of `explain`: the conditions, and what is measured."""
 
     window: Extent
     warmup: Extent
 
 
-class SparkPlace(TypedDict, total=False):
+class SparkKeywords(TypedDict, total=False):
     """Where Spark runs."""
 
     master: str | None
@@ -114,7 +114,7 @@ class SparkPlace(TypedDict, total=False):
     driver_memory: str | None
 
 
-class SweepOptions(_Simulation, SparkPlace, total=False):
+class SweepKeywords(_Simulation, SparkKeywords, total=False):
     """The options of `sweep`: several values of some, and where the cells run."""
 
     sources: int | str | Sequence[int | str]
@@ -126,7 +126,7 @@ class SweepOptions(_Simulation, SparkPlace, total=False):
     synth: _Many
 
 
-class IngestOptions(SparkPlace, total=False):
+class IngestKeywords(SparkKeywords, total=False):
     """The options of `ingest`, for every reader."""
 
     time: _Many
