@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from streamgroup.base.storage.paths import StoragePath
-    from streamgroup.study.advise.run import Advice
-    from streamgroup.study.bounds.run import Bounds
-    from streamgroup.study.claims.run import Reproduction
-    from streamgroup.study.explain.run import Explanation
+    from streamgroup.study.advise.advise import Advice
+    from streamgroup.study.bounds.evaluate_statements import Bounds
+    from streamgroup.study.claims.reproduce import Reproduction
+    from streamgroup.study.explain.explain_loads import Explanation
     from streamgroup.study.summary.compare import Comparison
     from streamgroup.study.sweep.start import PlannedSweep
 
@@ -210,12 +210,12 @@ def advise(
     `streamgroup advise`. UsageError for wrong options, DataError for a trace that is not sound or empty.
     """
     from streamgroup.api.option_texts import known_only, listed, made_options
+    from streamgroup.study.advise.advise import AdviceRequest, advise
     from streamgroup.study.advise.recommendation import Targets
-    from streamgroup.study.advise.run import Question, advise
     from streamgroup.study.sweep.threads import default_jobs
 
     known_only("advise", options, AdviseKeywords.__annotations__)
-    question = Question(
+    question = AdviceRequest(
         Targets(max_p99, max_replication), tuple(listed(grouping)), budget, jobs or default_jobs(), workers is None
     )
     return advise(trace, made_options("kg", 1 if workers is None else workers, options), question, progress)
@@ -239,7 +239,7 @@ def explain(
     from streamgroup.api.option_texts import known_only, made_options
     from streamgroup.base.errors import UsageError
     from streamgroup.base.progress import Silent
-    from streamgroup.study.explain.run import explain, explain_run, is_run
+    from streamgroup.study.explain.explain_loads import explain, explain_run, is_run
 
     known_only("explain", options, ExplainKeywords.__annotations__)
     progress = progress or Silent()
@@ -270,7 +270,7 @@ def bounds(
     sources. UsageError for wrong options and a run of another stream, DataError for a trace that is empty or not sound.
     """
     from streamgroup.api.option_texts import grouping_text
-    from streamgroup.study.bounds.run import bounds
+    from streamgroup.study.bounds.evaluate_statements import bounds
 
     return bounds(
         stream, workers, grouping=None if grouping is None else grouping_text(grouping),
@@ -297,7 +297,7 @@ def reproduce(
     from streamgroup.base.storage.atomic_files import write_files
     from streamgroup.report.claims.figures import claims_figures
     from streamgroup.report.claims.page import FIGURES, claims_page
-    from streamgroup.study.claims.run import reproduce
+    from streamgroup.study.claims.reproduce import reproduce
 
     place = Path(output)
     names = [claims] if isinstance(claims, str) else claims

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from streamgroup.base.storage.paths import StoragePath
     from streamgroup.ingest import options as checked_options
-    from streamgroup.ingest.run import IngestResult
+    from streamgroup.ingest.make_trace import IngestResult
     from streamgroup.traces.statistics.describe import Description
 
 __all__ = ["describe", "from_dataframe", "ingest", "ingest_each", "ingest_options", "synth"]
@@ -38,7 +38,7 @@ def ingest(
     UsageError for options, columns or inputs, DataError for data that are damaged or of which too little can be read,
     EnvironmentFault without Java. A failed ingest leaves nothing behind.
     """
-    from streamgroup.ingest.run import ingest
+    from streamgroup.ingest.make_trace import ingest
 
     return ingest(ingest_options(reader, inputs, output, reader_options, options), progress)
 
@@ -117,9 +117,9 @@ def synth(
     """
     from streamgroup.api.option_texts import spark_values
     from streamgroup.base.storage.paths import locate
-    from streamgroup.ingest.run import IngestResult
+    from streamgroup.ingest.make_trace import IngestResult
     from streamgroup.spark.options import SparkOptions, check_no_spark, checked
-    from streamgroup.synth.run import synthesise
+    from streamgroup.synth.generate_trace import synthesise
 
     where = spark_values(parameters)
     own = {name: value for name, value in parameters.items() if name not in _SPARK}

@@ -7,8 +7,8 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage.paths import locate
 from streamgroup.ingest.files.inputs import InputFile, resolve_inputs
+from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.spark.session import Session, start_session
 
 __all__ = ["ingest_each", "trace_name"]

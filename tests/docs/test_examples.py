@@ -16,7 +16,7 @@ from streamgroup.ingest.options import make_options
 from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.synth.run import synthesise
+from streamgroup.synth.generate_trace import synthesise
 from streamgroup.traces.trace import Trace, open_trace
 from tests.docs.console import DOCS, ROOT, steps
 

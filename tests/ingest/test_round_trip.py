@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgroup.ingest.run import IngestResult
+from streamgroup.ingest.make_trace import IngestResult
 from streamgroup.traces.export import export
 from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import hash_keys, not_utf8

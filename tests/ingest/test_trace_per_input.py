@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.ingest.trace_per_input import ingest_each, trace_name
 from streamgroup.spark.session import Session
 from streamgroup.traces.manifest import read_manifest

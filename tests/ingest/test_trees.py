@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.pipeline import segments
-from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.traces import layout
 from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.export import export

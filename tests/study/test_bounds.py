@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import streamgroup as sg
 from streamgroup.base import plugin_modules
 from streamgroup.base.errors import UsageError
+from streamgroup.study.bounds.evaluate_statements import Bounds
 from streamgroup.study.bounds.families import balance, d_choices, dstream, dynamic_kg, memory, posg, ring, shuffle
 from streamgroup.study.bounds.key_frequencies import KeyStream, of_law
 from streamgroup.study.bounds.question import Question
-from streamgroup.study.bounds.run import Bounds
 from streamgroup.study.bounds.statement import Statement
 from streamgroup.synth.zipf_ranks import zipf_weights
 from tests.groupings.golden import real_trace

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base import plugin_modules
+from streamgroup.synth.generate_trace import parameters
 from streamgroup.synth.generators.protocol import Chunk, Stream
-from streamgroup.synth.run import parameters
 
 __all__ = ["MOST", "SMALL", "example", "fits", "labels", "make", "whole"]
 

@@ -11,9 +11,9 @@ import pytest
 
 from streamgroup.base import plugin_modules
 from streamgroup.base.errors import UsageError
+from streamgroup.synth.generate_trace import parameters
 from streamgroup.synth.generators.protocol import Chunk
 from streamgroup.synth.generators.stand_in import law as stand_in_law
-from streamgroup.synth.run import parameters
 from tests.naive import streams
 from tests.synth.generated import SMALL, fits, labels, make, whole
 

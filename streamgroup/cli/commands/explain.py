@@ -57,8 +57,8 @@ def run(console: Console, options: Options) -> None:
     For the whole trace and its worst window. A grouping that gives each key one worker is counted, not replayed; any
     other is replayed. Prints one verdict and what would help. A run is explained by its record, trace and log.
     """
+    from streamgroup.study.explain.explain_loads import is_run
     from streamgroup.study.explain.explain_text import as_text
-    from streamgroup.study.explain.run import is_run
 
     given: dict[str, Any] = {}
     if is_run(options.trace):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from streamgroup.base.errors import DataError, StreamgroupError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage.paths import StoragePath
+from streamgroup.ingest.make_trace import IngestResult, make_trace, staged_trace
 from streamgroup.ingest.pipeline.check_rows import Contract
-from streamgroup.ingest.run import IngestResult, make_trace, staged_trace
 from streamgroup.ingest.runners.spark_runner import SparkRunner
 from streamgroup.ingest.sources.canonical_columns import load, prepare, row_error, silent_loggers
 from streamgroup.ingest.sources.table_options import SparkSourceOptions

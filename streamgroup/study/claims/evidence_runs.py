@@ -10,7 +10,7 @@ from typing import Any
 from streamgroup.base.errors import UsageError
 from streamgroup.base.progress import Watcher
 from streamgroup.base.storage.atomic_files import write_files
-from streamgroup.study.bounds.run import Bounds, bounds
+from streamgroup.study.bounds.evaluate_statements import Bounds, bounds
 from streamgroup.study.claims.claim import Paper, Scale
 from streamgroup.study.claims.series import Value, series_of
 from streamgroup.study.claims.sweep_reading import SweepReading, read_sweep

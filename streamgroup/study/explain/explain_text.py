@@ -6,8 +6,8 @@ from typing import Any
 
 from streamgroup.base.output_formats import Format, wrapped
 from streamgroup.study.explain.composition import HOT_LOAD, KeyLoad, Period, WorkerLoad
+from streamgroup.study.explain.explain_loads import Explanation
 from streamgroup.study.explain.remedies import Remedies
-from streamgroup.study.explain.run import Explanation
 from streamgroup.study.explain.verdict import has_drift, is_usual
 from streamgroup.study.option_columns import readable
 from streamgroup.traces.timestamps import moment

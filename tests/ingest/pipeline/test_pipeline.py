@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from streamgroup.base.errors import RunError
 from streamgroup.base.progress import Silent
 from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.pipeline import apply_key_ids, dictionary, order, output_parts, segments
 from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.pipeline.make_parts import Made, Rejects, Wanted, make_parts
 from streamgroup.ingest.pipeline.segments import SegmentWriter, read_segment
-from streamgroup.ingest.run import ingest
 from streamgroup.ingest.runners.local_runner import LocalRunner
 from streamgroup.traces import layout
 

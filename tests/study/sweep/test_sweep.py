@@ -25,7 +25,7 @@ from streamgroup.study.replay_run import run_to_directory
 from streamgroup.study.summary.load import load_runs
 from streamgroup.study.sweep import schedule, threads
 from streamgroup.study.sweep.cell import Cell, CellOutcome, run_cell
-from streamgroup.study.sweep.run import find_cells, run_sweep
+from streamgroup.study.sweep.run_sweep import find_cells, run_sweep
 from streamgroup.study.sweep.schedule import open_traces, plan_tasks
 from streamgroup.study.sweep.threads import run_tasks
 from tests.study.sweep.cells import cell

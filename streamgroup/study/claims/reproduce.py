@@ -14,11 +14,11 @@ from streamgroup.study.claims.evidence_runs import EvidenceRuns
 from streamgroup.study.claims.expression import evaluate, sweeps_in
 from streamgroup.study.claims.series import Series
 
-__all__ = ["Drawing", "Finding", "Measured", "Reproduction", "look", "reproduce"]
+__all__ = ["Drawing", "Finding", "MeasuredNumber", "Reproduction", "look", "reproduce"]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredNumber:
     """A number as it was read, and whether it agrees with the paper's; None where there is nothing to compare."""
 
     number: Number
@@ -44,7 +44,7 @@ class Finding:
 
     paper: Paper
     claim: Claim
-    numbers: tuple[Measured, ...]
+    numbers: tuple[MeasuredNumber, ...]
     verdict: Verdict | None
     error: str | None = None
 
@@ -130,14 +130,16 @@ def look(paper: Paper, claim: Claim, evidence: EvidenceRuns) -> Finding:
     return Finding(paper, claim, numbers, verdict)
 
 
-def _measured(number: Number, value: Any) -> Measured:
+def _measured(number: Number, value: Any) -> MeasuredNumber:
     if isinstance(value, Series):
         raise RunError(f"{number.name} is a series, not a number: it differs in {', '.join(value.columns)}")
     value = float(value)
-    return Measured(number, value, number.agrees(value))
+    return MeasuredNumber(number, value, number.agrees(value))
 
 
-def _verdict(claim: Claim, numbers: Sequence[Measured], evidence: EvidenceRuns, names: Mapping[str, Any]) -> Verdict:
+def _verdict(
+    claim: Claim, numbers: Sequence[MeasuredNumber], evidence: EvidenceRuns, names: Mapping[str, Any]
+) -> Verdict:
     judged = [one.agrees for one in numbers if one.agrees is not None]
     decided = bool(judged) or claim.holds is not None
     if decided and all(judged) and (claim.holds is None or evaluate(claim.holds, evidence, names)):

@@ -10,7 +10,7 @@ from streamgroup.report.claims.page import section
 from streamgroup.study.claims import claim as claims
 from streamgroup.study.claims.claim import Claim, Number, Paper
 from streamgroup.study.claims.evidence_runs import EvidenceRuns
-from streamgroup.study.claims.run import Reproduction, look
+from streamgroup.study.claims.reproduce import Reproduction, look
 from tests.docs.console import DOCS
 
 # Theory, and one small sweep: seconds.

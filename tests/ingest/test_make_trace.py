@@ -19,6 +19,7 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.make_reader import make_reader
+from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.pipeline import apply_key_ids, dictionary, segments
@@ -26,7 +27,6 @@ from streamgroup.ingest.pipeline.blocks import rows_of
 from streamgroup.ingest.pipeline.read_splits import read_task
 from streamgroup.ingest.pipeline.segments import read_segment
 from streamgroup.ingest.readers.protocol import Split
-from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.ingest.sources import file_source
 from streamgroup.spark.session import Session
 from streamgroup.traces.key_bytes import hash_key
@@ -205,7 +205,8 @@ def test_the_same_bytes_from_every_master(
 
 def _ingest_on(master: str, output: Path, inputs: list[Path]) -> None:
     code = (
-        "import sys; from streamgroup.ingest.run import ingest; from streamgroup.ingest.options import make_options\n"
+        "import sys\n"
+        "from streamgroup.ingest.make_trace import ingest; from streamgroup.ingest.options import make_options\n"
         "if __name__ == '__main__':\n"
         "    ingest(make_options(reader='csv', inputs=tuple(sys.argv[3:]), output=sys.argv[2], master=sys.argv[1],"
         " driver_memory='1g'))\n"
@@ -321,7 +322,8 @@ def test_interrupt_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "x.csv.gz"
     path.write_bytes(gzip.compress(b"time,key\n" + b"1,a\n" * 20_000_000, 1))
     code = (
-        "import sys; from streamgroup.ingest.run import ingest; from streamgroup.ingest.options import make_options\n"
+        "import sys\n"
+        "from streamgroup.ingest.make_trace import ingest; from streamgroup.ingest.options import make_options\n"
         "class Tell:\n"
         "    def start(self, total, text): print(text, flush=True)\n"
         "    def advance(self, done): pass\n"

@@ -17,19 +17,19 @@ from streamgroup.study.advise.candidates import KEY_GROUPING, candidates
 from streamgroup.study.advise.combiner import COMBINER_SIZES, Combined, find_combiner
 from streamgroup.study.advise.hot_keys import HotKeys, find_hot_keys
 from streamgroup.study.advise.least_workers import LeastWorkers, chosen_workers, search_workers
-from streamgroup.study.advise.measure_candidates import SEGMENTS, Measured, Sample, measure, sample_of
+from streamgroup.study.advise.measure_candidates import SEGMENTS, MeasuredCandidate, Sample, measure, sample_of
 from streamgroup.study.advise.offered_load import OfferedLoad, find_offered_load
 from streamgroup.study.advise.recommendation import Choice, Row, Targets, balanced, choose, same
 from streamgroup.study.bounds.families import balance
 from streamgroup.study.bounds.key_frequencies import of_trace
-from streamgroup.study.bounds.question import Question as BoundsQuestion
+from streamgroup.study.bounds.question import Question
 from streamgroup.study.bounds.statement import Statement
 from streamgroup.study.replay_run import checked
 from streamgroup.study.run_cost import BASE_MB, TUPLES_PER_S
 from streamgroup.study.sweep.precompile import not_compiled
 from streamgroup.traces.trace import Trace
 
-__all__ = ["Advice", "LeastWorkers", "Question", "advise"]
+__all__ = ["Advice", "AdviceRequest", "LeastWorkers", "advise"]
 
 # Shares of the budget: all groupings roughly, those that are left, and other numbers of workers.
 _ROUGHLY, _CLOSELY, _WORKERS = 0.25, 0.45, 0.3
@@ -42,7 +42,7 @@ _FOR_RUNS = 0.6
 
 
 @dataclass(frozen=True)
-class Question:
+class AdviceRequest:
     """What is asked beside the options of the runs.
 
     `groupings` are asked as well as the usual ones. `budget` is in seconds (over 0) of two cores with an assumed speed,
@@ -70,7 +70,7 @@ class Advice:
 
     trace: Trace
     offered: OfferedLoad
-    question: Question
+    question: AdviceRequest
     choice: Choice
     kg: Row
     best: Row | None
@@ -115,7 +115,10 @@ class Advice:
 
 
 def advise(
-    trace_path: str | Path | StoragePath, options: ReplayOptions, question: Question, progress: Watcher | None = None
+    trace_path: str | Path | StoragePath,
+    options: ReplayOptions,
+    question: AdviceRequest,
+    progress: Watcher | None = None,
 ) -> Advice:
     """Replay what is needed and choose; the grouping in `options` means nothing.
 
@@ -146,7 +149,7 @@ def advise(
     return dataclasses.replace(advice, by_workers=by_workers)
 
 
-def _check_any_workers(offered: OfferedLoad, question: Question) -> None:
+def _check_any_workers(offered: OfferedLoad, question: AdviceRequest) -> None:
     """Refuse what the number of workers cannot follow from."""
     if question.targets.max_p99_ms is None:
         raise UsageError("without -n the number of workers needs a target", "give -n, or --max-p99")
@@ -162,7 +165,7 @@ def _check_any_workers(offered: OfferedLoad, question: Question) -> None:
 class _Advisor:
     """One answer on its way."""
 
-    def __init__(self, offered: OfferedLoad, question: Question, groupings: list[str], progress: Watcher) -> None:
+    def __init__(self, offered: OfferedLoad, question: AdviceRequest, groupings: list[str], progress: Watcher) -> None:
         self.offered, self.trace = offered, offered.trace
         self.question, self.groupings, self.progress = question, groupings, progress
         self.workers = offered.options.workers
@@ -219,7 +222,7 @@ class _Advisor:
 
     def _floors(self) -> dict[str, Statement]:
         """Return what the key counts alone force, whatever the rule."""
-        question = BoundsQuestion(of_trace(self.trace), self.workers, self.offered.options.sources)
+        question = Question(of_trace(self.trace), self.workers, self.offered.options.sources)
         return {one.name: one for one in balance.statements(question)}
 
     def _sample(self, share: float, runs: int) -> Sample:
@@ -237,7 +240,7 @@ class _Advisor:
                 self.warnings[text] = one.warnings
         self._kg()
 
-    def _measure(self, sample: Sample, runs: Sequence[ReplayOptions]) -> list[Measured]:
+    def _measure(self, sample: Sample, runs: Sequence[ReplayOptions]) -> list[MeasuredCandidate]:
         ever = max(run.workers for run in runs) / self.workers
         own = (float(str(self.offered.description["memory_mb"])) - BASE_MB) * 1e6 * max(ever, 1.0)
         at_once = max(1, min(self.question.jobs, int(free_memory() * _FOR_RUNS / max(own, 1.0))))

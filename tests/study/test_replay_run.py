@@ -25,7 +25,7 @@ from streamgroup.study import replay_run as study
 from streamgroup.study.option_columns import OPTION_COLUMNS, readable
 from streamgroup.study.replay_run import make_run, run_to_directory
 from streamgroup.study.run_warnings import warnings_of
-from streamgroup.synth.run import synthesise
+from streamgroup.synth.generate_trace import synthesise
 from streamgroup.traces.trace import open_trace
 from tests.study.traces import write_trace
 
