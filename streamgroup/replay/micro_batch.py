@@ -73,7 +73,7 @@ def replay_in_batches(
     begun = time.perf_counter()
     model = one.plan.engine_model
     assert model is not None
-    results, simulation = one.results(None), FeedForward(one.setup)
+    results, simulation = one.results(None), FeedForward(one.setup, starts=True)
     kept: list[Events] = []
 
     def send(ready: Ready) -> None:

@@ -26,6 +26,7 @@ from streamgroup.replay.accounting.tuple_trees import trees_of
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.aggregator_backpressure.simulation import HeldBack, make_held_back
 from streamgroup.replay.compile import COMMON, errors_with_lines
+from streamgroup.replay.following_thread import following_thread
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.chunks_of_plan import planned_chunks
 from streamgroup.replay.input.prefetch import Ready
@@ -161,14 +162,15 @@ class Run:
     def results(self, log_directory: Path | None) -> Results:
         """Make what takes the tuples besides the meters."""
         each, tuples = self.plan.options.aggregate_every, self.trace.tuples - self.warmup
-        counted = None
-        if each is not None:
-            count = self._function(count_partials.count_partials)
-            counted = count_partials.Partials(count, WindowRule(each, tuples), self.trace.keys, self.members.most)
-        writer = None if log_directory is None else LogWriter(log_directory)
         merging = make_merging(
             self.trace, self.plan, self.warmup, self.members.most, self.tiers, self._edge_to_aggregators
         )
+        counted = None
+        # A tuple that a crash takes has its partial result, and no part of a result.
+        if each is not None and (merging is None or self.plan.options.crash):
+            count = self._function(count_partials.count_partials)
+            counted = count_partials.Partials(count, WindowRule(each, tuples), self.trace.keys, self.members.most)
+        writer = None if log_directory is None else LogWriter(log_directory)
         return Results(
             Takers(writer, counted, merging, trees_of(self.trace, self.warmup)), self.windows.width_ns, self.warmup,
             self.plan.costs.constant_ns, self.trace.dictionary().count, closed=bool(self.plan.queues.max_pending),
@@ -186,12 +188,17 @@ class Run:
         self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None
     ) -> FeedForward:
         """Send the stream through the feed-forward simulation."""
-        simulation = FeedForward(self.setup)
+        simulation, keep = FeedForward(self.setup, starts=results.wants_starts), results.wants_tuples
+        with following_thread("streamgroup-results") as follow:
 
-        def send(ready: Ready) -> None:
-            results.add(ready.offset, simulation.chunk(ready, keep=results.wants_tuples))
+            def send(ready: Ready) -> None:
+                events = simulation.chunk(ready, keep=keep)
+                if keep:
+                    follow(lambda: results.add(ready.offset, events))
+                else:
+                    results.add(ready.offset, events)
 
-        last = self.drive(stream, results, send, progress)
+            last = self.drive(stream, results, send, progress)
         with self.grouping.blamed("a hook failed"):
             simulation.finish(last)
         return simulation
@@ -200,21 +207,24 @@ class Run:
         self, stream: Generator[Ready], results: Results, progress: Callable[[int], None] | None
     ) -> EventDriven:
         """Send the stream through the event-driven simulation."""
+        with following_thread("streamgroup-results") as follow:
 
-        def take(offset: int, events: Events, again: I64) -> None:
-            if results.wants_tuples:
-                # These columns will be used again.
-                events = each_column(events, lambda column: column.copy())
-            results.add(offset, events, again)
+            def take(offset: int, events: Events, again: I64) -> None:
+                if results.wants_tuples:
+                    # These columns will be used again.
+                    events = each_column(events, lambda column: column.copy())
+                    follow(lambda: results.add(offset, events, again))
+                else:
+                    results.add(offset, events, again)
 
-        measuring = Measuring(self.recorder, self.windows, self.warmup, take)
-        if self.plan.combine is not None:
-            return self._merged(stream, results, measuring, progress)
-        simulation = self.event_simulation(measuring)
-        with contextlib.closing(simulation):
-            self.drive(stream, results, simulation.chunk, progress)
-            simulation.finish()
-        return simulation
+            measuring = Measuring(self.recorder, self.windows, self.warmup, take)
+            if self.plan.combine is not None:
+                return self._merged(stream, results, measuring, progress)
+            simulation = self.event_simulation(measuring)
+            with contextlib.closing(simulation):
+                self.drive(stream, results, simulation.chunk, progress)
+                simulation.finish()
+            return simulation
 
     def event_simulation(self, measuring: Measuring) -> EventDriven:
         """Make the event-driven simulation, with what takes its tuples."""

@@ -119,15 +119,28 @@ def _flat(column: pa.ChunkedArray) -> pa.LargeBinaryArray:
 
 def lookup(parts: Sequence[Part], ids: Sequence[int]) -> list[bytes | None]:
     """Return the bytes of some keys (None for the null key); reads the dictionary in pieces, until all are found."""
-    wanted = np.asarray(ids, dtype=np.int64)
-    distinct = len(np.unique(wanted))
-    found: dict[int, bytes | None] = {}
+    distinct, which = np.unique(np.asarray(ids, dtype=np.int64), return_inverse=True)
+    found: list[bytes | None] = [None] * len(distinct)
+    left = len(distinct)
     for have, keys in key_chunks(parts):
-        if len(found) == distinct:
+        if not left:
             break
-        for row in np.flatnonzero(np.isin(have, wanted)).tolist():
-            found[int(have[row])] = keys[row].as_py()
-    return [found[int(key)] for key in wanted]
+        place = np.minimum(np.searchsorted(distinct, have), len(distinct) - 1)
+        rows = np.flatnonzero(distinct[place] == have)
+        for at, value in zip(place[rows].tolist(), _values(keys, rows), strict=True):
+            found[at] = value
+        left -= len(rows)
+    return [found[at] for at in which.tolist()]
+
+
+def _values(keys: pa.LargeBinaryArray, rows: NDArray[np.int64]) -> Iterator[bytes | None]:
+    """Yield the keys of some rows; by their offsets, as Arrow makes one object after the other slowly."""
+    _, offsets, data = keys.buffers()
+    begin = np.frombuffer(offsets, np.int64, len(keys) + 1, 8 * keys.offset)
+    whole = memoryview(b"" if data is None else data)
+    missing = keys.is_null().to_numpy(zero_copy_only=False)[rows] if keys.null_count else np.zeros(len(rows), bool)
+    for first, last, null in zip(begin[rows].tolist(), begin[rows + 1].tolist(), missing.tolist(), strict=True):
+        yield None if null else bytes(whole[first:last])
 
 
 def hashes(parts: Sequence[Part], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

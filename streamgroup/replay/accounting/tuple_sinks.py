@@ -60,6 +60,11 @@ class Results:
         return any(taker is not None for taker in takers)
 
     @property
+    def wants_starts(self) -> bool:
+        """Return whether it needs to know the source and the start of each tuple, too."""
+        return self._writer is not None
+
+    @property
     def windows_ns(self) -> int | None:
         """Return the length of the windows, where they are times."""
         return self._width_ns
@@ -67,7 +72,8 @@ class Results:
     @property
     def messages(self) -> int | None:
         """Count the partial results, None where workers send them once, at the end."""
-        return None if self._partials is None else self._partials.messages
+        counting = self._partials or self._merging
+        return None if counting is None else counting.messages
 
     def merged(self) -> tuple[Aggregation | None, AppResults | None]:
         """End the last window of partial results; return what the aggregators did and an application's results."""

@@ -102,9 +102,12 @@ def too_late(seq: int) -> DataError:
 
 
 class FeedForward:
-    """Calls the halves in turn, and the accounting."""
+    """Calls the halves in turn, and the accounting.
 
-    def __init__(self, setup: Setup) -> None:
+    With `starts`, chunks that are kept tell the source and the start of each tuple, too.
+    """
+
+    def __init__(self, setup: Setup, *, starts: bool = False) -> None:
         function, grouping, self._edge, members, self._recorder = setup
         self._choose = function(choose_block, own=True)
         self._both = function(feedback_block, own=True)
@@ -114,7 +117,7 @@ class FeedForward:
         self._alternates = self._edge.sees or grouping.has_feedback
         self._last_arrival = -1
         self._varies = members.most > members.ever or members.next_time() < NEVER or members.next_index() >= 0
-        self._size = 0
+        self._size, self._starts = 0, starts
         self._choices = Choices(np.zeros(0, dtype=np.int32), None, None)
         self._served = Served(None, np.zeros(0, dtype=np.int64))
         self._by_block = False
@@ -131,7 +134,7 @@ class FeedForward:
     def chunk(self, ready: Ready, *, keep: bool) -> Events:
         """Send the tuples of a chunk; the window that is open at its end stays open.
 
-        Return what happened to them, with all columns and in arrays of its own if it is to be kept.
+        Return what happened to them, in arrays of its own if it is to be kept.
         """
         size = len(ready.arrival)
         self._make_room(size, keep=keep)
@@ -157,7 +160,7 @@ class FeedForward:
             self._hot_before, self._choices = hot, self._choices._replace(hot=self._hot_before)
             self.seconds += time.perf_counter() - begun
         self._last_arrival = int(ready.arrival[-1])
-        if not keep:
+        if not (keep and self._starts):
             return events
         round_robin = (ready.offset + np.arange(size)) % self._edge.sources
         return events._replace(source=round_robin.astype(np.int32) if ready.source is None else ready.source)
@@ -167,7 +170,7 @@ class FeedForward:
         if size <= self._size and not keep:
             return
         self._size = size
-        starts = keep or self._edge.service_ns is None
+        starts = (keep and self._starts) or self._edge.service_ns is None
         hot = None
         if self._grouping.choices is not None:
             hot = np.zeros(size, dtype=np.int32)

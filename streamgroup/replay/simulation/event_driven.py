@@ -18,6 +18,7 @@ from streamgroup.replay.simulation.chunk_driven import Setup, frozen, no_worker,
 from streamgroup.replay.simulation.chunk_types import NEVER, OPEN, Chunk, Events, each_column
 from streamgroup.replay.simulation.event_loop import Clock, Until
 from streamgroup.replay.simulation.serve import Workers
+from streamgroup.replay.simulation.sources_alone import are_alone, send_served
 
 __all__ = ["EventDriven", "Queues", "Taker"]
 
@@ -67,7 +68,6 @@ class EventDriven:
         arrived: Callable[[int], int] | None = None,
     ) -> None:
         function, grouping, edge, members, recorder = setup
-        self._run = function(event_loop.simulate, own=True)
         self._load_stream, self._turn_all = function(streams.load), function(streams.turn_all)
         self._first_open, self._drop_rejected = function(departures.first_open), function(departures.drop_rejected)
         self._grouping, self._edge, self._queues = grouping, edge, queues
@@ -78,6 +78,8 @@ class EventDriven:
             firm=not members.crashes, light=not (members.crashes or queues.max_pending or grouping.has_feedback),
         )  # fmt: skip
         servers = None if edge.source_ns is None or served else source_server.make_servers(edge.source_ns)
+        alone = servers is not None and are_alone(model, changes=members.events > 0)
+        self._run = function(send_served if alone else event_loop.simulate, own=True)
         self._state = states.make_state(model, servers, edge.sources, members.most, members.events)
         self._workers = Workers(edge.service, edge.delay, edge.free, recorder.waits, None, edge.held)
         self._stream: streams.Stream | None = None

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from streamgroup.kernels.latencies import BUCKETS, bucket_of
 from streamgroup.replay.accounting.window_rows import CARRY
 
-__all__ = ["SERVER_FIELDS", "Servers", "begin_service", "leave", "make_servers", "served_at", "take_tuple"]
+__all__ = [
+    "SERVER_FIELDS",
+    "Servers",
+    "account_service",
+    "begin_service",
+    "leave",
+    "make_servers",
+    "served_at",
+    "take_tuple",
+]
 
 I64 = NDArray[np.int64]
 
@@ -78,6 +87,25 @@ def begin_service(servers: Any, by_source: Any, source: Any, taken: Any, now: An
     return True
 
 
+@njit(forceinline=True)
+def _account(servers: Any, source: Any, service: Any, stayed: Any) -> None:
+    """Account a tuple that stayed at its source for so long, its service included."""
+    servers.busy[source] += service
+    wait = stayed - service
+    servers.histogram[np.uint64(bucket_of(wait))] += 1
+    low = servers.waits[0] + wait
+    if low >= CARRY:
+        low -= CARRY
+        servers.waits[1] += 1
+    servers.waits[0] = low
+
+
+@register_jitable(forceinline=True)
+def account_service(servers: Any, factor: Any, source: Any, place: Any, stayed: Any) -> None:
+    """Account the tuple at a place of the stream, which stayed at its source for so long, its service included."""
+    _account(servers, source, _service(servers.base[source], factor, place), stayed)
+
+
 @register_jitable(forceinline=True)
 def leave(servers: Any, tuples: Any, by_source: Any, source: Any, taken: Any, now: Any, measured_from: Any) -> None:
     """Let a tuple leave its source: its server, if it holds the tuple, is free."""
@@ -87,12 +115,4 @@ def leave(servers: Any, tuples: Any, by_source: Any, source: Any, taken: Any, no
             by_source[row].held = -1
             by_source[row].idle_at = now
             if seq >= measured_from:
-                service = by_source[row].service
-                servers.busy[row] += service
-                wait = now - tuples[np.uint64(taken)].arrival - service
-                servers.histogram[np.uint64(bucket_of(wait))] += 1
-                low = servers.waits[0] + wait
-                if low >= CARRY:
-                    low -= CARRY
-                    servers.waits[1] += 1
-                servers.waits[0] = low
+                _account(servers, row, by_source[row].service, now - tuples[np.uint64(taken)].arrival)

@@ -1,5 +1,6 @@
 """The states of an application, one a row: interpreted as Python objects, or compiled as columns of numbers."""
 
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +20,8 @@ _FIRST_ROWS = 1 << 10
 _typeof: Any = typeof
 # With fewer tuples, compiling takes longer than interpreting.
 _SMALL = 1 << 18
+# Applications whose compiled functions are kept for other runs.
+_KEPT = 16
 
 
 class States(Protocol):
@@ -108,18 +111,11 @@ class _Compiled:
         self._app, self._first = app, first
         self._columns = tuple(np.full(_FIRST_ROWS, part) for part in first)
         self._used = 0
-        names = ("update", "merge", "finish") if app.mergeable else ("update", "finish")
-        seen: dict[int, Any] = {}
         with blamed(app.text):
-            functions = {name: jitted(getattr(app.module, name), seen) for name in names}
-            # Types of Python's own would hide an int that comes beside floats.
-            state = _typeof(first)
-            one = _result_type(functions["update"], (state, numba_types.int64, *[numba_types.float64] * 2))
-            several = _result_type(functions["merge"], (state, state)) if app.mergeable else state
-            self.is_exact = all(_fits(kind, state) for kind in (one, several))
-            if not self.is_exact:
+            functions, kind = _functions(app.module, _typeof(first), mergeable=app.mergeable)
+            self.is_exact = kind is not None
+            if kind is None:
                 return
-            kind = _result_type(functions["finish"], (state,))
             self._kinds = [kind] if isinstance(kind, numba_types.Number | numba_types.Boolean) else list(kind)
             self._fields = getattr(kind, "fields", None)
             self._kernels = kernels(app, first, functions, 0 if self._fields is None else len(self._fields))
@@ -153,6 +149,23 @@ class _Compiled:
             column[:left] = column[count : self._used]
             column[left : self._used] = part
         self._used = left
+
+
+@lru_cache(maxsize=_KEPT)
+def _functions(module: Any, state: Any, *, mergeable: bool) -> tuple[dict[str, Any], Any]:
+    """Compile an application's functions for a type of state; return them, and the type of what `finish` returns.
+
+    That is None where a column for the state would not hold what another function returns.
+    """
+    names = ("update", "merge", "finish") if mergeable else ("update", "finish")
+    seen: dict[int, Any] = {}
+    functions = {name: jitted(getattr(module, name), seen) for name in names}
+    # Types of Python's own would hide an int that comes beside floats.
+    one = _result_type(functions["update"], (state, numba_types.int64, *[numba_types.float64] * 2))
+    several = _result_type(functions["merge"], (state, state)) if mergeable else state
+    if not all(_fits(kind, state) for kind in (one, several)):
+        return functions, None
+    return functions, _result_type(functions["finish"], (state,))
 
 
 def _result_type(function: Any, signature: tuple[Any, ...]) -> Any:

@@ -24,12 +24,21 @@ I64 = NDArray[np.int64]
 
 
 class Merging:
-    """Takes every measured tuple in the order of the stream, and hands the partial results of windows that end on."""
+    """Takes every measured tuple in the order of the stream, and hands the partial results of windows that end on.
+
+    `messages` counts these, None where workers send them once, at the end.
+    """
 
     def __init__(
-        self, partials: PartialResults, aggregators: Aggregators | None, application: Application | None
+        self,
+        partials: PartialResults,
+        aggregators: Aggregators | None,
+        application: Application | None,
+        *,
+        counts: bool,
     ) -> None:
         self._partials, self._aggregators, self._application = partials, aggregators, application
+        self.messages = 0 if counts else None
 
     def add(self, offset: int, arrival: I64, key: NDArray[Any], worker: NDArray[Any], finish: I64) -> None:
         """Add measured tuples from number `offset` of them on; `finish` is negative where no worker finished it."""
@@ -40,6 +49,8 @@ class Merging:
         self._end(ended)
 
     def _end(self, ended: Partials | None) -> None:
+        if ended is not None and self.messages is not None:
+            self.messages += len(ended.row)
         if ended is not None and self._application is not None:
             self._application.take(ended)
         if ended is not None and self._aggregators is not None:
@@ -69,8 +80,9 @@ def make_merging(
         application = Application(plan.app, states, trace, warmup)
     if aggregators is None and application is None:
         return None
-    rule = WindowRule(plan.options.aggregate_every or "100%", trace.tuples - warmup)
+    each = plan.options.aggregate_every
+    rule = WindowRule(each or "100%", trace.tuples - warmup)
     found = PartialResults(
         lambda function: tiers.made(function, COMMON), rule, trace.keys, workers, slots=application is not None
     )
-    return Merging(found, aggregators, application)
+    return Merging(found, aggregators, application, counts=each is not None)
