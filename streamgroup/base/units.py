@@ -1,4 +1,4 @@
-"""Parses numbers with units, exactly: durations, counts, decimals.
+"""Parses numbers, and durations with their units, exactly.
 
 Decimal texts become `fractions.Fraction`, so that "0.1" is one tenth and arithmetic on it stays exact.
 """

@@ -1,6 +1,6 @@
 """Paths of files and folders: local ones, or URLs of any filesystem that pyarrow or fsspec opens.
 
-A place is text: it can be pickled, and each process opens the filesystem by itself when it first needs it.
+A `StoragePath` is text: it can be pickled, and each process opens the filesystem by itself when it first needs it.
 """
 
 import contextlib

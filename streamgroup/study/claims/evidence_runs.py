@@ -1,4 +1,4 @@
-"""Where claims are looked at: runs the sweeps that they read, each once, and evaluates statements of theory."""
+"""What claims are judged by: runs the sweeps that they read, each once, and evaluates statements of theory."""
 
 import itertools
 import json
