@@ -11,8 +11,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import HealthCheck, settings
 
-from streamgroup.base.storage.places import Place, locate
-from streamgroup.replay import tiers
+from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.replay import interpreted_or_compiled
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session, open_session
 from tests.spark.cluster import Cluster, open_cluster
@@ -38,7 +38,7 @@ class Bucket(NamedTuple):
     def url(self, name: str = "", bucket: str = "bucket") -> str:
         return f"s3://{bucket}/{self.folder}/{name}?endpoint_override=127.0.0.1:{self.port}&scheme=http"
 
-    def place(self, name: str = "") -> Place:
+    def place(self, name: str = "") -> StoragePath:
         return locate(self.url(name))
 
     def put(self, name: str, content: bytes) -> str:
@@ -85,7 +85,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def _interpreted_as_in_a_process_of_its_own() -> None:
     """Forget what earlier tests interpreted: a run that continues them would be compiled, which takes seconds."""
-    tiers._SPENT.clear()
+    interpreted_or_compiled._SPENT.clear()
 
 
 @pytest.fixture(scope="session")

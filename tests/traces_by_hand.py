@@ -7,9 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgroup.base.storage.places import Place, locate
-from streamgroup.traces import schema
-from streamgroup.traces.writer import Columns, PartStats, blocks, join_stats, write_part
+from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.traces import layout
+from streamgroup.traces.tuple_blocks import Columns, blocks
+from streamgroup.traces.writer import PartStats, join_stats, write_part
 
 Tuple = tuple[int, bytes | None, float | None]
 
@@ -41,9 +42,9 @@ def write_trace(path: Path, tuples: Sequence[Tuple], parts: int = 1) -> Path:
     return path
 
 
-def write_tuples(folder: Place | Path, chunks: Iterable[Columns]) -> PartStats:
+def write_tuples(folder: StoragePath | Path, chunks: Iterable[Columns]) -> PartStats:
     """Write all of `tuples/` from a whole stream, in parts of PART_ROWS rows, as tasks write each part."""
     parts: list[PartStats] = []
-    for part in blocks(chunks, schema.PART_ROWS):
-        parts.append(write_part(locate(folder) / schema.part_name(len(parts)), [part]))
+    for part in blocks(chunks, layout.PART_ROWS):
+        parts.append(write_part(locate(folder) / layout.part_name(len(parts)), [part]))
     return join_stats(parts)

@@ -7,13 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from streamgroup.api.keywords import EngineRunOptions, ReplayOptions
+from streamgroup.api.option_types import EngineRunKeywords, ReplayKeywords
 from streamgroup.base.progress import Progress
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from streamgroup.base.storage.places import Place
+    from streamgroup.base.storage.paths import StoragePath
 
 __all__ = ["Run", "Tables", "open_run", "replay", "run"]
 
@@ -102,7 +102,7 @@ class Run:
 
 
 def replay(
-    trace: "str | Path | Place",
+    trace: "str | Path | StoragePath",
     grouping: str | Path,
     workers: int,
     *,
@@ -111,7 +111,7 @@ def replay(
     overwrite: bool = False,
     baseline: bool = False,
     progress: Progress | None = None,
-    **options: Unpack[ReplayOptions],
+    **options: Unpack[ReplayKeywords],
 ) -> Run:
     """Replay a trace through a grouping and measure balance, latency and state.
 
@@ -122,7 +122,7 @@ def replay(
 
     Raises UsageError for options, DataError for a trace that is not sound or empty.
     """
-    from streamgroup.api.values import made_options
+    from streamgroup.api.option_texts import made_options
     from streamgroup.study.replay_run import run_to_directory
 
     result = run_to_directory(
@@ -134,7 +134,7 @@ def replay(
 
 
 def run(
-    trace: "str | Path | Place",
+    trace: "str | Path | StoragePath",
     grouping: str | Path,
     workers: int,
     *,
@@ -144,7 +144,7 @@ def run(
     progress: Progress | None = None,
     engine: Literal["spark", "spark-streaming", "flink"] = "spark",
     service_mode: Literal["sleep", "spin"] = "sleep",
-    **options: Unpack[EngineRunOptions],
+    **options: Unpack[EngineRunKeywords],
 ) -> Run:
     """Run a trace through a grouping inside an engine, in real time, and measure what `replay` simulates.
 
@@ -159,7 +159,7 @@ def run(
     Raises UsageError for what an engine cannot do, RunError for a lost worker, EnvironmentFault where the engine is
     missing.
     """
-    from streamgroup.api.values import made_options, spark_values
+    from streamgroup.api.option_texts import made_options, spark_values
     from streamgroup.engine_runs.engine_options import engine_options
     from streamgroup.engine_runs.run import run_on_engine
     from streamgroup.spark.options import SparkOptions, checked
@@ -189,7 +189,7 @@ def open_run(path: str | Path) -> Run:
 
 def _run(tables: Mapping[str, Any], record: dict[str, Any], output: Path | None) -> Run:
     from streamgroup.metrics.names import METRICS
-    from streamgroup.study.columns import OPTION_COLUMNS
+    from streamgroup.study.option_columns import OPTION_COLUMNS
 
     row = tables["summary"].to_pylist()[0]
     options = {name: row[name] for name in OPTION_COLUMNS if name in row}

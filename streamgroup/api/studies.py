@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from streamgroup.api.keywords import AdviseOptions, ExplainOptions, SweepOptions
+from streamgroup.api.option_types import AdviseKeywords, ExplainKeywords, SweepKeywords
 from streamgroup.base.progress import Progress, Watcher
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from streamgroup.base.storage.places import Place
-    from streamgroup.study.advise.run import Advice
-    from streamgroup.study.bounds.run import Bounds
-    from streamgroup.study.claims.run import Reproduction
-    from streamgroup.study.explain.run import Explanation
+    from streamgroup.base.storage.paths import StoragePath
+    from streamgroup.study.advise.advise import Advice
+    from streamgroup.study.bounds.evaluate_statements import Bounds
+    from streamgroup.study.claims.reproduce import Reproduction
+    from streamgroup.study.explain.explain_loads import Explanation
     from streamgroup.study.summary.compare import Comparison
     from streamgroup.study.sweep.start import PlannedSweep
 
@@ -58,7 +58,7 @@ class Sweep:
 
 
 def sweep(
-    inputs: "str | Path | Place | Sequence[str | Path | Place]" = (),
+    inputs: "str | Path | StoragePath | Sequence[str | Path | StoragePath]" = (),
     grouping: str | Path | Sequence[str | Path] = (),
     workers: int | str | Sequence[int | str] = (),
     *,
@@ -66,7 +66,7 @@ def sweep(
     overwrite: bool = False,
     jobs: int | None = None,
     progress: Watcher | None = None,
-    **options: Unpack[SweepOptions],
+    **options: Unpack[SweepKeywords],
 ) -> Sweep:
     """Replay every combination of traces, groupings and options.
 
@@ -81,7 +81,7 @@ def sweep(
     """
     import tempfile
 
-    from streamgroup.api.values import spark_values
+    from streamgroup.api.option_texts import spark_values
     from streamgroup.study.sweep.start import run_planned, spark_of
 
     spark = spark_of(spark_values(options), jobs)
@@ -106,11 +106,11 @@ def planned_sweep(
     progress: Watcher | None = None,
 ) -> "PlannedSweep":
     """Plan a sweep with options by the names of `sweep`; UsageError and DataError as there."""
-    from streamgroup.api.values import known_only, listed, made_options, text
-    from streamgroup.base.storage.places import Place
+    from streamgroup.api.option_texts import known_only, listed, made_options, text
+    from streamgroup.base.storage.paths import StoragePath
     from streamgroup.study.sweep.start import plan_sweep
 
-    known_only("sweep", given, {"grouping", "workers", *SweepOptions.__annotations__})
+    known_only("sweep", given, {"grouping", "workers", *SweepKeywords.__annotations__})
     values: dict[str, Any] = {"groupings": listed(given.get("grouping"))}
     for name in _SEVERAL:
         values[name] = listed(given.get(name))
@@ -122,8 +122,8 @@ def planned_sweep(
     shared = {name: value for name, value in given.items() if name not in aside and value is not None}
     checked = vars(made_options("", 1, shared))
     values |= {name: checked[name] for name in shared}
-    several = [inputs] if isinstance(inputs, str | Path | Place) else inputs
-    places = [one.reference if isinstance(one, Place) else text(one) for one in several]
+    several = [inputs] if isinstance(inputs, str | Path | StoragePath) else inputs
+    places = [one.reference if isinstance(one, StoragePath) else text(one) for one in several]
     return plan_sweep(places, values, output, overwrite=overwrite, progress=progress)
 
 
@@ -190,7 +190,7 @@ def _names(names: Sequence[str] | str) -> Sequence[str]:
 
 
 def advise(
-    trace: "str | Path | Place",
+    trace: "str | Path | StoragePath",
     workers: int | None = None,
     *,
     max_p99: float | None = None,
@@ -199,7 +199,7 @@ def advise(
     budget: float = 60.0,
     jobs: int | None = None,
     progress: Watcher | None = None,
-    **options: Unpack[AdviseOptions],
+    **options: Unpack[AdviseKeywords],
 ) -> "Advice":
     """Recommend a grouping for a trace and a number of workers: `print(advise("t.trace", 48))`.
 
@@ -209,13 +209,13 @@ def advise(
     Replays the trace, or segments of it that take about `budget` seconds on two cores. Other options are the flags of
     `streamgroup advise`. UsageError for wrong options, DataError for a trace that is not sound or empty.
     """
-    from streamgroup.api.values import known_only, listed, made_options
+    from streamgroup.api.option_texts import known_only, listed, made_options
+    from streamgroup.study.advise.advise import AdviceRequest, advise
     from streamgroup.study.advise.recommendation import Targets
-    from streamgroup.study.advise.run import Question, advise
     from streamgroup.study.sweep.threads import default_jobs
 
-    known_only("advise", options, AdviseOptions.__annotations__)
-    question = Question(
+    known_only("advise", options, AdviseKeywords.__annotations__)
+    question = AdviceRequest(
         Targets(max_p99, max_replication), tuple(listed(grouping)), budget, jobs or default_jobs(), workers is None
     )
     return advise(trace, made_options("kg", 1 if workers is None else workers, options), question, progress)
@@ -228,7 +228,7 @@ def explain(
     *,
     top_workers: int = 3,
     progress: Progress | None = None,
-    **options: Unpack[ExplainOptions],
+    **options: Unpack[ExplainKeywords],
 ) -> "Explanation":
     """Explain what the most loaded workers get: `print(explain("t.trace", "flink_keyby", 48))`, or of a run directory.
 
@@ -236,12 +236,12 @@ def explain(
     apart. Other options are the flags of `streamgroup explain`. UsageError for wrong options, DataError for a trace
     that is not sound, and for a run whose trace is gone.
     """
-    from streamgroup.api.values import known_only, made_options
+    from streamgroup.api.option_texts import known_only, made_options
     from streamgroup.base.errors import UsageError
     from streamgroup.base.progress import Silent
-    from streamgroup.study.explain.run import explain, explain_run, is_run
+    from streamgroup.study.explain.explain_loads import explain, explain_run, is_run
 
-    known_only("explain", options, ExplainOptions.__annotations__)
+    known_only("explain", options, ExplainKeywords.__annotations__)
     progress = progress or Silent()
     if is_run(trace):
         if grouping is not None or workers is not None or options:
@@ -256,7 +256,7 @@ def explain(
 
 
 def bounds(
-    stream: "str | Path | Place",
+    stream: "str | Path | StoragePath",
     workers: int | None = None,
     *,
     grouping: str | Path | None = None,
@@ -269,8 +269,8 @@ def bounds(
     it, with its parameters. A `run` of the stream says what was measured, and has its own grouping, workers and
     sources. UsageError for wrong options and a run of another stream, DataError for a trace that is empty or not sound.
     """
-    from streamgroup.api.values import grouping_text
-    from streamgroup.study.bounds.run import bounds
+    from streamgroup.api.option_texts import grouping_text
+    from streamgroup.study.bounds.evaluate_statements import bounds
 
     return bounds(
         stream, workers, grouping=None if grouping is None else grouping_text(grouping),
@@ -297,7 +297,7 @@ def reproduce(
     from streamgroup.base.storage.atomic_files import write_files
     from streamgroup.report.claims.figures import claims_figures
     from streamgroup.report.claims.page import FIGURES, claims_page
-    from streamgroup.study.claims.run import reproduce
+    from streamgroup.study.claims.reproduce import reproduce
 
     place = Path(output)
     names = [claims] if isinstance(claims, str) else claims

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from streamgroup.api.keywords import IngestOptions
+from streamgroup.api.option_types import IngestKeywords
 from streamgroup.base.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from streamgroup.base.storage.places import Place
+    from streamgroup.base.storage.paths import StoragePath
     from streamgroup.ingest import options as checked_options
-    from streamgroup.ingest.run import IngestResult
+    from streamgroup.ingest.make_trace import IngestResult
     from streamgroup.traces.statistics.describe import Description
 
 __all__ = ["describe", "from_dataframe", "ingest", "ingest_each", "ingest_options", "synth"]
@@ -23,11 +23,11 @@ _SPARK = ("master", "remote", "spark_conf", "driver_memory")
 def ingest(
     reader: str,
     inputs: str | Path | Sequence[str | Path],
-    output: "str | Path | Place",
+    output: "str | Path | StoragePath",
     *,
     reader_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-    **options: Unpack[IngestOptions],
+    **options: Unpack[IngestKeywords],
 ) -> "IngestResult":
     """Make a trace of raw data, on Spark or, with `engine="local"`, in this process.
 
@@ -38,7 +38,7 @@ def ingest(
     UsageError for options, columns or inputs, DataError for data that are damaged or of which too little can be read,
     EnvironmentFault without Java. A failed ingest leaves nothing behind.
     """
-    from streamgroup.ingest.run import ingest
+    from streamgroup.ingest.make_trace import ingest
 
     return ingest(ingest_options(reader, inputs, output, reader_options, options), progress)
 
@@ -46,18 +46,18 @@ def ingest(
 def ingest_each(
     reader: str,
     inputs: str | Path | Sequence[str | Path],
-    output: "str | Path | Place",
+    output: "str | Path | StoragePath",
     *,
     reader_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-    **options: Unpack[IngestOptions],
+    **options: Unpack[IngestKeywords],
 ) -> "Iterator[IngestResult]":
     """Make a trace of each input in the folder `output`, by the file's name; yield each when it is finished.
 
     Spark starts once. The first input that fails ends it; with `if_missing` the same call continues. Otherwise as
     `ingest`; UsageError also for two inputs of one name.
     """
-    from streamgroup.ingest.each import ingest_each
+    from streamgroup.ingest.trace_per_input import ingest_each
 
     return ingest_each(ingest_options(reader, inputs, output, reader_options, options), progress)
 
@@ -70,7 +70,7 @@ def ingest_options(
     options: Mapping[str, Any],
 ) -> "checked_options.IngestOptions":
     """Check the options of an ingest; UsageError for what is wrong in itself."""
-    from streamgroup.api.values import columns_text, known_only, listed, spark_values, text
+    from streamgroup.api.option_texts import columns_text, known_only, listed, spark_values, text
     from streamgroup.ingest.options import IngestOptions, make_options
 
     known_only("ingest", options, IngestOptions.model_fields.keys() - {"reader", "inputs", "output", "reader_options"})
@@ -88,7 +88,7 @@ def ingest_options(
 
 
 def from_dataframe(
-    df: "DataFrame", *, time: str, key: str | Sequence[str], output: "str | Path | Place", **options: Any
+    df: "DataFrame", *, time: str, key: str | Sequence[str], output: "str | Path | StoragePath", **options: Any
 ) -> "IngestResult":
     """Make a trace of a Spark DataFrame, in its own session, which stays as it was; classic or Connect.
 
@@ -102,7 +102,7 @@ def from_dataframe(
 
 def synth(
     generator: str,
-    output: "str | Path | Place",
+    output: "str | Path | StoragePath",
     *,
     engine: Literal["auto", "local", "spark"] = "auto",
     overwrite: bool = False,
@@ -115,11 +115,11 @@ def synth(
     `driver_memory`, which say where Spark runs. The bytes are the same from every engine. Returns what `ingest` does;
     UsageError for a wrong parameter.
     """
-    from streamgroup.api.values import spark_values
-    from streamgroup.base.storage.places import locate
-    from streamgroup.ingest.run import IngestResult
+    from streamgroup.api.option_texts import spark_values
+    from streamgroup.base.storage.paths import locate
+    from streamgroup.ingest.make_trace import IngestResult
     from streamgroup.spark.options import SparkOptions, check_no_spark, checked
-    from streamgroup.synth.run import synthesise
+    from streamgroup.synth.generate_trace import synthesise
 
     where = spark_values(parameters)
     own = {name: value for name, value in parameters.items() if name not in _SPARK}
@@ -133,7 +133,7 @@ def synth(
     return IngestResult(place, manifest, [], [])
 
 
-def describe(trace: "str | Path | Place", top_keys: int = 10) -> "Description":
+def describe(trace: "str | Path | StoragePath", top_keys: int = 10) -> "Description":
     """Compute the statistics of a trace, in one pass; `top_keys` is how many of the most frequent keys are listed."""
     from streamgroup.traces.statistics.describe import describe
     from streamgroup.traces.trace import open_trace

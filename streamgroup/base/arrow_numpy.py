@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["add_counts", "arrow", "column", "numbers"]
+__all__ = ["arrow", "column", "numbers"]
 
 
 def arrow(values: NDArray[Any]) -> pa.Array:
@@ -40,12 +40,3 @@ def numbers(array: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
         return np.empty(0, array.type.to_pandas_dtype())
     found: NDArray[Any] = np.from_dlpack(array)
     return found
-
-
-def add_counts(count: NDArray[np.int64], ids: NDArray[Any]) -> None:
-    """Add to `count[id]` how often each id comes among `ids`, all below its length."""
-    if len(count) <= len(ids):
-        count += np.bincount(ids, minlength=len(count))
-    else:
-        # bincount would pass over all ids of `count`, most of which are not in `ids`.
-        np.add.at(count, ids, 1)

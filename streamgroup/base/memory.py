@@ -6,10 +6,17 @@ import gc
 import os
 from pathlib import Path
 
-__all__ = ["free_memory", "release_memory"]
+__all__ = ["free_memory", "release_memory", "total_memory"]
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEMINFO = Path("/proc/meminfo")
+
+
+def total_memory() -> int:
+    """Return the bytes of memory that the machine has, or that its container may use, whichever is less."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = _number(_CGROUP / "memory.max")
+    return total if limit is None else min(total, limit)
 
 
 def free_memory() -> int:

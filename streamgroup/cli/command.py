@@ -22,8 +22,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
-from streamgroup.base import discover
 from streamgroup.base.errors import UsageError
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.cli.config import read_defaults
 from streamgroup.cli.console import Console
 from streamgroup.cli.error_output import report_error
@@ -222,7 +222,7 @@ class DiscoveredGroup(TyperGroup):
             if cmd_name not in known:
                 if ctx.resilient_parsing:
                     return None
-                raise UsageError(f"there is no {self.kind} {cmd_name!r}", discover.suggest(cmd_name, known))
+                raise UsageError(f"there is no {self.kind} {cmd_name!r}", suggest(cmd_name, known))
             self.commands[cmd_name] = self.find(cmd_name)
         return self.commands[cmd_name]
 

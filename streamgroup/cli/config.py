@@ -10,8 +10,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.base.toml import read_toml
 
 __all__ = ["long_name", "options_of", "read_defaults"]

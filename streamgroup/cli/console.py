@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from streamgroup.base.row_formats import PEOPLE, Format, Row, render
+from streamgroup.base.output_formats import PEOPLE, Format, Row, render
 
 __all__ = ["Bar", "Console", "listed"]
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from streamgroup.base.row_formats import PEOPLE
+from streamgroup.base.output_formats import PEOPLE
 from streamgroup.cli.console import Console
 
 __all__ = ["print_preview", "report_trace", "report_traces"]

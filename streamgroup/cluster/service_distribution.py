@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.base.units import parse_duration_ns, parse_number
 from streamgroup.kernels import draws, elementary
 

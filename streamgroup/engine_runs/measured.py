@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError
 from streamgroup.engine_runs.machine import Machine
-from streamgroup.replay.account_measured import Measured, Sent
+from streamgroup.replay.account_given_times import Measured, Sent
 from streamgroup.traces.trace import Trace
 
 __all__ = ["EngineOutcome", "check_complete", "checked_counts", "of_all", "out_of_order", "sent"]

@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from streamgroup.base.errors import RunError
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage.places import Place
-from streamgroup.base.storage.staging import staged_directory
+from streamgroup.base.storage.local_staging import staged_directory
+from streamgroup.base.storage.paths import StoragePath as Place
 from streamgroup.engine_runs.columns import READ
 from streamgroup.engine_runs.engine_options import EngineOptions
 from streamgroup.engine_runs.flink.place import FlinkPlace, find_flink
 from streamgroup.engine_runs.machine import machine_of
 from streamgroup.engine_runs.measured import EngineOutcome, check_complete, checked_counts, of_all, out_of_order, sent
 from streamgroup.engine_runs.refusals import MODES, refuse
-from streamgroup.replay.account_measured import Measured, account_measured
+from streamgroup.replay.account_given_times import Measured, account_measured
 from streamgroup.replay.one_run import Run
 from streamgroup.replay.run import prepared
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -14,6 +14,7 @@ from typing import Any
 import numba
 from numba.core import config
 
+from streamgroup.base.compiling.call_kernel import cells, interpreted
 from streamgroup.base.compiling.code_cache import (
     SETTING,
     code_directory,
@@ -21,7 +22,7 @@ from streamgroup.base.compiling.code_cache import (
     is_at_hand,
     sources_digest,
 )
-from streamgroup.base.compiling.interpreting import NotPlainError, cells, interpreted
+from streamgroup.base.compiling.kinds import NotPlainError
 
 __all__ = ["compiled", "helper"]
 

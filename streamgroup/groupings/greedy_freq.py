@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.groupings._heads import begun, cursors_of, moved
+from streamgroup.groupings._detector_and_loads import begun, cursors_of, moved
 from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.cursors import Cursors
+from streamgroup.kernels.least_loaded_of_candidates import Cursors
 from streamgroup.kernels.loads import Loads, send_to_any, send_to_some, send_to_two
 
 __all__ = ["CITE", "GreedyByFrequency", "Params", "start"]

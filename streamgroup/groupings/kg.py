@@ -8,7 +8,7 @@ from pydantic import Field
 
 from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings.protocol import Context, Destinations, Parts, WorkersChange
-from streamgroup.kernels.hashing import ring_positions
+from streamgroup.kernels.hash_placement import ring_positions
 from streamgroup.kernels.ring import RING_POSITIONS, first_point, make_ring
 
 __all__ = ["KeyGrouping", "Params", "start"]

@@ -10,10 +10,10 @@ from pydantic import AfterValidator, Field, model_validator
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.keys.typed import Keys
+from streamgroup.groupings._detector_and_loads import ENTRY_BYTES
 from streamgroup.groupings._hash_parameter import HashedParams
-from streamgroup.groupings._heads import ENTRY_BYTES
 from streamgroup.groupings.protocol import Context, Described, Destinations, WorkersChange
-from streamgroup.kernels.hashing import candidates
+from streamgroup.kernels.hash_placement import candidates
 from streamgroup.kernels.least_loaded import draw_below
 
 __all__ = ["Params", "SaltedKeys", "start"]

@@ -17,7 +17,7 @@ from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing.columns import NO_TIME
 from streamgroup.ingest.parsing.delimited import BLANKS, DelimitedReader
 from streamgroup.ingest.parsing.times import iso
-from streamgroup.ingest.pipeline.contract import Contract
+from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.pipeline.expansion import Tuples, pieces
 from streamgroup.ingest.readers.protocol import Layout, Reader
 from streamgroup.ingest.rejects import reject_text

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from itertools import zip_longest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.storage.places import locate
+from streamgroup.base.storage.paths import locate
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.pipeline.read_splits import digest_of
 from streamgroup.ingest.sources.file_source import FileSource
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.manifest import Input, Manifest, read_manifest
 
 __all__ = ["up_to_date"]
@@ -20,7 +20,7 @@ def up_to_date(options: IngestOptions, source: FileSource) -> Manifest | None:
     None where there is no trace, or another one that may be replaced (`overwrite`). UsageError for one that may not.
     An input is the same by its path and size; if it was not changed before the trace was made, by its sha256.
     """
-    marker = locate(options.output) / schema.MANIFEST
+    marker = locate(options.output) / layout.MANIFEST
     if not marker.is_file():
         return None
     manifest = read_manifest(options.output)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.kernels import elementary
-from streamgroup.kernels.hashing import mix64
+from streamgroup.kernels.hash_placement import mix64
 
 __all__ = ["exponential", "normal", "stream", "uniform", "words"]
 

@@ -24,7 +24,7 @@ _30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
 
 @njit(forceinline=True)
 def mixed(word: Any) -> Any:
-    """Scramble a 64-bit word: `hashing.mix64`, compiled."""
+    """Scramble a 64-bit word: `hash_placement.mix64`, compiled."""
     word = (word ^ (word >> _30)) * _M1
     word = (word ^ (word >> _27)) * _M2
     return word ^ (word >> _31)
@@ -32,13 +32,13 @@ def mixed(word: Any) -> Any:
 
 @njit(forceinline=True)
 def place(word: Any, n: Any) -> Any:
-    """Scramble a word and map it to 0..n-1, n < 2^32: `hashing.place` of `hashing.mix64`, compiled."""
+    """Scramble a word and map it to 0..n-1, n < 2^32: `hash_placement.place` of `hash_placement.mix64`, compiled."""
     return ((mixed(word) >> _32) * np.uint64(n)) >> _32
 
 
 @njit(forceinline=True)
 def candidate_place(word: Any, n: Any, modulo: Any) -> Any:
-    """Scramble a word and map it to 0..n-1: `place`, or with `modulo` `hashing.place_by_remainder`, compiled."""
+    """Scramble a word and map it to 0..n-1: `place`, or with `modulo` `hash_placement.place_by_remainder`, compiled."""
     if modulo:
         return (mixed(word) >> _32) % np.uint64(n)
     return place(word, n)
@@ -54,8 +54,8 @@ def draw_below(stream: Any, index: Any, n: Any) -> Any:
 def least_of_candidates(cursors: Any, key: Any, d: Any, live: Any, load: Any, source: Any, floor: Any) -> Any:
     """Give the least loaded of F_1..F_d of a key for a source, ties to the first.
 
-    `cursors` say how keys are hashed (`cursors.Cursors`); `load` int64[sources, N]; no live worker's load is below
-    `floor`, so that the first candidate that has it is the one.
+    `cursors` say how keys are hashed (`least_loaded_of_candidates.Cursors`); `load` int64[sources, N]; no live worker's
+    load is below `floor`, so that the first candidate that has it is the one.
     """
     n = live.shape[0]
     row = np.uint64(source)

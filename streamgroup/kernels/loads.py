@@ -6,9 +6,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.cursors import least_of_many
 from streamgroup.kernels.least_loaded import least_of_candidates, less_loaded
-from streamgroup.kernels.levels import LEAST, add_one, least, make_levels
+from streamgroup.kernels.least_loaded_of_all import LEAST, add_one, least, make_levels
+from streamgroup.kernels.least_loaded_of_candidates import least_of_many
 
 __all__ = ["Loads", "make_loads", "send_to_any", "send_to_some", "send_to_this", "send_to_two"]
 
@@ -19,7 +19,8 @@ _FEW = 4
 
 
 class Loads(NamedTuple):
-    """Tuples sent: `load` int64[sources, N] by worker id, with the least of it (`levels`, see `kernels.levels`).
+    """Tuples sent: `load` int64[sources, N] by worker id, with the least of it (`levels`, see
+    `kernels.least_loaded_of_all`).
 
     `candidates` uint16[keys, 2] are F_1 and F_2, `live` int64[n'] the ids that may be chosen.
     """

@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.kernels.hashing import node_positions
+from streamgroup.kernels.hash_placement import node_positions
 
 __all__ = ["RING_POSITIONS", "Ring", "first_point", "first_two", "make_ring", "walk"]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgroup.base.arrow_numpy import arrow, column
-from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.run_tables_version import SCHEMA_VERSION
 from streamgroup.kernels.latencies import lower_bounds
 from streamgroup.metrics import (
     bounds,

@@ -29,7 +29,7 @@ from numba.core import config, types
 from numba.core.errors import NumbaError
 from numba.extending import overload_method
 
-from streamgroup.base.compiling import interpreting
+from streamgroup.base.compiling import plain_python
 from streamgroup.base.compiling.code_cache import (
     SETTING,
     code_directory,
@@ -109,7 +109,7 @@ def _teach(hook: str, names: tuple[str, ...]) -> None:
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", *names)]
     find.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     # Inlined, or else every call would hand over each array of the state in a dozen numbers.
-    interpreting.hook_names[hook] = hook in _OPTIONAL
+    plain_python.hook_names[hook] = hook in _OPTIONAL
     overload_method(types.BaseNamedTuple, hook, jit_options={"forceinline": True})(find)  # type: ignore[call-arg]
 
 
@@ -171,7 +171,7 @@ class Code(NamedTuple):
 
 
 # What is compiled once for all groupings.
-COMMON = Code("any", ("streamgroup.cluster.service_time", "streamgroup.replay.accounting.pairs"))
+COMMON = Code("any", ("streamgroup.cluster.service_time", "streamgroup.replay.accounting.key_worker_pairs"))
 
 
 def code_of(name: str, state: Any, outside_digest: str = "") -> Code:

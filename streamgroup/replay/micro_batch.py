@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.replay.account_measured import Measured, Sent, account_measured
+from streamgroup.replay.account_given_times import Measured, Sent, account_measured
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.prefetch import Ready

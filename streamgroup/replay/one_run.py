@@ -13,23 +13,25 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.cluster.service_time import MAX_SERVICE_NS, ConstantCost, make_service
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.groupings.protocol import SEEN, Context
-from streamgroup.kernels import draws, hashing
+from streamgroup.kernels import draws
+from streamgroup.kernels import hash_placement as hashing
 from streamgroup.replay.accounting import count_partials, hotness
 from streamgroup.replay.accounting.event_accounting import Measuring
 from streamgroup.replay.accounting.log import LogWriter
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.accounting.recorder import Recorder
 from streamgroup.replay.accounting.top_keys import top_keys
-from streamgroup.replay.accounting.trees import trees_of
 from streamgroup.replay.accounting.tuple_sinks import Results, Takers
+from streamgroup.replay.accounting.tuple_trees import trees_of
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.aggregator_backpressure.simulation import HeldBack, make_held_back
 from streamgroup.replay.compile import COMMON, errors_with_lines
 from streamgroup.replay.following_thread import following_thread
-from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.chunks_of_plan import planned_chunks
 from streamgroup.replay.input.prefetch import Ready
+from streamgroup.replay.interpreted_or_compiled import Tiers
+from streamgroup.replay.running_grouping import RunningGrouping
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.scenario.open_loop import deaths, timed_events
 from streamgroup.replay.scenario.plan import Plan, offered_load
@@ -40,7 +42,6 @@ from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.stages import state_cost
 from streamgroup.replay.stages.combining import Combining, make_combining
 from streamgroup.replay.stages.merging import make_merging
-from streamgroup.replay.tiers import Tiers
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Run"]

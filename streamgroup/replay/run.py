@@ -93,9 +93,9 @@ def replay(
     """Replay a trace; the result depends on the trace, the options and the installed versions alone.
 
     `log_directory` takes the assignment log; `progress` receives the number of tuples after each chunk. `interpreted`
-    runs the loop as plain Python, False compiles it, None does what is quicker (see `tiers`): the same results.
-    `chunk_cache` shares what is read with other replays in threads of this process. With `keep_pairs` the outcome has
-    the pairs of key and worker, `worker.touched`, for comparisons with other runs.
+    runs the loop as plain Python, False compiles it, None does what is quicker (see `interpreted_or_compiled`): the
+    same results. `chunk_cache` shares what is read with other replays in threads of this process. With `keep_pairs` the
+    outcome has the pairs of key and worker, `worker.touched`, for comparisons with other runs.
     """
     begun = time.perf_counter()
     one = prepared(trace, options, interpreted=interpreted)

@@ -5,7 +5,7 @@ from pathlib import Path
 import altair as alt
 import polars as pl
 
-from streamgroup.base.row_formats import render
+from streamgroup.base.output_formats import render
 from streamgroup.report.render import svg
 from streamgroup.report.theme import HEIGHT, WIDTH, Look
 from streamgroup.study.read_run import read_tables

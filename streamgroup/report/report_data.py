@@ -14,7 +14,7 @@ import polars as pl
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.report.formatting import shown
 from streamgroup.report.x_axis import WORKERS, with_x
-from streamgroup.study.columns import DEFAULTS, OPTION_COLUMNS
+from streamgroup.study.option_columns import DEFAULTS, OPTION_COLUMNS
 from streamgroup.study.summary.conditions import matches, parse_conditions
 from streamgroup.study.summary.load import STATUS_COLUMNS
 from streamgroup.study.summary.summarize import load_runs, run_directories

@@ -4,7 +4,7 @@ import polars as pl
 
 from streamgroup.metrics.names import METRICS
 from streamgroup.report.report_data import ReportData
-from streamgroup.study.columns import OPTION_COLUMNS
+from streamgroup.study.option_columns import OPTION_COLUMNS
 
 __all__ = ["all_runs", "hot_keys", "side_by_side", "varying"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamgroup.metrics.names import METRICS
-from streamgroup.study.columns import OPTION_COLUMNS
+from streamgroup.study.option_columns import OPTION_COLUMNS
 
 __all__ = ["generator_columns"]
 

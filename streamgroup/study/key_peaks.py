@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.arrow_numpy import add_counts
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.traces.statistics.count_ids import add_counts
 from streamgroup.traces.trace import Trace
 
 __all__ = ["KeyPeak", "find_peaks"]

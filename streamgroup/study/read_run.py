@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.run_tables_version import SCHEMA_VERSION
 from streamgroup.replay.scenario.options import ReplayOptions
 
 if TYPE_CHECKING:

@@ -20,14 +20,14 @@ from streamgroup.base.arrow_numpy import column
 from streamgroup.base.compiling.code_cache import sources_digest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.schema_version import SCHEMA_VERSION
-from streamgroup.base.storage.places import Place
-from streamgroup.base.storage.staging import staged_directory
+from streamgroup.base.run_tables_version import SCHEMA_VERSION
+from streamgroup.base.storage.local_staging import staged_directory
+from streamgroup.base.storage.paths import StoragePath
 from streamgroup.base.version import VERSION
 from streamgroup.metrics.names import MEANINGS
 from streamgroup.metrics.tables import tables, with_version
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.accounting.touched import TouchedPairs, beyond
+from streamgroup.replay.accounting.replica_sets import TouchedPairs, beyond
 from streamgroup.replay.compile import imported_digest
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.run import replay
@@ -35,7 +35,7 @@ from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.grouping_text import Selection, select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.stages.app_selection import AppSelection, select_app
-from streamgroup.study.columns import KINDS, OPTION_COLUMNS, readable
+from streamgroup.study.option_columns import KINDS, OPTION_COLUMNS, readable
 from streamgroup.study.rate_search import is_searched, search_rate
 from streamgroup.study.read_run import MARKER
 from streamgroup.study.run_warnings import warnings_of
@@ -75,7 +75,7 @@ class RunResult:
 
 
 def run_to_directory(
-    trace_path: str | Path | Place,
+    trace_path: str | Path | StoragePath,
     options: ReplayOptions,
     output: Path | None = None,
     *,
@@ -212,7 +212,7 @@ def named_options(trace: Trace, options: ReplayOptions, grouping: str) -> dict[s
     return {name: readable(values[name]) for name in OPTION_COLUMNS}
 
 
-def checked(trace_path: str | Path | Place, options: ReplayOptions, *, log: bool) -> tuple[Trace, ReplayOptions]:
+def checked(trace_path: str | Path | StoragePath, options: ReplayOptions, *, log: bool) -> tuple[Trace, ReplayOptions]:
     """Open a trace that is to be replayed, and read the capacity file; `log` says that a log has nowhere to go."""
     if log:
         raise UsageError("--log needs a directory to write to", "add -o RUN")

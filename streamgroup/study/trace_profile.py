@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from streamgroup.base.arrow_numpy import add_counts
+from streamgroup.traces.statistics.count_ids import add_counts
 from streamgroup.traces.statistics.describe import HOT_KEYS, TopKey, top_ids, zipf_exponent
 from streamgroup.traces.trace import Trace
 

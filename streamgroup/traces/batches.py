@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.read_parts import DecodeUnit, Part, decode, decode_units
 
 __all__ = ["DECODERS", "Batch", "read_batches"]
@@ -70,8 +70,8 @@ def _work(parts: Sequence[Part], start: int) -> Iterator[tuple[Part, DecodeUnit,
 def _cut(place: int, arrays: dict[str, NDArray[Any]], start: int) -> Iterator[Batch]:
     rows = len(next(iter(arrays.values())))
     first = max(0, start - place)
-    for low in range(first, rows, schema.BLOCK_ROWS):
-        high = min(rows, low + schema.BLOCK_ROWS)
+    for low in range(first, rows, layout.BLOCK_ROWS):
+        high = min(rows, low + layout.BLOCK_ROWS)
         pieces = {name: array[low:high] for name, array in arrays.items()}
         yield Batch(
             place + low,

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.storage.places import Place, locate
-from streamgroup.base.storage.staging import owner_tag
+from streamgroup.base.spelling_hint import suggest
+from streamgroup.base.storage.local_staging import owner_tag
+from streamgroup.base.storage.paths import StoragePath, locate
 from streamgroup.traces.batches import Batch
 from streamgroup.traces.key_bytes import key_text, not_utf8
 from streamgroup.traces.read_parts import TUPLE_COLUMNS
@@ -47,7 +47,7 @@ class _Lines(NamedTuple):
     utf8: bool = False
 
 
-def export(trace: Trace, to: str, output: Place | Path | BinaryIO, *, overwrite: bool = False) -> int:
+def export(trace: Trace, to: str, output: StoragePath | Path | BinaryIO, *, overwrite: bool = False) -> int:
     """Write all tuples of a trace as csv, jsonl, slb or parquet; return their number.
 
     csv has a header, timestamps in us, `key` and what else the tuples carry (cost, value, weight, parent); the null
@@ -58,7 +58,7 @@ def export(trace: Trace, to: str, output: Place | Path | BinaryIO, *, overwrite:
     if to not in FORMATS:
         raise UsageError(f"there is no export format {to!r}", suggest(to, FORMATS))
     write = FORMATS[to]
-    if not isinstance(output, Place | Path):
+    if not isinstance(output, StoragePath | Path):
         return write(trace, output)
     place = locate(output)
     if place.is_dir():
@@ -97,7 +97,7 @@ def _export_local(trace: Trace, write: Callable[[Trace, Any], int], output: Path
     return rows
 
 
-def _exists(output: Path | Place) -> UsageError:
+def _exists(output: Path | StoragePath) -> UsageError:
     return UsageError(f"{output} exists already", "name another output, or add --overwrite")
 
 

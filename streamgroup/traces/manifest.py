@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, f
 
 from streamgroup.base.errors import DataError
 from streamgroup.base.pydantic_errors import first_problem
-from streamgroup.base.storage.atomic_directories import is_unfinished
-from streamgroup.base.storage.places import Place, locate
-from streamgroup.traces.schema import FORMAT_VERSION, MANIFEST
+from streamgroup.base.storage.output_directory import is_unfinished
+from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.traces.layout import FORMAT_VERSION, MANIFEST
 from streamgroup.traces.writer import PartStats
 
 __all__ = ["Input", "KeyPart", "Manifest", "measured", "read_manifest", "write_manifest"]
@@ -106,7 +106,7 @@ def measured(stats: PartStats, keys: int, top_count: int, fingerprint: str) -> d
     }
 
 
-def write_manifest(trace: Place | Path, manifest: Manifest) -> None:
+def write_manifest(trace: StoragePath | Path, manifest: Manifest) -> None:
     """Write `trace.json`, the last file of a trace: sorted names, absent fields left out, synced."""
     text = json.dumps(manifest.model_dump(exclude_none=True), indent=2, sort_keys=True, ensure_ascii=False)
     place = locate(trace) / MANIFEST
@@ -117,7 +117,7 @@ def write_manifest(trace: Place | Path, manifest: Manifest) -> None:
             os.fsync(file.fileno())
 
 
-def read_manifest(trace: Place | Path | str) -> Manifest:
+def read_manifest(trace: StoragePath | Path | str) -> Manifest:
     """Read `trace.json` of a trace directory; DataError when it is missing, broken or of another version."""
     root = locate(trace)
     path = root / MANIFEST

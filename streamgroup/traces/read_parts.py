@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from streamgroup.base.arrow_numpy import numbers
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.filesystems import cause
-from streamgroup.base.storage.places import Place, locate
-from streamgroup.traces import schema
+from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.traces import layout
 from streamgroup.traces.timestamps import to_micros
 
 __all__ = [
@@ -42,7 +42,7 @@ TUPLE_COLUMNS = ("timestamp", "key_id", "cost", "value", "weight", "parent")
 class Part(NamedTuple):
     """An open Parquet file: its place, its label in messages, its footer, its columns, its rows."""
 
-    path: Place
+    path: StoragePath
     label: str
     metadata: pq.FileMetaData
     schema: pa.Schema
@@ -57,13 +57,13 @@ class DecodeUnit(NamedTuple):
     rows: int
 
 
-def list_parts(trace: Place | Path, folder: str) -> list[Place]:
+def list_parts(trace: StoragePath | Path, folder: str) -> list[StoragePath]:
     """Lists the Parquet files of a folder of a trace by name; hidden ones (`.`, `_`) are not part of it."""
     places = (entry.place for entry in (locate(trace) / folder).entries())
     return [place for place in places if place.name.endswith(".parquet") and place.name[0] not in "._"]
 
 
-def open_part(path: Place | Path) -> Part:
+def open_part(path: StoragePath | Path) -> Part:
     """Reads a file's footer; DataError when it is not (all of) a Parquet file."""
     place = locate(path)
     label = f"{place.parent.name}/{place.name}"
@@ -71,7 +71,7 @@ def open_part(path: Place | Path) -> Part:
         return Part(place, label, file.metadata, file.schema_arrow, file.metadata.num_rows)
 
 
-def open_parts(places: Sequence[Place]) -> list[Part]:
+def open_parts(places: Sequence[StoragePath]) -> list[Part]:
     """Reads the footers of files, of an object store several at once; DataError for the first that is damaged."""
     if len(places) < 2 or places[0].is_local:
         return [open_part(place) for place in places]
@@ -80,7 +80,7 @@ def open_parts(places: Sequence[Place]) -> list[Part]:
 
 
 @contextlib.contextmanager
-def _opened(place: Place, fault: str, metadata: pq.FileMetaData | None = None) -> Iterator[pq.ParquetFile]:
+def _opened(place: StoragePath, fault: str, metadata: pq.FileMetaData | None = None) -> Iterator[pq.ParquetFile]:
     """Opens a file; `fault` is the error message when it cannot be read, unless it is the store that fails."""
     try:
         # Of an object store the columns of a row group are fetched together, ahead of decoding.
@@ -181,7 +181,7 @@ def decode_units(part: Part) -> Iterator[DecodeUnit]:
     first, rows = 0, 0
     for group in range(part.metadata.num_row_groups):
         size = part.metadata.row_group(group).num_rows
-        if groups and rows + size > schema.BLOCK_ROWS:
+        if groups and rows + size > layout.BLOCK_ROWS:
             yield DecodeUnit(groups, first, rows)
             groups, first, rows = [], first + rows, 0
         groups.append(group)

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.batches import DECODERS, Batch
+from streamgroup.traces.costs import cost_ns
 from streamgroup.traces.dictionary import Dictionary
+from streamgroup.traces.fingerprint import block_digest, fingerprint
 from streamgroup.traces.manifest import Manifest
 from streamgroup.traces.trace import Trace
-from streamgroup.traces.writer import Columns, block_digest, blocks, cost_ns, fingerprint
+from streamgroup.traces.tuple_blocks import Columns, blocks
 
 __all__ = ["take_slice"]
 
@@ -40,7 +42,7 @@ class _Slice(Trace):
         wanted = {name: array for name, array in self.arrays.items() if name in columns}
         if not wanted or set(columns) - set(_COLUMNS):
             raise ValueError(f"no columns {', '.join(columns)}")
-        for low in range(start, self.tuples, schema.BLOCK_ROWS):
+        for low in range(start, self.tuples, layout.BLOCK_ROWS):
             yield Batch(low, *(_piece(wanted.get(name), low) for name in Batch._fields[1:]))
 
     def dictionary(self) -> Dictionary:
@@ -78,7 +80,7 @@ class _Slice(Trace):
         known = self._cache.get("fingerprint")
         if not isinstance(known, str):
             columns = Columns(**self.arrays)
-            known = fingerprint(map(block_digest, blocks([columns], schema.BLOCK_ROWS)), self.all_keys())
+            known = fingerprint(map(block_digest, blocks([columns], layout.BLOCK_ROWS)), self.all_keys())
             self._cache["fingerprint"] = known
         return known
 
@@ -111,7 +113,7 @@ def take_slice(trace: Trace, start: int, stop: int) -> Trace:
     return _Slice(
         path=trace.path,
         name=trace.name,
-        manifest=Manifest(format_version=schema.FORMAT_VERSION),
+        manifest=Manifest(format_version=layout.FORMAT_VERSION),
         tuples=size,
         keys=len(original_id),
         first_timestamp=int(arrays["timestamp"][0]),
@@ -130,7 +132,7 @@ def take_slice(trace: Trace, start: int, stop: int) -> Trace:
 
 
 def _piece(array: NDArray[Any] | None, low: int) -> NDArray[Any] | None:
-    return None if array is None else array[low : low + schema.BLOCK_ROWS]
+    return None if array is None else array[low : low + layout.BLOCK_ROWS]
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

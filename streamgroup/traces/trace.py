@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage.places import Place, locate
-from streamgroup.traces import schema
+from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.traces import layout
 from streamgroup.traces.batches import DECODERS, Batch, read_batches
 from streamgroup.traces.checks.scan import Scan, block_digests, scan
 from streamgroup.traces.dictionary import (
@@ -22,6 +22,7 @@ from streamgroup.traces.dictionary import (
     packed,
     repeated_keys,
 )
+from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import key_text
 from streamgroup.traces.manifest import Manifest, read_manifest
 from streamgroup.traces.read_parts import (
@@ -33,7 +34,6 @@ from streamgroup.traces.read_parts import (
     open_parts,
     tuple_faults,
 )
-from streamgroup.traces.writer import fingerprint
 
 __all__ = ["Batch", "Dictionary", "Trace", "open_trace"]
 
@@ -45,7 +45,7 @@ class Trace:
     `manifest` is the content of `trace.json`; the attributes are known also where the manifest lacks them.
     """
 
-    path: Place
+    path: StoragePath
     name: str
     manifest: Manifest
     tuples: int
@@ -118,7 +118,7 @@ class Trace:
         return made
 
 
-def open_trace(path: str | Path | Place) -> Trace:
+def open_trace(path: str | Path | StoragePath) -> Trace:
     """Open a trace by the path or the URL of its directory.
 
     A trace with a full manifest and a fingerprint is believed if the footers of its files agree; any other is
@@ -130,8 +130,8 @@ def open_trace(path: str | Path | Place) -> Trace:
         what = "is not a directory" if root.exists() else "does not exist"
         raise UsageError(f"trace {root} {what}", "name a trace directory, as ingest and synth make them")
     manifest = read_manifest(root)
-    tuple_parts = _open(root, schema.TUPLES)
-    key_parts = _open(root, schema.KEYS)
+    tuple_parts = _open(root, layout.TUPLES)
+    key_parts = _open(root, layout.KEYS)
     for faults in [*map(tuple_faults, tuple_parts), *map(key_faults, key_parts)]:
         if faults:
             raise DataError(f"{root}: {faults[0]}", f"streamgroup validate {root} lists all faults")
@@ -182,7 +182,7 @@ def open_trace(path: str | Path | Place) -> Trace:
     )
 
 
-def _open(root: Place, folder: str) -> list[Part]:
+def _open(root: StoragePath, folder: str) -> list[Part]:
     places = list_parts(root, folder)
     if not places:
         raise DataError(f"{root}: no {folder}/*.parquet", "a trace holds its tuples and its keys as Parquet files")
@@ -200,21 +200,23 @@ def _is_ours(manifest: Manifest) -> bool:
     return all(value is not None for value in needed)
 
 
-def _agree(root: Place, manifest: Manifest, found: dict[str, int | None]) -> None:
+def _agree(root: StoragePath, manifest: Manifest, found: dict[str, int | None]) -> None:
     for name, value in found.items():
         stated = getattr(manifest, name)
         if stated is not None and stated != value:
             raise _disagreement(root, name, stated, value)
 
 
-def _disagreement(root: Place, name: str, stated: object, found: object) -> DataError:
+def _disagreement(root: StoragePath, name: str, stated: object, found: object) -> DataError:
     return DataError(
         f"{root}: trace.json says {name} {stated}, the files hold {found}",
         f"streamgroup validate {root} lists all faults",
     )
 
 
-def _measure(root: Place, tuple_parts: Sequence[Part], key_parts: Sequence[Part], keys: int) -> tuple[KeyTable, Scan]:
+def _measure(
+    root: StoragePath, tuple_parts: Sequence[Part], key_parts: Sequence[Part], keys: int
+) -> tuple[KeyTable, Scan]:
     hint = f"streamgroup validate {root} lists all faults"
     try:
         table = load_table(key_parts)

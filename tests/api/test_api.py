@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import streamgroup as sg
-from streamgroup.api import keywords, values
+from streamgroup.api import option_texts, option_types
 from streamgroup.base.progress import Silent
 from streamgroup.cli.app import app
 from streamgroup.cli.commands import advise, explain, ingest, replay, sweep
@@ -59,7 +59,8 @@ def test_import_is_quick_and_loads_no_library() -> None:
 
 def test_functions_stay_when_packages_of_their_names_are_imported() -> None:
     code = (
-        "import streamgroup as sg; from streamgroup.replay.run import replay; from streamgroup.synth.run import *;"
+        "import streamgroup as sg; from streamgroup.replay.run import replay;"
+        "from streamgroup.synth.generate_trace import *;"
         "from streamgroup.ingest.options import make_options; from streamgroup.ingest import from_dataframe;"
         "print(sg.replay.__module__, sg.synth.__module__, sg.ingest.__module__)"
     )
@@ -80,11 +81,11 @@ def test_everything_public_is_documented_and_typed() -> None:
 @pytest.mark.parametrize(
     ("flags", "options"),
     [
-        (replay.Options, keywords.ReplayOptions),
-        (sweep.Options, keywords.SweepOptions),
-        (advise.Options, keywords.AdviseOptions),
-        (ingest.Options, keywords.IngestOptions),
-        (explain.Options, keywords.ExplainOptions),
+        (replay.Options, option_types.ReplayKeywords),
+        (sweep.Options, option_types.SweepKeywords),
+        (advise.Options, option_types.AdviseKeywords),
+        (ingest.Options, option_types.IngestKeywords),
+        (explain.Options, option_types.ExplainKeywords),
     ],
 )
 def test_options_are_the_flags(flags: Any, options: Any) -> None:
@@ -93,7 +94,7 @@ def test_options_are_the_flags(flags: Any, options: Any) -> None:
 
 
 def test_options_of_a_replay_are_all_that_there_are() -> None:
-    assert {*get_type_hints(keywords.ReplayOptions), "grouping", "workers"} == {
+    assert {*get_type_hints(option_types.ReplayKeywords), "grouping", "workers"} == {
         field.name for field in dataclasses.fields(ReplayOptions)
     }
 
@@ -139,7 +140,7 @@ def test_a_run_without_output_writes_nothing(trace: Path, tmp_path: Path, monkey
     ],
 )
 def test_python_values_become_texts(given: dict[str, Any], wanted: dict[str, Any]) -> None:
-    assert values.made_options("kg", 4, given) == ReplayOptions("kg", 4, **wanted)
+    assert option_texts.made_options("kg", 4, given) == ReplayOptions("kg", 4, **wanted)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgroup.base.ast_lock import compile_tree, parse
+from streamgroup.base.compiling.ast_lock import compile_tree, parse
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from fractions import Fraction
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.units import Position, index_of, parse_duration_ns, parse_extent, parse_number, parse_position
+from streamgroup.base.stream_extent import Position, index_of, parse_extent, parse_position
+from streamgroup.base.units import parse_duration_ns, parse_number
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from streamgroup.synth.run import synthesise
+    from streamgroup.synth.generate_trace import synthesise
 
     path = tmp_path_factory.mktemp("traces") / "zipf"
     synthesise("zipf", {"tuples": 20_000, "keys": 500, "rate": 5000}, path)

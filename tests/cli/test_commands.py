@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import streamgroup
+from streamgroup.base import memory
 from streamgroup.metrics.names import METRICS
 
 
@@ -227,6 +229,25 @@ def test_doctor(invoke, monkeypatch) -> None:
     found = invoke("doctor", JAVA_HOME="/nowhere")
     assert found.exit_code == 3
     assert "openjdk-17" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("limit", "found"),
+    [("1073741824", "1.0 GiB, ingest needs 2"), ("2147483648", "2.0 GiB, "), ("max", None), (None, None)],
+)
+def test_doctor_reports_the_memory_that_a_container_may_use(
+    invoke, monkeypatch, tmp_path, limit: str | None, found: str | None
+) -> None:
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    pages, sysconf = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1 << 20}, os.sysconf
+    monkeypatch.setattr(os, "sysconf", lambda name: pages[name] if name in pages else sysconf(name))
+    if limit is not None:
+        (tmp_path / "memory.max").write_text(f"{limit}\n")
+    rows = {row["check"]: row for row in json.loads(invoke("doctor", "--json").stdout)}
+    assert rows["memory"]["found"].startswith(found or "4.0 GiB, ")
+    is_little = limit == "1073741824"
+    assert rows["memory"]["state"] == ("missing" if is_little else "ok")
+    assert ("container" in (rows["memory"]["how"] or "")) == is_little
 
 
 @pytest.mark.parametrize("library", ["numba", "pyarrow", "pyspark", "numpy", "polars"])

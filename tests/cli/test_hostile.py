@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.run_tables_version import SCHEMA_VERSION
 from streamgroup.groupings import kg
 
 MOST = 2**63

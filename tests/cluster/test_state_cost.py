@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.base.compiling.interpreting import call
+from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.errors import UsageError
 from streamgroup.cluster.state_cost import NO_LIMIT, StateCost, parse_state_cost
 from streamgroup.replay.simulation.worker_state import Held, Windows, hold, make_held, slowness, view_slowness

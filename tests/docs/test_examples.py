@@ -13,10 +13,10 @@ from streamgroup.base.errors import UsageError
 from streamgroup.groupings import detectors
 from streamgroup.ingest.files.inputs import plan_splits, resolve_inputs
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.pipeline.contract import Contract
+from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.synth.run import synthesise
+from streamgroup.synth.generate_trace import synthesise
 from streamgroup.traces.trace import Trace, open_trace
 from tests.docs.console import DOCS, ROOT, steps
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from streamgroup.engines.keys.typed import make_keys, pack
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
-from streamgroup.kernels import draws, hashing
+from streamgroup.kernels import draws, hash_placement
 from streamgroup.replay.scenario.grouping_text import select
 
 KEYS = 500
@@ -40,7 +40,9 @@ def context(
     ids = np.array(live, dtype=np.int64)
 
     def candidates(d: int) -> NDArray[np.uint16]:
-        places = [hashing.candidate(hash_lo, hash_hi, j, len(live), modulo=params.modulo()) for j in range(1, d + 1)]
+        places = [
+            hash_placement.candidate(hash_lo, hash_hi, j, len(live), modulo=params.modulo()) for j in range(1, d + 1)
+        ]
         return np.ascontiguousarray(ids[np.array(places).T].astype(np.uint16))
 
     seen = workers(max(live) + 1) if seen is None else seen

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgroup.base.compiling import interpreting
+from streamgroup.base.compiling import plain_python
 from streamgroup.engines.keys.typed import make_keys, pack
 from streamgroup.groupings.protocol import GroupingParams
 from streamgroup.replay.run import replay
@@ -53,7 +53,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 def watched(trace: Trace, text: str, workers: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Any]]:
     """Replay, interpreted; give the context of the start, and of each tuple: key, worker, whether hot."""
     module, seen, contexts = select(text).module, [], []
-    start, rewritten = module.start, interpreting._plain_class
+    start, rewritten = module.start, plain_python._plain_class
 
     def start_watched(params: GroupingParams, context: Any) -> Any:
         contexts.append(context)
@@ -73,7 +73,7 @@ def watched(trace: Trace, text: str, workers: int, monkeypatch: pytest.MonkeyPat
         return type(of.__name__, (made,), {"__slots__": (), "choose": choose}) if hasattr(of, "choose") else made
 
     monkeypatch.setattr(module, "start", start_watched)
-    monkeypatch.setattr(interpreting, "_plain_class", watched_class)
+    monkeypatch.setattr(plain_python, "_plain_class", watched_class)
     replay(trace, ReplayOptions(grouping=text, workers=workers, sources=3, hash_seed=5), interpreted=True)
     assert len(seen) == trace.tuples
     return contexts[0], seen

@@ -8,7 +8,7 @@ import mmh3
 import numpy as np
 import pytest
 
-from streamgroup.kernels.hashing import mix64, place
+from streamgroup.kernels.hash_placement import mix64, place
 from tests.groupings.crew import started
 
 TESTS = Path(__file__).parents[1]

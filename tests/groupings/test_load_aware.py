@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgroup.base.compiling.interpreting import view
+from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import UsageError
 from streamgroup.replay.scenario.grouping_text import select
 from tests.groupings.crew import changed, context

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgroup.base.compiling.interpreting import view
+from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.dalton.rows import FULL, HELD, KEY, NEW, SPLIT
 from streamgroup.kernels.counts.sliding_window import PAIRS, TOTAL

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.protocol import WorkersChange
-from streamgroup.kernels import draws, hashing
+from streamgroup.kernels import draws, hash_placement
 from streamgroup.replay.scenario.grouping_text import family, select
 from tests.groupings.crew import KEYS, changed, chosen, context, started
 
@@ -78,7 +78,7 @@ def test_the_first_candidate_is_a_place_in_the_list_of_the_live(text: str) -> No
     live = [0, 2, 3, 5, 9]
     after = changed(started(text, 6), live, joined=(9,), left=(1, 4))
     told = context(live)
-    places = hashing.candidate(told.hash_lo, told.hash_hi, 1, 5)
+    places = hash_placement.candidate(told.hash_lo, told.hash_hi, 1, 5)
     assert [int(after.choose(1, key, 0)) for key in range(KEYS)] == [live[place] for place in places]
 
 
@@ -140,7 +140,7 @@ def test_random_draws_go_on_over_the_live() -> None:
     live = [0, 2, 8]
     after = changed(state, live, joined=(8,), left=(1, 3, 4))
     words = draws.words(0, "sg_random:1", np.arange(37, 1237))
-    assert chosen(after, 1, 1200) == [live[place] for place in hashing.place(words, 3)]
+    assert chosen(after, 1, 1200) == [live[place] for place in hash_placement.place(words, 3)]
 
 
 @pytest.mark.parametrize("text", EVERY)

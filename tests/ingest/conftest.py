@@ -6,10 +6,10 @@ import pytest
 
 from streamgroup.ingest.files.inputs import limit_splits, plan_splits, resolve_inputs
 from streamgroup.ingest.make_reader import make_reader
+from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.pipeline.contract import Contract
+from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.pipeline.expansion import pieces
-from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.spark.session import Session
 
 RAW = Path(__file__).parents[2] / "traces" / "raw"

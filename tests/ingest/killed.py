@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.run import ingest
 
 _CHANGES = {"open", "os.rename", "os.mkdir", "os.rmdir", "os.remove", "shutil.rmtree", "os.link", "os.chmod"}
 

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest.make_trace import IngestResult
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.run import IngestResult
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.traces.trace import open_trace

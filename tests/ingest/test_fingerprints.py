@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.run import IngestResult, ingest
 
 # Reader, file, options, fingerprint, late rows: as an ingest that kept segments in files made them.
 KNOWN: list[tuple[str, str, dict[str, Any], str, int]] = [

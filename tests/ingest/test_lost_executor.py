@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.run import ingest
 from tests.spark.cluster import Cluster
 
 pytestmark = pytest.mark.spark

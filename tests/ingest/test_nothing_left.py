@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import DataError, RunError
-from streamgroup.ingest import run as run_module
+from streamgroup.ingest import make_trace
 from streamgroup.ingest.files import inputs
+from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing.delimited import DelimitedReader
 from streamgroup.ingest.readers.protocol import Parsed
-from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.ingest.sources.table_options import make_source_options
 
 
@@ -26,7 +26,7 @@ from streamgroup.ingest.sources.table_options import make_source_options
 def test_a_header_alone_is_told_before_spark_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, told: str
 ) -> None:
-    monkeypatch.delattr(run_module, "start_session")
+    monkeypatch.delattr(make_trace, "start_session")
     (tmp_path / "in.csv").write_bytes(content)
     options = make_options(reader="csv", inputs=(str(tmp_path / "in.csv"),), output=tmp_path / "out.trace")
     with pytest.raises(DataError) as caught:

@@ -7,11 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgroup.ingest.run import IngestResult
+from streamgroup.ingest.make_trace import IngestResult
 from streamgroup.traces.export import export
+from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import hash_keys, not_utf8
 from streamgroup.traces.trace import open_trace
-from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, write_keys
+from streamgroup.traces.tuple_blocks import Columns, KeyColumns
+from streamgroup.traces.writer import write_keys
 from tests.traces_by_hand import write_tuples
 
 KEYS: list[bytes | None] = [

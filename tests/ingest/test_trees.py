@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.pipeline import segments
-from streamgroup.ingest.run import IngestResult, ingest
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.export import export
 from streamgroup.traces.trace import open_trace
@@ -57,7 +57,7 @@ def test_as_the_twin_says(
         patch.setattr(segments, "BLOCK_TUPLES", block)
         patch.setattr(segments, "MAX_TUPLES", segment)
         for name in ("PART_ROWS", "ROW_GROUP_ROWS", "BLOCK_ROWS"):
-            patch.setattr(schema, name, part)
+            patch.setattr(layout, name, part)
         path = made(tmp_path, lines, head=head)
         assert tuples_of(path) == twin(lines, head)
         assert validate(path) == []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from streamgroup.groupings.posg import count_min
 from streamgroup.kernels.counts.count_min import cells_of_keys
-from streamgroup.kernels.hashing import sketch_columns
+from streamgroup.kernels.hash_placement import sketch_columns
 
 EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())
 HASHES = np.random.default_rng(3).integers(-(2**63), 2**63, 40)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
 from streamgroup.kernels import ring as module
-from streamgroup.kernels.hashing import node_positions
+from streamgroup.kernels.hash_placement import node_positions
 from streamgroup.kernels.ring import Ring, first_point, first_two, make_ring, walk
 
 EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage.places import locate
+from streamgroup.base.storage.paths import locate
 from streamgroup.ingest.files.inputs import check_unchanged, resolve_inputs
+from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.trace import open_trace
 from tests.conftest import Bucket

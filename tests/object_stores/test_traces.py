@@ -10,21 +10,23 @@ import pyarrow as pa
 import pytest
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.storage import atomic_directories
-from streamgroup.base.storage.atomic_directories import UNFINISHED, staged_output
-from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.storage import output_directory
+from streamgroup.base.storage.output_directory import UNFINISHED, staged_output
+from streamgroup.base.storage.paths import StoragePath, locate
 from streamgroup.traces.checks.validate import validate
+from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import hash_keys
+from streamgroup.traces.layout import KEYS, MANIFEST, TUPLES
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
-from streamgroup.traces.schema import KEYS, MANIFEST, TUPLES
 from streamgroup.traces.trace import open_trace
-from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, write_keys
+from streamgroup.traces.tuple_blocks import Columns, KeyColumns
+from streamgroup.traces.writer import write_keys
 from tests.conftest import Bucket
 from tests.object_stores.conftest import TRACE, invoke
 from tests.traces_by_hand import write_tuples
 
 
-def _write(out: Place, rows: int, *, manifest: bool = True) -> None:
+def _write(out: StoragePath, rows: int, *, manifest: bool = True) -> None:
     """Writes a trace of one key, as an ingest does."""
     stats = write_tuples(out / TUPLES, [Columns(np.arange(rows), np.zeros(rows, np.uint32))])
     key = pa.array([b"k"], pa.large_binary())
@@ -34,25 +36,25 @@ def _write(out: Place, rows: int, *, manifest: bool = True) -> None:
         write_manifest(out, Manifest(format_version=1, program_version="test", **facts))
 
 
-def _write_whole(place: Place, rows: int, *, overwrite: bool = False) -> None:
+def _write_whole(place: StoragePath, rows: int, *, overwrite: bool = False) -> None:
     with staged_output(place, overwrite=overwrite, marker=MANIFEST) as out:
         _write(out, rows)
 
 
-def _remote(bucket: Bucket, _: Path) -> Place:
+def _remote(bucket: Bucket, _: Path) -> StoragePath:
     return bucket.place("x.trace")
 
 
-def _local(_: Bucket, tmp_path: Path) -> Place:
+def _local(_: Bucket, tmp_path: Path) -> StoragePath:
     return locate(tmp_path / "x.trace")
 
 
-def _files(place: Place) -> list[str]:
+def _files(place: StoragePath) -> list[str]:
     return [entry.place.within(place) for entry in place.entries(recursive=True) if not entry.is_dir]
 
 
 @pytest.mark.parametrize("where", [_remote, _local])
-def test_a_written_trace_is_whole(bucket: Bucket, tmp_path: Path, where: Callable[..., Place]) -> None:
+def test_a_written_trace_is_whole(bucket: Bucket, tmp_path: Path, where: Callable[..., StoragePath]) -> None:
     place = where(bucket, tmp_path)
     _write_whole(place, 5)
     assert _files(place) == TRACE
@@ -68,7 +70,7 @@ def test_a_written_trace_is_whole(bucket: Bucket, tmp_path: Path, where: Callabl
 @pytest.mark.parametrize("where", [_remote, _local])
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
 def test_a_failure_leaves_nothing(
-    bucket: Bucket, tmp_path: Path, where: Callable[..., Place], error: type[BaseException]
+    bucket: Bucket, tmp_path: Path, where: Callable[..., StoragePath], error: type[BaseException]
 ) -> None:
     place = where(bucket, tmp_path)
 
@@ -121,7 +123,7 @@ def test_a_part_that_comes_late_does_not_lock_the_output(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
     place = bucket.place("x.trace")
-    remove = atomic_directories.remove_old
+    remove = output_directory.remove_old
 
     def fail() -> None:
         with staged_output(place, overwrite=False, marker=MANIFEST) as out:
@@ -131,12 +133,12 @@ def test_a_part_that_comes_late_does_not_lock_the_output(
                 remove(*args, **named)
                 bucket.put("x.trace/tuples/part-00001.parquet", b"from a task that is cancelled only now")
 
-            monkeypatch.setattr(atomic_directories, "remove_old", slow)
+            monkeypatch.setattr(output_directory, "remove_old", slow)
             raise error
 
     with pytest.raises(error):
         fail()
-    monkeypatch.setattr(atomic_directories, "remove_old", remove)
+    monkeypatch.setattr(output_directory, "remove_old", remove)
     assert _files(place) == [UNFINISHED, "tuples/part-00001.parquet"]
     with pytest.raises(UsageError, match="what an interrupted run left"):
         _write_whole(place, 6)
@@ -150,7 +152,7 @@ def test_a_task_that_nobody_waits_for_does_not_make_a_removed_output_again(tmp_p
             staged.append(out)
             raise ZeroDivisionError
 
-    staged: list[Place] = []
+    staged: list[StoragePath] = []
     with pytest.raises(ZeroDivisionError):
         fail()
     with pytest.raises(EnvironmentFault, match="the output's folder is not there"):

@@ -15,7 +15,7 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven
 from streamgroup.replay.stages import aggregators, partial_results
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace
 from tests.metrics.compare import assert_same
 from tests.naive.groupings.choose import make
@@ -69,7 +69,7 @@ def agree(scenario: Scenario, extra: dict[str, Any], *, interpreted: bool) -> No
 @given(scenarios(["sg", "kg", "pkg"]), AGGREGATED, st.integers(1, 50), st.sampled_from([2, 1 << 10]))
 def test_aggregators_agree_with_the_twin(scenario: Scenario, extra: dict[str, Any], rows: int, room: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "BLOCK_ROWS", rows)
+        patch.setattr(layout, "BLOCK_ROWS", rows)
         patch.setattr(event_driven, "_EVENTS", 8)
         patch.setattr(partial_results, "_FIRST_ROWS", room)
         patch.setattr(aggregators, "_CHUNK", room + 1)
@@ -83,7 +83,7 @@ def test_thousands_of_aggregators_agree_with_the_twin(
     scenario: Scenario, extra: dict[str, Any], rows: int, room: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "BLOCK_ROWS", rows)
+        patch.setattr(layout, "BLOCK_ROWS", rows)
         patch.setattr(event_driven, "_EVENTS", 4)
         patch.setattr(partial_results, "_FIRST_ROWS", room)
         patch.setattr(aggregators, "_CHUNK", room)

@@ -20,7 +20,7 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven
 from streamgroup.replay.stages import app_states, partial_results
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.trace import Trace, open_trace
 from tests.naive.metrics.counting import windows_of
 from tests.naive.replay.options import TraceTuple
@@ -139,7 +139,7 @@ APPS = st.sampled_from(["count", "topk:k=1", "topk:k=2", "vwap", "stats", "hasht
 @given(scenarios(["sg", "kg", "pkg"]), APPS, st.integers(1, 50), st.sampled_from([2, 64]))
 def test_results_are_those_of_polars(scenario: Scenario, app: str, rows: int, room: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "BLOCK_ROWS", rows)
+        patch.setattr(layout, "BLOCK_ROWS", rows)
         patch.setattr(event_driven, "_EVENTS", 8)
         patch.setattr(partial_results, "_FIRST_ROWS", room)
         agree(tagged(scenario), app, interpreted=True)
@@ -150,7 +150,7 @@ def test_results_are_those_of_polars(scenario: Scenario, app: str, rows: int, ro
 @given(scenarios(), APPS, st.integers(1, 9))
 def test_thousands_of_results_are_those_of_polars(scenario: Scenario, app: str, rows: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "BLOCK_ROWS", rows)
+        patch.setattr(layout, "BLOCK_ROWS", rows)
         agree(tagged(scenario), app, interpreted=True)
 
 

@@ -16,7 +16,7 @@ from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace
 from tests.metrics.compare import assert_rows_agree, assert_same, tables
 from tests.naive.groupings.choose import make
@@ -178,7 +178,7 @@ def check_metrics(outcome: Outcome, expected: Bounded, scenario: Scenario) -> No
 @given(bounded(), st.integers(1, 50), st.sampled_from([8, 1 << 17]))
 def test_bounded_aggregators_agree_with_the_twin(scenario: Scenario, rows: int, kept: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "BLOCK_ROWS", rows)
+        patch.setattr(layout, "BLOCK_ROWS", rows)
         patch.setattr(event_driven, "_EVENTS", kept)
         agree(scenario, interpreted=True)
 
@@ -188,6 +188,6 @@ def test_bounded_aggregators_agree_with_the_twin(scenario: Scenario, rows: int, 
 @given(bounded(), st.integers(1, 9), st.sampled_from([4, 8]))
 def test_thousands_of_bounded_aggregators_agree_with_the_twin(scenario: Scenario, rows: int, kept: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "BLOCK_ROWS", rows)
+        patch.setattr(layout, "BLOCK_ROWS", rows)
         patch.setattr(event_driven, "_EVENTS", kept)
         agree(scenario, interpreted=True)

@@ -28,7 +28,7 @@ from tests.traces_by_hand import write_trace
 PACKAGE = Path(streamgroup.__file__).parent
 PROGRAM = """
 import json, sys
-from streamgroup.replay import compile, run, tiers
+from streamgroup.replay import compile, interpreted_or_compiled, run
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from streamgroup.engines import compiled as rules
@@ -36,7 +36,9 @@ from streamgroup.engines import compiled as rules
 rules._FEW = -1
 trace, grouping = sys.argv[1:]
 made = {}
-tiers.compiled = lambda function, code: made.setdefault(function.__name__, compile.compiled(function, code))
+interpreted_or_compiled.compiled = lambda function, code: made.setdefault(
+    function.__name__, compile.compiled(function, code)
+)
 outcome = run.replay(open_trace(trace), ReplayOptions(grouping=grouping, workers=4), interpreted=False)
 stats = {name: dispatcher.stats for name, dispatcher in made.items()}
 print(json.dumps({

@@ -14,7 +14,7 @@ from streamgroup.metrics.tables import summary
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace
 from tests.metrics.compare import assert_same
 from tests.naive.metrics.metrics import held_metrics
@@ -41,7 +41,7 @@ def staged(draw: st.DrawFn, *, combine: bool) -> Scenario:
 @given(staged(combine=False), st.integers(1, 50))
 def test_sources_that_take_time_agree_with_the_twin(scenario: Scenario, rows: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "BLOCK_ROWS", rows)
+        patch.setattr(layout, "BLOCK_ROWS", rows)
         agree(scenario, interpreted=True)
 
 
@@ -49,7 +49,7 @@ def test_sources_that_take_time_agree_with_the_twin(scenario: Scenario, rows: in
 @given(staged(combine=True), st.integers(1, 50))
 def test_combiners_agree_with_the_twin(scenario: Scenario, rows: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "BLOCK_ROWS", rows)
+        patch.setattr(layout, "BLOCK_ROWS", rows)
         agree(scenario, interpreted=True)
 
 
@@ -74,7 +74,7 @@ def merged_with_state(draw: st.DrawFn) -> Scenario:
 def test_what_merged_tuples_make_workers_hold_agrees_with_the_twin(scenario: Scenario, rows: int) -> None:
     run = scenario.run()
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as directory:
-        patch.setattr(schema, "BLOCK_ROWS", rows)
+        patch.setattr(layout, "BLOCK_ROWS", rows)
         outcome, found = fast(scenario, Path(directory), interpreted=True)
     assert found == [(r.seq, r.arrival_ns, r.source, r.worker, r.start_ns, r.finish_ns) for r in run.records]
     row = summary(outcome)

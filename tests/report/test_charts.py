@@ -30,7 +30,7 @@ from streamgroup.report.findings import compared
 from streamgroup.report.render import Drawn, chart_names, load_chart, png, specification, svg
 from streamgroup.report.report_data import MOST_CONDITIONS, MOST_GROUPINGS, ReportData, gather
 from streamgroup.report.theme import THEMES, Look
-from streamgroup.report.traces_alone import gather_traces
+from streamgroup.report.trace_chart_data import gather_traces
 from tests.report.made import make_run, make_runs
 from tests.traces_by_hand import write_trace
 

@@ -12,14 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgroup.cli.app import app
-from streamgroup.ingest import run as ingest_run
+from streamgroup.ingest import make_trace as ingest_run
+from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.run import ingest
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session
 from streamgroup.spark.task_pool import run_each
 from streamgroup.study.sweep import on_spark
-from streamgroup.synth.run import synthesise
+from streamgroup.synth.generate_trace import synthesise
 from tests.spark.pool_work import work
 
 _PATIENCE_S = 20

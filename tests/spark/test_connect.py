@@ -15,15 +15,15 @@ import pytest
 from streamgroup.base.errors import DataError, EnvironmentFault, RunError, UsageError
 from streamgroup.base.progress import Silent
 from streamgroup.ingest import from_dataframe
+from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.run import ingest
 from streamgroup.spark import connect
 from streamgroup.spark.errors import errors_as_text
 from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.spark.session import existing_session, open_session
 from streamgroup.spark.task_pool import run_each
-from streamgroup.synth.run import synthesise
+from streamgroup.synth.generate_trace import synthesise
 from streamgroup.traces.manifest import Manifest
 from tests.spark.connect_server import connect_server, free_port
 

@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.storage.staging import owner_is_alive
+from streamgroup.base.storage.local_staging import owner_is_alive
+from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.run import ingest
 from streamgroup.spark import errors as spark_errors
 from streamgroup.spark.java import find_java
 from streamgroup.spark.log import log_tail, log_text

@@ -16,8 +16,8 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import rate_search
 from streamgroup.study import replay_run as study
-from streamgroup.study.estimate import dry_run
-from streamgroup.study.explain.run import explain_run
+from streamgroup.study.dry_run import dry_run
+from streamgroup.study.explain.explain_loads import explain_run
 from streamgroup.study.rate_search import MOST_TRIALS, RateSearch, search_rate
 from streamgroup.study.read_run import recorded_options
 from streamgroup.study.replay_run import run_to_directory

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from streamgroup.study import trace_profile as module
 from streamgroup.study.trace_profile import TraceProfile, profile_trace
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace
 from tests.study.traces import write_trace
 
@@ -43,7 +43,7 @@ def test_rates_are_those_counted_one_by_one(
     times = [int(at) * unit - 10**6 for at in np.cumsum(gaps)]
     first, width = times[0], times[-1] - times[0]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "BLOCK_ROWS", block)
+        patch.setattr(layout, "BLOCK_ROWS", block)
         if not few:
             patch.setattr(module, "_INSTANTS", 0)
         found = _look(tmp_path_factory.mktemp("trace") / "t", times, ["a"] * len(times)).rate
@@ -82,7 +82,7 @@ def test_shares_of_hot_keys_are_those_counted_one_by_one(
     times = [int(at) for at in np.cumsum([gap for gap, _ in rows])]
     keys = [f"k{key:02}" for _, key in rows]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "BLOCK_ROWS", block)
+        patch.setattr(layout, "BLOCK_ROWS", block)
         seen = _look(tmp_path_factory.mktemp("trace") / "t", times, keys)
 
     def most(names: list[str]) -> list[str]:

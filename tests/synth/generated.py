@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base import discover
+from streamgroup.base import plugin_modules
+from streamgroup.synth.generate_trace import parameters
 from streamgroup.synth.generators.protocol import Chunk, Stream
-from streamgroup.synth.run import parameters
 
 __all__ = ["MOST", "SMALL", "example", "fits", "labels", "make", "whole"]
 
@@ -65,7 +65,7 @@ def example(name: str) -> tuple[Any, Any]:
 
 def make(name: str, **given: Any) -> tuple[Any, Stream]:
     params: Any = parameters(name, given)
-    return params, discover.load(discover.GENERATORS, name, "generator").generate(params)
+    return params, plugin_modules.load(plugin_modules.GENERATORS, name, "generator").generate(params)
 
 
 def whole(stream: Stream) -> Chunk:

@@ -15,19 +15,19 @@ import pyarrow as pa
 import pytest
 from pydantic import BaseModel
 
-from streamgroup.base import discover
+from streamgroup.base import plugin_modules
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.base.progress import Silent
-from streamgroup.base.storage.places import locate
+from streamgroup.base.storage.paths import locate
 from streamgroup.ingest.pipeline.blocks import block
-from streamgroup.ingest.pipeline.frames import LocalRunner
 from streamgroup.ingest.pipeline.interrupt import check_stopped
 from streamgroup.ingest.pipeline.output_parts import check_visible
+from streamgroup.ingest.runners.local_runner import LocalRunner
 from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.spark.session import Session
-from streamgroup.synth import run
+from streamgroup.synth import generate_trace
+from streamgroup.synth.generate_trace import REMOTE_LABELS, SPARK_TUPLES, chosen_engine, synthesise
 from streamgroup.synth.generators.protocol import Chunk, Stream
-from streamgroup.synth.run import REMOTE_LABELS, SPARK_TUPLES, chosen_engine, synthesise
 from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.trace import open_trace
 from tests.spark.cluster import Cluster
@@ -100,7 +100,7 @@ def test_spark_makes_the_same_bytes(spark: Session, local: Path, tmp_path: Path)
 @pytest.mark.spark
 def test_every_generator_can_be_made_by_tasks(spark: Session, tmp_path: Path) -> None:
     """Its parameters and its stream cross to other processes."""
-    for name in discover.names(discover.GENERATORS):
+    for name in plugin_modules.names(plugin_modules.GENERATORS):
         given = {"dataset": "ct", "scale": "0.1"} if name == "stand_in" else {"tuples": 1000}
         made = synthesise(name, given, tmp_path / "local" / name, engine="local")
         assert synthesise(name, given, tmp_path / "spark" / name, session=spark) == made
@@ -154,7 +154,7 @@ CODE = """
 import sys
 from pathlib import Path
 from streamgroup.spark.options import SparkOptions
-from streamgroup.synth.run import synthesise
+from streamgroup.synth.generate_trace import synthesise
 
 class Tell:
     def start(self, total, text): print(text, flush=True)
@@ -251,7 +251,7 @@ def test_keys_go_by_count_and_then_bytes_and_tuples_carry_what_they_do(
 
     stream = Stream(11, 100, chunk, lambda label: texts[label])
     few = SimpleNamespace(Params=_None, generate=lambda params: stream)
-    monkeypatch.setattr(run, "load", lambda *names: few)
+    monkeypatch.setattr(generate_trace, "load", lambda *names: few)
     manifest = synthesise("few", {}, tmp_path / "x.trace")
     assert validate(tmp_path / "x.trace") == []
     trace = open_trace(tmp_path / "x.trace")
@@ -271,7 +271,7 @@ def test_keys_go_by_count_and_then_bytes_and_tuples_carry_what_they_do(
 def test_stretches_hold_at_least_as_many_tuples_as_there_are_labels() -> None:
     def of(tuples: int, labels: int, parallelism: int) -> list[int]:
         stream = Stream(tuples, labels, lambda *_: None, lambda _: b"")  # type: ignore[arg-type, return-value]
-        found = run._segments(stream, parallelism)
+        found = generate_trace._segments(stream, parallelism)
         ends = [stretch.first + stretch.tuples for stretch in found]
         assert [stretch.first for stretch in found] == [0, *ends[:-1]]
         assert ends[-1] == tuples
@@ -284,7 +284,7 @@ def test_stretches_hold_at_least_as_many_tuples_as_there_are_labels() -> None:
 
 
 def test_where_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "find_java", lambda: ("java", 17))
+    monkeypatch.setattr(generate_trace, "find_java", lambda: ("java", 17))
     assert chosen_engine("auto", SPARK_TUPLES - 1) == "local"
     assert chosen_engine("auto", SPARK_TUPLES) == "spark"
     assert chosen_engine("local", SPARK_TUPLES) == "local"
@@ -293,7 +293,7 @@ def test_where_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> None:
         raise EnvironmentFault("no Java")
 
-    monkeypatch.setattr(run, "find_java", none)
+    monkeypatch.setattr(generate_trace, "find_java", none)
     assert chosen_engine("auto", SPARK_TUPLES) == "local"
 
 
@@ -320,7 +320,7 @@ def test_wrong_settings_of_spark(given: dict[str, Any], words: str) -> None:
 
 
 def test_keys_framed_in_arrays_are_the_same_as_one_by_one() -> None:
-    from streamgroup.traces.writer import fingerprint
+    from streamgroup.traces.fingerprint import fingerprint
 
     keys = [b"", b"a", b"x" * 70_000, b"", b"\xff\xfe", b"b"]
     array = pa.array([b"before", *keys, b"after"], pa.large_binary()).slice(1, len(keys))

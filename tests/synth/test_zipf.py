@@ -9,9 +9,9 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.kernels.draws import uniform
+from streamgroup.synth.generate_trace import synthesise
 from streamgroup.synth.generators.zipf import Params, generate
 from streamgroup.synth.inverse_sampling import invert_cdf
-from streamgroup.synth.run import synthesise
 from streamgroup.synth.zipf_ranks import cumulative_distribution
 from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.statistics.describe import describe

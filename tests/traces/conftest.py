@@ -10,9 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import hash_keys, not_utf8
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
-from streamgroup.traces.writer import Columns, KeyColumns, fingerprint, write_keys
+from streamgroup.traces.tuple_blocks import Columns, KeyColumns
+from streamgroup.traces.writer import write_keys
 from tests.traces_by_hand import write_tuples
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgroup.base.arrow_numpy import add_counts, arrow, column, numbers
+from streamgroup.base.arrow_numpy import arrow, column, numbers
+from streamgroup.traces.statistics.count_ids import add_counts
 from tests.traces_by_hand import write_trace
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.statistics import describe as module
 from streamgroup.traces.statistics.describe import describe, zipf_exponent
 from streamgroup.traces.trace import open_trace
@@ -104,7 +104,7 @@ def test_the_most_frequent_keys_whatever_the_stretches(counts: list[int], k: int
 def test_slices_of_time_add_up_over_batches(by_writer: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     stamps = np.sort(np.random.default_rng(3).integers(-10_000, 90_000, 5000)).tolist()
     root = by_writer([(stamp, b"a") for stamp in stamps])
-    monkeypatch.setattr(schema, "BLOCK_ROWS", 333)
+    monkeypatch.setattr(layout, "BLOCK_ROWS", 333)
     facts = describe(open_trace(root))
     width = stamps[-1] - stamps[0] + 1
     slices = Counter((stamp - stamps[0]) * 100 // width for stamp in stamps)

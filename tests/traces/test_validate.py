@@ -12,7 +12,7 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.traces.checks.validate import validate
-from streamgroup.traces.schema import REJECTS_SCHEMA
+from streamgroup.traces.layout import REJECTS_SCHEMA
 from streamgroup.traces.writer import write_rejects
 
 Make = Callable[..., Path]

@@ -13,19 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError
-from streamgroup.traces import schema
+from streamgroup.traces import layout
+from streamgroup.traces.costs import cost_ns
+from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import hash_keys
 from streamgroup.traces.trace import open_trace
-from streamgroup.traces.writer import (
-    Columns,
-    KeyColumns,
-    cost_ns,
-    fingerprint,
-    join_stats,
-    write_keys,
-    write_keys_part,
-    write_part,
-)
+from streamgroup.traces.tuple_blocks import Columns, KeyColumns
+from streamgroup.traces.writer import join_stats, write_keys, write_keys_part, write_part
 from tests.traces_by_hand import write_tuples
 
 ROWS = 2_500_000
@@ -75,7 +69,7 @@ def _naive_fingerprint(columns: Columns, keys: list[bytes | None]) -> str:
 def test_bytes_do_not_depend_on_chunking_and_borders_are_where_the_format_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "PART_ROWS", 2 << 20)
+    monkeypatch.setattr(layout, "PART_ROWS", 2 << 20)
     columns = _columns(ROWS)
     whole = write_tuples(tmp_path / "a", [columns])
     odd = write_tuples(tmp_path / "b", _cut(columns, [1, 1, 700_001, 1 << 20, 2_200_000]))
@@ -146,7 +140,7 @@ def test_time_that_goes_back_is_refused_also_between_chunks_and_parts(tmp_path: 
 
 
 def test_a_part_holds_no_more_than_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "PART_ROWS", 3)
+    monkeypatch.setattr(layout, "PART_ROWS", 3)
     with pytest.raises(ValueError, match="more than 3 rows"):
         write_part(tmp_path / "p", [_columns(4)])
 
@@ -176,7 +170,7 @@ def test_a_key_that_is_not_utf8_keeps_its_bytes(tmp_path: Path) -> None:
 
 
 def test_the_dictionary_is_cut_by_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "KEY_PART_ROWS", 3)
+    monkeypatch.setattr(layout, "KEY_PART_ROWS", 3)
     keys = [b"%d" % i for i in range(7)]
     lo, hi = hash_keys(keys)
     counts = np.arange(7, 0, -1)

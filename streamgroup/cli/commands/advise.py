@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 import streamgroup as sg
-from streamgroup.api.keywords import AdviseOptions
+from streamgroup.api.option_types import AdviseKeywords
 from streamgroup.base.errors import GateError
-from streamgroup.base.row_formats import PEOPLE
+from streamgroup.base.output_formats import PEOPLE
 from streamgroup.cli.commands.replay import as_replay
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping
@@ -67,7 +67,7 @@ def run(console: Console, options: Options) -> None:
     """
     from streamgroup.study.advise.advice_text import as_text
 
-    asked = {name: getattr(options, name) for name in AdviseOptions.__annotations__}
+    asked = {name: getattr(options, name) for name in AdviseKeywords.__annotations__}
     with console.bar("tuples") as bar:
         advice = sg.advise(
             options.trace, options.workers, max_p99=options.max_p99, max_replication=options.max_replication,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import streamgroup as sg
-from streamgroup.base.row_formats import PEOPLE, wrapped
+from streamgroup.base.output_formats import PEOPLE, wrapped
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping

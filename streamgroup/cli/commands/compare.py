@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import streamgroup as sg
-from streamgroup.base.row_formats import PEOPLE, for_people
+from streamgroup.base.output_formats import PEOPLE, for_people
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.commands.summarize import SHOWN, split_names
 from streamgroup.cli.console import Console

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgroup.base.errors import EnvironmentFault, StreamgroupError
+from streamgroup.base.memory import total_memory
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 
@@ -81,9 +82,10 @@ def _connect() -> str:
 
 
 def _memory() -> str:
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    total = total_memory() / 2**30
     if total < _MEMORY_GIB:
-        raise EnvironmentFault(f"{total:.1f} GiB, ingest needs {_MEMORY_GIB}", "use a machine with more memory")
+        how = "use a machine with more memory, or raise the memory limit of the container"
+        raise EnvironmentFault(f"{total:.1f} GiB, ingest needs {_MEMORY_GIB}", how)
     return f"{total:.1f} GiB, {os.cpu_count()} cores"
 
 

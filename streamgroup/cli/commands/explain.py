@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 import streamgroup as sg
-from streamgroup.api.keywords import ExplainOptions
+from streamgroup.api.option_types import ExplainKeywords
 from streamgroup.base.errors import UsageError
-from streamgroup.base.row_formats import PEOPLE
+from streamgroup.base.output_formats import PEOPLE
 from streamgroup.cli.commands.replay import as_replay
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping
@@ -57,8 +57,8 @@ def run(console: Console, options: Options) -> None:
     For the whole trace and its worst window. A grouping that gives each key one worker is counted, not replayed; any
     other is replayed. Prints one verdict and what would help. A run is explained by its record, trace and log.
     """
+    from streamgroup.study.explain.explain_loads import is_run
     from streamgroup.study.explain.explain_text import as_text
-    from streamgroup.study.explain.run import is_run
 
     given: dict[str, Any] = {}
     if is_run(options.trace):
@@ -70,7 +70,7 @@ def run(console: Console, options: Options) -> None:
             raise UsageError("explain takes one -g", "add -g NAME; run it once for each grouping")
         if options.workers is None:
             raise UsageError("explain needs a number of workers", "add -n N")
-        given = {name: getattr(options, name) for name in ("workers", *ExplainOptions.__annotations__)}
+        given = {name: getattr(options, name) for name in ("workers", *ExplainKeywords.__annotations__)}
         given["grouping"] = options.grouping[0]
     with console.bar("tuples") as bar:
         found = sg.explain(options.trace, top_workers=options.top_workers, progress=bar, **given)

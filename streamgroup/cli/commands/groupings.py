@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
-from streamgroup.base import discover
-from streamgroup.base.discover import GROUPINGS
+from streamgroup.base import plugin_modules
 from streamgroup.base.limits import DEFAULT_SOURCES
-from streamgroup.base.row_formats import PEOPLE
+from streamgroup.base.output_formats import PEOPLE
+from streamgroup.base.plugin_modules import GROUPINGS
 from streamgroup.base.version import VERSION
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
@@ -43,8 +43,8 @@ def run(console: Console, options: Options) -> None:
         _print_citations(console, options.name)
         return
     if options.name is None:
-        names = discover.names(GROUPINGS)
-        console.rows([{"grouping": name, "about": discover.summary(GROUPINGS, name)} for name in names])
+        names = plugin_modules.names(GROUPINGS)
+        console.rows([{"grouping": name, "about": plugin_modules.summary(GROUPINGS, name)} for name in names])
         return
     # Not before they are needed: `--help` imports nothing heavy.
     from streamgroup.replay.scenario.grouping_text import listed
@@ -122,7 +122,7 @@ def _choices(name: str, field: Any) -> str | None:
     from streamgroup.groupings.protocol import Described
 
     if name == "detector":
-        return ", ".join(discover.names(DETECTORS))
+        return ", ".join(plugin_modules.names(DETECTORS))
     if field.annotation is bool:
         return "true, false"
     if get_origin(field.annotation) is Literal:

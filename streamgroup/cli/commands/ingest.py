@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 import streamgroup as sg
-from streamgroup.api.keywords import IngestOptions
+from streamgroup.api.option_types import IngestKeywords
 from streamgroup.api.traces import ingest_options
-from streamgroup.base.discover import READERS, load
+from streamgroup.base.plugin_modules import READERS, load
 from streamgroup.cli import ingest_spark
 from streamgroup.cli.command import LazyCommand
 from streamgroup.cli.console import Console
@@ -110,7 +110,7 @@ def run(reader: str, console: Console, options: Options, own: dict[str, Any]) ->
 
     `ingest spark` takes whatever Spark loads.
     """
-    given = {name: getattr(options, name) for name in IngestOptions.__annotations__}
+    given = {name: getattr(options, name) for name in IngestKeywords.__annotations__}
     if options.dry_run:
         _preview(console, ingest_options(reader, options.inputs, options.output, own, {**given, "dry_run": True}))
         return

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.row_formats import PEOPLE, render
+from streamgroup.base.output_formats import PEOPLE, render
 from streamgroup.base.storage.atomic_files import check_free, write_files
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
@@ -68,7 +68,7 @@ def run(console: Console, options: Options) -> None:
     from streamgroup.report.render import Drawn, load_chart, png, specification, svg
     from streamgroup.report.report_data import gather
     from streamgroup.report.theme import Look
-    from streamgroup.report.traces_alone import all_traces, gather_traces
+    from streamgroup.report.trace_chart_data import all_traces, gather_traces
     from streamgroup.report.x_axis import WORKERS
 
     name = options.name.replace("-", "_")

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 import streamgroup as sg
-from streamgroup.api.keywords import ReplayOptions
+from streamgroup.api.option_types import ReplayKeywords
 from streamgroup.base.errors import UsageError
-from streamgroup.base.row_formats import PEOPLE
+from streamgroup.base.output_formats import PEOPLE
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Console, listed
 from streamgroup.cli.plugins import complete_grouping
@@ -101,7 +101,7 @@ def run(console: Console, options: Options) -> None:
     """
     if len(options.grouping) != 1:
         raise UsageError("replay takes one -g", "run it once for each grouping")
-    given = {name: getattr(options, name) for name in ReplayOptions.__annotations__}
+    given = {name: getattr(options, name) for name in ReplayKeywords.__annotations__}
     if options.dry_run:
         print_plan(console, options, given)
         return
@@ -140,8 +140,8 @@ def show(console: Console, options: Options, run: sg.Run) -> None:
 
 def print_plan(console: Console, options: Options, given: Mapping[str, Any]) -> None:
     """Print what would be simulated; of several things of one name, each is a line for people."""
-    from streamgroup.api.values import made_options
-    from streamgroup.study.estimate import dry_run
+    from streamgroup.api.option_texts import made_options
+    from streamgroup.study.dry_run import dry_run
 
     plan = dry_run(
         options.trace, made_options(options.grouping[0], options.workers, given), options.output,

@@ -8,7 +8,7 @@ import typer
 
 import streamgroup as sg
 from streamgroup.base.errors import RunError
-from streamgroup.base.row_formats import PEOPLE, for_people
+from streamgroup.base.output_formats import PEOPLE, for_people
 from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
 

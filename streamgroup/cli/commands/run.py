@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 import streamgroup as sg
-from streamgroup.api.keywords import ReplayOptions
+from streamgroup.api.option_types import ReplayKeywords
 from streamgroup.base.errors import UsageError
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.commands import compare, replay
@@ -89,7 +89,7 @@ def run(console: Console, options: Options) -> None:
     _check_conditions(options.fail_on)
     if options.baseline:
         raise UsageError("--baseline runs the same without a change of workers, and an engine has none", "leave it out")
-    given = {name: getattr(options, name) for name in ReplayOptions.__annotations__}
+    given = {name: getattr(options, name) for name in ReplayKeywords.__annotations__}
     where: dict[str, Any] = {
         "master": options.master,
         "spark_conf": options.spark_conf,
@@ -138,7 +138,7 @@ def _check_conditions(texts: list[str]) -> None:
 
 
 def _check(options: Options, given: dict[str, Any]) -> None:
-    from streamgroup.api.values import made_options
+    from streamgroup.api.option_texts import made_options
     from streamgroup.engine_runs.engine_options import engine_options
     from streamgroup.engine_runs.run import check_run
 

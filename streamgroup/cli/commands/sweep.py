@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 import streamgroup as sg
-from streamgroup.api.keywords import SweepOptions
+from streamgroup.api.option_types import SweepKeywords
 from streamgroup.base.errors import RunError
-from streamgroup.base.row_formats import PEOPLE
+from streamgroup.base.output_formats import PEOPLE
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import complete_grouping
@@ -24,7 +24,7 @@ _SHOWN = (
     "latency_p50_ms", "latency_p99_ms", "latency_max_ms",
 )  # fmt: skip
 # What is said in a file unless a flag is given.
-_NAMES = ("grouping", "workers", *SweepOptions.__annotations__)
+_NAMES = ("grouping", "workers", *SweepKeywords.__annotations__)
 _MOST_WARNINGS = 8
 _MB = 1e6
 
@@ -158,8 +158,8 @@ def run(console: Console, options: Options) -> None:
 
 
 def _print_plan(console: Console, options: Options, given: Mapping[str, Any]) -> None:
+    from streamgroup.api.option_texts import spark_values
     from streamgroup.api.studies import planned_sweep
-    from streamgroup.api.values import spark_values
     from streamgroup.study.sweep.schedule import makespan, plan_tasks, with_keys_checked
     from streamgroup.study.sweep.start import spark_of
     from streamgroup.study.sweep.threads import at_once, default_jobs

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 import streamgroup as sg
-from streamgroup.api.keywords import SparkPlace
-from streamgroup.base.discover import GENERATORS, load
+from streamgroup.api.option_types import SparkKeywords
+from streamgroup.base.plugin_modules import GENERATORS, load
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.plugins import Own, family_group, flags_of
@@ -56,7 +56,7 @@ def _own(generator: str) -> Own:
 
 def run(generator: str, console: Console, options: Options, own: dict[str, Any]) -> None:
     """Make a synthetic trace. `synth GENERATOR --help` lists its parameters."""
-    where = {name: getattr(options, name) for name in SparkPlace.__annotations__}
+    where = {name: getattr(options, name) for name in SparkKeywords.__annotations__}
     begun = time.perf_counter()
     with console.bar("tuples") as bar:
         made = sg.synth(

@@ -54,10 +54,10 @@ def run(console: Console, options: Options) -> None:
         raise UsageError("where takes one -g", "run it once for each grouping")
     if options.keys.count(_STDIN) > 1:
         raise UsageError("stdin can be read once: - is there twice")
-    from streamgroup.study.where import composed, find_place, hashed, keys_at_once
+    from streamgroup.study.destinations import composed, hash_destinations, hashed, keys_at_once
     from streamgroup.traces.key_bytes import key_text
 
-    place = find_place(
+    place = hash_destinations(
         options.grouping[0], options.workers,
         hash_seed=options.hash_seed, seed=options.seed, key_type=options.key_type,
     )  # fmt: skip

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.atomic_files import write_files
-from streamgroup.base.storage.staging import staged_directory
+from streamgroup.base.storage.local_staging import staged_directory
 from streamgroup.engine_runs.streaming.columns import READ
 from streamgroup.engine_runs.streaming.labels import partition_labels
 from streamgroup.replay.one_run import Run
 from streamgroup.replay.scenario.grouping_text import select
-from streamgroup.study.columns import readable
+from streamgroup.study.option_columns import readable
 from streamgroup.study.replay_run import code_of, outside_code
 
 __all__ = ["WARM_UPS", "Checkpoint", "belongings", "opened"]

@@ -22,7 +22,7 @@ from streamgroup.engine_runs.streaming.batches import batches_of
 from streamgroup.engine_runs.streaming.checkpoint import WARM_UPS, Checkpoint, belongings, opened
 from streamgroup.engine_runs.streaming.query import Streamed, run_query
 from streamgroup.engine_runs.worker_task import WorkerJob
-from streamgroup.replay.account_measured import Measured
+from streamgroup.replay.account_given_times import Measured
 from streamgroup.replay.one_run import Run
 from streamgroup.spark.session import start_session, terminable
 

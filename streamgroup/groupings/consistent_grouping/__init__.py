@@ -20,7 +20,7 @@ from streamgroup.groupings.consistent_grouping.busy_signals import (
     make_signals,
 )
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
-from streamgroup.kernels.hashing import candidate, candidate_words
+from streamgroup.kernels.hash_placement import candidate, candidate_words
 
 __all__ = ["CITE", "ConsistentGrouping", "Params", "start"]
 

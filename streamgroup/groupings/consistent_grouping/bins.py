@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.interpreting import call
+from streamgroup.base.compiling.call_kernel import call
 from streamgroup.kernels import least_loaded
 
 __all__ = ["BUSY", "IDLE", "Owners", "bins_of", "find_bin", "give", "leave", "make_owners", "signal", "widened"]

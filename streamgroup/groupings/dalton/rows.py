@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.interpreting import call
+from streamgroup.base.compiling.call_kernel import call
 from streamgroup.kernels.counts.sliding_window import TOTAL, holders, holds
 from streamgroup.kernels.int_map import ABSENT, get, make_int_map, put, remove
 from streamgroup.kernels.least_loaded import draw_below

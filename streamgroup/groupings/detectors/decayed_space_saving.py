@@ -15,7 +15,6 @@ from streamgroup.groupings.detectors._threshold import (
     is_passed,
     threshold_of,
 )
-from streamgroup.groupings.fish.choices import denominator
 from streamgroup.groupings.fish.decayed_space_saving import (
     LARGEST_CAPACITY,
     SIZE,
@@ -25,6 +24,7 @@ from streamgroup.groupings.fish.decayed_space_saving import (
     count_tuple,
     make_table,
 )
+from streamgroup.groupings.fish.number_of_choices import denominator
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.ordered.top_k import sort_descending
 

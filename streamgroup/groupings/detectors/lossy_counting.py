@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.base.compiling.interpreting import call
+from streamgroup.base.compiling.call_kernel import call
 from streamgroup.groupings._share_threshold import share_of
 from streamgroup.groupings.detectors._threshold import (
     LARGEST_CAPACITY,

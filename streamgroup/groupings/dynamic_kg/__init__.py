@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from streamgroup.base.compiling.interpreting import call
+from streamgroup.base.compiling.call_kernel import call
 from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._times import Time, time_ns

@@ -14,15 +14,8 @@ from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings._share_threshold import Share, share_of
 from streamgroup.groupings._times import Period, period_ns
 from streamgroup.groupings.fish.backlogs import drain, drain_at_speeds, make_backlogs, send, send_at_speeds
+from streamgroup.groupings.fish.core import BY_CHK, EVERYWHERE, OPTIMAL, FishCore, Widths, count_and_widen
 from streamgroup.groupings.fish.decayed_space_saving import LARGEST_CAPACITY, cells_taken, checked_alpha, make_table
-from streamgroup.groupings.fish.key_choices import (
-    BY_CHK,
-    EVERYWHERE,
-    OPTIMAL,
-    FishCore,
-    Widths,
-    count_and_widen,
-)
 from streamgroup.groupings.fish.service_reports import (
     Reports,
     finished,

@@ -26,7 +26,7 @@ class Shortlists(NamedTuple):
     `nearest` uint16[places, 2]. `lists` uint16[2^r, n]: row p mod 2^r is that of place p. `live` uint16[n]. `kept`
     int64[2^r, 2]: whose list is in a row (-1: nobody's) and how long it is. `owner` uint16[points] is the ring; `words`
     uint64[keys, 2] are, without one, the keys' h1 plus the seed's part, and h2 | 1; `modulo` is as in
-    `hashing.candidate`. `seen` int64[N] and `stamp` int64[1] are for walks.
+    `hash_placement.candidate`. `seen` int64[N] and `stamp` int64[1] are for walks.
 
     Without a ring F_1, ..., F_n may coincide, so that they are not all workers. All workers of a key are then listed
     apart, as those of place keys + key: F_1, ..., F_n without repetitions, then the other workers by id.

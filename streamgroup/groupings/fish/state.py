@@ -5,10 +5,10 @@ import numpy as np
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.fish.backlogs import Backlogs
 from streamgroup.groupings.fish.candidates import Shortlists, make_shortlists
+from streamgroup.groupings.fish.core import OPTIMAL, FishCore, Widths
 from streamgroup.groupings.fish.decayed_space_saving import SIZE, WIDTH, DecayedTable
-from streamgroup.groupings.fish.key_choices import OPTIMAL, FishCore, Widths
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.hashing import candidate_words, ring_positions
+from streamgroup.kernels.hash_placement import candidate_words, ring_positions
 from streamgroup.kernels.ring import first_point, first_two, make_ring
 
 __all__ = ["changed_core", "shortlists_of", "start_core"]

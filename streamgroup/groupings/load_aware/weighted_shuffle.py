@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.interpreting import call
+from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings.protocol import Context, WorkersChange

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.interpreting import call
+from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings._service_time import service_ns
@@ -35,9 +35,9 @@ from streamgroup.groupings.posg.scheduler import (
 )
 from streamgroup.groupings.posg.sketches_in_flight import NEVER, InFlight
 from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.control_servers import ControlServers, make_servers, serve
 from streamgroup.kernels.counts.count_min import cells_of_keys
 from streamgroup.kernels.ordered.tournament import make_tournament, set_leaf
-from streamgroup.kernels.servers import Servers, make_servers, serve
 
 __all__ = ["CITE", "Params", "Posg", "start"]
 
@@ -138,7 +138,7 @@ class Posg(NamedTuple):
     least: I64
     due: I64
     first: I64
-    servers: Servers
+    servers: ControlServers
     live: I64
     unknown: I64
     room: I64

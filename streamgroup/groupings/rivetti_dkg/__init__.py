@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.base.compiling.interpreting import call
+from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._hash_parameter import HashedParams
@@ -33,10 +33,10 @@ from streamgroup.groupings.rivetti_dkg.plans import (
     widened,
     worker_of,
 )
-from streamgroup.kernels import hashing
+from streamgroup.kernels import hash_placement
+from streamgroup.kernels.control_servers import ControlServers, make_servers, serve
 from streamgroup.kernels.counts.space_saving import cells_taken
 from streamgroup.kernels.int_map import put
-from streamgroup.kernels.servers import Servers, make_servers, serve
 
 __all__ = ["CITE", "DistributionAware", "Params", "start"]
 
@@ -126,7 +126,7 @@ class DistributionAware(NamedTuple):
     rows: I64
     phase: I64
     due: I64
-    servers: Servers
+    servers: ControlServers
     control_messages: I64
     control_bytes: I64
     state_entries: I64
@@ -278,7 +278,7 @@ def start(params: Params, context: Context) -> DistributionAware:
     share = -(-params.learning_length // parts)
     return DistributionAware(
         base=_first(context),
-        hashed=hashing.sketch_columns(context.hash_lo, 0, 1 << 32).view(np.uint32),
+        hashed=hash_placement.sketch_columns(context.hash_lo, 0, 1 << 32).view(np.uint32),
         live=context.live.copy(),
         theta=_pair(share_of(params.theta, context.workers)),
         learners=make_learners(context.sources, capacity, columns),

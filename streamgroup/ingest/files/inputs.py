@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.globs import has_magic, matching
 from streamgroup.base.redaction import shown_url
 from streamgroup.base.storage.filesystems import cause
-from streamgroup.base.storage.places import Entry, Place, locate
+from streamgroup.base.storage.globs import has_magic, matching
+from streamgroup.base.storage.paths import Entry, StoragePath, locate
 from streamgroup.ingest.files.streams import compression_of, open_sources
 from streamgroup.ingest.readers.protocol import Layout, Reader, Split
 
@@ -47,7 +47,7 @@ def resolve_inputs(inputs: tuple[str, ...]) -> list[InputFile]:
     return [_check_entry(entry) for given in inputs for entry in _entries(given)]
 
 
-def check_outside_output(files: list[InputFile], output: Place) -> None:
+def check_outside_output(files: list[InputFile], output: StoragePath) -> None:
     """Raises a UsageError if an input lies in the output, which would be replaced."""
     folder = output.resolved()
     for file in files:
@@ -71,7 +71,7 @@ def _entries(given: str) -> list[Entry]:
     return found
 
 
-def _matches(given: str, place: Place) -> list[Entry]:
+def _matches(given: str, place: StoragePath) -> list[Entry]:
     if not has_magic(place):
         raise UsageError(f"there is no file {shown_url(given)}", "check the path")
     found = matching(place)
@@ -82,7 +82,7 @@ def _matches(given: str, place: Place) -> list[Entry]:
     return files
 
 
-def _data_files(folder: Place) -> list[Entry]:
+def _data_files(folder: StoragePath) -> list[Entry]:
     entries = folder.entries(recursive=True)
     return [entry for entry in entries if not entry.is_dir and not _is_hidden(entry.place.within(folder))]
 

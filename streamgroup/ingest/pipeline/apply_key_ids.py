@@ -12,9 +12,9 @@ import pyarrow as pa
 from streamgroup.ingest.pipeline import order
 from streamgroup.ingest.pipeline.blocks import Row, block, part_slices, rows_of
 from streamgroup.ingest.pipeline.dictionary import Ids, send_ids
-from streamgroup.ingest.pipeline.frames import Frame
 from streamgroup.ingest.pipeline.segments import CARRIED, LateRows, Segment, check_unchanged_segment, row_numbers
-from streamgroup.traces import schema
+from streamgroup.ingest.runners.protocol import Frame
+from streamgroup.traces import layout
 
 __all__ = ["Group", "group_segments", "in_input_order", "sorted_segments"]
 
@@ -83,12 +83,12 @@ def _in_input_order(groups: dict[int, Group], batches: Iterator[pa.RecordBatch])
         at = groups[segment].first
         for columns in blocks:
             size = len(columns["timestamp"])
-            for part, start, stop in part_slices(at, size, schema.PART_ROWS):
+            for part, start, stop in part_slices(at, size, layout.PART_ROWS):
                 cut = {name: column[start:stop] for name, column in columns.items()}
                 yield block("part", cut, to=part, segment=segment, place=at + start)
             at += size
         if late:
-            yield order.late_block(segment, late, to=groups[segment].first // schema.PART_ROWS)
+            yield order.late_block(segment, late, to=groups[segment].first // layout.PART_ROWS)
 
 
 def sorted_segments(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int, Group]) -> Frame:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
-from streamgroup.ingest.pipeline.frames import Frame
 from streamgroup.ingest.pipeline.segments import Segment, check_unchanged_segment
+from streamgroup.ingest.runners.protocol import Frame
 from streamgroup.traces.key_bytes import hash_keys, not_utf8
 
 __all__ = ["Dictionary", "Ids", "assign_ids", "choose_key_ranges", "count_keys", "send_ids", "send_keys_to_ranges"]

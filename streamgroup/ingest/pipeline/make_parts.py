@@ -4,13 +4,13 @@ from functools import partial
 from typing import NamedTuple
 
 from streamgroup.base.errors import RunError
-from streamgroup.base.storage.atomic_directories import remove_old
-from streamgroup.base.storage.places import Place
+from streamgroup.base.storage.output_directory import remove_old
+from streamgroup.base.storage.paths import StoragePath
 from streamgroup.ingest.pipeline import apply_key_ids, dictionary, head, order, output_parts
 from streamgroup.ingest.pipeline.blocks import Row
-from streamgroup.ingest.pipeline.frames import Frame, Runner
 from streamgroup.ingest.pipeline.segments import CHANGED, Segment
-from streamgroup.traces import schema
+from streamgroup.ingest.runners.protocol import Frame, Runner
+from streamgroup.traces import layout
 from streamgroup.traces.writer import PartStats, join_stats
 
 __all__ = ["Made", "Rejects", "Wanted", "make_parts"]
@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
 
 
 def make_parts(
-    runner: Runner, frame: Frame, segments: list[Segment], folder: Place, rejects: Rejects, wanted: Wanted
+    runner: Runner, frame: Frame, segments: list[Segment], folder: StoragePath, rejects: Rejects, wanted: Wanted
 ) -> Made:
     """Write the parts of a trace from a kept frame of segments."""
     ordered, first, read, given = wanted.ordered, wanted.first, frame, segments
@@ -68,7 +68,7 @@ def make_parts(
         segments, runner.parallelism, order.latest_before(segments) if counts_late else {}
     )
     total = sum(segment.tuples for segment in segments)
-    part_ranges = [(0, min(schema.PART_ROWS, total - start)) for start in range(0, total, schema.PART_ROWS)]
+    part_ranges = [(0, min(layout.PART_ROWS, total - start)) for start in range(0, total, layout.PART_ROWS)]
     if in_order or len(part_ranges) == 1:
         tuple_parts = apply_key_ids.in_input_order(frame, ranks, found.ids, groups)
     else:
@@ -81,14 +81,14 @@ def make_parts(
         spans = order.plan_parts(borders_of_time, below[:-1], total)
         part_ranges = [(span.skip, span.tuples) for span in spans]
         tuple_parts = order.cut_parts(in_segments, spans)
-    keys = -(-found.keys // schema.KEY_PART_ROWS)
+    keys = -(-found.keys // layout.KEY_PART_ROWS)
     output = output_parts.Output(folder, part_ranges, keys, found.not_text, wanted.timed)
     blocks = tuple_parts.union(output_parts.send_keys(ranks, found.ids, len(part_ranges)))
     number = len(part_ranges) + keys
     if rejects.number:
         blocks = blocks.union(output_parts.send_rejects(read, rejects.of_split, number))
         number += -(-rejects.number // output_parts.REJECT_ROWS)
-    remove_old(folder, marker=schema.MANIFEST)
+    remove_old(folder, marker=layout.MANIFEST)
     rows = runner.run(lambda: output_parts.write_parts(blocks, output, number), number, "writing")
     output_parts.check_visible(folder, tuples=len(part_ranges), keys=keys, rejects=number - len(part_ranges) - keys)
     late += rows

@@ -15,9 +15,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
-from streamgroup.ingest.pipeline.frames import Frame
 from streamgroup.ingest.pipeline.segments import CARRIED, LateRows, MarkedRows, Segment, row_numbers
-from streamgroup.traces import schema
+from streamgroup.ingest.runners.protocol import Frame
+from streamgroup.traces import layout
 
 __all__ = [
     "PartRange",
@@ -220,8 +220,8 @@ def plan_parts(borders: list[Border], below: I64, total: int) -> list[PartRange]
     starts = np.concatenate([[0], below])
     ends: list[Border | None] = [*borders, None]
     parts = []
-    for first in range(0, total, schema.PART_ROWS):
-        last = min(first + schema.PART_ROWS, total)
+    for first in range(0, total, layout.PART_ROWS):
+        last = min(first + layout.PART_ROWS, total)
         low = int(np.searchsorted(starts, first, "right")) - 1
         high = int(np.searchsorted(below, last, "left"))
         parts.append(

@@ -10,16 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from streamgroup.base.errors import EnvironmentFault
-from streamgroup.base.storage.places import Place
+from streamgroup.base.storage.paths import StoragePath
 from streamgroup.ingest.pipeline.blocks import Row, block, part_slices, rows_of
 from streamgroup.ingest.pipeline.dictionary import Ids
-from streamgroup.ingest.pipeline.frames import Frame
 from streamgroup.ingest.pipeline.interrupt import check_stopped
 from streamgroup.ingest.pipeline.order import sort_order
 from streamgroup.ingest.pipeline.segments import CARRIED
-from streamgroup.traces import schema
+from streamgroup.ingest.runners.protocol import Frame
+from streamgroup.traces import layout
 from streamgroup.traces.read_parts import list_parts
-from streamgroup.traces.writer import Columns, KeyColumns, PartStats, write_keys_part, write_part, write_rejects
+from streamgroup.traces.tuple_blocks import Columns, KeyColumns
+from streamgroup.traces.writer import PartStats, write_keys_part, write_part, write_rejects
 
 __all__ = ["Output", "RejectsOf", "check_visible", "read_part_stats", "send_keys", "send_rejects", "write_parts"]
 
@@ -41,7 +42,7 @@ class Output(NamedTuple):
     parts of keys, whether a key is not UTF-8, and whether tuples have times.
     """
 
-    folder: Place
+    folder: StoragePath
     tuples: list[tuple[int, int]]
     keys: int
     not_text: bool
@@ -58,7 +59,7 @@ def _send_keys(ids: list[Ids], first: int, batches: Iterator[pa.RecordBatch]) ->
         columns = row.columns()
         own = ids[row.to].of(np.arange(row.place, row.place + columns.num_rows))
         # Within a range ids ascend.
-        part = own // np.uint32(schema.KEY_PART_ROWS)
+        part = own // np.uint32(layout.KEY_PART_ROWS)
         bounds = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(own)]
         for start, stop in itertools.pairwise(bounds):
             cut = columns.slice(start, stop - start)
@@ -102,19 +103,19 @@ def _write(output: Output, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 
 def _write_part(output: Output, number: int, rows: list[Row]) -> pa.RecordBatch:
     if rows[0].kind == "part":
-        path = output.folder / schema.TUPLES / schema.part_name(number)
-        chunks = _tuples(rows, *output.tuples[number], number * schema.PART_ROWS)
+        path = output.folder / layout.TUPLES / layout.part_name(number)
+        chunks = _tuples(rows, *output.tuples[number], number * layout.PART_ROWS)
         if not output.timed:
-            chunks = _with_places(chunks, number * schema.PART_ROWS)
+            chunks = _with_places(chunks, number * layout.PART_ROWS)
         return part_written(number, write_part(path, chunks))
     if rows[0].kind == "key":
         own = number - len(output.tuples)
-        path = output.folder / schema.KEYS / schema.part_name(own)
-        write_keys_part(path, own * schema.KEY_PART_ROWS, _keys(rows), key_bytes=output.not_text)
+        path = output.folder / layout.KEYS / layout.part_name(own)
+        write_keys_part(path, own * layout.KEY_PART_ROWS, _keys(rows), key_bytes=output.not_text)
     else:
         own = number - len(output.tuples) - output.keys
         table = pa.Table.from_batches([row.columns() for row in rows]).combine_chunks()
-        write_rejects(output.folder / schema.REJECTS / schema.part_name(own), table)
+        write_rejects(output.folder / layout.REJECTS / layout.part_name(own), table)
     return block("written", place=number)
 
 
@@ -124,9 +125,9 @@ def part_written(number: int, stats: PartStats) -> pa.RecordBatch:
     return block("written", place=number, stats=json.dumps(stats._replace(block_digests=digests)))  # type: ignore[arg-type]
 
 
-def check_visible(folder: Place, *, tuples: int, keys: int, rejects: int = 0) -> None:
+def check_visible(folder: StoragePath, *, tuples: int, keys: int, rejects: int = 0) -> None:
     """Raise EnvironmentFault unless all parts that tasks have written are visible from here."""
-    for name, number in ((schema.TUPLES, tuples), (schema.KEYS, keys), (schema.REJECTS, rejects)):
+    for name, number in ((layout.TUPLES, tuples), (layout.KEYS, keys), (layout.REJECTS, rejects)):
         seen = len(list_parts(folder, name))
         if seen != number:
             raise EnvironmentFault(
@@ -151,9 +152,9 @@ def _tuples(rows: list[Row], skip: int, tuples: int, first: int) -> Iterator[Col
     else:
         places = np.arange(skip, skip + tuples)
     names = ("timestamp", "key_id", *(name for name in CARRIED if name in columns))
-    for start in range(0, tuples, schema.ROW_GROUP_ROWS):
+    for start in range(0, tuples, layout.ROW_GROUP_ROWS):
         check_stopped()
-        own = places[start : start + schema.ROW_GROUP_ROWS]
+        own = places[start : start + layout.ROW_GROUP_ROWS]
         made = {name: columns[name][own] for name in names}
         if (nth := made.pop("nth", None)) is not None:
             # The parent is the number of a tree's first tuple: what came of one row stays together in the stream.

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from streamgroup.base.errors import DataError
-from streamgroup.base.storage.places import locate
+from streamgroup.base.storage.paths import locate
 from streamgroup.ingest.files.compression import open_raw
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.pipeline.blocks import Row, block
-from streamgroup.ingest.pipeline.contract import Contract
+from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.pipeline.expansion import Tuples
 from streamgroup.ingest.pipeline.segments import SegmentWriter
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, Split

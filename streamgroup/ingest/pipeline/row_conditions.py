@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamgroup.ingest.parsing.columns import as_texts
+from streamgroup.ingest.parsing.condition_text import ORDERS, RowCondition
 from streamgroup.ingest.parsing.numbers import to_float
-from streamgroup.ingest.parsing.where import ORDERS, RowCondition
 
 __all__ = ["meets"]
 

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest.parsing.event_counts.reader import Columns, CountedReader
+from streamgroup.ingest.parsing.event_counts.reader import CountColumns, CountedReader
 from streamgroup.ingest.parsing.event_counts.rows import Rows, find_period
 from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.readers.options import WikipediaClickstream
@@ -15,9 +15,9 @@ _KEYS = ("curr", "prev", "type")
 _IDS = ("prev_id", "curr_id")
 # By the number of fields: since 2016, of January 2015, and of February 2015.
 _LAYOUTS = {
-    4: Columns(("prev", "curr", "type", "n"), (), "month", _KEYS, 3),
-    5: Columns(("prev_id", "curr_id", "n", "prev", "curr"), (), "month", (*_KEYS[:2], *_IDS), 2),
-    6: Columns(("prev_id", "curr_id", "n", "prev", "curr", "type"), (), "month", (*_KEYS, *_IDS), 2),
+    4: CountColumns(("prev", "curr", "type", "n"), (), "month", _KEYS, 3),
+    5: CountColumns(("prev_id", "curr_id", "n", "prev", "curr"), (), "month", (*_KEYS[:2], *_IDS), 2),
+    6: CountColumns(("prev_id", "curr_id", "n", "prev", "curr", "type"), (), "month", (*_KEYS, *_IDS), 2),
 }
 _HEADER = {b"prev_id", b"curr_id", b"n", b"prev", b"curr", b"type", b"prev_title", b"curr_title"}
 

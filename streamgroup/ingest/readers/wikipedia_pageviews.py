@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgroup.ingest.parsing.event_counts.reader import Columns, CountedReader
+from streamgroup.ingest.parsing.event_counts.reader import CountColumns, CountedReader
 from streamgroup.ingest.parsing.event_counts.rows import Rows, decode_once, find_period
 from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.readers.options import WikipediaPageviews
@@ -14,7 +14,7 @@ from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed
 __all__ = ["Reader"]
 
 _DOMAIN, _TITLE, _COUNT = range(3)
-_COLUMNS = Columns(("domain", "title", "count", "bytes"), ("page",), "hour", ("page", "domain", "title"), _COUNT)
+_COLUMNS = CountColumns(("domain", "title", "count", "bytes"), ("page",), "hour", ("page", "domain", "title"), _COUNT)
 
 
 class Reader(CountedReader):

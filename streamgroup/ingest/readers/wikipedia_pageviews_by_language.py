@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.event_counts.letters import Slots, read_letters
-from streamgroup.ingest.parsing.event_counts.reader import Columns, CountedReader
+from streamgroup.ingest.parsing.event_counts.reader import CountColumns, CountedReader
 from streamgroup.ingest.parsing.event_counts.rows import (
     HOUR,
     MAX_COUNT,
@@ -30,9 +30,11 @@ Mask = NDArray[np.bool_]
 
 _KEYS = ("domain", "language", "page", "title")
 _MADE = ("page", "language")
-_HOURLY = Columns(("domain", "title", "count", "bytes"), _MADE, "hour", _KEYS, 2)
-_WITH_ID = Columns(("domain", "title", "page_id", "device", "total", "hours"), _MADE, "hour", (*_KEYS, "device"), 4)
-_WITHOUT_ID = Columns(("domain", "title", "device", "total", "hours"), _MADE, "hour", (*_KEYS, "device"), 3)
+_HOURLY = CountColumns(("domain", "title", "count", "bytes"), _MADE, "hour", _KEYS, 2)
+_WITH_ID = CountColumns(
+    ("domain", "title", "page_id", "device", "total", "hours"), _MADE, "hour", (*_KEYS, "device"), 4
+)
+_WITHOUT_ID = CountColumns(("domain", "title", "device", "total", "hours"), _MADE, "hour", (*_KEYS, "device"), 3)
 _LAYOUTS = {4: _HOURLY, 5: _WITHOUT_ID, 6: _WITH_ID}
 _INFERRED = {4: "rows are counts of an hour", 5: "rows lack a page id", 6: "rows have a page id"}
 _DEVICES = (b"desktop", b"mobile-web", b"mobile-app")

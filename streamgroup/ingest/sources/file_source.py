@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import Any, ClassVar
 
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.base.storage.places import locate
+from streamgroup.base.storage.paths import locate
 from streamgroup.ingest import rejects
 from streamgroup.ingest.files import inputs
 from streamgroup.ingest.files.inputs import InputFile
@@ -15,10 +15,10 @@ from streamgroup.ingest.make_reader import make_reader, with_option_files
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing.columns import NO_TIME
 from streamgroup.ingest.pipeline.blocks import Row
-from streamgroup.ingest.pipeline.contract import Contract
-from streamgroup.ingest.pipeline.frames import Frame, Runner
+from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.pipeline.read_splits import read_task
 from streamgroup.ingest.readers.protocol import Layout, Reader, Split
+from streamgroup.ingest.runners.protocol import Frame, Runner
 from streamgroup.ingest.sources.protocol import Source
 from streamgroup.traces.manifest import Input
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from streamgroup.base.errors import DataError, StreamgroupError
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage.places import Place
-from streamgroup.ingest.pipeline.contract import Contract
-from streamgroup.ingest.pipeline.frames import SparkRunner
-from streamgroup.ingest.run import IngestResult, make_trace, staged_trace
+from streamgroup.base.storage.paths import StoragePath
+from streamgroup.ingest.make_trace import IngestResult, make_trace, staged_trace
+from streamgroup.ingest.pipeline.check_rows import Contract
+from streamgroup.ingest.runners.spark_runner import SparkRunner
 from streamgroup.ingest.sources.canonical_columns import load, prepare, row_error, silent_loggers
 from streamgroup.ingest.sources.table_options import SparkSourceOptions
 from streamgroup.ingest.sources.table_preview import TablePreview, preview_table
@@ -56,7 +56,7 @@ def preview_spark(options: SparkSourceOptions, progress: Progress | None = None)
 
 
 def from_dataframe(
-    df: "DataFrame", *, time: str, key: str | Sequence[str], output: str | Path | Place, **options: Any
+    df: "DataFrame", *, time: str, key: str | Sequence[str], output: str | Path | StoragePath, **options: Any
 ) -> IngestResult:
     """Make a trace of a DataFrame, in the session that it belongs to, which stays as it was; classic or Connect.
 
@@ -78,7 +78,11 @@ def from_dataframe(
 
 
 def _make(
-    frame: Callable[[Any], "DataFrame"], options: SparkSourceOptions, out: Place, session: Session, progress: Progress
+    frame: Callable[[Any], "DataFrame"],
+    options: SparkSourceOptions,
+    out: StoragePath,
+    session: Session,
+    progress: Progress,
 ) -> IngestResult:
     ensure_package(session, progress)
     with _row_errors(options):

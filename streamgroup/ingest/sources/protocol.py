@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from streamgroup.ingest.pipeline.blocks import Row
-from streamgroup.ingest.pipeline.frames import Frame, Runner
+from streamgroup.ingest.runners.protocol import Frame, Runner
 from streamgroup.traces.manifest import Input
 
 __all__ = ["Source"]

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest.pipeline.contract import Contract
+from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.preview import ROWS, PreviewRow, head_rows
 from streamgroup.ingest.rejects import reject_text
 from streamgroup.ingest.sources.canonical_columns import prepare

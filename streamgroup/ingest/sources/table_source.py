@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from streamgroup.base.redaction import shown_url, without_secrets
 from streamgroup.ingest.pipeline.blocks import Row
-from streamgroup.ingest.pipeline.contract import Contract
-from streamgroup.ingest.pipeline.frames import Frame, Runner, SparkRunner
+from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.pipeline.read_splits import blocks_of
+from streamgroup.ingest.runners.protocol import Frame, Runner
+from streamgroup.ingest.runners.spark_runner import SparkRunner
 from streamgroup.ingest.sources.canonical_columns import Prepared
 from streamgroup.ingest.sources.protocol import Source
 from streamgroup.ingest.sources.table_batches import Table, batches, partition_of

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.hashing import sketch_columns
+from streamgroup.kernels.hash_placement import sketch_columns
 
 __all__ = ["cells_of_keys", "count"]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.replay.accounting import pairs
+from streamgroup.replay.accounting import key_worker_pairs
 from streamgroup.replay.accounting.windows import WindowRule
 
 __all__ = ["Partials", "count_partials"]
@@ -41,7 +41,7 @@ class Partials:
     def __init__(self, count: Callable[..., bool], rule: WindowRule, keys: int, workers: int) -> None:
         self._count = count
         self._rule = rule
-        self._pairs = pairs.make_pairs(keys, workers)
+        self._pairs = key_worker_pairs.make_pairs(keys, workers)
         self._last: int | None = None
         self.messages = 0
 
@@ -60,6 +60,6 @@ class Partials:
         done = np.zeros(3, dtype=np.int64)
         key, worker, ends = np.ascontiguousarray(key), np.ascontiguousarray(worker), np.ascontiguousarray(ends)
         while self._count(key.astype(np.int64), worker.astype(np.int64), ends.copy(), self._pairs, done):
-            assert isinstance(self._pairs, pairs.HashPairs)
-            self._pairs = pairs.grown(self._pairs)
+            assert isinstance(self._pairs, key_worker_pairs.HashPairs)
+            self._pairs = key_worker_pairs.grown(self._pairs)
         self.messages += int(done[2])

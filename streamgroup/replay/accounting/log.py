@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streamgroup.base.arrow_numpy import arrow
-from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.run_tables_version import SCHEMA_VERSION
 from streamgroup.replay.simulation.chunk_types import Events
 
 __all__ = ["SCHEMA", "LogWriter"]

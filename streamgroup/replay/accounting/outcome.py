@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.replay.accounting.touched import TouchedPairs
+from streamgroup.replay.accounting.replica_sets import TouchedPairs
 from streamgroup.replay.simulation.source_server import Servers
 
 __all__ = [

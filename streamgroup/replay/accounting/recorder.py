@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.kernels.latencies import BUCKETS
-from streamgroup.replay.accounting import pairs
+from streamgroup.replay.accounting import key_worker_pairs
 from streamgroup.replay.accounting.account import (
     Meters,
     Progress,
@@ -19,7 +19,7 @@ from streamgroup.replay.accounting.account import (
 from streamgroup.replay.accounting.hotness import Hotness
 from streamgroup.replay.accounting.lag import Repeats, lag_table, make_room
 from streamgroup.replay.accounting.outcome import LagTable, WindowTable, WorkerTable
-from streamgroup.replay.accounting.touched import touched
+from streamgroup.replay.accounting.replica_sets import touched
 from streamgroup.replay.accounting.window_rows import PERCENTS, WindowRows
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation.chunk_types import Events, each_column
@@ -155,7 +155,7 @@ class Recorder:
         # The largest state of a source, and the longest wait of a tuple on each worker.
         self.largest_state = np.zeros(1, dtype=np.int64)
         self.waits = np.zeros(workers, dtype=np.int64)
-        self.pairs = pairs.make_pairs(keys, workers)
+        self.pairs = key_worker_pairs.make_pairs(keys, workers)
         # Tuples treated as hot by worker, the sum and the maximum of the workers allowed to them.
         self.hot_tuples = np.zeros(workers, dtype=np.int64)
         self._choices = np.zeros(2, dtype=np.int64)
@@ -210,8 +210,8 @@ class Recorder:
 
     def make_room(self) -> None:
         """Double the room for pairs."""
-        assert isinstance(self.pairs, pairs.HashPairs)
-        self.pairs = pairs.grown(self.pairs)
+        assert isinstance(self.pairs, key_worker_pairs.HashPairs)
+        self.pairs = key_worker_pairs.grown(self.pairs)
 
     def account_reports(self, events: Events, ends: I64, *, drops: bool) -> None:
         """Account what the grouping reported: tuples treated as hot, unless they were dropped (if any was), and the

@@ -9,7 +9,7 @@ from streamgroup.replay.accounting.count_partials import Partials
 from streamgroup.replay.accounting.log import LogWriter
 from streamgroup.replay.accounting.outcome import Aggregation, AppResults, TreeTable
 from streamgroup.replay.accounting.recorder import NEVER_AGAIN
-from streamgroup.replay.accounting.trees import Trees
+from streamgroup.replay.accounting.tuple_trees import Trees
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.simulation.chunk_types import DROPPED, Events
 from streamgroup.replay.stages.merging import Merging

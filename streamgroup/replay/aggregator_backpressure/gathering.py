@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.replay.accounting.pairs import place_of
+from streamgroup.replay.accounting.key_worker_pairs import place_of
 from streamgroup.replay.simulation.chunk_types import Records, make_records
 from streamgroup.replay.simulation.state import grown_rows
 

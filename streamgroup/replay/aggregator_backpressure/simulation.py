@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.interpreting import call
+from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.errors import DataError
 from streamgroup.cluster.service_distribution import factors
 from streamgroup.replay.accounting.outcome import Aggregation
@@ -14,6 +14,7 @@ from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.aggregator_backpressure import gathering, loop, sending
 from streamgroup.replay.compile import Code
 from streamgroup.replay.input.prefetch import Ready
+from streamgroup.replay.interpreted_or_compiled import Tiers
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.replay.simulation import in_flight
 from streamgroup.replay.simulation.choose import Sources
@@ -24,7 +25,6 @@ from streamgroup.replay.simulation.state import grown_rows
 from streamgroup.replay.stages.aggregators import edge_plan
 from streamgroup.replay.stages.partial_results import window_ends
 from streamgroup.replay.stages.result_delays import ResultDelays
-from streamgroup.replay.tiers import Tiers
 
 __all__ = ["HeldBack", "make_held_back"]
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.cluster.service_distribution import Distribution, factors
 from streamgroup.cluster.service_time import MAX_SERVICE_NS
-from streamgroup.kernels import draws, hashing
+from streamgroup.kernels import draws, hash_placement
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import Arrivals
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.stages.source_service import PURPOSE
+from streamgroup.traces.costs import whole_ns
 from streamgroup.traces.trace import Batch, Dictionary, Trace
-from streamgroup.traces.writer import whole_ns
 
 __all__ = ["ChunkReader", "CostRule", "Ready", "SourceFactorRule", "SourceRule", "cost_ns"]
 
@@ -80,7 +80,7 @@ class SourceRule:
         self._kind = text
         self._sources = sources
         self._seed = seed
-        self._by_key = hashing.source_of(dictionary.hash_lo, sources) if text == "key" else None
+        self._by_key = hash_placement.source_of(dictionary.hash_lo, sources) if text == "key" else None
 
     @property
     def given(self) -> bool:
@@ -94,7 +94,7 @@ class SourceRule:
         if self._kind == "shuffle":
             return None
         words = draws.words(self._seed, "source", np.arange(offset, offset + len(key), dtype=np.int64))
-        return hashing.place(words, self._sources).astype(np.int32)
+        return hash_placement.place(words, self._sources).astype(np.int32)
 
 
 class CostRule:

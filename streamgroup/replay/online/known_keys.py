@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from streamgroup.engines.keys.typed import Keys, make_keys, pack
 from streamgroup.engines.keys.values import KINDS
 from streamgroup.groupings.protocol import Context, GroupingParams
-from streamgroup.kernels import draws, hashing
+from streamgroup.kernels import draws, hash_placement
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.key_bytes import hash_keys
 
@@ -70,7 +70,7 @@ class ContextRule:
 
     def _candidates(self, hash_lo: I64, hash_hi: I64, live: I64) -> Callable[[int], NDArray[np.uint16]]:
         seed, modulo = self._options.hash_seed, self._params.modulo()
-        return lambda d: hashing.candidates(hash_lo, hash_hi, d, live, seed, modulo=modulo)
+        return lambda d: hash_placement.candidates(hash_lo, hash_hi, d, live, seed, modulo=modulo)
 
 
 def _placeholder(kind: str) -> bytes:

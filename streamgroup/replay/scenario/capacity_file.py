@@ -7,25 +7,22 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, StrictInt, ValidationError
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.pydantic_errors import first_problem
+from streamgroup.base.spelling_hint import suggest
+from streamgroup.base.stream_extent import parse_extent
 from streamgroup.base.toml import read_toml
-from streamgroup.base.units import parse_duration_ns, parse_extent
+from streamgroup.base.units import parse_duration_ns
 from streamgroup.cluster.service_distribution import parse_distribution, parse_timed_service
 from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_change
 from streamgroup.cluster.state_cost import parse_state_cost
 from streamgroup.replay.scenario.grouping_text import placed
-from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.options import MOST_WAITING, WHEN_FULL, ReplayOptions
 from streamgroup.replay.stages.aggregator_plan import check_aggregators
 from streamgroup.replay.stages.source_service import parse_source_service
 
-__all__ = ["MOST_WAITING", "WHEN_FULL", "CapacityFile", "FilledOptions", "read_capacity", "with_capacity"]
-
-# What a queue may hold, and what a full one may do.
-MOST_WAITING = 1 << 40
-WHEN_FULL = ("block", "drop")
+__all__ = ["CapacityFile", "FilledOptions", "read_capacity", "with_capacity"]
 
 
 def _text(value: object) -> object:

@@ -13,10 +13,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from streamgroup.base import ast_lock, discover
+from streamgroup.base import plugin_modules
+from streamgroup.base.compiling import ast_lock
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import DEFAULT_SOURCES
 from streamgroup.base.pydantic_errors import first_problem
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.groupings.detectors.protocol import with_detector
 from streamgroup.groupings.protocol import GroupingParams
 
@@ -108,7 +110,7 @@ def placed(text: str, directory: Path) -> str:
 
 def family() -> list[str]:
     """Name the groupings there are."""
-    return discover.names(discover.GROUPINGS)
+    return plugin_modules.names(plugin_modules.GROUPINGS)
 
 
 def import_file(path: Path, kind: str, wanted: tuple[str, ...]) -> tuple[Any, str]:
@@ -206,7 +208,7 @@ def find_module(name: str) -> tuple[Any, str]:
     """Return the module of a grouping, by its name or its file, and the digest of a file."""
     if name.endswith(".py"):
         return import_file(Path(name), "grouping", ("Params", "start"))
-    return discover.load(discover.GROUPINGS, name, "grouping"), ""
+    return plugin_modules.load(plugin_modules.GROUPINGS, name, "grouping"), ""
 
 
 def parameters(module: Any, given: dict[str, list[str]]) -> type[GroupingParams]:
@@ -221,7 +223,7 @@ def _given(kind: type[GroupingParams], text: str, values: list[tuple[str, list[s
     for key, pieces in values:
         if key not in kind.model_fields:
             known = list(kind.model_fields)
-            hint = discover.suggest(key, known) if known else "it has no parameters"
+            hint = suggest(key, known) if known else "it has no parameters"
             raise UsageError(f"-g {text!r}: there is no parameter {key!r}", hint)
         if len(pieces) > 1 or (".." in pieces[0] and key not in kind.file_parameters):
             raise UsageError(

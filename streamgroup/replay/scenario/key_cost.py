@@ -14,9 +14,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.limits import MOST_WORKERS
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.cluster.service_time import MAX_SERVICE_NS
 from streamgroup.traces.key_bytes import as_binary, key_text
 from streamgroup.traces.trace import Trace

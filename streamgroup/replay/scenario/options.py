@@ -5,7 +5,11 @@ from dataclasses import dataclass
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import DEFAULT_SOURCES
 
-__all__ = ["ReplayOptions", "check_seeds"]
+__all__ = ["MOST_WAITING", "WHEN_FULL", "ReplayOptions", "check_seeds"]
+
+# What a queue may hold, and what a full one may do.
+MOST_WAITING = 1 << 40
+WHEN_FULL = ("block", "drop")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.limits import MOST_SOURCES, MOST_WORKERS
-from streamgroup.base.units import index_of, parse_duration_ns, parse_extent, parse_number
+from streamgroup.base.stream_extent import index_of, parse_extent
+from streamgroup.base.units import parse_duration_ns, parse_number
 from streamgroup.cluster.membership import Event, parse_membership
 from streamgroup.cluster.service_distribution import Distribution, parse_distribution
 from streamgroup.cluster.service_time import MAX_SERVICE_NS, capacity
@@ -19,10 +20,10 @@ from streamgroup.engines.keys.values import check_kind
 from streamgroup.groupings._share_threshold import checked_share, share_of
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import MAX_NS, SEARCHED, ArrivalKind, load_of_arrivals, parse_arrivals
-from streamgroup.replay.scenario.capacity_file import MOST_WAITING, WHEN_FULL, with_capacity
+from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.grouping_text import Selection, select
 from streamgroup.replay.scenario.micro_batch_option import MicroBatch, parse_engine_model
-from streamgroup.replay.scenario.options import ReplayOptions, check_seeds
+from streamgroup.replay.scenario.options import MOST_WAITING, WHEN_FULL, ReplayOptions, check_seeds
 from streamgroup.replay.simulation.event_driven import Queues
 from streamgroup.replay.stages.aggregator_plan import AggregatorPlan, check_holding_back, plan_aggregators
 from streamgroup.replay.stages.app_selection import AppSelection, plan_app

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError, RunError
 from streamgroup.replay.accounting import account
 from streamgroup.replay.accounting.recorder import Accounting, Recorder
-from streamgroup.replay.grouping import RunningGrouping
 from streamgroup.replay.input.prefetch import Ready
+from streamgroup.replay.running_grouping import RunningGrouping
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation import in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, Sources, choose_block

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.interpreting import interpreted
+from streamgroup.base.compiling.call_kernel import interpreted
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.simulation import departures, event_loop, source_server
 from streamgroup.replay.simulation import state as states

@@ -11,12 +11,12 @@ from streamgroup.cluster.service_distribution import factors
 from streamgroup.cluster.speeds import make_speeds
 from streamgroup.replay.accounting.outcome import Aggregation
 from streamgroup.replay.input.prefetch import Ready
+from streamgroup.replay.interpreted_or_compiled import Tiers
 from streamgroup.replay.scenario.plan import Costs, Plan
 from streamgroup.replay.simulation.chunk_driven import FeedForward, Setup
 from streamgroup.replay.simulation.event_driven import Queues
 from streamgroup.replay.stages.partial_results import Partials
 from streamgroup.replay.stages.result_delays import ResultDelays
-from streamgroup.replay.tiers import Tiers
 
 __all__ = ["Aggregators", "edge_plan"]
 

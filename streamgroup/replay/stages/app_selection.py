@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from streamgroup.apps.protocol import AppParams
-from streamgroup.base import discover
+from streamgroup.base import plugin_modules as discover
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.replay.scenario.grouping_text import Selection, import_file, split_text

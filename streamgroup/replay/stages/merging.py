@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from streamgroup.replay.accounting.outcome import Aggregation, AppResults
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.compile import COMMON
+from streamgroup.replay.interpreted_or_compiled import Tiers
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.replay.simulation.chunk_driven import Setup
 from streamgroup.replay.stages.aggregators import Aggregators, edge_plan
 from streamgroup.replay.stages.app_states import make_states
 from streamgroup.replay.stages.application import Application
 from streamgroup.replay.stages.partial_results import PartialResults, Partials
-from streamgroup.replay.tiers import Tiers
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Merging", "make_merging"]

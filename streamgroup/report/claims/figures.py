@@ -8,7 +8,7 @@ import altair as alt
 from streamgroup.report.claims.page import FIGURES
 from streamgroup.report.render import svg
 from streamgroup.report.theme import Look
-from streamgroup.study.claims.run import Drawing, Reproduction
+from streamgroup.study.claims.reproduce import Drawing, Reproduction
 
 __all__ = ["claims_figures"]
 

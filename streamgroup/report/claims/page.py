@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streamgroup.base.row_formats import for_people, render
+from streamgroup.base.output_formats import for_people, render
 from streamgroup.study.claims.claim import VERDICTS, Paper
-from streamgroup.study.claims.run import Drawing, Finding, Measured, Reproduction
+from streamgroup.study.claims.reproduce import Drawing, Finding, MeasuredNumber, Reproduction
 
 __all__ = ["FIGURES", "claims_page", "section"]
 
@@ -97,7 +97,7 @@ def _upper(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _row(one: Measured) -> Mapping[str, str]:
+def _row(one: MeasuredNumber) -> Mapping[str, str]:
     number = one.number
     unit = f" {number.unit}" if number.unit else ""
     paper = ""

@@ -4,19 +4,19 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from streamgroup.base.row_formats import Format, for_people, render, wrapped
-from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.output_formats import Format, for_people, render, wrapped
+from streamgroup.base.run_tables_version import SCHEMA_VERSION
 from streamgroup.ingest.parsing.times import iso
 from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.study.advise.advise import Advice
 from streamgroup.study.advise.least_workers import MORE_WORKERS, LeastWorkers
 from streamgroup.study.advise.measure_candidates import SEGMENTS, WARMUP, Sample
 from streamgroup.study.advise.offered_load import ASSUMED, Peak
 from streamgroup.study.advise.recommendation import NEAR, NEAR_LOAD, Row, Rule, Targets, meets
-from streamgroup.study.advise.run import Advice
 from streamgroup.study.advise.sentences import busy, costs, count, merits, percent, short, take, times, values_range
-from streamgroup.study.columns import readable
-from streamgroup.study.estimate import TUPLES_PER_S
+from streamgroup.study.option_columns import readable
+from streamgroup.study.run_cost import TUPLES_PER_S
 
 __all__ = ["as_json", "as_text", "compared", "headline", "remarks", "why"]
 

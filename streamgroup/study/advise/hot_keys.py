@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamgroup.kernels import hashing
+from streamgroup.kernels import hash_placement
 from streamgroup.traces.statistics.key_counts import count_keys
 from streamgroup.traces.trace import Trace
 
@@ -65,7 +65,7 @@ def find_hot_keys(
 def _together(trace: Trace, workers: int, hash_seed: int, most: int = 8) -> list[tuple[str | None, float]]:
     dictionary = trace.dictionary()
     count = dictionary.count
-    worker = hashing.candidates(dictionary.hash_lo, dictionary.hash_hi, 1, np.arange(workers), hash_seed)[:, 0]
+    worker = hash_placement.candidates(dictionary.hash_lo, dictionary.hash_hi, 1, np.arange(workers), hash_seed)[:, 0]
     load = np.bincount(worker, weights=count.astype(np.float64), minlength=workers)
     ids = np.flatnonzero((worker == np.argmax(load)) & (FAIR_PART * workers * count >= trace.tuples))
     ids = ids[np.argsort(-count[ids], kind="stable")][:most]

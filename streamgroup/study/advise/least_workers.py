@@ -7,7 +7,7 @@ from streamgroup.base.errors import RunError
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.bisection import MOST, Search, least_enough, together
 from streamgroup.study.advise.candidates import KEY_GROUPING
-from streamgroup.study.advise.measure_candidates import Measured
+from streamgroup.study.advise.measure_candidates import MeasuredCandidate
 from streamgroup.study.advise.offered_load import OfferedLoad
 from streamgroup.study.advise.recommendation import Row, Targets, meets
 
@@ -36,7 +36,7 @@ def search_workers(
     targets: Targets,
     texts: Mapping[str, str],
     known: Mapping[str, Row],
-    replay: Callable[[Sequence[ReplayOptions]], Sequence[Measured]],
+    replay: Callable[[Sequence[ReplayOptions]], Sequence[MeasuredCandidate]],
     *,
     whole: bool,
 ) -> list[LeastWorkers]:

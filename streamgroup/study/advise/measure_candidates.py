@@ -26,7 +26,7 @@ from streamgroup.study.sweep.threads import stdout_to_stderr
 from streamgroup.traces.slices import take_slice
 from streamgroup.traces.trace import Trace
 
-__all__ = ["SEGMENTS", "WARMUP", "Measured", "Sample", "measure", "sample_of"]
+__all__ = ["SEGMENTS", "WARMUP", "MeasuredCandidate", "Sample", "measure", "sample_of"]
 
 # A whole trace is described by its fifths, a sample by as many segments of equal numbers of tuples.
 SEGMENTS = 5
@@ -50,7 +50,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCandidate:
     """What became of a grouping: its row and what to warn of, or the `error` that ended a run of it."""
 
     grouping: str
@@ -74,7 +74,7 @@ def measure(
     runs: Sequence[ReplayOptions],
     jobs: int,
     progress: Callable[[int], None] | None = None,
-) -> list[Measured]:
+) -> list[MeasuredCandidate]:
     """Replay a sample with each of several options and put each one's segments together, in the order given.
 
     A whole trace begins with nothing warm, as the stream did; of a segment the first fifth is warm-up, and is not
@@ -121,9 +121,9 @@ def measure(
             # Replays leave cycles, and with them their segment, which is large.
             gc.collect()
     return [
-        Measured(options.grouping, None, error=error)
+        MeasuredCandidate(options.grouping, None, error=error)
         if error is not None
-        else Measured(outcomes[0].grouping, row_of(outcomes, place), tuple(warned))
+        else MeasuredCandidate(outcomes[0].grouping, row_of(outcomes, place), tuple(warned))
         for place, (options, outcomes, error, warned) in enumerate(zip(runs, found, errors, warnings, strict=True))
     ]
 

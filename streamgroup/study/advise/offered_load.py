@@ -14,7 +14,7 @@ from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan, offered_load, trace_span
-from streamgroup.study.estimate import describe_plan
+from streamgroup.study.dry_run import describe_plan
 from streamgroup.traces.trace import Trace
 
 __all__ = ["ASSUMED", "OfferedLoad", "Peak", "find_offered_load"]

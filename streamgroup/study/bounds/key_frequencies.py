@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.pydantic_errors import first_problem
-from streamgroup.base.storage.places import Place
+from streamgroup.base.spelling_hint import suggest
+from streamgroup.base.storage.paths import StoragePath
 from streamgroup.replay.scenario.grouping_text import split_text
 from streamgroup.synth.params import Zipf
 from streamgroup.synth.zipf_ranks import LARGEST_TABLE, zipf_weights
@@ -92,7 +92,7 @@ class KeyStream:
         return dataclasses.replace(self, tuples=tuples, weight=_descending(count), total=tuples)
 
 
-def open_stream(text: str | Path | Place) -> KeyStream:
+def open_stream(text: str | Path | StoragePath) -> KeyStream:
     """Read a law, or open a trace; UsageError and DataError as for a trace that is replayed."""
     if isinstance(text, str) and text.startswith(_LAW):
         return of_law(text)

@@ -7,9 +7,9 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
 from streamgroup.base.pydantic_errors import first_problem
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.base.toml import read_toml
 
 __all__ = ["VERDICTS", "Claim", "Figure", "Number", "Paper", "Scale", "Verdict", "chosen", "papers"]

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Protocol
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.study.claims.functions import FUNCTIONS
 from streamgroup.study.claims.series import combined, mapped
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import RunError, UsageError
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.scenario.grouping_text import select, split_text
-from streamgroup.study.bounds.run import bounds
+from streamgroup.study.bounds.evaluate_statements import bounds
 from streamgroup.study.claims.series import Key, series_of
-from streamgroup.study.columns import OPTION_COLUMNS
+from streamgroup.study.option_columns import OPTION_COLUMNS
 from streamgroup.study.replay_run import generator_of
-from streamgroup.study.sweep.run import CELLS, SweepResult
+from streamgroup.study.sweep.run_sweep import CELLS, SweepResult
 from streamgroup.study.sweep.start import PlannedSweep
 
 __all__ = ["SweepReading", "read_sweep"]

@@ -14,7 +14,7 @@ from streamgroup.replay.input.prefetch import ChunkReader, CostRule, Ready, Sour
 from streamgroup.replay.scenario.open_loop import make_arrivals, tuples_before
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.replay.scenario.typed_keys import typed_keys
-from streamgroup.study.where import Keys, Place
+from streamgroup.study.destinations import HashDestinations, HashedKeys
 from streamgroup.traces.trace import Trace
 
 __all__ = [
@@ -103,7 +103,7 @@ class Logged:
         return WindowLoads(windows["first"].to_numpy(), windows["last"].to_numpy() + 1, tuples)
 
 
-def keys_of(trace: Trace) -> Keys:
+def keys_of(trace: Trace) -> HashedKeys:
     """Return the keys of a trace by id, as a grouping may know them; they are read once for each type."""
     dictionary = trace.dictionary()
     known: dict[str, TypedKeys] = {}
@@ -113,10 +113,10 @@ def keys_of(trace: Trace) -> Keys:
             known[kind] = typed_keys(trace, kind)
         return known[kind]
 
-    return Keys(dictionary.hash_lo, dictionary.hash_hi, typed)
+    return HashedKeys(dictionary.hash_lo, dictionary.hash_hi, typed)
 
 
-def counted(place: Place, keys: Keys) -> Counted | None:
+def counted(place: HashDestinations, keys: HashedKeys) -> Counted | None:
     """Return where each key goes; None where that is not a function of the key alone."""
     found = place.destinations(keys)
     if found.workers.shape[1] != 1 or found.remark:

@@ -11,8 +11,8 @@ from streamgroup.base.errors import StreamgroupError
 from streamgroup.engines.keys.typed import Keys as TypedKeys
 from streamgroup.engines.keys.typed import make_keys, pack
 from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.study.destinations import HashDestinations, HashedKeys, hashed
 from streamgroup.study.explain.composition import Period
-from streamgroup.study.where import Keys, Place, hashed
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Remedies", "Setting", "Split", "find_remedies"]
@@ -37,7 +37,7 @@ class Setting(NamedTuple):
 
     name: str
     value: int
-    place: Place
+    place: HashDestinations
 
     @property
     def options(self) -> dict[str, str | int]:
@@ -68,7 +68,7 @@ class Remedies(NamedTuple):
     split: Split | None
 
 
-def find_remedies(trace: Trace, place: Place | None, keys: Keys | None, period: Period) -> Remedies:
+def find_remedies(trace: Trace, place: HashDestinations | None, keys: HashedKeys | None, period: Period) -> Remedies:
     """Look for what would help the loads of a period.
 
     There is no `place` where a key has several workers; without `keys` no other settings are tried.
@@ -85,7 +85,7 @@ def find_remedies(trace: Trace, place: Place | None, keys: Keys | None, period: 
     return Remedies(name, len(settings), setting, float(tuples.max() * place.workers / tuples.sum()), split)
 
 
-def _other_settings(place: Place) -> list[Setting]:
+def _other_settings(place: HashDestinations) -> list[Setting]:
     """Return other values of what places the keys: partitions or key groups, else the hash seed, else workers."""
     selection, workers = place.selection, place.workers
     for name in _COUNTED_IN:
@@ -100,7 +100,7 @@ def _other_settings(place: Place) -> list[Setting]:
     return [Setting("workers", number, place._replace(workers=number)) for number in more]
 
 
-def _with_parameter(place: Place, name: str, value: int) -> Iterator[Setting]:
+def _with_parameter(place: HashDestinations, name: str, value: int) -> Iterator[Setting]:
     given = {
         field: getattr(place.selection.params, field)
         for field, info in type(place.selection.params).model_fields.items()
@@ -118,7 +118,9 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _find_setting(trace: Trace, keys: Keys, period: Period, settings: list[Setting]) -> tuple[Setting, I64] | None:
+def _find_setting(
+    trace: Trace, keys: HashedKeys, period: Period, settings: list[Setting]
+) -> tuple[Setting, I64] | None:
     """Return the setting with the least load of the most loaded worker, and the tuples of each worker, int64[n].
 
     Settings are ranked by the most frequent keys, the others taken to be spread evenly over key groups; the best are
@@ -142,21 +144,21 @@ def _find_setting(trace: Trace, keys: Keys, period: Period, settings: list[Setti
     return (setting, loads) if loads.max() < (1 - _GAIN) * period.tuples.max() else None
 
 
-def _some_keys(trace: Trace, keys: Keys, ids: I64) -> Keys:
+def _some_keys(trace: Trace, keys: HashedKeys, ids: I64) -> HashedKeys:
     values = trace.key_bytes(ids.tolist())
 
     def typed(kind: str) -> TypedKeys:
         return make_keys(keys.typed(kind).kind, *pack(values))
 
-    return Keys(keys.hash_lo[ids], keys.hash_hi[ids], typed)
+    return HashedKeys(keys.hash_lo[ids], keys.hash_hi[ids], typed)
 
 
-def _loads(place: Place, keys: Keys, count: I64) -> I64:
+def _loads(place: HashDestinations, keys: HashedKeys, count: I64) -> I64:
     workers = place.destinations(keys).workers[:, 0]
     return np.bincount(workers, count, minlength=place.workers).astype(np.int64)
 
 
-def _find_split(trace: Trace, place: Place | None, period: Period) -> Split | None:
+def _find_split(trace: Trace, place: HashDestinations | None, period: Period) -> Split | None:
     """Return into how many each large key is to be split; None where no key is large.
 
     The pieces of a key are its text with #0, #1, ... behind it, and each has one worker by `place`. What they give is
@@ -170,7 +172,7 @@ def _find_split(trace: Trace, place: Place | None, period: Period) -> Split | No
     return Split(pieces, None if place is None else _peak_after(trace, place, period, pieces))
 
 
-def _peak_after(trace: Trace, place: Place, period: Period, pieces: dict[int, int]) -> float | None:
+def _peak_after(trace: Trace, place: HashDestinations, period: Period, pieces: dict[int, int]) -> float | None:
     ids = list(pieces)
     names = [name for name in trace.key_bytes(ids) if name is not None]
     if len(names) < len(ids) or place.key_type != "string" or trace.manifest.key_parts:

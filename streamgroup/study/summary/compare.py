@@ -8,11 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
-from streamgroup.base.row_formats import for_people
+from streamgroup.base.output_formats import for_people
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.metrics.names import METRICS, TEXTS
-from streamgroup.study.columns import OPTION_COLUMNS
+from streamgroup.study.option_columns import OPTION_COLUMNS
 from streamgroup.study.read_run import read_record
 from streamgroup.study.summary.load import load_pair, run_directories
 from streamgroup.study.summary.partners import with_partner

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
+from streamgroup.base.spelling_hint import suggest
 
 __all__ = ["Condition", "grouping_is", "matches", "parse_conditions"]
 

@@ -11,8 +11,8 @@ import polars as pl
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.metrics.names import METRICS
-from streamgroup.study.columns import DEFAULTS, KINDS, OPTION_COLUMNS
 from streamgroup.study.generator_columns import generator_columns
+from streamgroup.study.option_columns import DEFAULTS, KINDS, OPTION_COLUMNS
 from streamgroup.study.read_run import AGAIN, MARKER, read_record
 
 __all__ = ["CODE_COLUMNS", "STATUS_COLUMNS", "load_pair", "load_runs", "run_directories"]

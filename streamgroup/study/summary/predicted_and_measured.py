@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.base.units import parse_duration_ns
 from streamgroup.metrics.names import METRICS, TEXTS
 from streamgroup.replay.micro_batch import batch_ends

@@ -5,9 +5,9 @@ from typing import Any
 
 import polars as pl
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
-from streamgroup.base.row_formats import for_people
+from streamgroup.base.output_formats import for_people
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.metrics.names import METRICS, TEXTS
 from streamgroup.study.summary.averages import averaged
 from streamgroup.study.summary.conditions import Condition, grouping_is, matches, parse_conditions

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.run_tables_version import SCHEMA_VERSION
 from streamgroup.base.version import VERSION
-from streamgroup.replay.accounting.touched import TouchedPairs
+from streamgroup.replay.accounting.replica_sets import TouchedPairs
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.grouping_text import select

@@ -3,7 +3,7 @@
 import math
 
 from streamgroup.replay.scenario.plan import Plan
-from streamgroup.study.estimate import TUPLES_PER_S, what_slows
+from streamgroup.study.run_cost import TUPLES_PER_S, what_slows
 
 __all__ = ["loop_seconds"]
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.replay.compile import names_on_disk
+from streamgroup.replay.interpreted_or_compiled import SMALL
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.grouping_text import Selection, select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.tiers import SMALL
 from streamgroup.study.rate_search import at_capacity
 from streamgroup.traces.slices import take_slice
 from streamgroup.traces.trace import Trace, open_trace

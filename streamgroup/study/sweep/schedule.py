@@ -12,9 +12,10 @@ from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.replay.scenario.typed_keys import typed_keys
-from streamgroup.study.estimate import BASE_MB, describe_plan
+from streamgroup.study.dry_run import describe_plan
 from streamgroup.study.rate_search import TYPICAL_TRIALS, is_searched
 from streamgroup.study.replay_run import checked, without_changes
+from streamgroup.study.run_cost import BASE_MB
 from streamgroup.study.sweep.cell import Cell, make_cell, simulation_of
 from streamgroup.study.sweep.estimate_seconds import loop_seconds
 from streamgroup.traces.trace import Trace

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-from streamgroup.base.discover import suggest
 from streamgroup.base.errors import UsageError
-from streamgroup.base.globs import has_magic, matching
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.pydantic_errors import first_problem
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.base.storage.filesystems import split_url
-from streamgroup.base.storage.places import locate
+from streamgroup.base.storage.globs import has_magic, matching
+from streamgroup.base.storage.paths import locate
 from streamgroup.base.toml import read_toml
 from streamgroup.replay.input.arrivals import SEARCHED, parse_arrivals
 from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity
@@ -33,7 +33,7 @@ from streamgroup.study.rate_search import is_searched
 from streamgroup.study.replay_run import check_top_keys
 from streamgroup.study.sweep.cell import Cell, make_cell
 from streamgroup.study.sweep.value_lists import arrivals_of, as_text, groupings_of, whole_numbers
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Spec", "cells_of", "groupings_without_draws", "make_spec", "read_file"]
@@ -179,7 +179,7 @@ def _matching(text: str) -> list[str]:
     place = locate(text)
     if not has_magic(place) or place.exists():
         return [text]
-    found = [entry.place.reference for entry in matching(place) if (entry.place / schema.MANIFEST).is_file()]
+    found = [entry.place.reference for entry in matching(place) if (entry.place / layout.MANIFEST).is_file()]
     if not found:
         raise UsageError(f"no trace matches {text}", "check the path")
     return found

@@ -11,11 +11,11 @@ from typing import Any
 from streamgroup.base.errors import UsageError
 from streamgroup.base.memory import release_memory
 from streamgroup.base.progress import Silent, Watcher
-from streamgroup.base.storage.places import locate
+from streamgroup.base.storage.paths import locate
 from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.study.rate_search import TYPICAL_TRIALS, is_searched
 from streamgroup.study.sweep.cell import Cell, CellOutcome
-from streamgroup.study.sweep.run import Runner, SweepResult, find_cells, run_sweep
+from streamgroup.study.sweep.run_sweep import Runner, SweepResult, find_cells, run_sweep
 from streamgroup.study.sweep.schedule import Task, longest_first, open_traces, plan_tasks
 from streamgroup.study.sweep.spec import cells_of, groupings_without_draws, make_spec, read_file
 from streamgroup.study.sweep.synth_traces import synth_traces

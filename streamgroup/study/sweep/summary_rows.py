@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 
 from streamgroup.base.arrow_numpy import column
-from streamgroup.base.schema_version import SCHEMA_VERSION
+from streamgroup.base.run_tables_version import SCHEMA_VERSION
 from streamgroup.metrics.names import METRICS
-from streamgroup.study.columns import KINDS, OPTION_COLUMNS
+from streamgroup.study.option_columns import KINDS, OPTION_COLUMNS
 
 __all__ = ["as_table", "row_of"]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 from streamgroup.base.errors import RunError, StreamgroupError
 from streamgroup.base.memory import free_memory
-from streamgroup.replay.accounting.touched import TouchedPairs
+from streamgroup.replay.accounting.replica_sets import TouchedPairs
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.study.sweep.cell import CellOutcome, failed, run_cell

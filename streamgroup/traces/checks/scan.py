@@ -6,11 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.arrow_numpy import add_counts
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.batches import Batch, read_batches
+from streamgroup.traces.costs import cost_ns
+from streamgroup.traces.fingerprint import block_digest
 from streamgroup.traces.read_parts import Part, columns_of
-from streamgroup.traces.writer import Columns, block_digest, blocks, cost_ns
+from streamgroup.traces.statistics.count_ids import add_counts
+from streamgroup.traces.tuple_blocks import Columns, blocks
 
 __all__ = ["Scan", "block_digests", "scan"]
 
@@ -98,7 +100,7 @@ def _backward(values: NDArray[np.int64], before: int | None) -> NDArray[np.bool_
 def block_digests(parts: Sequence[Part]) -> Iterator[bytes]:
     """Digest each block of 2^20 tuples, for the fingerprint."""
     if sum(part.rows for part in parts):
-        yield from map(block_digest, blocks(_columns(read_batches(parts, columns_of(parts))), schema.BLOCK_ROWS))
+        yield from map(block_digest, blocks(_columns(read_batches(parts, columns_of(parts))), layout.BLOCK_ROWS))
 
 
 def _columns(batches: Iterable[Batch]) -> Iterator[Columns]:

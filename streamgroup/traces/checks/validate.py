@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage.places import Place, locate
-from streamgroup.traces import schema
+from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.traces import layout
 from streamgroup.traces.checks.scan import Scan, block_digests, scan
 from streamgroup.traces.dictionary import (
     KeyTable,
@@ -21,6 +21,7 @@ from streamgroup.traces.dictionary import (
     load_table,
     repeated_keys,
 )
+from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import key_text, not_utf8
 from streamgroup.traces.manifest import Manifest, read_manifest
 from streamgroup.traces.read_parts import (
@@ -32,7 +33,6 @@ from streamgroup.traces.read_parts import (
     read_part,
     tuple_faults,
 )
-from streamgroup.traces.writer import fingerprint
 
 __all__ = ["Finding", "validate"]
 
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
     message: str
 
 
-def validate(trace: str | Path | Place) -> list[Finding]:
+def validate(trace: str | Path | StoragePath) -> list[Finding]:
     """Check a trace directory against every promise of the trace format; an empty list means that all hold.
 
     Reads everything; memory is O(keys). UsageError when there is no such directory.
@@ -61,14 +61,14 @@ def validate(trace: str | Path | Place) -> list[Finding]:
         raise UsageError(f"trace {root} is not a directory", "name a trace directory")
     found: list[Finding] = []
     manifest = _try(found, "manifest", lambda: read_manifest(root))
-    tuples = _open(found, root, schema.TUPLES, tuple_faults)
-    keys = _open(found, root, schema.KEYS, key_faults)
-    rejects = _open(found, root, schema.REJECTS, _reject_faults)
+    tuples = _open(found, root, layout.TUPLES, tuple_faults)
+    keys = _open(found, root, layout.KEYS, key_faults)
+    rejects = _open(found, root, layout.REJECTS, _reject_faults)
     if keys is not None:
-        found += _layout(keys, schema.KEY_PART_ROWS, schema.KEY_PART_ROWS)
+        found += _layout(keys, layout.KEY_PART_ROWS, layout.KEY_PART_ROWS)
     if tuples is not None:
-        found += _layout(tuples, schema.PART_ROWS, schema.ROW_GROUP_ROWS)
-    found += [note for folder in (schema.TUPLES, schema.KEYS, schema.REJECTS) for note in _ignored(root, folder)]
+        found += _layout(tuples, layout.PART_ROWS, layout.ROW_GROUP_ROWS)
+    found += [note for folder in (layout.TUPLES, layout.KEYS, layout.REJECTS) for note in _ignored(root, folder)]
     table = None if keys is None else _try(found, "keys", lambda: load_table(keys))
     if keys is not None and table is not None:
         found += _keys(keys, table)
@@ -94,21 +94,23 @@ def _try(found: list[Finding], check: str, action: Callable[[], _T]) -> _T | Non
         return None
 
 
-def _open(found: list[Finding], root: Place, folder: str, faults: Callable[[Part], list[str]]) -> list[Part] | None:
+def _open(
+    found: list[Finding], root: StoragePath, folder: str, faults: Callable[[Part], list[str]]
+) -> list[Part] | None:
     """Open the files of a folder; None, with the reasons found, when their rows cannot be read."""
     paths = list_parts(root, folder)
-    if not paths and folder != schema.REJECTS:
+    if not paths and folder != layout.REJECTS:
         found.append(Finding("error", folder, f"no {folder}/*.parquet"))
         return None
     before = len(found)
     parts = [part for path in paths if (part := _try(found, folder, partial(open_part, path))) is not None]
     found += [Finding("error", folder, message) for part in parts for message in faults(part)]
-    if len(found) == before and folder == schema.TUPLES:
+    if len(found) == before and folder == layout.TUPLES:
         _try(found, folder, lambda: columns_of(parts))
     return parts if len(found) == before else None
 
 
-def _ignored(root: Place, folder: str) -> Iterator[Finding]:
+def _ignored(root: StoragePath, folder: str) -> Iterator[Finding]:
     whole = root / folder
     for entry in whole.entries(recursive=True):
         inner = entry.place.within(whole)
@@ -117,14 +119,14 @@ def _ignored(root: Place, folder: str) -> Iterator[Finding]:
 
 
 def _reject_faults(part: Part) -> list[str]:
-    missing = [name for name in schema.REJECTS_SCHEMA.names if name not in part.schema.names]
+    missing = [name for name in layout.REJECTS_SCHEMA.names if name not in part.schema.names]
     return [f"{part.label}: no column {name}" for name in missing]
 
 
 def _layout(parts: Sequence[Part], part_rows: int, group_rows: int) -> Iterator[Finding]:
     for place, part in enumerate(parts):
-        if part.path.name != schema.part_name(place):
-            yield Finding("note", "names", f"{part.label} is not named {schema.part_name(place)}")
+        if part.path.name != layout.part_name(place):
+            yield Finding("note", "names", f"{part.label} is not named {layout.part_name(place)}")
         last = place == len(parts) - 1
         if part.rows != part_rows and not (last and part.rows <= part_rows):
             yield Finding("note", "parts", f"{part.label} has {part.rows} rows, not {part_rows}")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.arrow_numpy import add_counts
+from streamgroup.traces.statistics.count_ids import add_counts
 from streamgroup.traces.trace import Trace
 
 __all__ = ["HOT_KEYS", "MEANINGS", "Description", "TopKey", "describe", "top_ids", "zipf_exponent"]

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.arrow_numpy import add_counts
+from streamgroup.traces.statistics.count_ids import add_counts
 from streamgroup.traces.trace import Trace
 
 __all__ = ["count_keys"]

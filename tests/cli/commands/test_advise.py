@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamgroup.synth.run import synthesise
+from streamgroup.synth.generate_trace import synthesise
 
 pytestmark = pytest.mark.many_groupings
 

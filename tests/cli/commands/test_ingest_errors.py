@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from streamgroup.ingest import run
+from streamgroup.ingest import make_trace
 
 ROWS = b"time,key\n" + b"".join(b"%d,k%d\n" % (number, number) for number in range(50_000))
 GIVEN: list[tuple[str, bytes | None, int, str]] = [
@@ -29,7 +29,7 @@ GIVEN: list[tuple[str, bytes | None, int, str]] = [
 @pytest.fixture
 def ingest(invoke: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Ingest what needs no Spark, as it fails before."""
-    monkeypatch.delattr(run, "start_session")
+    monkeypatch.delattr(make_trace, "start_session")
 
     def call(path: Path, *options: str, reader: str = "csv") -> Any:
         before = sorted(tmp_path.rglob("*"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamgroup.ingest import run
+from streamgroup.ingest import make_trace
 
 COUNTS = ("tuples", "keys", "p1", "rows_read", "rows_kept", "rows_rejected", "rows_filtered", "fingerprint")
 
@@ -20,7 +20,7 @@ def test_what_was_inferred_is_no_warning(
     result = SimpleNamespace(
         trace=tmp_path / "t", manifest=manifest, notes=["inferred: times are s"], warnings=["1 rows rejected"]
     )
-    monkeypatch.setattr(run, "ingest", lambda *_: result)
+    monkeypatch.setattr(make_trace, "ingest", lambda *_: result)
     made = invoke(*(["--quiet"] if quiet else []), "ingest", "csv", "x.csv", "-o", tmp_path / "t")
     assert made.exit_code == 0
     told = [] if quiet else ["note: inferred: times are s", "warning: 1 rows rejected"]

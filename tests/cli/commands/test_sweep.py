@@ -272,7 +272,7 @@ def test_flags_win_over_the_file(trace: Path, tmp_path: Path, invoke: Invoke) ->
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from streamgroup.synth.run import synthesise
+    from streamgroup.synth.generate_trace import synthesise
 
     path = tmp_path_factory.mktemp("traces") / "long"
     synthesise("zipf", {"tuples": 3_000_000, "keys": 500, "rate": 5000}, path)

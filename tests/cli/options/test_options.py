@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamgroup.base import discover
+from streamgroup.base import plugin_modules
 from streamgroup.ingest.readers.options import OPTIONS
 from streamgroup.synth.params import PARAMS
 
@@ -76,15 +76,15 @@ def test_flags_that_mean_nothing_to_a_reader_are_nowhere_but_refused(invoke, tmp
     assert "unknown key 'delimiter'" in invoke(*command, "--config", file).stderr
 
 
-@pytest.mark.parametrize("name", discover.names(discover.READERS))
+@pytest.mark.parametrize("name", plugin_modules.names(plugin_modules.READERS))
 def test_a_reader_has_the_options_that_help_lists(name: str) -> None:
-    reader = discover.load(discover.READERS, name, "reader").Reader
+    reader = plugin_modules.load(plugin_modules.READERS, name, "reader").Reader
     assert OPTIONS[name.replace("-", "_")] is reader.Options
 
 
-@pytest.mark.parametrize("name", discover.names(discover.GENERATORS))
+@pytest.mark.parametrize("name", plugin_modules.names(plugin_modules.GENERATORS))
 def test_a_generator_has_the_parameters_that_help_lists(name: str) -> None:
-    assert PARAMS[name.replace("-", "_")] is discover.load(discover.GENERATORS, name, "generator").Params
+    assert PARAMS[name.replace("-", "_")] is plugin_modules.load(plugin_modules.GENERATORS, name, "generator").Params
 
 
 def test_of_json_and_format_the_stronger_source_wins(invoke, tmp_path) -> None:

@@ -17,7 +17,7 @@ from streamgroup.groupings.consistent_grouping.bins import (
     signal,
     widened,
 )
-from streamgroup.kernels import hashing
+from streamgroup.kernels import hash_placement
 from tests.naive.groupings.consistent import Mapping
 from tests.naive.groupings.simple import WorkersChange
 
@@ -26,8 +26,8 @@ from tests.naive.groupings.simple import WorkersChange
 def test_as_many_probes_as_bins_and_then_the_least(bins: int) -> None:
     """Random loads and bounds: bounds grow, and bins fill up, while searches are remembered."""
     low, high = np.random.default_rng(5).integers(-(2**63), 2**63, (2, 40))
-    hashes = hashing.candidate_words(low, high)
-    orders = np.array([hashing.candidate(low, high, j, bins) for j in range(1, bins + 2)]).T.tolist()
+    hashes = hash_placement.candidate_words(low, high)
+    orders = np.array([hash_placement.candidate(low, high, j, bins) for j in range(1, bins + 2)]).T.tolist()
     load, memory = np.zeros((2, bins), dtype=np.int64), np.zeros((2, 4, 3), dtype=np.int64)
     model, ends = [[0] * bins for _ in range(2)], Counter[str]()
     for i, key in enumerate(np.random.default_rng(6).integers(0, 40, 3000).tolist()):

@@ -11,7 +11,7 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.consistent_grouping import bins
 from streamgroup.groupings.consistent_grouping.bins import BUSY, IDLE
-from streamgroup.kernels import hashing
+from streamgroup.kernels import hash_placement
 from tests.groupings.crew import KEYS, changed, context, started
 
 EXAMPLES = {one["id"]: one for one in json.loads((Path(__file__).parents[2] / "data" / "examples.json").read_text())}
@@ -38,7 +38,7 @@ def skewed(count: int, exponent: float) -> list[int]:
 def probes(key: int, count: int, total: int) -> list[int]:
     told = context([0])
     return [
-        int(hashing.candidate(told.hash_lo[key : key + 1], told.hash_hi[key : key + 1], j, total)[0])
+        int(hash_placement.candidate(told.hash_lo[key : key + 1], told.hash_hi[key : key + 1], j, total)[0])
         for j in range(1, count + 1)
     ]
 
@@ -53,7 +53,7 @@ def test_the_worked_example_of_probing() -> None:
             start, step = (int(word) for word in rng.integers(0, 2**63, 2))
             state.hashes[key] = start, step
             words = np.array([(start + j * step) & MASK for j in range(1, 5)], dtype=np.uint64)
-            if hashing.place(hashing.mix64(words), 4).tolist() == sequence:
+            if hash_placement.place(hash_placement.mix64(words), 4).tolist() == sequence:
                 break
     assert state.owners.owner.tolist() == example["input"]["owner"]
     for name, (place, worker) in zip(example["input"]["stream"], example["expected"]["bin_worker"], strict=True):

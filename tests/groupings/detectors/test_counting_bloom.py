@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from streamgroup.groupings.detectors.synopsis import counting_bloom
-from streamgroup.kernels import hashing
+from streamgroup.kernels import hash_placement
 
 EXAMPLES = {one["id"]: one for one in json.loads((Path(__file__).parents[2] / "data" / "examples.json").read_text())}
 
@@ -20,7 +20,7 @@ def test_columns_are_those_of_a_sketch_row_by_row() -> None:
     lo = hashes(50)
     columns = counting_bloom.shared_columns(lo, 3, 64)
     assert columns.dtype == np.uint32
-    assert columns.T.tolist() == [hashing.sketch_columns(lo, row, 64).tolist() for row in range(3)]
+    assert columns.T.tolist() == [hash_placement.sketch_columns(lo, row, 64).tolist() for row in range(3)]
 
 
 def test_all_counters_are_zero_after_everything_has_left() -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.base import discover
-from streamgroup.base.compiling.interpreting import view
+from streamgroup.base import plugin_modules
+from streamgroup.base.compiling.plain_python import view
 from streamgroup.groupings.detectors.protocol import DETECTORS as DETECTORS_OF_PACKAGE
 from streamgroup.groupings.protocol import WorkersChange
 from streamgroup.metrics.tables import summary
@@ -136,7 +136,7 @@ def agree_on(text: str, workers: int, events: list[Event]) -> None:
 
 def test_every_detector_has_one() -> None:
     """That of synopsis is compared in replays alone: here and as part of dstream."""
-    assert sorted(DETECTORS) == discover.names(DETECTORS_OF_PACKAGE)
+    assert sorted(DETECTORS) == plugin_modules.names(DETECTORS_OF_PACKAGE)
     assert sorted(DETECTORS) == sorted([*OWN, "synopsis"])
 
 

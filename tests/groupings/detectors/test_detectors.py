@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from streamgroup.base import discover
-from streamgroup.base.compiling.interpreting import call, view
+from streamgroup.base import plugin_modules
+from streamgroup.base.compiling.call_kernel import call
+from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.detectors import exact, lossy_counting
 from streamgroup.groupings.detectors.protocol import DETECTORS
@@ -26,7 +27,7 @@ from tests.groupings.crew import KEYS, context
 from tests.naive.kernels.space_saving import Decayed
 from tests.traces_by_hand import write_trace
 
-NAMES = discover.names(DETECTORS)
+NAMES = plugin_modules.names(DETECTORS)
 COUNTING = [name for name in NAMES if name != "synopsis"]
 # Parameters with which a stream of some thousand tuples reaches every rule.
 SMALL = {

@@ -10,15 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.groupings.fish.choices import (
-    average_width,
-    chk_width,
-    denominator,
-    halvings,
-    is_hot,
-    optimal_width,
-    sort_hot,
-)
 from streamgroup.groupings.fish.decayed_space_saving import (
     BEFORE,
     TOP,
@@ -27,6 +18,15 @@ from streamgroup.groupings.fish.decayed_space_saving import (
     count_tuple,
     make_table,
     slot_of,
+)
+from streamgroup.groupings.fish.number_of_choices import (
+    average_width,
+    chk_width,
+    denominator,
+    halvings,
+    is_hot,
+    optimal_width,
+    sort_hot,
 )
 
 EXAMPLES = json.loads((Path(__file__).parents[2] / "data" / "examples.json").read_text())

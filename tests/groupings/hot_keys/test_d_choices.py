@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.interpreting import view
+from streamgroup.base.compiling.plain_python import view
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions

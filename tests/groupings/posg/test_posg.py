@@ -16,7 +16,7 @@ from streamgroup.metrics.tables import summary
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study.estimate import dry_run
+from streamgroup.study.dry_run import dry_run
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.crew import changed, started
 from tests.traces_by_hand import write_trace

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.storage.staging import staged_directory
+from streamgroup.base.storage.local_staging import staged_directory
 from streamgroup.ingest.files.inputs import resolve_inputs
+from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.run import ingest
 from tests.ingest.files.test_case_packing import lz4, tarred, zst
 from tests.ingest.files.test_inputs import zipped
 

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.base.discover import READERS, load, names
 from streamgroup.base.errors import UsageError
+from streamgroup.base.plugin_modules import READERS, load, names
 from streamgroup.ingest.make_reader import make_reader
+from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.parsing.where import parse_where
+from streamgroup.ingest.parsing.condition_text import parse_where
 from streamgroup.ingest.pipeline.row_conditions import meets
-from streamgroup.ingest.run import ingest
 from tests.ingest.twin import tuples_of
 
 REASON = "does not meet --where"

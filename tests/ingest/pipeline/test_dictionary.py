@@ -10,8 +10,8 @@ import pytest
 from streamgroup.base.progress import Silent
 from streamgroup.ingest.pipeline import dictionary
 from streamgroup.ingest.pipeline.expansion import Tuples
-from streamgroup.ingest.pipeline.frames import LocalRunner
 from streamgroup.ingest.pipeline.segments import SegmentWriter, read_segment
+from streamgroup.ingest.runners.local_runner import LocalRunner
 
 
 @pytest.mark.parametrize(("bound", "ranges"), [(256 << 20, 1), (100_000, 4)])

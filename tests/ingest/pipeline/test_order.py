@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamgroup.ingest.make_trace import IngestResult
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.run import IngestResult
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import RunError
 from streamgroup.base.progress import Silent
-from streamgroup.base.storage.places import Place, locate
+from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.pipeline import apply_key_ids, dictionary, order, output_parts, segments
 from streamgroup.ingest.pipeline.expansion import Tuples
-from streamgroup.ingest.pipeline.frames import LocalRunner
 from streamgroup.ingest.pipeline.make_parts import Made, Rejects, Wanted, make_parts
 from streamgroup.ingest.pipeline.segments import SegmentWriter, read_segment
-from streamgroup.ingest.run import ingest
-from streamgroup.traces import schema
+from streamgroup.ingest.runners.local_runner import LocalRunner
+from streamgroup.traces import layout
 
 
 class Given(NamedTuple):
@@ -111,9 +111,9 @@ def test_as_lists_say(
 ) -> None:
     folder = tmp_path_factory.mktemp("trace")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "PART_ROWS", part)
-        patch.setattr(schema, "ROW_GROUP_ROWS", part)
-        patch.setattr(schema, "KEY_PART_ROWS", 2)
+        patch.setattr(layout, "PART_ROWS", part)
+        patch.setattr(layout, "ROW_GROUP_ROWS", part)
+        patch.setattr(layout, "KEY_PART_ROWS", 2)
         patch.setattr(order, "RANGE_TUPLES", small)
         patch.setattr(order, "SAMPLES", small)
         patch.setattr(apply_key_ids, "SORTED_TUPLES", small)
@@ -145,7 +145,7 @@ def test_as_lists_say(
 
 def test_one_time_and_one_key_fill_several_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tuples that the order does not tell apart are shared between parts, none is in two."""
-    monkeypatch.setattr(schema, "PART_ROWS", 1000)
+    monkeypatch.setattr(layout, "PART_ROWS", 1000)
     monkeypatch.setattr(order, "RANGE_TUPLES", 300)
     splits = [[Given(7, b"a", 0.0, 0.0)] * 2500, [Given(3, b"b", 0.0, 0.0), *[Given(7, b"a", 0.0, 0.0)] * 900]]
     run(tmp_path, splits, ordered=False, head=None)
@@ -183,14 +183,14 @@ def test_opens_grow_with_the_splits_and_no_faster(tmp_path: Path, monkeypatch: p
     source = tmp_path / "x.csv"
     source.write_text("time,key\n" + "".join(f"{n},k{n % 97}\n" for n in range(4000)))
     opened = 0
-    open_input = Place.open_input
+    open_input = StoragePath.open_input
 
-    def counted(place: Place) -> Any:
+    def counted(place: StoragePath) -> Any:
         nonlocal opened
         opened += 1
         return open_input(place)
 
-    monkeypatch.setattr(Place, "open_input", counted)
+    monkeypatch.setattr(StoragePath, "open_input", counted)
     found, prints = [], set()
     for splits in (10, 20, 40, 80):
         monkeypatch.setattr(lines, "SPLIT_BYTES", -(-source.stat().st_size // splits))

@@ -10,12 +10,12 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest import rejects
 from streamgroup.ingest.make_reader import make_reader, with_option_files
+from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.pipeline import read_splits
 from streamgroup.ingest.pipeline.blocks import rows_of
 from streamgroup.ingest.readers.protocol import Split
-from streamgroup.ingest.run import ingest
 
 
 def test_rejects_leave_while_the_split_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,11 +19,11 @@ from streamgroup.base.progress import Silent
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing.times import KNOWN, TimeFormat
 from streamgroup.ingest.pipeline import head, order, segments
-from streamgroup.ingest.pipeline.contract import MAX_REPEAT, Contract
+from streamgroup.ingest.pipeline.check_rows import MAX_REPEAT, Contract
 from streamgroup.ingest.pipeline.expansion import Tuples, pieces
-from streamgroup.ingest.pipeline.frames import LocalFrame, LocalRunner
 from streamgroup.ingest.pipeline.segments import SegmentWriter, read_segment
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed
+from streamgroup.ingest.runners.local_runner import LocalFrame, LocalRunner
 from tests.ingest.twin import Outcome, Row, contract_of
 
 LAYOUT = Layout(("time", "key"), 0, 1, time_format=TimeFormat("s", 6, ""))

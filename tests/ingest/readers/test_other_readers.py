@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgroup.base.discover import READERS, load, names
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.plugin_modules import READERS, load, names
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.preview import preview

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
+from streamgroup.ingest.make_trace import IngestResult
 from streamgroup.ingest.parsing import fields, lines
-from streamgroup.ingest.run import IngestResult
 from tests.ingest.twin import tuples_of
 
 Parse = Callable[..., Any]

@@ -11,8 +11,8 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest import from_dataframe
+from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.run import IngestResult, ingest
 from streamgroup.ingest.sources.ingest_spark import ingest_spark
 from streamgroup.ingest.sources.table_options import make_source_options
 from streamgroup.spark.session import Session

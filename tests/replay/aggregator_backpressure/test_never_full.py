@@ -18,7 +18,7 @@ from streamgroup.replay.aggregator_backpressure import simulation as held_back
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace
 from tests.naive.replay.scenarios import Scenario, scenarios
 from tests.traces_by_hand import write_trace
@@ -91,7 +91,7 @@ def test_every_tuple_is_served_as_without_aggregators(
     scenario: Scenario, extra: dict[str, Any], aggregators: int, grouping: str, read: int, room: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "BLOCK_ROWS", read)
+        patch.setattr(layout, "BLOCK_ROWS", read)
         patch.setattr(event_driven, "_EVENTS", 8)
         patch.setattr(held_back, "_ROWS", room)
         patch.setattr(held_back, "_LOG", room)

@@ -10,7 +10,8 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
-from streamgroup.study.estimate import TUPLES_PER_S, dry_run
+from streamgroup.study.dry_run import dry_run
+from streamgroup.study.run_cost import TUPLES_PER_S
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.groupings.protocol import GroupingParams
-from streamgroup.replay import tiers
+from streamgroup.replay import interpreted_or_compiled
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.grouping_text import family, select
@@ -69,10 +69,10 @@ def test_compiled_equals_interpreted(trace: Trace, tmp_path: Path, monkeypatch: 
     assert compiled == plain
     same(fast, slow)
     # As if there were no code, and no time to go on without.
-    monkeypatch.setattr(tiers, "is_at_hand", lambda *_: False)
-    monkeypatch.setattr(tiers, "_FIRST", 500)
-    monkeypatch.setattr(tiers, "_LEAST_S", 0.0)
-    monkeypatch.setattr(tiers, "_TUPLES", 0)
+    monkeypatch.setattr(interpreted_or_compiled, "is_at_hand", lambda *_: False)
+    monkeypatch.setattr(interpreted_or_compiled, "_FIRST", 500)
+    monkeypatch.setattr(interpreted_or_compiled, "_LEAST_S", 0.0)
+    monkeypatch.setattr(interpreted_or_compiled, "_TUPLES", 0)
     begun, mixed = logged(trace, options, tmp_path / "mixed")
     assert begun == compiled
     same(fast, mixed)

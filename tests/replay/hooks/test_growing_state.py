@@ -13,7 +13,7 @@ from streamgroup.replay.scenario import grouping_text
 from streamgroup.replay.scenario.grouping_text import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import chunk_driven, event_driven
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
 
@@ -58,7 +58,7 @@ def test_when_it_grows_changes_nothing(
     # Rows of a chunk; tuples chosen before they are served; events that are kept; room at the start.
     for case in ((1 << 20, 1 << 18, 1 << 17, 0), (7, 3, 1 << 17, 1), (1000, 256, 64, 100)):
         with monkeypatch.context() as patch:
-            patch.setattr(schema, "BLOCK_ROWS", case[0])
+            patch.setattr(layout, "BLOCK_ROWS", case[0])
             patch.setattr(chunk_driven, "BLOCK", case[1])
             patch.setattr(event_driven, "_EVENTS", case[2])
             small = f"{GROWING}:hears={hears},at_first={case[3]}"

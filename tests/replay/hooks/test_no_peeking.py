@@ -17,7 +17,7 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.scenario import grouping_text
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import chunk_driven
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace
 from tests.naive.replay.scenarios import Scenario, scenarios
 from tests.replay.outside import spy as names
@@ -165,7 +165,7 @@ def merged(mode: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
 def test_every_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, spy: str, rows: int | None) -> None:
     """Also where the future is read in the same chunk as the past, or is not."""
     if rows is not None:
-        monkeypatch.setattr(schema, "BLOCK_ROWS", rows)
+        monkeypatch.setattr(layout, "BLOCK_ROWS", rows)
         monkeypatch.setattr(chunk_driven, "BLOCK", 8)
     found = []
     for number, later in enumerate([{}, *LATER]):

@@ -15,7 +15,7 @@ from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.prefetch import ChunkReader
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import Tuple, write_trace
 
@@ -67,7 +67,7 @@ def found(trace: Trace, options: dict[str, Any], chunk_cache: ChunkCache | None)
 
 
 def test_results_do_not_tell_that_chunks_were_shared(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(layout, "BLOCK_ROWS", 64)
     alone = [found(trace, options, None) for options in RUNS]
     # All that is read fits, or some of it, so that chunks come, go and come again.
     for budget in (1 << 30, 30 * TUPLES):
@@ -78,7 +78,7 @@ def test_results_do_not_tell_that_chunks_were_shared(trace: Trace, monkeypatch: 
 
 
 def test_replays_that_need_the_same_chunks_make_them_once(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(layout, "BLOCK_ROWS", 64)
     made = []
     make = ChunkReader._make
     monkeypatch.setattr(ChunkReader, "_make", lambda self, batch: made.append(batch.offset) or make(self, batch))

@@ -18,7 +18,7 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.scenario import grouping_text
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace
 from tests.metrics.compare import assert_rows_agree, assert_same, tables
 from tests.naive.groupings.by_counts import ByCounts
@@ -114,7 +114,7 @@ def test_interpreted_replays_agree_with_the_twin(scenario: Scenario) -> None:
 @given(scenarios(), st.integers(1, 9), st.sampled_from([4, 8, 1 << 17]))
 def test_thousands_of_replays_in_small_pieces_agree_with_the_twin(scenario: Scenario, rows: int, kept: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "BLOCK_ROWS", rows)
+        patch.setattr(layout, "BLOCK_ROWS", rows)
         patch.setattr(event_driven, "_EVENTS", kept)
         agree(scenario, interpreted=True)
 
@@ -139,7 +139,7 @@ def hot_keys_agree(scenario: Scenario, parts: int, *, cold: bool, interpreted: b
 @given(scenarios(), st.sampled_from([0, 1, 2, 3, 5, 40]), st.booleans(), st.integers(1, 50), st.sampled_from([4, 64]))
 def test_hot_keys_agree_with_the_twin(scenario: Scenario, parts: int, cold: bool, rows: int, kept: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "BLOCK_ROWS", rows)
+        patch.setattr(layout, "BLOCK_ROWS", rows)
         patch.setattr(event_driven, "_EVENTS", kept)
         # As if the grouping were one of the package's: those are rewritten to be interpreted, and nothing is compiled.
         patch.setattr(grouping_text, "_with_companions", lambda path, digest: "")

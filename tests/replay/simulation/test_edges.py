@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.kernels import latencies
-from streamgroup.replay.accounting import pairs
+from streamgroup.replay.accounting import key_worker_pairs
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import ConstantArrivals
 from streamgroup.replay.run import replay
@@ -156,7 +156,7 @@ def test_windows_sum_to_the_total_whatever_their_length(tmp_path: Path) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6), st.booleans()), max_size=300), st.booleans())
 def test_pairs_are_counted_by_both_structures(touches: list[tuple[int, int, bool]], in_bits: bool) -> None:
-    found = pairs.make_pairs(31, 7, max_bits=1000 if in_bits else 0)
+    found = key_worker_pairs.make_pairs(31, 7, max_bits=1000 if in_bits else 0)
     run: set[tuple[int, int]] = set()
     window: set[tuple[int, int]] = set()
     for key, worker, ends in touches:
@@ -172,11 +172,11 @@ def test_pairs_are_counted_by_both_structures(touches: list[tuple[int, int, bool
 
 
 def test_the_hash_set_of_pairs_grows() -> None:
-    found = pairs.make_pairs(1 << 40, 64, max_bits=0)
-    assert isinstance(found, pairs.HashPairs)
+    found = key_worker_pairs.make_pairs(1 << 40, 64, max_bits=0)
+    assert isinstance(found, key_worker_pairs.HashPairs)
     for key in range(40_000):
         if found.is_full(1):
-            found = pairs.grown(found)
+            found = key_worker_pairs.grown(found)
         assert found.touch(key * 977, key % 64) == 3
     assert found.slot.shape[0] >= 80_000
     assert all(found.touch(key * 977, key % 64) == 0 for key in range(0, 40_000, 37))

@@ -17,7 +17,7 @@ from streamgroup.replay.run import replay
 from streamgroup.replay.scenario import grouping_text
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import chunk_driven, event_driven
-from streamgroup.traces import schema
+from streamgroup.traces import layout
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import Tuple, write_trace
 
@@ -70,7 +70,7 @@ def _of_the_package() -> Iterator[None]:
 
 def cut(monkeypatch: pytest.MonkeyPatch, pieces: tuple[int, int, int, int]) -> None:
     rows, block, kept, cells = pieces
-    monkeypatch.setattr(schema, "BLOCK_ROWS", rows)
+    monkeypatch.setattr(layout, "BLOCK_ROWS", rows)
     monkeypatch.setattr(chunk_driven, "BLOCK", block)
     monkeypatch.setattr(event_driven, "_EVENTS", kept)
     monkeypatch.setattr(recorder, "_WINDOW_CELLS", cells)
@@ -125,7 +125,7 @@ def test_a_change_comes_before_its_tuple_though_that_has_to_wait(
     trace = open_trace(write_trace(tmp_path / "x.trace", [(at, b"a", 10.0) for at in range(12)]))
     options = {"grouping": "sg", "workers": 1, "sources": 1, "queue_capacity": 1, "join": ("6",)}
     one = digests(trace, tmp_path / "one", **options)
-    monkeypatch.setattr(schema, "BLOCK_ROWS", 3)
+    monkeypatch.setattr(layout, "BLOCK_ROWS", 3)
     assert digests(trace, tmp_path / "other", **options) == one
 
 
@@ -133,7 +133,7 @@ def test_who_is_alive_in_a_window_though_its_tuples_have_to_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tuples 0..8 arrive before the second worker."""
-    monkeypatch.setattr(schema, "BLOCK_ROWS", 3)
+    monkeypatch.setattr(layout, "BLOCK_ROWS", 3)
     trace = open_trace(write_trace(tmp_path / "x.trace", [(at, b"a", 10.0) for at in range(12)]))
     options = ReplayOptions(grouping="sg", workers=1, sources=1, queue_capacity=1, join=("8500ns",), window="1")
     ever = replay(trace, options, interpreted=True).window.ever

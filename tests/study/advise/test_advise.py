@@ -12,16 +12,16 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.progress import Silent
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.advice_text import as_json, compared, headline, remarks, why
+from streamgroup.study.advise.advise import Advice, AdviceRequest, advise
 from streamgroup.study.advise.recommendation import Targets
-from streamgroup.study.advise.run import Advice, Question, advise
 from streamgroup.study.replay_run import run_to_directory
 from tests.traces_by_hand import write_trace
 
 pytestmark = pytest.mark.many_groupings
 
 
-def ask(path: Path, workers: int, *, question: Question | None = None, **options: Any) -> Advice:
-    return advise(path, ReplayOptions("kg", workers, **options), question or Question())
+def ask(path: Path, workers: int, *, question: AdviceRequest | None = None, **options: Any) -> Advice:
+    return advise(path, ReplayOptions("kg", workers, **options), question or AdviceRequest())
 
 
 def told(advice: Advice) -> str:
@@ -77,7 +77,7 @@ def test_a_key_of_three_fifths_is_split_and_named(tmp_path: Path) -> None:
 
 def test_a_combiner_is_as_replay_shows_and_says_when_it_misses_the_target(tmp_path: Path) -> None:
     path = with_a_hot_key(tmp_path / "t")
-    found = ask(path, 8, question=Question(Targets(max_p99_ms=20)), arrivals="rate=6400", service="1ms")
+    found = ask(path, 8, question=AdviceRequest(Targets(max_p99_ms=20)), arrivals="rate=6400", service="1ms")
     assert found.combined is not None
     size, row = found.combined
     shown = run_to_directory(path, ReplayOptions("kg", 8, arrivals="rate=6400", service="1ms", combine=str(size))).row
@@ -94,7 +94,7 @@ def test_a_combiner_is_as_replay_shows_and_says_when_it_misses_the_target(tmp_pa
 
 def test_the_least_workers_are_enough_and_one_less_is_not(tmp_path: Path) -> None:
     path = with_a_hot_key(tmp_path / "t")
-    found = ask(path, 16, question=Question(Targets(max_p99_ms=20)), arrivals="rate=8000", service="1ms")
+    found = ask(path, 16, question=AdviceRequest(Targets(max_p99_ms=20)), arrivals="rate=8000", service="1ms")
     best = next(one for one in found.least if one.grouping == found.choice.recommended.grouping)
     assert best.workers is not None
     assert best.row is not None
@@ -122,7 +122,7 @@ def test_neither_threads_nor_asking_again_change_the_answer(tmp_path: Path) -> N
     path = with_a_hot_key(tmp_path / "t", 5_000)
     for budget in (0.01, 1):
         answers = [
-            json.dumps(as_json(ask(path, 16, question=Question(budget=budget, jobs=jobs)))) for jobs in (1, 3, 1)
+            json.dumps(as_json(ask(path, 16, question=AdviceRequest(budget=budget, jobs=jobs)))) for jobs in (1, 3, 1)
         ]
         assert len(set(answers)) == 1
 
@@ -130,7 +130,7 @@ def test_neither_threads_nor_asking_again_change_the_answer(tmp_path: Path) -> N
 def test_a_small_budget_is_a_sample_and_says_so(tmp_path: Path) -> None:
     # A tuple each 1 ms, and 1 of 5 workers' worth of work a second at 200 ms.
     path = with_a_hot_key(tmp_path / "t", 40_000)
-    found = ask(path, 16, question=Question(budget=0.02))
+    found = ask(path, 16, question=AdviceRequest(budget=0.02))
     assert not found.first_sample.whole
     assert found.sample.tuples >= found.first_sample.tuples
     assert len(found.rows) < len(found.roughly)
@@ -159,7 +159,9 @@ def test_overload_is_told_with_the_workers_that_are_needed(
 
 @pytest.mark.parametrize(("limit", "met"), [(1.0, True), (3.0, True)])
 def test_state_is_limited(tmp_path: Path, limit: float, met: bool) -> None:
-    found = ask(with_a_hot_key(tmp_path / "t"), 4, question=Question(Targets(None, limit)), arrivals="utilization=0.3")
+    found = ask(
+        with_a_hot_key(tmp_path / "t"), 4, question=AdviceRequest(Targets(None, limit)), arrivals="utilization=0.3"
+    )
     assert found.choice.met is met
     assert found.choice.recommended.replication_factor <= limit
     for one in found.least:
@@ -167,7 +169,7 @@ def test_state_is_limited(tmp_path: Path, limit: float, met: bool) -> None:
 
 
 def test_what_cannot_be_met_is_said(tmp_path: Path) -> None:
-    found = ask(with_a_hot_key(tmp_path / "t"), 8, question=Question(Targets(max_p99_ms=0.5)))
+    found = ask(with_a_hot_key(tmp_path / "t"), 8, question=AdviceRequest(Targets(max_p99_ms=0.5)))
     assert (found.choice.rule, found.choice.met) == ("nearest", False)
     assert headline(found).startswith("No grouping meets the target with 8 workers.")
     # No tuple takes less than a millisecond.
@@ -209,11 +211,11 @@ def test_costs_of_the_trace_are_known(tmp_path: Path) -> None:
 
 def test_a_grouping_can_be_added_and_one_that_there_is_not_is_refused(tmp_path: Path) -> None:
     path = even_keys(tmp_path / "t", 2000)
-    found = ask(path, 4, question=Question(groupings=("greedy_d:d=3", "kg")))
+    found = ask(path, 4, question=AdviceRequest(groupings=("greedy_d:d=3", "kg")))
     assert [row.grouping for row in found.rows].count("kg") == 1
     assert "greedy_d:d=3" in {row.grouping for row in found.rows}
     with pytest.raises(UsageError):
-        ask(path, 4, question=Question(groupings=("nobody",)))
+        ask(path, 4, question=AdviceRequest(groupings=("nobody",)))
 
 
 @pytest.mark.parametrize(
@@ -243,9 +245,14 @@ def test_options_without_an_answer_are_refused(tmp_path: Path, options: dict[str
 
 @pytest.mark.parametrize(
     "question",
-    [Question(budget=0), Question(budget=float("nan")), Question(Targets(0.0)), Question(Targets(None, 0.9))],
+    [
+        AdviceRequest(budget=0),
+        AdviceRequest(budget=float("nan")),
+        AdviceRequest(Targets(0.0)),
+        AdviceRequest(Targets(None, 0.9)),
+    ],
 )
-def test_questions_that_make_no_sense_are_refused(tmp_path: Path, question: Question) -> None:
+def test_questions_that_make_no_sense_are_refused(tmp_path: Path, question: AdviceRequest) -> None:
     with pytest.raises(UsageError):
         ask(even_keys(tmp_path / "t", 100), 4, question=question)
 
@@ -274,6 +281,6 @@ def test_progress_is_told(tmp_path: Path) -> None:
         def advance(self, done: int) -> None:
             tuples.append(done)
 
-    advise(even_keys(tmp_path / "t", 1000), ReplayOptions("kg", 4), Question(), Seen())
+    advise(even_keys(tmp_path / "t", 1000), ReplayOptions("kg", 4), AdviceRequest(), Seen())
     assert steps == [(11_000, "first pass"), (None, "workers")]
     assert tuples[:11] == [1000] * 11

@@ -9,15 +9,15 @@ import pytest
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.advice_text import as_text, compared, headline
+from streamgroup.study.advise.advise import Advice, AdviceRequest, advise
 from streamgroup.study.advise.recommendation import Targets
-from streamgroup.study.advise.run import Advice, Question, advise
 from streamgroup.study.replay_run import run_to_directory
 from tests.traces_by_hand import write_trace
 
 
 def ask(path: Path, workers: int = 1, groupings: tuple[str, ...] = (), **options: Any) -> Advice:
     targets = Targets(max_p99_ms=options.pop("max_p99", None), max_replication=options.pop("max_replication", None))
-    question = Question(targets, groupings, any_workers=options.pop("any_workers", False))
+    question = AdviceRequest(targets, groupings, any_workers=options.pop("any_workers", False))
     return advise(path, ReplayOptions("kg", workers, **options), question)
 
 

@@ -15,8 +15,8 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.cli.app import app
 from streamgroup.engines.flink import keyby_subtask
 from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.study.explain.explain_loads import Explanation, explain, explain_run
 from streamgroup.study.explain.explain_text import as_json, headline, helps, worker_lines
-from streamgroup.study.explain.run import Explanation, explain, explain_run
 from streamgroup.study.replay_run import run_to_directory
 from streamgroup.traces.trace import open_trace
 from tests.naive.metrics import explain as naive

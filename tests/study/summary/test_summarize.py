@@ -13,7 +13,7 @@ import pytest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study.columns import OPTION_COLUMNS
+from streamgroup.study.option_columns import OPTION_COLUMNS
 from streamgroup.study.replay_run import run_to_directory
 from streamgroup.study.summary.conditions import parse_conditions
 from streamgroup.study.summary.summarize import check_gate, load_runs, summarize

@@ -19,13 +19,13 @@ from streamgroup.metrics.names import METRICS
 from streamgroup.replay.run import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import replay_run as study
-from streamgroup.study.columns import OPTION_COLUMNS
+from streamgroup.study.option_columns import OPTION_COLUMNS
 from streamgroup.study.read_run import TABLES
 from streamgroup.study.replay_run import run_to_directory
 from streamgroup.study.summary.load import load_runs
 from streamgroup.study.sweep import schedule, threads
 from streamgroup.study.sweep.cell import Cell, CellOutcome, run_cell
-from streamgroup.study.sweep.run import find_cells, run_sweep
+from streamgroup.study.sweep.run_sweep import find_cells, run_sweep
 from streamgroup.study.sweep.schedule import open_traces, plan_tasks
 from streamgroup.study.sweep.threads import run_tasks
 from tests.study.sweep.cells import cell

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from streamgroup.base.compiling.interpreting import call
+from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.limits import fits
 from streamgroup.groupings._service_time import ServiceTime, service_ns
 from streamgroup.groupings._times import Delay, delay_ns
@@ -16,7 +16,7 @@ from streamgroup.groupings.detectors.synopsis import bit_vectors, counting_bloom
 from streamgroup.groupings.detectors.synopsis.bit_vectors import Synopsis, coin_tossed, deliver, report, room_left, toss
 from streamgroup.groupings.detectors.synopsis.message_queue import Messages
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
-from streamgroup.kernels.servers import Servers, make_servers
+from streamgroup.kernels.control_servers import ControlServers, make_servers
 
 __all__ = ["Params", "Predictor", "start"]
 
@@ -128,7 +128,7 @@ class Predictor(NamedTuple):
     counters: NDArray[np.uint8]
     columns: NDArray[np.uint32]
     coins: NDArray[np.uint64]
-    servers: Servers
+    servers: ControlServers
     next_coin: NDArray[np.int64] | None
     signal_delay: NDArray[np.int64]
     reports: Messages

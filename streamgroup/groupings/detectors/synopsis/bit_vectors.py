@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamgroup.groupings.detectors.synopsis.counting_bloom import add, has, remove
 from streamgroup.groupings.detectors.synopsis.message_queue import NEVER, next_due, pop, push
 from streamgroup.kernels import least_loaded
-from streamgroup.kernels.servers import serve
+from streamgroup.kernels.control_servers import serve
 
 __all__ = [
     "Synopsis",

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.hashing import sketch_columns
+from streamgroup.kernels.hash_placement import sketch_columns
 
 __all__ = ["FULL", "add", "has", "own_columns", "remove", "shared_columns"]
 

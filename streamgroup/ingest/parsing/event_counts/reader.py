@@ -13,14 +13,14 @@ from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.readers.options import CountedOptions, ReaderOptions
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, find_column
 
-__all__ = ["Columns", "CountedReader"]
+__all__ = ["CountColumns", "CountedReader"]
 
 I64 = NDArray[np.int64]
 
 _UTC = pa.timestamp("us", "UTC")
 
 
-class Columns(NamedTuple):
+class CountColumns(NamedTuple):
     """The columns of a layout: names of the `fields` of a row, of what is made of them, and of the time (last).
 
     `keys` are those that can be the key; `counted` is the number of the field with the count.
@@ -44,7 +44,7 @@ class CountedReader(LineReader):
     # Other names of columns.
     aliases: ClassVar[dict[str, str]] = {}
 
-    def make_layout(self, path: str, columns: Columns, period: Period, extra: tuple[str, ...] = ()) -> Layout:
+    def make_layout(self, path: str, columns: CountColumns, period: Period, extra: tuple[str, ...] = ()) -> Layout:
         """Find the columns asked for; UsageError when one of them cannot serve."""
         opts, names = self.options, (*columns.fields, *columns.made, columns.time)
 

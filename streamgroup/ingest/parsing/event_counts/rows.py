@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.storage.places import locate
+from streamgroup.base.storage.paths import locate
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.readers.protocol import Reject
 from streamgroup.kernels import draws
-from streamgroup.kernels.hashing import mix64
+from streamgroup.kernels.hash_placement import mix64
 from streamgroup.traces.key_bytes import hash_keys
 
 __all__ = [

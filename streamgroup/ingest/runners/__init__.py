@@ -1,0 +1,1 @@
+"""What runs the steps of an ingest: Spark, or threads of this process."""
