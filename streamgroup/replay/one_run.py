@@ -211,7 +211,10 @@ class Run:
 
             def take(offset: int, events: Events, again: I64) -> None:
                 if results.wants_tuples:
-                    # These columns will be used again.
+                    # These columns will be used again, if they are used here.
+                    events = events._replace(hot=None, entries=None, held=None)
+                    if not results.wants_starts:
+                        events = events._replace(source=None, start=None)
                     events = each_column(events, lambda column: column.copy())
                     follow(lambda: results.add(offset, events, again))
                 else:
