@@ -8,7 +8,7 @@ from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.online.decider import Decider
 from streamgroup.replay.scenario.plan import Plan
 
-__all__ = ["BATCH", "FLINK", "MODES", "STREAMING", "Form", "check_slots", "refuse"]
+__all__ = ["BATCH", "FLINK", "MODES", "STREAMING", "Form", "check_slots", "refuse", "refuse_one_batch"]
 
 MODES = ("sleep", "spin")
 
@@ -37,7 +37,7 @@ FLINK = Form(
 
 
 def refuse(plan: Plan, service_mode: str, form: Form = BATCH) -> None:
-    """Raise UsageError for the first option that no engine run has."""
+    """Raise UsageError for the first option that an engine run of this form does not have."""
     options, engine = plan.options, form.engine
     if service_mode not in MODES:
         raise UsageError(f"--service-mode: there is no mode {service_mode!r}", "sleep or spin")
@@ -74,9 +74,33 @@ def refuse(plan: Plan, service_mode: str, form: Form = BATCH) -> None:
     # As a source does it: this refuses groupings that cannot decide alone.
     decider = Decider(options, 0, interpreted=None)
     if decider.grouping.has_feedback:
-        hint = "use -g fish:hwa=false" if decider.selection.name == "fish" else "take a grouping without feedback"
+        _refuse_feedback(plan, form)
+
+
+def _refuse_feedback(plan: Plan, form: Form) -> None:
+    """Refuse a grouping that listens to its workers where nothing flows back, and a delay that is not measured."""
+    text, options = plan.selection.text, plan.options
+    if form is not STREAMING:
+        other = "-g fish:hwa=false" if plan.selection.name == "fish" else "a grouping without feedback"
         raise UsageError(
-            f"-g {decider.selection.text} listens to its workers, and nothing flows back to {engine}'s sources", hint
+            f"-g {text} listens to its workers, and nothing flows back to the sources of this job in {form.engine}",
+            f"use --engine spark-streaming, whose sources get the workers' reports with the next batch, or {other}",
+        )
+    if options.control_delay is not None and plan.control_delay:
+        raise UsageError(
+            f"--control-delay {options.control_delay}: -g {text} listens to its workers, and their reports take the "
+            "time that they take, which is measured",
+            "leave it out",
+        )
+
+
+def refuse_one_batch(tuples: int, micro_batch: int | None, *, listens: bool) -> None:
+    """Refuse a run in one batch where sources listen to workers: no report would reach one; UsageError."""
+    if listens and micro_batch is not None and tuples <= micro_batch:
+        raise UsageError(
+            f"--micro-batch {micro_batch} holds all {tuples} tuples: workers report behind their batch, and no source "
+            "would hear of it",
+            f"use --micro-batch {max(1, tuples // 10)}",
         )
 
 

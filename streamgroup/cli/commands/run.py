@@ -117,7 +117,7 @@ def run(console: Console, options: Options) -> None:
             return
         assert output is not None
         predicted = Path(scratch) / "predicted"
-        given["engine_model"] = _model(found)
+        given |= _prediction(found)
         with console.bar("tuples") as bar:
             sg.replay(
                 options.trace, options.grouping[0], options.workers, output=predicted, log=True, progress=bar, **given
@@ -146,12 +146,21 @@ def _check(options: Options, given: dict[str, Any]) -> None:
     check_run(options.trace, made_options(options.grouping[0], options.workers, given), engine)
 
 
-def _model(found: sg.Run) -> str | None:
-    """Return the engine model of the replay that a run is compared with: batches cost what they did on average."""
+def _prediction(found: sg.Run) -> dict[str, Any]:
+    """Return options of the replay that a run is compared with, besides its own.
+
+    Batches cost what they did on average; where sources listen to workers, reports are late by what they were.
+    """
     engine = found.record["engine"]
-    if "micro_batch" not in engine:
-        return None
-    return f"micro-batch={engine['micro_batch']},overhead={max(0, round(1000 * engine['overhead_mean_ms']))}us"
+    if "feedback" in engine:
+        return {"control_delay": _us(engine["feedback"]["delay_mean_ms"])}
+    if "micro_batch" in engine:
+        return {"engine_model": f"micro-batch={engine['micro_batch']},overhead={_us(engine['overhead_mean_ms'])}"}
+    return {}
+
+
+def _us(ms: float) -> str:
+    return f"{max(0, round(1000 * ms))}us"
 
 
 def _describe(console: Console, found: sg.Run) -> None:
@@ -166,4 +175,10 @@ def _describe(console: Console, found: sg.Run) -> None:
         console.note(
             f"{engine['batches']} batches of {engine['micro_batch']} tuples; beside its services a batch took "
             f"{engine['overhead_mean_ms']:.4g} ms on average"
+        )
+    if "feedback" in engine:
+        heard = engine["feedback"]
+        console.note(
+            f"reports of workers reached the sources {heard['delay_mean_ms']:.4g} ms after the finish on average, "
+            f"{heard['delay_max_ms']:.4g} ms at most"
         )
