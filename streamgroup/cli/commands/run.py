@@ -117,7 +117,7 @@ def run(console: Console, options: Options) -> None:
             return
         assert output is not None
         predicted = Path(scratch) / "predicted"
-        given |= _prediction(found)
+        given["engine_model"] = _model(found)
         with console.bar("tuples") as bar:
             sg.replay(
                 options.trace, options.grouping[0], options.workers, output=predicted, log=True, progress=bar, **given
@@ -146,17 +146,12 @@ def _check(options: Options, given: dict[str, Any]) -> None:
     check_run(options.trace, made_options(options.grouping[0], options.workers, given), engine)
 
 
-def _prediction(found: sg.Run) -> dict[str, Any]:
-    """Return options of the replay that a run is compared with, besides its own.
-
-    Batches cost what they did on average; where sources listen to workers, reports are late by what they were.
-    """
+def _model(found: sg.Run) -> str | None:
+    """Return the engine model of the replay that a run is compared with: batches cost what they did on average."""
     engine = found.record["engine"]
-    if "feedback" in engine:
-        return {"control_delay": _us(engine["feedback"]["delay_mean_ms"])}
-    if "micro_batch" in engine:
-        return {"engine_model": f"micro-batch={engine['micro_batch']},overhead={_us(engine['overhead_mean_ms'])}"}
-    return {}
+    if "micro_batch" not in engine:
+        return None
+    return f"micro-batch={engine['micro_batch']},overhead={_us(engine['overhead_mean_ms'])}"
 
 
 def _us(ms: float) -> str:
@@ -180,5 +175,5 @@ def _describe(console: Console, found: sg.Run) -> None:
         heard = engine["feedback"]
         console.note(
             f"reports of workers reached the sources {heard['delay_mean_ms']:.4g} ms after the finish on average, "
-            f"{heard['delay_max_ms']:.4g} ms at most"
+            f"{heard['delay_max_ms']:.4g} ms at most: --control-delay {_us(heard['delay_mean_ms'])} tells it to replay"
         )
