@@ -8,7 +8,7 @@ from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.online.decider import Decider
 from streamgroup.replay.scenario.plan import Plan
 
-__all__ = ["BATCH", "FLINK", "MODES", "STREAMING", "Form", "check_slots", "refuse", "refuse_one_batch"]
+__all__ = ["BATCH", "FLINK", "MODES", "STREAMING", "Form", "check_slots", "refuse"]
 
 MODES = ("sleep", "spin")
 
@@ -36,8 +36,11 @@ FLINK = Form(
 )  # fmt: skip
 
 
-def refuse(plan: Plan, service_mode: str, form: Form = BATCH) -> None:
-    """Raise UsageError for the first option that an engine run of this form does not have."""
+def refuse(plan: Plan, service_mode: str, form: Form = BATCH, *, one_batch: bool = False) -> None:
+    """Raise UsageError for the first option that an engine run of this form does not have.
+
+    With `one_batch`, a batch of a streaming query holds the whole trace.
+    """
     options, engine = plan.options, form.engine
     if service_mode not in MODES:
         raise UsageError(f"--service-mode: there is no mode {service_mode!r}", "sleep or spin")
@@ -74,10 +77,10 @@ def refuse(plan: Plan, service_mode: str, form: Form = BATCH) -> None:
     # As a source does it: this refuses groupings that cannot decide alone.
     decider = Decider(options, 0, interpreted=None)
     if decider.grouping.has_feedback:
-        _refuse_feedback(plan, form)
+        _refuse_feedback(plan, form, one_batch=one_batch)
 
 
-def _refuse_feedback(plan: Plan, form: Form) -> None:
+def _refuse_feedback(plan: Plan, form: Form, *, one_batch: bool) -> None:
     """Refuse a grouping that listens to its workers where nothing flows back, and a delay that is not measured."""
     text, options = plan.selection.text, plan.options
     if form is not STREAMING:
@@ -92,15 +95,11 @@ def _refuse_feedback(plan: Plan, form: Form) -> None:
             "time that they take, which is measured",
             "leave it out",
         )
-
-
-def refuse_one_batch(tuples: int, micro_batch: int | None, *, listens: bool) -> None:
-    """Refuse a run in one batch where sources listen to workers: no report would reach one; UsageError."""
-    if listens and micro_batch is not None and tuples <= micro_batch:
+    if one_batch:
         raise UsageError(
-            f"--micro-batch {micro_batch} holds all {tuples} tuples: workers report behind their batch, and no source "
-            "would hear of it",
-            f"use --micro-batch {max(1, tuples // 10)}",
+            f"-g {text} listens to its workers, and --micro-batch holds the whole trace: workers report behind their "
+            "batch, and no source would hear of it",
+            "use a smaller --micro-batch, a tenth of the trace for example",
         )
 
 

@@ -17,7 +17,6 @@ import streamgroup as sg
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.engine_runs.engine_options import EngineOptions
 from streamgroup.engine_runs.measured import sent
-from streamgroup.engine_runs.refusals import refuse_one_batch
 from streamgroup.engine_runs.run import _tuples, check_run
 from streamgroup.engine_runs.source_task import SourceJob
 from streamgroup.engine_runs.streaming.checkpoint import WARM_UPS, Checkpoint, belongings, file_name, opened
@@ -278,7 +277,8 @@ def test_messages_of_workers_count_once() -> None:
         ({"grouping": "fish", "sources": 3, "control_delay": "2ms"}, 60, "their reports take the time that they take"),
         ({"grouping": "posg", "sources": 2}, 60, "count what all sources sent them: use one source"),
         ({"grouping": "posg:message_service=1us", "sources": 1}, 60, "message_service: control servers are simulated"),
-        ({"grouping": "posg", "sources": 1}, TUPLES, "holds all 400 tuples"),
+        ({"grouping": "posg", "sources": 1}, TUPLES, "--micro-batch holds the whole trace"),
+        ({"grouping": "posg", "sources": 1}, TUPLES - 1, None),
         ({"grouping": "fish:hwa=false", "sources": 3, "control_delay": "2ms"}, TUPLES, None),
     ],
 )
@@ -290,15 +290,6 @@ def test_what_is_refused(trace: Path, given_options: dict[str, Any], size: int, 
     else:
         with pytest.raises(UsageError, match=says):
             check_run(trace, options, engine)
-
-
-def test_one_batch_is_refused_only_to_sources_that_listen() -> None:
-    refuse_one_batch(10, 10, listens=False)
-    refuse_one_batch(10, None, listens=True)
-    refuse_one_batch(11, 10, listens=True)
-    with pytest.raises(UsageError, match="holds all 10 tuples") as error:
-        refuse_one_batch(10, 10, listens=True)
-    assert "--micro-batch 1" in str(error.value.hint)
 
 
 def test_a_comparison_says_why_assignments_differ() -> None:
