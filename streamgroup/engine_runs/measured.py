@@ -28,13 +28,14 @@ class EngineOutcome(NamedTuple):
     more: dict[str, Any]
 
 
-def sent(reports: Sequence[Mapping[str, Any]]) -> Sent:
-    """Sum up what all sources reported."""
-    return Sent(
-        max((one["state"] for one in reports), default=0),
-        sum(one["messages"] for one in reports),
-        sum(one["bytes"] for one in reports),
-    )
+def sent(reports: Sequence[Mapping[str, Any]], *, listens: bool = False) -> Sent:
+    """Sum up what all sources reported.
+
+    Where they listen to workers, each has all workers in its state, with the messages of these to all sources.
+    """
+    of_all = max if listens else sum
+    messages, size = ([one[name] for one in reports] or [0] for name in ("messages", "bytes"))
+    return Sent(max((one["state"] for one in reports), default=0), of_all(messages), of_all(size))
 
 
 def of_all(entries: I64, source: NDArray[Any]) -> I64:

@@ -36,8 +36,11 @@ FLINK = Form(
 )  # fmt: skip
 
 
-def refuse(plan: Plan, service_mode: str, form: Form = BATCH) -> None:
-    """Raise UsageError for the first option that no engine run has."""
+def refuse(plan: Plan, service_mode: str, form: Form = BATCH, *, one_batch: bool = False) -> None:
+    """Raise UsageError for the first option that an engine run of this form does not have.
+
+    With `one_batch`, a batch of a streaming query holds the whole trace.
+    """
     options, engine = plan.options, form.engine
     if service_mode not in MODES:
         raise UsageError(f"--service-mode: there is no mode {service_mode!r}", "sleep or spin")
@@ -74,9 +77,29 @@ def refuse(plan: Plan, service_mode: str, form: Form = BATCH) -> None:
     # As a source does it: this refuses groupings that cannot decide alone.
     decider = Decider(options, 0, interpreted=None)
     if decider.grouping.has_feedback:
-        hint = "use -g fish:hwa=false" if decider.selection.name == "fish" else "take a grouping without feedback"
+        _refuse_feedback(plan, form, one_batch=one_batch)
+
+
+def _refuse_feedback(plan: Plan, form: Form, *, one_batch: bool) -> None:
+    """Refuse a grouping that listens to its workers where nothing flows back, and a delay that is not measured."""
+    text, options = plan.selection.text, plan.options
+    if form is not STREAMING:
+        other = "-g fish:hwa=false" if plan.selection.name == "fish" else "a grouping without feedback"
         raise UsageError(
-            f"-g {decider.selection.text} listens to its workers, and nothing flows back to {engine}'s sources", hint
+            f"-g {text} listens to its workers, and nothing flows back to the sources of this job in {form.engine}",
+            f"use --engine spark-streaming, whose sources get the workers' reports with the next batch, or {other}",
+        )
+    if options.control_delay is not None and plan.control_delay:
+        raise UsageError(
+            f"--control-delay {options.control_delay}: -g {text} listens to its workers, and their reports take the "
+            "time that they take, which is measured",
+            "leave it out",
+        )
+    if one_batch:
+        raise UsageError(
+            f"-g {text} listens to its workers, and --micro-batch holds the whole trace: workers report behind their "
+            "batch, and no source would hear of it",
+            "use a smaller --micro-batch, a tenth of the trace for example",
         )
 
 

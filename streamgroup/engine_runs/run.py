@@ -25,6 +25,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.study.read_run import MARKER
 from streamgroup.study.replay_run import LOG, RunResult, checked, result_of, write_run
+from streamgroup.traces.trace import Trace
 
 if TYPE_CHECKING:
     from streamgroup.spark.session import Session
@@ -51,7 +52,7 @@ def run_on_engine(
     """
     trace, options = checked(trace_path, options, log=False)
     run = prepared(trace, options)
-    refuse(run.plan, engine.service_mode, engine.form)
+    refuse(run.plan, engine.service_mode, engine.form, one_batch=_is_one_batch(trace, engine))
     if engine.flink is not None:
         find_flink(engine.flink)
     progress = progress or Silent()
@@ -68,7 +69,12 @@ def run_on_engine(
 def check_run(trace_path: str | Path | Place, options: ReplayOptions, engine: EngineOptions) -> None:
     """Raise what `run_on_engine` would, of what shows before anything starts."""
     trace, options = checked(trace_path, options, log=False)
-    refuse(make_plan(trace, options), engine.service_mode, engine.form)
+    one_batch = _is_one_batch(trace, engine)
+    refuse(make_plan(trace, options), engine.service_mode, engine.form, one_batch=one_batch)
+
+
+def _is_one_batch(trace: Trace, engine: EngineOptions) -> bool:
+    return engine.micro_batch is not None and trace.tuples <= engine.micro_batch
 
 
 def _tuples(run: Run) -> pa.Table:

@@ -66,10 +66,12 @@ def longest_queue(worker: NDArray[Any], reached: I64, finish: I64, since: int = 
     return longest
 
 
-def account_measured(run: Run, found: Measured, sent: Sent, log_directory: Path | None = None) -> Outcome:
+def account_measured(
+    run: Run, found: Measured, sent: Sent, log_directory: Path | None = None, *, keep_pairs: bool = False
+) -> Outcome:
     """Account measured tuples as those of a replay; `run` is one that has not begun, of the same trace and options.
 
-    `log_directory` takes the assignment log.
+    `log_directory` takes the assignment log; `keep_pairs` is as in `replay`.
     """
     begun = time.perf_counter()
     trace: Trace = run.trace
@@ -120,7 +122,7 @@ def account_measured(run: Run, found: Measured, sent: Sent, log_directory: Path 
             recorder.hotness.end()
     recorder.largest_state[0] = sent.largest_state
     np.maximum.at(recorder.waits, found.worker[run.warmup :], (found.start - reached)[run.warmup :])
-    outcome = run.outcome(results, _Accounted(), begun, keep_pairs=False)  # type: ignore[arg-type]
+    outcome = run.outcome(results, _Accounted(), begun, keep_pairs=keep_pairs)  # type: ignore[arg-type]
     return dataclasses.replace(
         outcome, service_ns=None, queue_known=True,
         queue_max=longest_queue(found.worker, reached, found.finish, run.warmup),

@@ -1,4 +1,7 @@
-"""A replay as a micro-batch engine would run it: tuples are chosen as ever, and served batch by batch."""
+"""A replay as a micro-batch engine would run it: tuples are served batch by batch.
+
+They are chosen as ever, unless the grouping listens to its workers: see `micro_batch_feedback`.
+"""
 
 import dataclasses
 import time
@@ -13,8 +16,9 @@ from streamgroup.replay.account_given_times import Measured, Sent, account_measu
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.prefetch import Ready
+from streamgroup.replay.micro_batch_feedback import Listening
 from streamgroup.replay.one_run import Run
-from streamgroup.replay.scenario.micro_batch_option import MicroBatch
+from streamgroup.replay.scenario.micro_batch_option import Batches, MicroBatch
 from streamgroup.replay.simulation.chunk_driven import FeedForward, too_late
 from streamgroup.replay.simulation.chunk_types import Events
 
@@ -34,18 +38,11 @@ def batch_ends(model: MicroBatch, arrival: I64, worker: NDArray[Any], service: I
     """
     ends = np.empty(len(arrival), dtype=np.int64)
     work = np.zeros(int(worker.max()) + 1, dtype=np.int64)
-    first, committed, tick = 0, 0, model.every_ns
+    batches, first, committed = Batches(model), 0, 0
     while first < len(arrival):
-        if model.tuples:
-            last = min(first + model.tuples, len(arrival))
-            begins = max(int(arrival[last - 1]), committed)
-        else:
-            begins = max(tick, committed)
-            if arrival[first] > begins:
-                # Nothing happens at a tick by which no tuple arrived.
-                begins = -(-int(arrival[first]) // model.every_ns) * model.every_ns
-            last = int(np.searchsorted(arrival, begins, side="right"))
-            tick = (begins // model.every_ns + 1) * model.every_ns
+        cut = batches.cut(arrival, first, committed)
+        assert cut is not None
+        begins, last = cut
         work[:] = 0
         np.add.at(work, worker[first:last], service[first:last])
         committed = begins + delay + int(work.max()) + model.overhead_ns
@@ -73,6 +70,11 @@ def replay_in_batches(
     begun = time.perf_counter()
     model = one.plan.engine_model
     assert model is not None
+    if one.grouping.has_feedback:
+        listening = Listening(one, model)
+        one.drive(one.chunks(chunk_cache), None, listening.add, progress)
+        listening.end()
+        return _accounted(one, again, listening, begun, log_directory, keep_pairs=keep_pairs)
     results, simulation = one.results(None), FeedForward(one.setup, starts=True)
     kept: list[Events] = []
 
@@ -100,6 +102,23 @@ def replay_in_batches(
         outcome, source_state_entries=first.source_state_entries, worker=_with_pairs(outcome, first),
         loop_seconds=first.loop_seconds, total_seconds=time.perf_counter() - begun,
         interpreted_seconds=first.interpreted_seconds,
+    )  # fmt: skip
+
+
+def _accounted(
+    one: Run, again: Run, listening: Listening, begun: float, log_directory: Path | None, *, keep_pairs: bool
+) -> Outcome:
+    grouping = one.grouping
+    worker, hot, entries = listening.choices
+    busy = listening.finish - listening.start
+    largest = one.source_state(int(one.recorder.largest_state[0]))
+    sent = Sent(largest or 0, grouping.sent("control_messages"), grouping.sent("control_bytes"))
+    found = Measured(worker, listening.ends - busy, listening.ends, hot, entries)
+    return dataclasses.replace(
+        account_measured(again, found, sent, log_directory, keep_pairs=keep_pairs), source_state_entries=largest,
+        control_work_ns=grouping.control_work(), signal_delay=grouping.signal_delay(),
+        loop_seconds=listening.seconds, total_seconds=time.perf_counter() - begun,
+        interpreted_seconds=one.tiers.seconds if one.tiers.used_plain else 0.0,
     )  # fmt: skip
 
 

@@ -346,7 +346,7 @@ class Run:
             hot_tuples=None if grouping.choices is None else totals.hot,
             hot_choices_sum=None if grouping.choices is None else totals.hot_choices,
             choices_max=None if grouping.choices is None else totals.choices_max,
-            source_state_entries=self._source_state(totals.source_state),
+            source_state_entries=self.source_state(totals.source_state),
             state_entry_bytes=getattr(state, "state_entry_bytes", None),
             detector_entry_bytes=grouping.entry_bytes,
             detector_fixed_bytes=grouping.fixed_bytes,
@@ -374,7 +374,8 @@ class Run:
             results=found,
         )
 
-    def _source_state(self, largest: int) -> int | None:
+    def source_state(self, largest: int) -> int | None:
+        """Return the most state entries of a source, `largest` where sources count them; None: it reports none."""
         entries = getattr(self.grouping.state, "state_entries", None)
         if isinstance(entries, int):
             return self.grouping.most_entries

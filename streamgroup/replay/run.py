@@ -64,14 +64,26 @@ def _warmup(trace: Trace, plan: Plan, *, interpreted: bool | None) -> int:
     return found
 
 
-def _refuse_feedback(run: Run) -> None:
-    """Refuse a grouping whose choices would be others in batches."""
-    if run.grouping.has_feedback or run.edge.sees:
+def _fit_for_batches(run: Run, *, interpreted: bool | None) -> Run:
+    """Return a run whose workers' reports come with the next batch and not, besides, after the control delay.
+
+    UsageError for what has no meaning in batches.
+    """
+    plan, what = run.plan, f"--engine-model {run.plan.options.engine_model}"
+    if run.edge.sees:
         raise UsageError(
-            f"--engine-model {run.plan.options.engine_model} does not go with -g {run.plan.selection.text}: it listens "
-            "to its workers, or sees them, and all of a batch is chosen before workers start",
-            "take a grouping without feedback, as fish:hwa=false",
+            f"{what} does not go with -g {plan.selection.text}: it sees its workers, and all of a batch is chosen "
+            "before they start",
+            "take a grouping that does not",
         )
+    if not run.grouping.has_feedback or not plan.control_delay:
+        return run
+    if plan.options.control_delay is not None:
+        raise UsageError(
+            f"{what} does not go with --control-delay and -g {plan.selection.text}: workers report with the next batch",
+            "leave out one of them",
+        )
+    return Run(run.trace, plan._replace(control_delay=0), run.warmup, interpreted=interpreted)
 
 
 def prepared(trace: Trace, options: ReplayOptions, *, interpreted: bool | None = None) -> Run:
@@ -102,7 +114,7 @@ def replay(
     plan = one.plan
     if plan.engine_model is not None:
         # Twice the same: one chooses, the other accounts.
-        _refuse_feedback(one)
+        one = _fit_for_batches(one, interpreted=interpreted)
         again = Run(trace, plan, one.warmup, interpreted=interpreted)
         return replay_in_batches(
             one, again, log_directory=log_directory, progress=progress, chunk_cache=chunk_cache, keep_pairs=keep_pairs

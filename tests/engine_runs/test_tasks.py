@@ -12,7 +12,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.cli.app import app
 from streamgroup.engine_runs.machine import machine_of
 from streamgroup.engine_runs.measured import of_all, out_of_order
-from streamgroup.engine_runs.refusals import check_slots, refuse
+from streamgroup.engine_runs.refusals import BATCH, FLINK, STREAMING, Form, check_slots, refuse
 from streamgroup.engine_runs.worker_task import serve_tuples
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
@@ -78,6 +78,16 @@ def test_what_an_engine_cannot_do_is_refused_with_the_reason(trace: Trace, given
     options = ReplayOptions(**{"grouping": "kg", "workers": 4, "arrivals": "rate=100", "sources": 5} | given)
     with pytest.raises(UsageError, match=reason):
         refuse(make_plan(trace, options), "sleep")
+
+
+@pytest.mark.parametrize(("form", "grouping"), [(BATCH, "fish"), (FLINK, "fish"), (BATCH, "posg")])
+def test_feedback_is_for_a_streaming_query(trace: Trace, form: Form, grouping: str) -> None:
+    plan = make_plan(trace, ReplayOptions(grouping, 4, sources=1, arrivals="rate=100"))
+    with pytest.raises(UsageError, match=f"listens to its workers, and nothing .* in {form.engine}") as error:
+        refuse(plan, "sleep", form)
+    assert "--engine spark-streaming" in str(error.value.hint)
+    assert ("fish:hwa=false" in str(error.value.hint)) == (grouping == "fish")
+    refuse(plan, "sleep", STREAMING)
 
 
 def test_what_it_can_do_is_not(trace: Trace) -> None:

@@ -76,7 +76,7 @@ def test_a_replay_in_batches(trace: Path, tmp_path: Path, grouping: str, model: 
         ({"arrivals": "saturate"}, "times are those of a pipelined engine"),
         ({"queue_capacity": 5}, "workers hold no queue"),
         ({"crash": "50%"}, "workers are the tasks of each batch"),
-        ({"grouping": "fish"}, "listens to its workers"),
+        ({"grouping": "full_knowledge"}, "sees its workers"),
         ({"engine_model": "micro-batch=0"}, "a batch would hold nothing"),
         ({"engine_model": "storm"}, "there is no such model"),
         ({"engine_model": "micro-batch=5,delay=1ms"}, "has no 'delay'"),

@@ -151,7 +151,11 @@ def _model(found: sg.Run) -> str | None:
     engine = found.record["engine"]
     if "micro_batch" not in engine:
         return None
-    return f"micro-batch={engine['micro_batch']},overhead={max(0, round(1000 * engine['overhead_mean_ms']))}us"
+    return f"micro-batch={engine['micro_batch']},overhead={_us(engine['overhead_mean_ms'])}"
+
+
+def _us(ms: float) -> str:
+    return f"{max(0, round(1000 * ms))}us"
 
 
 def _describe(console: Console, found: sg.Run) -> None:
@@ -166,4 +170,10 @@ def _describe(console: Console, found: sg.Run) -> None:
         console.note(
             f"{engine['batches']} batches of {engine['micro_batch']} tuples; beside its services a batch took "
             f"{engine['overhead_mean_ms']:.4g} ms on average"
+        )
+    if "feedback" in engine:
+        heard = engine["feedback"]
+        console.note(
+            f"reports of workers reached the sources {heard['delay_mean_ms']:.4g} ms after the finish on average, "
+            f"{heard['delay_max_ms']:.4g} ms at most: --control-delay {_us(heard['delay_mean_ms'])} tells it to replay"
         )

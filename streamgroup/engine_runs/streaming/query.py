@@ -4,17 +4,20 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from streamgroup.base.errors import RunError, StreamgroupError
 from streamgroup.base.progress import Progress, Silent
+from streamgroup.base.storage.atomic_files import write_files
 from streamgroup.engine_runs.on_spark import explained
 from streamgroup.engine_runs.refusals import STREAMING, check_slots
 from streamgroup.engine_runs.source_task import SourceJob
-from streamgroup.engine_runs.streaming.checkpoint import WARM_UPS, Checkpoint
+from streamgroup.engine_runs.streaming.checkpoint import WARM_UPS, Checkpoint, file_name
 from streamgroup.engine_runs.streaming.columns import CHOSEN, READ_TYPES, SERVED
 from streamgroup.engine_runs.streaming.labels import partition_labels
 from streamgroup.engine_runs.streaming.source_operator import SourceOperator
@@ -24,7 +27,7 @@ from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.session import Session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["Streamed", "run_query"]
@@ -72,7 +75,7 @@ def run_query(
             for left in reversed(range(_STARTS)):
                 if checkpoint.is_complete:
                     break
-                query = _start(session.spark, checkpoint.path, sources, workers)
+                query = _start(session.spark, checkpoint, sources, workers)
                 try:
                     rows = _drive(query, checkpoint, progress, ended)
                 except Exception as error:
@@ -81,7 +84,7 @@ def run_query(
                 finally:
                     with contextlib.suppress(Exception):
                         query.stop()
-            return _left(session.spark, checkpoint.path, rows)
+            return _left(session.spark, checkpoint, rows)
 
     progress.start(checkpoint.batches, "batches on Spark")
     progress.advance(len(checkpoint.commits))
@@ -119,15 +122,25 @@ def _settings(spark: "SparkSession", workers: int) -> Iterator[None]:
                     spark.conf.set(name, earlier)
 
 
-def _start(spark: "SparkSession", path: Path, sources: SourceJob, workers: WorkerJob) -> "StreamingQuery":
+def _start(spark: "SparkSession", checkpoint: Checkpoint, sources: SourceJob, workers: WorkerJob) -> "StreamingQuery":
+    path = checkpoint.path
     labels = partition_labels(sources.options.workers, sources.options.workers)
     read = spark.readStream.schema(READ_TYPES).option("maxFilesPerTrigger", 1).parquet(str(path / "input"))
     chosen = read.groupBy("label").transformWithStateInPandas(SourceOperator(sources, labels), CHOSEN, "append", "none")
     served = chosen.groupBy("label").transformWithStateInPandas(WorkerOperator(workers), SERVED, "append", "none")
-    return (
-        served.writeStream.format("parquet").outputMode("append")
-        .option("checkpointLocation", str(path / "spark")).option("path", str(path / "output")).start()
-    )  # fmt: skip
+    sink = served.writeStream.outputMode("append").option("checkpointLocation", str(path / "spark"))
+    if checkpoint.listens:
+        return sink.foreachBatch(partial(_keep, path / "output")).start()
+    return sink.format("parquet").option("path", str(path / "output")).start()
+
+
+def _keep(output: Path, frame: "DataFrame", batch: int) -> None:
+    """Write what workers return of a batch, on the driver, in place of what an earlier attempt left of it."""
+    # Every action on the frame would serve the batch once more.
+    served = frame.toArrow()
+    buffer = pa.BufferOutputStream()
+    pq.write_table(served, buffer)
+    write_files({output / file_name(batch): buffer.getvalue().to_pybytes()}, overwrite=True)
 
 
 def _drive(query: "StreamingQuery", checkpoint: Checkpoint, progress: Progress, ended: threading.Event) -> int | None:
@@ -158,9 +171,14 @@ def _drive(query: "StreamingQuery", checkpoint: Checkpoint, progress: Progress, 
     return None
 
 
-def _left(spark: "SparkSession", path: Path, rows: int | None) -> Streamed:
+def _left(spark: "SparkSession", checkpoint: Checkpoint, rows: int | None) -> Streamed:
     """Read what the sink and the state of the workers hold."""
-    served = spark.read.schema(SERVED).parquet(str(path / "output")).toArrow()
+    path = checkpoint.path
+    if checkpoint.listens:
+        # Without a file that a process left behind which was killed while it wrote.
+        served = pa.concat_tables(pq.read_table(one) for one in sorted((path / "output").glob("batch-*.parquet")))
+    else:
+        served = spark.read.schema(SERVED).parquet(str(path / "output")).toArrow()
     operators = spark.read.format("state-metadata").load(str(path / "spark")).toArrow().to_pylist()
     mine = next(one["operatorId"] for one in operators if f'"{COUNTS}"' in (one.get("operatorProperties") or ""))
     state = (

@@ -1,7 +1,9 @@
 """A streaming run: its session and checkpoint, and what it measured."""
 
 import contextlib
+import dataclasses
 import importlib
+import itertools
 import json
 import shutil
 import uuid
@@ -21,6 +23,7 @@ from streamgroup.engine_runs.source_task import SourceJob
 from streamgroup.engine_runs.streaming.batches import batches_of
 from streamgroup.engine_runs.streaming.checkpoint import WARM_UPS, Checkpoint, belongings, opened
 from streamgroup.engine_runs.streaming.query import Streamed, run_query
+from streamgroup.engine_runs.streaming.reports import delays
 from streamgroup.engine_runs.worker_task import WorkerJob
 from streamgroup.replay.account_given_times import Measured
 from streamgroup.replay.one_run import Run
@@ -39,21 +42,24 @@ def streamed(
     """Run the query, in the session that is given or in one of its own, from its checkpoint if there is one."""
     assert engine.micro_batch is not None
     _check_protobuf()
-    options = run.plan.options
+    options, listens = run.plan.options, run.grouping.has_feedback
     belongs = belongings(run, engine.service_mode, engine.micro_batch)
-    sources = SourceJob(options, run.service)
+    # Reports take the time that they take, and nothing on top of it.
+    sources = SourceJob(dataclasses.replace(options, control_delay="0") if listens else options, run.service)
     workers = WorkerJob(0, run.plan.network_delay, spins=engine.service_mode == MODES[1])
     with terminable(), contextlib.ExitStack() as stack:
         checkpoint = None
         if engine.checkpoint is not None:
             # What is wrong with it shows before Spark starts.
-            checkpoint = stack.enter_context(opened(engine.checkpoint.absolute(), belongs, table, options.workers))
+            checkpoint = stack.enter_context(
+                opened(engine.checkpoint.absolute(), belongs, table, options.workers, listens=listens)
+            )
         if session is None:
             session = stack.enter_context(start_session(with_settings(engine.place(options)), progress))
         if checkpoint is None:
             path = session.scratch / f"checkpoint-{uuid.uuid4().hex}"
             stack.callback(shutil.rmtree, path, ignore_errors=True)
-            checkpoint = stack.enter_context(opened(path, belongs, table, options.workers))
+            checkpoint = stack.enter_context(opened(path, belongs, table, options.workers, listens=listens))
         left = run_query(session, checkpoint, sources, workers, progress)
         return _outcome(run, engine.micro_batch, table, checkpoint, left)
 
@@ -69,7 +75,8 @@ def _check_protobuf() -> None:
 
 
 def _outcome(run: Run, micro_batch: int, table: pa.Table, checkpoint: Checkpoint, left: Streamed) -> EngineOutcome:
-    said = [json.loads(text) for text in left.served["report"].to_pylist() if text is not None]
+    rows = zip(left.served["batch"].to_pylist(), left.served["report"].to_pylist(), strict=True)
+    said = [{"batch": batch, **json.loads(text)} for batch, text in rows if text is not None]
     workers = [one for one in said if "worker" in one]
     _check_partitions(workers)
     tuples = left.served.filter(left.served["report"].is_null()).sort_by("seq")
@@ -89,7 +96,8 @@ def _outcome(run: Run, micro_batch: int, table: pa.Table, checkpoint: Checkpoint
     found = Measured(
         worker, finish - busy, finish, hot, None if entries is None else of_all(entries, table["source"].to_numpy())
     )
-    last = {one["source"]: one for one in sorted((one for one in said if "source" in one), key=_decided)}
+    sources = sorted((one for one in said if "source" in one), key=_batch)
+    last = {one["source"]: one for one in sources}
     _check_state(left.state, table["key_id"].to_numpy(), worker)
     held = zip(left.state["key_id"].to_pylist(), left.state["count"].to_pylist(), strict=True)
     state = {**checked_counts(run.trace, held), "spark_rows": left.state_rows}
@@ -101,7 +109,10 @@ def _outcome(run: Run, micro_batch: int, table: pa.Table, checkpoint: Checkpoint
         np.full(len(worker), -1), reports,
     )  # fmt: skip
     more = {**batches.record(micro_batch, run.plan.network_delay), "starts": checkpoint.starts}
-    return EngineOutcome(found, sent(list(last.values())), state, machine, more)
+    if checkpoint.listens:
+        taken = {batch: [one["taken_ns"] for one in found] for batch, found in _by_batch(sources).items()}
+        more["feedback"] = delays(column["finish"], column["batch"], taken)
+    return EngineOutcome(found, sent(list(last.values()), listens=checkpoint.listens), state, machine, more)
 
 
 def _check_state(state: pa.Table, key: NDArray[np.int64], worker: NDArray[np.int32]) -> None:
@@ -112,8 +123,12 @@ def _check_state(state: pa.Table, key: NDArray[np.int64], worker: NDArray[np.int
         raise RunError("workers hold other counts than they were sent", "this is a defect: please report it")
 
 
-def _decided(report: dict[str, Any]) -> int:
-    return int(report["decided"])
+def _batch(report: dict[str, Any]) -> int:
+    return int(report["batch"])
+
+
+def _by_batch(reports: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
+    return {batch: list(found) for batch, found in itertools.groupby(reports, key=_batch)}
 
 
 def _check_partitions(workers: list[dict[str, Any]]) -> None:

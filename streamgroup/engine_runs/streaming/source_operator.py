@@ -1,17 +1,19 @@
 """A source as a stateful operator: its grouping, as far as it got in the batches before, is the operator's state."""
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from streamgroup.base.errors import RunError
 from streamgroup.engine_runs.source_task import SourceJob, service_times
 from streamgroup.engine_runs.streaming.columns import READ, no_tuples
+from streamgroup.engine_runs.streaming.reports import choice_times, take_in, tuples_of
 from streamgroup.replay.online.decider import Decider
 from streamgroup.replay.online.saved_state import restore, save
 from streamgroup.spark.errors import errors_as_text
@@ -30,33 +32,41 @@ class SourceOperator(StatefulProcessor):
         self._state = handle.getValueState("grouping", "decided long, saved binary")
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[pd.DataFrame]:  # noqa: N802, N803, ARG002
-        """Choose for the tuples of one source in a batch; yields them, and a row with what the source reports."""
+        """Take in what workers report, and choose for the tuples of one source in a batch.
+
+        Yields the tuples, and a row with what the source reports.
+        """
         table = pa.Table.from_pandas(pd.concat(list(rows)), schema=READ, preserve_index=False)
         source = table["source"][0].as_py()
-        tuples = table.filter(pc.greater_equal(table["seq"], 0)).sort_by("seq")
+        tuples = tuples_of(table)
+        heard = int(np.count_nonzero(table["worker"].to_numpy() >= 0))
         with errors_as_text():
             decider = Decider(self._job.options, source, interpreted=None)
-            if not len(tuples):
+            if not len(tuples) and not heard:
                 yield self._rows_for_all()
                 return
-            before = self._state.get() if self._state.exists() else None
-            if before is not None:
-                decided, saved = before
-                if tuples["seq"][0].as_py() <= decided:
-                    raise RunError(f"source {source} got tuple {tuples['seq'][0]} after tuple {decided}")
+            decided, saved = (self._state.get() if self._state.exists() else None) or (-1, None)
+            if len(tuples) and tuples["seq"][0].as_py() <= decided:
+                raise RunError(f"source {source} got tuple {tuples['seq'][0]} after tuple {decided}")
+            if saved is not None:
                 restore(decider, bytes(saved))
-            yield self._chosen(decider, tuples)
-            last = tuples["seq"][-1].as_py()
-            self._state.update((last, save(decider)))
+            latest = take_in(decider, table)
+            taken = time.time_ns()
+            if len(tuples):
+                yield self._chosen(decider, tuples, latest)
+                decided = tuples["seq"][-1].as_py()
+            self._state.update((decided, save(decider)))
             grouping = decider.grouping
             report = {
-                "source": source, "decided": last, "state": decider.largest_state or 0,
+                "source": source, "decided": decided, "state": decider.largest_state or 0,
                 "messages": grouping.sent("control_messages"), "bytes": grouping.sent("control_bytes"),
+                "heard": heard, "taken_ns": taken,
             }  # fmt: skip
         yield pd.DataFrame({"label": self._labels[:1], "worker": [0], **no_tuples(1), "report": [json.dumps(report)]})
 
-    def _chosen(self, decider: Decider, tuples: pa.Table) -> pd.DataFrame:
-        decided = decider.many(decider.ids(tuples["key"].to_pylist()), tuples["arrival"].to_numpy().copy())
+    def _chosen(self, decider: Decider, tuples: pa.Table, latest: int) -> pd.DataFrame:
+        now = choice_times(tuples["arrival"].to_numpy(), latest)
+        decided = decider.many(decider.ids(tuples["key"].to_pylist()), now)
         size = len(tuples)
         return pd.DataFrame({
             "label": [self._labels[worker] for worker in decided.worker.tolist()],

@@ -21,6 +21,7 @@ from streamgroup.study.summary.predicted_and_measured import (
     assignments,
     error_condition,
     is_measured,
+    listened,
     order_of_sources,
     witness,
 )
@@ -163,7 +164,7 @@ def _two_runs(old: Path, new: Path, before: Row, after: Row) -> tuple[list[str],
         text = assignments(old, new)
         notes = [] if text is None else [text]
     measured = [is_measured(record) for record in records]
-    notes += filter(None, map(order_of_sources, records))
+    notes += [text for text in (say(one) for say in (listened, order_of_sources) for one in records) if text]
     if measured == [False, True]:
         return notes, witness(old, before, after, records[1])
     if measured == [True, False]:

@@ -28,6 +28,7 @@ __all__ = [
     "Witness",
     "assignments",
     "is_measured",
+    "listened",
     "order_of_sources",
     "too_slow",
     "witness",
@@ -127,6 +128,17 @@ def order_of_sources(record: Record) -> str | None:
     return (
         f"workers served {100 * share:.2g} % of the tuples after one that had arrived later, from another source: the "
         "longest latencies are other ones than in a replay, where workers serve first come, first served"
+    )
+
+
+def listened(record: Record) -> str | None:
+    """Say why assignments are others than in a replay where sources listened to the workers of an engine, else None."""
+    heard = record.get("engine", {}).get("feedback")
+    if heard is None:
+        return None
+    return (
+        f"the sources listened to the workers, {heard['delay_mean_ms']:.4g} ms late on average: what was measured "
+        "decides where tuples go, so assignments are not expected to be equal; compare the metrics"
     )
 
 
