@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from streamgroup.base.errors import UsageError
-from streamgroup.engine_runs.flink.place import FlinkPlace
-from streamgroup.engine_runs.refusals import BATCH, FLINK, STREAMING, Form
+from streamgroup.engine_runs.flink.find_python import FlinkPlace
+from streamgroup.engine_runs.unsupported_options import BATCH, FLINK, STREAMING, Form
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.spark.options import SparkOptions
 

@@ -10,17 +10,24 @@ import pyarrow as pa
 
 from streamgroup.base.errors import RunError
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage.local_staging import staged_directory
+from streamgroup.base.storage.atomic_directories import staged_directory
 from streamgroup.base.storage.paths import StoragePath as Place
 from streamgroup.engine_runs.columns import READ
 from streamgroup.engine_runs.engine_options import EngineOptions
-from streamgroup.engine_runs.flink.place import FlinkPlace, find_flink
+from streamgroup.engine_runs.engine_outcome import (
+    EngineOutcome,
+    check_complete,
+    checked_counts,
+    of_all,
+    out_of_order,
+    sent,
+)
+from streamgroup.engine_runs.flink.find_python import FlinkPlace, find_flink
 from streamgroup.engine_runs.machine import machine_of
-from streamgroup.engine_runs.measured import EngineOutcome, check_complete, checked_counts, of_all, out_of_order, sent
-from streamgroup.engine_runs.refusals import MODES, refuse
+from streamgroup.engine_runs.unsupported_options import MODES, refuse
 from streamgroup.replay.account_given_times import Measured, account_measured
-from streamgroup.replay.one_run import Run
-from streamgroup.replay.run import prepared
+from streamgroup.replay.prepared_run import Run
+from streamgroup.replay.replay_trace import prepared
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.study.read_run import MARKER

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.pyflink import Mode, pyflink_subtasks_all
+from streamgroup.groupings._engine_rule_with_history import start
 from streamgroup.groupings._key_groups import KeyGroupRule
-from streamgroup.groupings._stateful import start
 
 __all__ = ["Params", "start"]
 

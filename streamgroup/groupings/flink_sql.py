@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from streamgroup.engines.flink import sql_subtasks_all
 from streamgroup.engines.keys.typed import Keys
+from streamgroup.groupings._engine_rule_with_history import start
 from streamgroup.groupings._key_groups import KeyGroupRule
-from streamgroup.groupings._stateful import start
 
 __all__ = ["Params", "start"]
 

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from streamgroup.engines.kafka import kafka_partition_all
 from streamgroup.engines.keys.typed import Keys
-from streamgroup.groupings._stateful import start
+from streamgroup.groupings._engine_rule_with_history import start
 from streamgroup.groupings._topic import TopicRule
 
 __all__ = ["Params", "start"]

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.librdkafka import Partitioner, librdkafka_partition_all
-from streamgroup.groupings._stateful import start
+from streamgroup.groupings._engine_rule_with_history import start
 from streamgroup.groupings._topic import TopicRule
 
 __all__ = ["Params", "start"]

@@ -10,7 +10,7 @@ from streamgroup.groupings import greedy_d
 from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
-from streamgroup.kernels.least_loaded import send_to_less_loaded
+from streamgroup.kernels.least_loaded_of_few import send_to_less_loaded
 
 __all__ = ["CITE", "Params", "TwoChoices", "start"]
 

@@ -13,8 +13,8 @@ from streamgroup.engines.keys.typed import Keys
 from streamgroup.groupings._detector_and_loads import ENTRY_BYTES
 from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings.protocol import Context, Described, Destinations, WorkersChange
+from streamgroup.kernels.compiled_draws import draw_below
 from streamgroup.kernels.hash_placement import candidates
-from streamgroup.kernels.least_loaded import draw_below
 
 __all__ = ["Params", "SaltedKeys", "start"]
 

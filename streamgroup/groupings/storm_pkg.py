@@ -14,7 +14,7 @@ from pydantic import Field
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.storm import pkg_tasks_all
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
-from streamgroup.kernels.least_loaded import send_to_less_loaded
+from streamgroup.kernels.least_loaded_of_few import send_to_less_loaded
 
 __all__ = ["CITE", "Params", "StormPkg", "start"]
 

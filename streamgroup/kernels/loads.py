@@ -6,9 +6,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.least_loaded import least_of_candidates, less_loaded
 from streamgroup.kernels.least_loaded_of_all import LEAST, add_one, least, make_levels
 from streamgroup.kernels.least_loaded_of_candidates import least_of_many
+from streamgroup.kernels.least_loaded_of_few import least_of_candidates, less_loaded
 
 __all__ = ["Loads", "make_loads", "send_to_any", "send_to_some", "send_to_this", "send_to_two"]
 

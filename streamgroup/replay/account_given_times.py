@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.prefetch import Ready
-from streamgroup.replay.one_run import Run
+from streamgroup.replay.prepared_run import Run
 from streamgroup.replay.simulation.chunk_driven import frozen
 from streamgroup.replay.simulation.chunk_types import Events, each_column
 from streamgroup.traces.trace import Trace

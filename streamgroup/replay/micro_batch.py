@@ -17,7 +17,7 @@ from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.micro_batch_feedback import Listening
-from streamgroup.replay.one_run import Run
+from streamgroup.replay.prepared_run import Run
 from streamgroup.replay.scenario.micro_batch_option import Batches, MicroBatch
 from streamgroup.replay.simulation.chunk_driven import FeedForward, too_late
 from streamgroup.replay.simulation.chunk_types import Events

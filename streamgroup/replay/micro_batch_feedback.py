@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from streamgroup.base.units import LONGEST_NS
 from streamgroup.replay.compile import errors_with_lines
 from streamgroup.replay.input.prefetch import Ready
-from streamgroup.replay.one_run import Run
 from streamgroup.replay.online.finishes import Finishes, deliver_block
+from streamgroup.replay.prepared_run import Run
 from streamgroup.replay.scenario.micro_batch_option import Batches, MicroBatch
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, Sources, choose_block
 from streamgroup.replay.simulation.chunk_driven import frozen, no_worker, too_late

@@ -16,7 +16,7 @@ from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.control_servers import ControlServers
 from streamgroup.replay.compile import Code, check_shape, code_of
-from streamgroup.replay.scenario.grouping_text import Selection
+from streamgroup.replay.scenario.grouping_selection import Selection
 
 __all__ = ["RunningGrouping"]
 

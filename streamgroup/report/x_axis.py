@@ -9,7 +9,8 @@ from streamgroup.base.errors import StreamgroupError, UsageError
 from streamgroup.base.spelling_hint import suggest
 from streamgroup.groupings._share_threshold import share_of
 from streamgroup.metrics.names import METRICS
-from streamgroup.replay.scenario.grouping_text import find_module, parameters, split_text
+from streamgroup.replay.scenario.grouping_selection import find_module, parameters
+from streamgroup.replay.scenario.grouping_text import split_text
 from streamgroup.study.option_columns import OPTION_COLUMNS
 from streamgroup.study.summary.load import CODE_COLUMNS, STATUS_COLUMNS
 

@@ -16,7 +16,7 @@ from streamgroup.engines.keys.typed import make_keys, pack
 from streamgroup.engines.keys.values import check_kind, parts_of
 from streamgroup.groupings.protocol import Context, Destinations
 from streamgroup.kernels import draws, hash_placement
-from streamgroup.replay.scenario.grouping_text import Selection, select
+from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.traces.key_bytes import hash_keys
 
 __all__ = ["HashDestinations", "HashedKeys", "composed", "hash_destinations", "hashed", "keys_at_once"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamgroup.base.storage.local_staging import check_replaceable
+from streamgroup.base.storage.atomic_directories import check_replaceable
 from streamgroup.base.stream_extent import index_of, parse_extent
 from streamgroup.cluster.membership import Event
 from streamgroup.cluster.speeds import split_change

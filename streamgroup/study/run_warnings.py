@@ -5,7 +5,7 @@ import numpy as np
 from streamgroup.cluster.speeds import repetition, split_change
 from streamgroup.metrics.stages import bottleneck
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.traces.trace import Trace

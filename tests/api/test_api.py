@@ -59,7 +59,7 @@ def test_import_is_quick_and_loads_no_library() -> None:
 
 def test_functions_stay_when_packages_of_their_names_are_imported() -> None:
     code = (
-        "import streamgroup as sg; from streamgroup.replay.run import replay;"
+        "import streamgroup as sg; from streamgroup.replay.replay_trace import replay;"
         "from streamgroup.synth.generate_trace import *;"
         "from streamgroup.ingest.options import make_options; from streamgroup.ingest import from_dataframe;"
         "print(sg.replay.__module__, sg.synth.__module__, sg.ingest.__module__)"

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from streamgroup.metrics.tables import tables
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.stages import app_states
 from tests.docs.console import DOCS

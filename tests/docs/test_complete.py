@@ -11,7 +11,7 @@ import pytest
 from streamgroup.base import plugin_modules
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.metrics.names import METRICS
-from streamgroup.replay.scenario.grouping_text import family
+from streamgroup.replay.scenario.grouping_selection import family
 from tests.docs.console import DOCS, ROOT, run_here
 
 PAGES = sorted(

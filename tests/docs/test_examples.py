@@ -14,7 +14,7 @@ from streamgroup.groupings import detectors
 from streamgroup.ingest.files.inputs import plan_splits, resolve_inputs
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.pipeline.check_rows import Contract
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.synth.generate_trace import synthesise
 from streamgroup.traces.trace import Trace, open_trace

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from streamgroup.replay.scenario.grouping_text import family
+from streamgroup.replay.scenario.grouping_selection import family
 from tests.docs.console import DOCS, ROOT, follow, prepare, run_here
 
 RAW = "traces/raw"

@@ -22,14 +22,14 @@ from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.base.progress import Silent
 from streamgroup.cli.app import app
 from streamgroup.engine_runs import on_flink
-from streamgroup.engine_runs.flink.meeting import agreed_start, announce
-from streamgroup.engine_runs.flink.place import FlinkPlace, find_flink
+from streamgroup.engine_runs.flink.agreed_start import agreed_start, announce
+from streamgroup.engine_runs.flink.find_python import FlinkPlace, find_flink
 from streamgroup.engine_runs.flink.tasks import END, HELLO, FlinkJob, Source, Tuple, Worker, worker_file
-from streamgroup.engine_runs.refusals import FLINK, refuse
 from streamgroup.engine_runs.run import _tuples
 from streamgroup.engine_runs.source_task import SourceJob
+from streamgroup.engine_runs.unsupported_options import FLINK, refuse
 from streamgroup.engine_runs.worker_task import WorkerJob
-from streamgroup.replay.run import prepared, replay
+from streamgroup.replay.replay_trace import prepared, replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.traces.trace import Trace, open_trace

@@ -21,12 +21,12 @@ from streamgroup.engine_runs.engine_options import engine_options
 from streamgroup.engine_runs.run import _tuples
 from streamgroup.engine_runs.streaming.batches import batches_of
 from streamgroup.engine_runs.streaming.checkpoint import WARM_UPS, belongings, opened
-from streamgroup.engine_runs.streaming.labels import partition_labels
+from streamgroup.engine_runs.streaming.partition_labels import partition_labels
 from streamgroup.engine_runs.streaming.run import _check_state
 from streamgroup.engines.keys.values import Int
 from streamgroup.engines.spark_sql import spark_sql_partition
-from streamgroup.replay.one_run import Run
-from streamgroup.replay.run import prepared
+from streamgroup.replay.prepared_run import Run
+from streamgroup.replay.replay_trace import prepared
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.summary.predicted_and_measured import too_slow
 from streamgroup.traces.trace import open_trace

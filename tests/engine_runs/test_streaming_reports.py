@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 import streamgroup as sg
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.engine_runs.engine_options import EngineOptions
-from streamgroup.engine_runs.measured import sent
+from streamgroup.engine_runs.engine_outcome import sent
 from streamgroup.engine_runs.run import _tuples, check_run
 from streamgroup.engine_runs.source_task import SourceJob
 from streamgroup.engine_runs.streaming.checkpoint import WARM_UPS, Checkpoint, belongings, file_name, opened
 from streamgroup.engine_runs.streaming.columns import READ
 from streamgroup.engine_runs.streaming.reports import choice_times, delays, reports_of, rows_for_sources, tuples_of
 from streamgroup.engine_runs.streaming.source_operator import SourceOperator
-from streamgroup.replay.one_run import Run
-from streamgroup.replay.run import prepared
+from streamgroup.replay.prepared_run import Run
+from streamgroup.replay.replay_trace import prepared
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.summary.predicted_and_measured import listened
 from streamgroup.traces.trace import open_trace

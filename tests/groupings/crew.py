@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from streamgroup.engines.keys.typed import make_keys, pack
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels import draws, hash_placement
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 
 KEYS = 500
 _NONE = GroupingParams()

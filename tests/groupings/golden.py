@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import family
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import family
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace

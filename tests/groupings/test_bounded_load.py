@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.crew import KEYS, changed, chosen, started

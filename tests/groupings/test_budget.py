@@ -9,7 +9,7 @@ from streamgroup.base.limits import MOST_CELLS, MOST_WORKERS
 from streamgroup.groupings import posg
 from streamgroup.groupings.fish import decayed_space_saving
 from streamgroup.kernels.counts import space_saving
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 from tests.groupings.crew import context
 
 

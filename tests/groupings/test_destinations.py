@@ -11,8 +11,8 @@ import pytest
 from streamgroup.base.compiling import plain_python
 from streamgroup.engines.keys.typed import make_keys, pack
 from streamgroup.groupings.protocol import GroupingParams
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import family, select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import family, select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.crew import KEYS, context

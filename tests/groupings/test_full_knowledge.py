@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.crew import changed, chosen, started, workers

@@ -8,7 +8,7 @@ import pytest
 
 from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import UsageError
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 from tests.groupings.crew import changed, context
 
 MS = 1_000_000

@@ -9,7 +9,7 @@ from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.dalton.rows import FULL, HELD, KEY, NEW, SPLIT
 from streamgroup.kernels.counts.sliding_window import PAIRS, TOTAL
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 from tests.groupings.crew import changed, context, started
 
 NS = 1_000_000

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import family
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import family
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.groupings.engines.real_keys import rules_of_engines

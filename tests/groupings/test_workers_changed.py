@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.protocol import WorkersChange
 from streamgroup.kernels import draws, hash_placement
-from streamgroup.replay.scenario.grouping_text import family, select
+from streamgroup.replay.scenario.grouping_selection import family, select
 from tests.groupings.crew import KEYS, changed, chosen, context, started
 
 COUNTING = ["pkg", "greedy_d:d=5"]

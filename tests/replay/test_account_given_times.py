@@ -10,7 +10,7 @@ import pytest
 import streamgroup as sg
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.account_given_times import Measured, Sent, account_measured, longest_queue
-from streamgroup.replay.run import prepared, replay
+from streamgroup.replay.replay_trace import prepared, replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.metrics.tables import summary, tables
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven
 from streamgroup.replay.stages import app_states, partial_results

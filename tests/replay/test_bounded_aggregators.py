@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven
 from streamgroup.traces import layout

@@ -18,8 +18,8 @@ import streamgroup
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.replay.accounting.account import account
 from streamgroup.replay.compile import COMMON, Code, cache_directory, check_shape, compiled
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation.choose import choose_block
 from streamgroup.traces.trace import open_trace
@@ -28,7 +28,7 @@ from tests.traces_by_hand import write_trace
 PACKAGE = Path(streamgroup.__file__).parent
 PROGRAM = """
 import json, sys
-from streamgroup.replay import compile, interpreted_or_compiled, run
+from streamgroup.replay import compile, interpreted_or_compiled, replay_trace
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from streamgroup.engines import compiled as rules
@@ -106,7 +106,7 @@ def test_an_edited_grouping_or_kernel_runs_as_edited(trace: Path, tmp_path: Path
     assert before["loads"] == interpreted_loads(trace, "pkg")
     again = result(begin(trace, "pkg", cache, package))
     assert (again["loaded"], again["compiled"]) == (HALVES, [])
-    kernel = package / "kernels" / "least_loaded.py"
+    kernel = package / "kernels" / "least_loaded_of_few.py"
     edited = re.sub(r"return np\.int64\(first\) \+ .*", "return np.int64(3)", kernel.read_text())
     assert edited != kernel.read_text()
     kernel.write_text(edited)

@@ -12,7 +12,7 @@ import pytest
 
 from streamgroup.base.compiling.kinds import NotPlainError
 from streamgroup.replay import interpreted_or_compiled
-from streamgroup.replay.scenario.grouping_text import family
+from streamgroup.replay.scenario.grouping_selection import family
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
 
@@ -20,7 +20,7 @@ PROGRAM = """
 import json, sys, warnings
 from numba.core import event
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.traces.trace import open_trace
 
 class Compilations(event.Listener):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import streamgroup as sg
 from streamgroup.base.errors import UsageError
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.micro_batch_option import Batches, parse_engine_model
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace

@@ -12,7 +12,7 @@ import pytest
 import streamgroup as sg
 from streamgroup.base.errors import UsageError
 from streamgroup.online import Partitioner
-from streamgroup.replay.scenario.grouping_text import family, select
+from streamgroup.replay.scenario.grouping_selection import family, select
 from streamgroup.traces.trace import open_trace
 
 N = 4

@@ -8,7 +8,7 @@ from streamgroup.replay.online.decider import Decider
 from streamgroup.replay.online.finishes import Finishes
 from streamgroup.replay.online.key_rows import is_cache, leaves
 from streamgroup.replay.online.saved_state import restore, save
-from streamgroup.replay.scenario.grouping_text import family
+from streamgroup.replay.scenario.grouping_selection import family
 from streamgroup.replay.scenario.options import ReplayOptions
 from tests.replay.test_online import ALONE, NEVER, ONE_SOURCE, OTHERS
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace

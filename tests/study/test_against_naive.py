@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import replay_run as study
 from tests.metrics.compare import assert_rows_agree, assert_same, frames

@@ -12,7 +12,7 @@ import pytest
 
 import streamgroup as sg
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import rate_search
 from streamgroup.study import replay_run as study

@@ -19,7 +19,7 @@ from streamgroup.metrics.names import METRICS
 from streamgroup.replay.accounting import recorder
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.accounting.replica_sets import TouchedPairs, touched
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import replay_run as study
 from streamgroup.study.option_columns import OPTION_COLUMNS, readable

@@ -47,7 +47,7 @@ def run(console: Console, options: Options) -> None:
         console.rows([{"grouping": name, "about": plugin_modules.summary(GROUPINGS, name)} for name in names])
         return
     # Not before they are needed: `--help` imports nothing heavy.
-    from streamgroup.replay.scenario.grouping_text import listed
+    from streamgroup.replay.scenario.grouping_selection import listed
 
     module, kind, params = listed(options.name)
     name = options.name.partition(":")[0]
@@ -79,7 +79,7 @@ def run(console: Console, options: Options) -> None:
 def _print_citations(console: Console, name: str | None) -> None:
     """Print the entries of the program and, with a name, of the papers that the grouping is from."""
     from streamgroup.groupings._papers import PAPERS, Paper
-    from streamgroup.replay.scenario.grouping_text import find_module
+    from streamgroup.replay.scenario.grouping_selection import find_module
 
     program = "streamgroup: replay recorded streams through any stream grouping"
     found = [Paper("streamgroup", program, ("{The streamgroup authors}",), f"Version {VERSION}", None)]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from streamgroup.engine_runs.flink.meeting import Start, agreed_start, announce, write_whole
+from streamgroup.engine_runs.flink.agreed_start import Start, agreed_start, announce, write_whole
 from streamgroup.engine_runs.source_task import Chooser, SourceJob
 from streamgroup.engine_runs.worker_task import (
     COLUMNS,

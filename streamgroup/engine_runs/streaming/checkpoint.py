@@ -24,13 +24,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.storage.atomic_directories import staged_directory
 from streamgroup.base.storage.atomic_files import write_files
-from streamgroup.base.storage.local_staging import staged_directory
 from streamgroup.engine_runs.streaming.columns import READ
-from streamgroup.engine_runs.streaming.labels import partition_labels
+from streamgroup.engine_runs.streaming.partition_labels import partition_labels
 from streamgroup.engine_runs.streaming.reports import reports_of, rows_for_sources
-from streamgroup.replay.one_run import Run
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.prepared_run import Run
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.study.option_columns import readable
 from streamgroup.study.replay_run import code_of, outside_code
 

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import EnvironmentFault, RunError
 from streamgroup.base.progress import Progress
+from streamgroup.engine_runs.engine_outcome import EngineOutcome, check_complete, checked_counts, of_all, sent
 from streamgroup.engine_runs.machine import machine_of
-from streamgroup.engine_runs.measured import EngineOutcome, check_complete, checked_counts, of_all, sent
 from streamgroup.engine_runs.on_spark import with_settings
-from streamgroup.engine_runs.refusals import MODES
 from streamgroup.engine_runs.source_task import SourceJob
 from streamgroup.engine_runs.streaming.batches import batches_of
 from streamgroup.engine_runs.streaming.checkpoint import WARM_UPS, Checkpoint, belongings, opened
 from streamgroup.engine_runs.streaming.query import Streamed, run_query
 from streamgroup.engine_runs.streaming.reports import delays
+from streamgroup.engine_runs.unsupported_options import MODES
 from streamgroup.engine_runs.worker_task import WorkerJob
 from streamgroup.replay.account_given_times import Measured
-from streamgroup.replay.one_run import Run
+from streamgroup.replay.prepared_run import Run
 from streamgroup.spark.session import start_session, terminable
 
 if TYPE_CHECKING:

@@ -27,6 +27,7 @@ from streamgroup.groupings.dalton.rows import (
     with_capacity,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
+from streamgroup.kernels.compiled_draws import draw_below
 from streamgroup.kernels.counts import sliding_window
 from streamgroup.kernels.counts.sliding_window import (
     PAIRS,
@@ -38,7 +39,6 @@ from streamgroup.kernels.counts.sliding_window import (
     record_of,
     send,
 )
-from streamgroup.kernels.least_loaded import draw_below
 
 __all__ = ["CITE", "Dalton", "Params", "start"]
 

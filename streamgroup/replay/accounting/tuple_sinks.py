@@ -12,7 +12,7 @@ from streamgroup.replay.accounting.recorder import NEVER_AGAIN
 from streamgroup.replay.accounting.tuple_trees import Trees
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.simulation.chunk_types import DROPPED, Events
-from streamgroup.replay.stages.merging import Merging
+from streamgroup.replay.stages.aggregation_stage import Merging
 
 __all__ = ["Results", "Takers"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.key_worker_pairs import place_of
 from streamgroup.replay.simulation.chunk_types import Records, make_records
-from streamgroup.replay.simulation.state import grown_rows
+from streamgroup.replay.simulation.event_state import grown_rows
 
 __all__ = [
     "ACTS",

@@ -40,10 +40,7 @@ from streamgroup.replay.simulation.event_loop import (
     deliver_finish,
     note_origin,
 )
-from streamgroup.replay.simulation.optional_arrays import get, put
-from streamgroup.replay.simulation.serve import Workers, serve_one
-from streamgroup.replay.simulation.source_server import begin_service, leave, take_tuple
-from streamgroup.replay.simulation.state import (
+from streamgroup.replay.simulation.event_state import (
     State,
     block,
     certain,
@@ -53,8 +50,11 @@ from streamgroup.replay.simulation.state import (
     open_source,
     place_of,
 )
+from streamgroup.replay.simulation.held_keys import hold
+from streamgroup.replay.simulation.optional_arrays import get, put
+from streamgroup.replay.simulation.serve import Workers, serve_one
+from streamgroup.replay.simulation.source_server import begin_service, leave, take_tuple
 from streamgroup.replay.simulation.unsent_tuples import Stream, set_turn
-from streamgroup.replay.simulation.worker_state import hold
 
 __all__ = ["Job", "simulate"]
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from streamgroup.kernels.ordered.tournament import make_tournament, set_leaf
 from streamgroup.replay.aggregator_backpressure.gathering import STARTS, free_part, free_row, push_active
 from streamgroup.replay.simulation.choose import Sources, choose_one
+from streamgroup.replay.simulation.choose_and_serve import deliver_due, follow
 from streamgroup.replay.simulation.chunk_types import MAX_TIME_NS, NEVER, Records, make_records
 from streamgroup.replay.simulation.event_loop import CHANGE, DONE
-from streamgroup.replay.simulation.feedback import deliver_due, follow
+from streamgroup.replay.simulation.event_state import block
 from streamgroup.replay.simulation.in_flight import InFlight
 from streamgroup.replay.simulation.optional_arrays import get
-from streamgroup.replay.simulation.state import block
 
 __all__ = [
     "FULL_FLIGHT",

@@ -21,7 +21,7 @@ from streamgroup.replay.simulation.choose import Sources
 from streamgroup.replay.simulation.chunk_driven import Setup, no_worker
 from streamgroup.replay.simulation.event_driven import EventDriven, Taker
 from streamgroup.replay.simulation.event_loop import FULL_TUPLES, Clock, Until
-from streamgroup.replay.simulation.state import grown_rows
+from streamgroup.replay.simulation.event_state import grown_rows
 from streamgroup.replay.stages.aggregators import edge_plan
 from streamgroup.replay.stages.partial_results import window_ends
 from streamgroup.replay.stages.result_delays import ResultDelays

@@ -16,7 +16,7 @@ from streamgroup.kernels import draws, hash_placement
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import Arrivals
 from streamgroup.replay.input.chunk_cache import ChunkCache
-from streamgroup.replay.stages.source_service import PURPOSE
+from streamgroup.replay.scenario.source_service import PURPOSE
 from streamgroup.traces.costs import whole_ns
 from streamgroup.traces.trace import Batch, Dictionary, Trace
 

@@ -12,12 +12,12 @@ from streamgroup.base.units import parse_duration_ns
 from streamgroup.engines.keys.values import check_kind
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.replay.interpreted_or_compiled import Tiers
-from streamgroup.replay.online.entry import FULL, Bound, Entry
+from streamgroup.replay.online.compiled_decision import FULL, Bound, Entry
 from streamgroup.replay.online.finishes import Finishes, deliver_block
 from streamgroup.replay.online.key_rows import find_key_rows, grown_state, own_rows, put_rows, without_limit
 from streamgroup.replay.online.known_keys import ContextRule, KnownKeys
 from streamgroup.replay.running_grouping import RunningGrouping
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions, check_seeds
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, Sources, choose_block
 from streamgroup.replay.simulation.chunk_driven import frozen

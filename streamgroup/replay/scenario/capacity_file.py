@@ -17,10 +17,10 @@ from streamgroup.base.units import parse_duration_ns
 from streamgroup.cluster.service_distribution import parse_distribution, parse_timed_service
 from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_change
 from streamgroup.cluster.state_cost import parse_state_cost
+from streamgroup.replay.scenario.aggregator_plan import check_aggregators
 from streamgroup.replay.scenario.grouping_text import placed
 from streamgroup.replay.scenario.options import MOST_WAITING, WHEN_FULL, ReplayOptions
-from streamgroup.replay.stages.aggregator_plan import check_aggregators
-from streamgroup.replay.stages.source_service import parse_source_service
+from streamgroup.replay.scenario.source_service import parse_source_service
 
 __all__ = ["CapacityFile", "FilledOptions", "read_capacity", "with_capacity"]
 

@@ -105,7 +105,7 @@ def _default_sources(grouping: str) -> int:
     if not grouping:
         return DEFAULT_SOURCES
     # Not before it is needed: `--help` makes options too, and imports nothing heavy.
-    from streamgroup.replay.scenario.grouping_text import default_sources
+    from streamgroup.replay.scenario.grouping_selection import default_sources
 
     try:
         return default_sources([grouping])

@@ -20,15 +20,15 @@ from streamgroup.engines.keys.values import check_kind
 from streamgroup.groupings._share_threshold import checked_share, share_of
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import MAX_NS, SEARCHED, ArrivalKind, load_of_arrivals, parse_arrivals
+from streamgroup.replay.scenario.aggregator_plan import AggregatorPlan, check_holding_back, plan_aggregators
+from streamgroup.replay.scenario.app_selection import AppSelection, plan_app
 from streamgroup.replay.scenario.capacity_file import with_capacity
-from streamgroup.replay.scenario.grouping_text import Selection, select
+from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.replay.scenario.micro_batch_option import MicroBatch, parse_engine_model
 from streamgroup.replay.scenario.options import MOST_WAITING, WHEN_FULL, ReplayOptions, check_seeds
+from streamgroup.replay.scenario.source_service import SourceService, parse_source_service
 from streamgroup.replay.simulation.event_driven import Queues
-from streamgroup.replay.stages.aggregator_plan import AggregatorPlan, check_holding_back, plan_aggregators
-from streamgroup.replay.stages.app_selection import AppSelection, plan_app
 from streamgroup.replay.stages.combiner import CombineRule, parse_combine
-from streamgroup.replay.stages.source_service import SourceService, parse_source_service
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Costs", "Plan", "longest_span", "make_plan", "offered_load", "trace_span"]

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 
 __all__ = ["SEEDS", "is_stream_drawn", "seeds_used"]
 

@@ -15,6 +15,7 @@ from streamgroup.replay.running_grouping import RunningGrouping
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation import in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, Sources, choose_block
+from streamgroup.replay.simulation.choose_and_serve import FULL_QUEUE, TOO_LATE, Feedback, feedback_block
 from streamgroup.replay.simulation.chunk_types import (
     NEVER,
     Choices,
@@ -24,10 +25,9 @@ from streamgroup.replay.simulation.chunk_types import (
     Span,
     each_column,
 )
-from streamgroup.replay.simulation.feedback import FULL_QUEUE, TOO_LATE, Feedback, feedback_block
+from streamgroup.replay.simulation.held_keys import Held
 from streamgroup.replay.simulation.serve import Workers
 from streamgroup.replay.simulation.source_server import Servers
-from streamgroup.replay.simulation.worker_state import Held
 
 __all__ = ["Edge", "FeedForward", "Setup", "frozen", "no_worker", "too_late"]
 

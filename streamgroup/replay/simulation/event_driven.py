@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamgroup.base.compiling.call_kernel import interpreted
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.simulation import departures, event_loop, source_server
-from streamgroup.replay.simulation import state as states
+from streamgroup.replay.simulation import event_state as states
 from streamgroup.replay.simulation import unsent_tuples as streams
 from streamgroup.replay.simulation.choose import Sources
 from streamgroup.replay.simulation.chunk_driven import Setup, frozen, no_worker, too_late

@@ -18,12 +18,20 @@ from streamgroup.kernels.ordered.tournament import set_leaf
 from streamgroup.replay.simulation.choose import choose_one, report, see
 from streamgroup.replay.simulation.chunk_types import MAX_TIME_NS, NEVER
 from streamgroup.replay.simulation.departures import drop_rejected, reject, take_back
+from streamgroup.replay.simulation.event_state import (
+    block,
+    certain,
+    close_source,
+    free,
+    note_sent,
+    open_source,
+    place_of,
+)
+from streamgroup.replay.simulation.held_keys import hold, view_slowness
 from streamgroup.replay.simulation.optional_arrays import get, put
 from streamgroup.replay.simulation.serve import serve_one
 from streamgroup.replay.simulation.source_server import begin_service, leave, take_tuple
-from streamgroup.replay.simulation.state import block, certain, close_source, free, note_sent, open_source, place_of
 from streamgroup.replay.simulation.unsent_tuples import set_turn, turn_all
-from streamgroup.replay.simulation.worker_state import hold, view_slowness
 
 __all__ = [
     "CHANGE",

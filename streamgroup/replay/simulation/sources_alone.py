@@ -20,12 +20,12 @@ from streamgroup.replay.simulation.event_loop import (
     TOO_LATE,
     Clock,
 )
+from streamgroup.replay.simulation.event_state import Model, place_of
+from streamgroup.replay.simulation.held_keys import hold, view_slowness
 from streamgroup.replay.simulation.optional_arrays import get, put
 from streamgroup.replay.simulation.serve import serve_one
 from streamgroup.replay.simulation.source_server import account_service
-from streamgroup.replay.simulation.state import Model, place_of
 from streamgroup.replay.simulation.unsent_tuples import set_turn
-from streamgroup.replay.simulation.worker_state import hold, view_slowness
 
 __all__ = ["are_alone", "send_served"]
 

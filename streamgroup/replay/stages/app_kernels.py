@@ -17,7 +17,7 @@ import numba
 
 from streamgroup.base.compiling.code_cache import code_directory, guarded
 from streamgroup.replay.compile import imported_digest
-from streamgroup.replay.stages.app_selection import AppSelection
+from streamgroup.replay.scenario.app_selection import AppSelection
 
 __all__ = ["jitted", "kernels"]
 

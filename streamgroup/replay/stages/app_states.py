@@ -9,8 +9,8 @@ from numba.core import types as numba_types
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError
+from streamgroup.replay.scenario.app_selection import AppSelection, blamed
 from streamgroup.replay.stages.app_kernels import jitted, kernels
-from streamgroup.replay.stages.app_selection import AppSelection, blamed
 
 __all__ = ["States", "make_states"]
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError
 from streamgroup.replay.accounting.outcome import AppResults
-from streamgroup.replay.stages.app_selection import AppSelection, blamed
+from streamgroup.replay.scenario.app_selection import AppSelection, blamed
 from streamgroup.replay.stages.app_states import States
 from streamgroup.replay.stages.partial_results import Partials
 from streamgroup.traces.trace import Batch, Trace

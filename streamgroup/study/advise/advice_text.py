@@ -7,7 +7,7 @@ from typing import Any
 from streamgroup.base.output_formats import Format, for_people, render, wrapped
 from streamgroup.base.run_tables_version import SCHEMA_VERSION
 from streamgroup.ingest.parsing.times import iso
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.advise import Advice
 from streamgroup.study.advise.least_workers import MORE_WORKERS, LeastWorkers

@@ -11,7 +11,7 @@ from streamgroup.base.memory import free_memory
 from streamgroup.base.progress import Silent, Watcher
 from streamgroup.base.storage.paths import StoragePath
 from streamgroup.replay.interpreted_or_compiled import SMALL
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.candidates import KEY_GROUPING, candidates
 from streamgroup.study.advise.combiner import COMBINER_SIZES, Combined, find_combiner

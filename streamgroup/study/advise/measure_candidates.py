@@ -17,7 +17,7 @@ from streamgroup.metrics.exact import NS_PER_MS, integers, peak_to_mean, ratio
 from streamgroup.metrics.latency import quantile_ns, window_quantiles_ms
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.chunk_cache import ChunkCache
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.recommendation import Row
 from streamgroup.study.run_warnings import warnings_of

@@ -10,7 +10,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.spelling_hint import suggest
 from streamgroup.base.storage.paths import StoragePath
-from streamgroup.replay.scenario.grouping_text import Selection, select
+from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.study.bounds.key_frequencies import open_stream
 from streamgroup.study.bounds.question import Question
 from streamgroup.study.bounds.statement import Statement

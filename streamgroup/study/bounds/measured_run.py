@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.replay.scenario.grouping_text import Selection, select
+from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.study.bounds.key_frequencies import KeyStream
 from streamgroup.study.explain.assignment import warmup_of

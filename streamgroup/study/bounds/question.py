@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from streamgroup.replay.scenario.grouping_text import Selection, select
+from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.study.bounds.key_frequencies import KeyStream
 
 if TYPE_CHECKING:

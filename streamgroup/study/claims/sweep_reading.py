@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.spelling_hint import suggest
 from streamgroup.metrics.names import METRICS
-from streamgroup.replay.scenario.grouping_text import select, split_text
+from streamgroup.replay.scenario.grouping_selection import select
+from streamgroup.replay.scenario.grouping_text import split_text
 from streamgroup.study.bounds.evaluate_statements import bounds
 from streamgroup.study.claims.series import Key, series_of
 from streamgroup.study.option_columns import OPTION_COLUMNS

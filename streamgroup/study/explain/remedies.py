@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.engines.keys.typed import Keys as TypedKeys
 from streamgroup.engines.keys.typed import make_keys, pack
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.study.destinations import HashDestinations, HashedKeys, hashed
 from streamgroup.study.explain.composition import Period
 from streamgroup.traces.trace import Trace

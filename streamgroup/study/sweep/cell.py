@@ -16,7 +16,7 @@ from streamgroup.base.version import VERSION
 from streamgroup.replay.accounting.replica_sets import TouchedPairs
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.capacity_file import with_capacity
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds_used import SEEDS, seeds_used
 from streamgroup.study.replay_run import checked, content_digest, files_of, make_run, outside_code, without_changes

@@ -18,8 +18,8 @@ from typing import Any
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.replay.compile import names_on_disk
 from streamgroup.replay.interpreted_or_compiled import SMALL
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import Selection, select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.rate_search import at_capacity
 from streamgroup.traces.slices import take_slice

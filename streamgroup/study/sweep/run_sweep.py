@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.base.run_tables_version import SCHEMA_VERSION
+from streamgroup.base.storage.atomic_directories import reclaim, staged_directory
 from streamgroup.base.storage.atomic_files import write_files
-from streamgroup.base.storage.local_staging import reclaim, staged_directory
 from streamgroup.base.version import VERSION
 from streamgroup.metrics.names import METRICS
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.seeds_used import seeds_used
 from streamgroup.study.generator_columns import generator_columns
 from streamgroup.study.option_columns import readable

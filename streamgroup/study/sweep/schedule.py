@@ -8,7 +8,7 @@ from typing import Any
 
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.engines.keys.typed import Keys
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.replay.scenario.typed_keys import typed_keys

@@ -19,14 +19,8 @@ from streamgroup.base.storage.paths import locate
 from streamgroup.base.toml import read_toml
 from streamgroup.replay.input.arrivals import SEARCHED, parse_arrivals
 from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity
-from streamgroup.replay.scenario.grouping_text import (
-    default_sources,
-    find_module,
-    placed,
-    select,
-    split_label,
-    split_text,
-)
+from streamgroup.replay.scenario.grouping_selection import default_sources, find_module, select
+from streamgroup.replay.scenario.grouping_text import placed, split_label, split_text
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds_used import seeds_used
 from streamgroup.study.rate_search import is_searched

@@ -14,7 +14,7 @@ from streamgroup.base.errors import RunError, StreamgroupError
 from streamgroup.base.memory import free_memory
 from streamgroup.replay.accounting.replica_sets import TouchedPairs
 from streamgroup.replay.input.chunk_cache import ChunkCache
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.study.sweep.cell import CellOutcome, failed, run_cell
 from streamgroup.study.sweep.precompile import compile_ahead
 from streamgroup.study.sweep.schedule import Task, longest_first

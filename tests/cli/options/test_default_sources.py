@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import streamgroup as sg
-from streamgroup.replay.scenario.grouping_text import default_sources
+from streamgroup.replay.scenario.grouping_selection import default_sources
 from streamgroup.replay.scenario.options import ReplayOptions
 from tests.traces_by_hand import write_trace
 

@@ -14,8 +14,8 @@ from streamgroup.base.compiling.plain_python import view
 from streamgroup.groupings.detectors.protocol import DETECTORS as DETECTORS_OF_PACKAGE
 from streamgroup.groupings.protocol import WorkersChange
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.groupings.crew import context

@@ -19,8 +19,8 @@ from streamgroup.groupings.detectors import exact, lossy_counting
 from streamgroup.groupings.detectors.protocol import DETECTORS
 from streamgroup.kernels.counts import key_counts
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.groupings.crew import KEYS, context

@@ -10,8 +10,8 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.dynamic_kg.key_lifecycle import CHECKED, COUNT, OLD, USED, item_of, space_of
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.groupings.crew import KEYS, changed, started

@@ -21,7 +21,7 @@ from streamgroup.groupings.dynamic_kg.key_lifecycle import (
     space_of,
 )
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.groupings.crew import started

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from streamgroup.engines.keys.values import Int, Long
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import family, select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import family, select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace
 

@@ -11,8 +11,8 @@ import pytest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines import flink, heron, pyflink, storm
 from streamgroup.replay.compile import Code, compiled
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import family, select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import family, select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation.choose import choose_block
 from streamgroup.traces.trace import Trace, open_trace

@@ -15,8 +15,8 @@ from streamgroup.engines.pulsar import HashRanges, consistent_consumer, pulsar_p
 from streamgroup.engines.pyspark_rdd import pyspark_rdd_partition
 from streamgroup.engines.spark_rdd import spark_rdd_partition
 from streamgroup.engines.spark_sql import spark_sql_partition
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.engines.real_keys import KINDS, parts_of, workers_of

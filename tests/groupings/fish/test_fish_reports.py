@@ -10,7 +10,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.groupings.fish import Fish
 from streamgroup.groupings.fish.backlogs import make_backlogs
 from streamgroup.groupings.fish.service_reports import finished, make_reports, pass_time
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 from tests.groupings.crew import changed, context
 
 MS = 1_000_000

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.compiling.plain_python import view
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
 from tests.groupings.crew import started

@@ -11,7 +11,7 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.detectors.synopsis import bit_vectors, message_queue
 from streamgroup.kernels import draws
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 from tests.groupings.crew import KEYS, changed, context, started
 
 EXAMPLES = {one["id"]: one for one in json.loads((Path(__file__).parents[2] / "data" / "examples.json").read_text())}

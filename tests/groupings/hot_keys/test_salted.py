@@ -11,8 +11,8 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.replay_run import make_run
 from streamgroup.traces.trace import Trace, open_trace

@@ -13,8 +13,8 @@ from streamgroup.groupings.posg import sketches_in_flight
 from streamgroup.groupings.posg.scheduler import EPOCH, ROUND_ROBIN, RUN, SEND_ALL, STATE, WAIT_ALL
 from streamgroup.kernels.ordered.tournament import set_leaf
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.dry_run import dry_run
 from streamgroup.traces.trace import Trace, open_trace

@@ -11,8 +11,8 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.rivetti_dkg import DistributionAware
 from streamgroup.groupings.rivetti_dkg.plans import COLUMNS, ITEMS
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.groupings.crew import KEYS, changed, context, started

@@ -13,7 +13,7 @@ import pytest
 
 from streamgroup.ingest.make_trace import IngestResult
 from streamgroup.ingest.parsing import lines
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.ingest.twin import Twin, tuples_of

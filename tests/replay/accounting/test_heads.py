@@ -9,7 +9,7 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.metrics.tables import tables
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace

@@ -13,7 +13,7 @@ from streamgroup.metrics.tables import summary
 from streamgroup.replay.accounting.hotness import Hotness, follow
 from streamgroup.replay.accounting.outcome import HotKeys
 from streamgroup.replay.compile import COMMON, compiled
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.replay.hooks.test_conformance import same

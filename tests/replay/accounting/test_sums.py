@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.traces_by_hand import write_trace

@@ -17,7 +17,7 @@ from streamgroup.base.errors import DataError
 from streamgroup.metrics import tuple_trees as family
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.accounting.tuple_trees import Trees
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.batches import Batch
 from streamgroup.traces.checks.validate import validate

@@ -15,7 +15,7 @@ from streamgroup.metrics.names import METRICS
 from streamgroup.metrics.stages.aggregators import measure
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.aggregator_backpressure import simulation as held_back
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven
 from streamgroup.traces import layout

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.study.dry_run import dry_run

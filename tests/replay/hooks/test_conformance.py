@@ -13,8 +13,8 @@ import pytest
 from streamgroup.groupings.protocol import GroupingParams
 from streamgroup.replay import interpreted_or_compiled
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import family, select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import family, select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace

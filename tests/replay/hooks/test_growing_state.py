@@ -8,9 +8,9 @@ import pytest
 
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.metrics.tables import tables
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario import grouping_text
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario import import_file
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import chunk_driven, event_driven
 from streamgroup.traces import layout
@@ -50,7 +50,7 @@ def test_when_it_grows_changes_nothing(
     trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, hears: str
 ) -> None:
     options = RUNS[name]
-    monkeypatch.setattr(grouping_text, "_with_companions", lambda path, digest: digest)
+    monkeypatch.setattr(import_file, "_with_companions", lambda path, digest: digest)
     asked = select(GROWING).module.ASKED
     large = f"{GROWING}:hears={hears},at_first=4096"
     one = left_behind(trace, tmp_path / "one", large, interpreted=True, **options)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import RunError
 from streamgroup.kernels.ordered.tournament import set_leaf
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation.chunk_types import NEVER
 from streamgroup.replay.simulation.in_flight import make_in_flight

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario import grouping_text
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario import grouping_selection, import_file
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import chunk_driven
 from streamgroup.traces import layout
@@ -31,7 +31,7 @@ SPIES = [f"{SPY}{given}" for given in ("", ":looks=true", ":hears=true", ":looks
 def _no_companions() -> Iterator[None]:
     """Do not look for what the spy imports, in every one of hundreds of runs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping_text, "_with_companions", lambda path, digest: digest)
+        patch.setattr(import_file, "_with_companions", lambda path, digest: digest)
         yield
 
 
@@ -61,7 +61,7 @@ def seen(scenario: Scenario) -> Seen:
             options["key_cost"] = str(scenario.write_key_cost(directory / "costs.csv"))
         replay(trace, ReplayOptions(**options), log_directory=directory / "log", interpreted=True)
         arrivals = pq.read_table(directory / "log")["arrival_ns"].to_pylist()
-    state = grouping_text.select(scenario.options["grouping"]).module.LATEST[0]
+    state = grouping_selection.select(scenario.options["grouping"]).module.LATEST[0]
     return Seen(state.calls[: state.used[0]].copy(), arrivals)
 
 
@@ -173,7 +173,7 @@ def test_every_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, 
         trace = open_trace(write_trace(tmp_path / f"{number}.trace", stream(COUNT, number, FIRST)))
         replay(trace, ReplayOptions(**options), log_directory=tmp_path / f"{number}.log", interpreted=True)
         arrivals = pq.read_table(tmp_path / f"{number}.log")["arrival_ns"].to_pylist()
-        state = grouping_text.select(spy).module.LATEST[0]
+        state = grouping_selection.select(spy).module.LATEST[0]
         found.append(Seen(state.calls[: state.used[0]].copy(), arrivals))
     at = min(one.arrivals[FIRST] for one in found)
     past = found[0].before(at)

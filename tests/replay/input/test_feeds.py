@@ -13,7 +13,7 @@ from streamgroup.base.errors import DataError
 from streamgroup.metrics.tables import tables
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.prefetch import ChunkReader
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces import layout
 from streamgroup.traces.trace import Trace, open_trace

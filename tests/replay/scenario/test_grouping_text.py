@@ -9,7 +9,8 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings import kg as kg_module
-from streamgroup.replay.scenario.grouping_text import select, split_label, split_text
+from streamgroup.replay.scenario.grouping_selection import select
+from streamgroup.replay.scenario.grouping_text import split_label, split_text
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.replay.run import replay
-from streamgroup.replay.scenario.grouping_text import family
+from streamgroup.replay.replay_trace import replay
+from streamgroup.replay.scenario.grouping_selection import family
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.seeds_used import SEEDS, seeds_used
 from streamgroup.traces.trace import Trace, open_trace

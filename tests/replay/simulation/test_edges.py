@@ -13,7 +13,7 @@ from streamgroup.kernels import latencies
 from streamgroup.replay.accounting import key_worker_pairs
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import ConstantArrivals
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Batch, Trace, open_trace
 from tests.traces_by_hand import Tuple, write_trace

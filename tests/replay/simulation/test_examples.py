@@ -9,7 +9,7 @@ import pytest
 
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
 from tests.traces_by_hand import Tuple, write_trace

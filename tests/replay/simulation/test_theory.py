@@ -11,7 +11,7 @@ import pytest
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.arrivals import ConstantArrivals
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from tests.replay.input.endless import ROWS, endless
 

@@ -13,7 +13,7 @@ import pytest
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.groupings import kg as kg_module
 from streamgroup.replay.accounting.outcome import Outcome
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.study.advise import measure_candidates

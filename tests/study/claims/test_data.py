@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from streamgroup.replay.scenario.grouping_text import select
+from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.study.bounds.evaluate_statements import bounds
 from streamgroup.study.claims.claim import VERDICTS, Claim, Paper, Scale, chosen, papers
 from streamgroup.study.claims.expression import check, sweeps_in

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import replay_run as study
 from streamgroup.study.replay_run import run_to_directory

@@ -9,7 +9,7 @@ import pytest
 
 import streamgroup
 from streamgroup.groupings import kg
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import replay_run as study
 from streamgroup.study.sweep import on_spark

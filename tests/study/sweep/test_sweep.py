@@ -16,7 +16,7 @@ import pytest
 
 from streamgroup.base.errors import DataError, RunError, UsageError
 from streamgroup.metrics.names import METRICS
-from streamgroup.replay.run import replay
+from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import replay_run as study
 from streamgroup.study.option_columns import OPTION_COLUMNS

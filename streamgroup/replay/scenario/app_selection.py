@@ -11,7 +11,9 @@ from streamgroup.apps.protocol import AppParams
 from streamgroup.base import plugin_modules as discover
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.base.pydantic_errors import first_problem
-from streamgroup.replay.scenario.grouping_text import Selection, import_file, split_text
+from streamgroup.replay.scenario.grouping_selection import Selection
+from streamgroup.replay.scenario.grouping_text import split_text
+from streamgroup.replay.scenario.import_file import import_file
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace
 

@@ -12,43 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
+from streamgroup.base.storage.owner_tag import owner_is_alive, owner_tag
 
-__all__ = ["check_replaceable", "owner_is_alive", "owner_tag", "reclaim", "staged_directory"]
-
-
-def _start_time(pid: int) -> str | None:
-    """Return the start time of a process as the system writes it: together with the pid it identifies the process.
-
-    None for a process that has ended, also while it is a zombie.
-    """
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    fields = stat.rsplit(")", 1)[1].split()
-    return None if fields[0] in "ZX" else fields[19]
-
-
-def owner_tag() -> str:
-    """Identify this process, so that a later one can check whether it still runs."""
-    return f"{os.getpid()}-{_start_time(os.getpid()) or 0}"
-
-
-def owner_is_alive(tag: str) -> bool:
-    """Report whether the process that made a tag still runs."""
-    pid_text, _, start = tag.partition("-")
-    if not pid_text.isdigit():
-        return False
-    pid = int(pid_text)
-    if Path("/proc").is_dir():
-        return _start_time(pid) == start
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+__all__ = ["check_replaceable", "reclaim", "staged_directory"]
 
 
 def reclaim(target: Path) -> None:

@@ -13,7 +13,7 @@ from streamgroup.replay.accounting.event_accounting import Measuring
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.micro_batch import replay_in_batches
-from streamgroup.replay.one_run import Run
+from streamgroup.replay.prepared_run import Run
 from streamgroup.replay.scenario.open_loop import tuples_before
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan

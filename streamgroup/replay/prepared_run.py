@@ -40,8 +40,8 @@ from streamgroup.replay.simulation.chunk_driven import Edge, FeedForward, Setup
 from streamgroup.replay.simulation.chunk_types import Events, each_column
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.stages import state_cost
-from streamgroup.replay.stages.combining import Combining, make_combining
-from streamgroup.replay.stages.merging import make_merging
+from streamgroup.replay.stages.aggregation_stage import make_merging
+from streamgroup.replay.stages.combiner_run import Combining, make_combining
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Run"]

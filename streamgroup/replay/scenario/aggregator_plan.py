@@ -6,7 +6,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.stream_extent import parse_extent
 from streamgroup.cluster.service_distribution import Distribution, parse_timed_service
-from streamgroup.replay.scenario.grouping_text import Selection, select
+from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.replay.scenario.options import ReplayOptions
 
 __all__ = ["AggregatorPlan", "check_aggregators", "check_holding_back", "plan_aggregators"]
