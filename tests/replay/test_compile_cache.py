@@ -39,7 +39,7 @@ made = {}
 interpreted_or_compiled.compiled = lambda function, code: made.setdefault(
     function.__name__, compile.compiled(function, code)
 )
-outcome = run.replay(open_trace(trace), ReplayOptions(grouping=grouping, workers=4), interpreted=False)
+outcome = replay_trace.replay(open_trace(trace), ReplayOptions(grouping=grouping, workers=4), interpreted=False)
 stats = {name: dispatcher.stats for name, dispatcher in made.items()}
 print(json.dumps({
     "loads": outcome.worker.tuples.tolist(),
