@@ -128,13 +128,34 @@ class BoundedAggregators(Simulation):
         if delivery.reaches_ns > self.now:
             self.push(delivery.reaches_ns, FINISH, worker, None)
         else:
-            self.start_next(worker)
+            # The place that this opens was free before: nobody waits for it.
+            self.start(worker)
         if window is not None:
             self.accepted[window] += 1
             self.unfinished[worker, window] += 1
             self.close(window)
 
     def start_next(self, worker: int) -> None:
+        """At one instant a worker finishes all that it can before sources get the places that have become free."""
+        self.start(worker)
+        self.give_places(worker)
+
+    def give_places(self, worker: int) -> None:
+        while not self.finishes_now(worker) and not self.is_full(worker, self.now):
+            waiters = [(found[0], s) for s, found in enumerate(self.waiting) if found and found[2] == worker]
+            if not waiters:
+                return
+            found = self.waiting[min(waiters)[1]]
+            assert found is not None
+            self.waiting[min(waiters)[1]] = None
+            self.send(min(waiters)[1], found[1], worker)
+
+    def finishes_now(self, worker: int) -> bool:
+        """It starts a tuple that takes no time: this finish is to come."""
+        serving = self.serving[worker]
+        return serving is not None and serving.finish_ns == self.now
+
+    def start(self, worker: int) -> None:
         line = self.line[worker]
         if self.serving[worker] is not None or self.senders[worker].left:
             return
@@ -147,7 +168,6 @@ class BoundedAggregators(Simulation):
         if delivery.finish_ns > LAST_INSTANT:
             raise OverflowError(f"tuple {delivery.seq}: past the end of the clock")
         self.push(delivery.finish_ns, FINISH, worker, delivery)
-        self.give_places(worker)
 
     def finish(self, delivery: Delivery) -> None:
         super().finish(delivery)
