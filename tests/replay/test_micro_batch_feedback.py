@@ -87,6 +87,37 @@ def agree(log: dict[str, list[Any]], expected: Listened) -> None:
     assert [end - start for start, end in zip(log["start_ns"], log["finish_ns"], strict=True)] == expected.service
 
 
+class _Spy:
+    """Sends all to worker 0, and keeps what it was asked and what it heard, in us."""
+
+    allowed = 0
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[Any, ...]] = []
+
+    def tick(self, now: int) -> None:
+        pass
+
+    def choose(self, source: int, key: bytes, now: int) -> int:
+        self.seen.append((source, now // 1000))
+        return 0
+
+    def executed(self, worker: int, key: bytes, arrival: int, start: int, finish: int) -> None:
+        self.seen.append((worker, key, arrival // 1000, start // 1000, finish // 1000))
+
+
+def test_the_twin_by_hand() -> None:
+    """Four tuples, 1 us apart, two a batch; a service takes 5 us, the network 1 us, the overhead 10 us."""
+    spy = _Spy()
+    tuples: list[TraceTuple] = [(at, b"%d" % at, None) for at in range(4)]
+    found = listening(
+        tuples, spy, Options(1, sources=2, service_ns=5000, network_delay_ns=1000), tuples=2, overhead=10_000
+    )
+    # The first batch begins at 1 us, and is served from 2 us on; the second begins when the first is committed.
+    assert found.committed == [22_000, 22_000, 43_000, 43_000]
+    assert spy.seen == [(0, 0), (1, 1), (0, b"0", 2, 2, 7), (0, b"1", 2, 7, 12), (0, 12), (1, 12)]
+
+
 @pytest.mark.many_groupings
 @pytest.mark.parametrize("grouping", LISTENING)
 @pytest.mark.parametrize(("model", "size", "every", "overhead"), SIZES)
