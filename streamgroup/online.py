@@ -48,7 +48,7 @@ class Partitioner:
     ) -> None:
         # In PyFlink's processes they cannot be imported otherwise.
         with builtin_print():
-            from streamgroup.api.option_texts import known_only, made_options
+            from streamgroup.api.make_options import known_only, made_options
             from streamgroup.replay.online.decider import Decider
 
         known_only("Partitioner", options, ("seed", "hash_seed", "key_type", "network_delay", "control_delay"))

@@ -122,7 +122,7 @@ def replay(
 
     Raises UsageError for options, DataError for a trace that is not sound or empty.
     """
-    from streamgroup.api.option_texts import made_options
+    from streamgroup.api.make_options import made_options
     from streamgroup.study.replay_run import run_to_directory
 
     result = run_to_directory(
@@ -159,7 +159,8 @@ def run(
     Raises UsageError for what an engine cannot do, RunError for a lost worker, EnvironmentFault where the engine is
     missing.
     """
-    from streamgroup.api.option_texts import made_options, spark_values
+    from streamgroup.api.make_options import made_options
+    from streamgroup.api.option_texts import spark_values
     from streamgroup.engine_runs.engine_options import engine_options
     from streamgroup.engine_runs.run import run_on_engine
     from streamgroup.spark.options import SparkOptions, checked

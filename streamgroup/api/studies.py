@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamgroup.study.claims.reproduce import Reproduction
     from streamgroup.study.explain.explain_loads import Explanation
     from streamgroup.study.summary.compare import Comparison
-    from streamgroup.study.sweep.start import PlannedSweep
+    from streamgroup.study.sweep.plan_sweep import PlannedSweep
 
 __all__ = [
     "Sweep", "advise", "bounds", "check_gate", "compare", "explain", "load_runs", "planned_sweep", "reproduce",
@@ -82,7 +82,7 @@ def sweep(
     import tempfile
 
     from streamgroup.api.option_texts import spark_values
-    from streamgroup.study.sweep.start import run_planned, spark_of
+    from streamgroup.study.sweep.plan_sweep import run_planned, spark_of
 
     spark = spark_of(spark_values(options), jobs)
     given: dict[str, Any] = {"grouping": grouping, "workers": workers, **options}
@@ -106,9 +106,10 @@ def planned_sweep(
     progress: Watcher | None = None,
 ) -> "PlannedSweep":
     """Plan a sweep with options by the names of `sweep`; UsageError and DataError as there."""
-    from streamgroup.api.option_texts import known_only, listed, made_options, text
+    from streamgroup.api.make_options import known_only, made_options
+    from streamgroup.api.option_texts import listed, text
     from streamgroup.base.storage.paths import StoragePath
-    from streamgroup.study.sweep.start import plan_sweep
+    from streamgroup.study.sweep.plan_sweep import plan_sweep
 
     known_only("sweep", given, {"grouping", "workers", *SweepKeywords.__annotations__})
     values: dict[str, Any] = {"groupings": listed(given.get("grouping"))}
@@ -209,7 +210,8 @@ def advise(
     Replays the trace, or segments of it that take about `budget` seconds on two cores. Other options are the flags of
     `streamgroup advise`. UsageError for wrong options, DataError for a trace that is not sound or empty.
     """
-    from streamgroup.api.option_texts import known_only, listed, made_options
+    from streamgroup.api.make_options import known_only, made_options
+    from streamgroup.api.option_texts import listed
     from streamgroup.study.advise.advise import AdviceRequest, advise
     from streamgroup.study.advise.recommendation import Targets
     from streamgroup.study.sweep.threads import default_jobs
@@ -236,7 +238,7 @@ def explain(
     apart. Other options are the flags of `streamgroup explain`. UsageError for wrong options, DataError for a trace
     that is not sound, and for a run whose trace is gone.
     """
-    from streamgroup.api.option_texts import known_only, made_options
+    from streamgroup.api.make_options import known_only, made_options
     from streamgroup.base.errors import UsageError
     from streamgroup.base.progress import Silent
     from streamgroup.study.explain.explain_loads import explain, explain_run, is_run

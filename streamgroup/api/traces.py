@@ -70,7 +70,8 @@ def ingest_options(
     options: Mapping[str, Any],
 ) -> "checked_options.IngestOptions":
     """Check the options of an ingest; UsageError for what is wrong in itself."""
-    from streamgroup.api.option_texts import columns_text, known_only, listed, spark_values, text
+    from streamgroup.api.make_options import known_only
+    from streamgroup.api.option_texts import columns_text, listed, spark_values, text
     from streamgroup.ingest.options import IngestOptions, make_options
 
     known_only("ingest", options, IngestOptions.model_fields.keys() - {"reader", "inputs", "output", "reader_options"})

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from streamgroup.kernels.compiled_draws import candidate_place
+from streamgroup.kernels.compiled_hash_placement import candidate_place
 
-__all__ = ["least_loaded", "least_of_candidates", "less_loaded", "send_to_less_loaded"]
+__all__ = ["least_loaded", "least_of_few", "less_loaded", "send_to_less_loaded"]
 
 
 @njit
-def least_of_candidates(cursors: Any, key: Any, d: Any, live: Any, load: Any, source: Any, floor: Any) -> Any:
+def least_of_few(cursors: Any, key: Any, d: Any, live: Any, load: Any, source: Any, floor: Any) -> Any:
     """Give the least loaded of F_1..F_d of a key for a source, ties to the first.
 
     `cursors` say how keys are hashed (`least_loaded_of_candidates.Cursors`); `load` int64[sources, N]; no live worker's

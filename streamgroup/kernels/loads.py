@@ -7,8 +7,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels.least_loaded_of_all import LEAST, add_one, least, make_levels
-from streamgroup.kernels.least_loaded_of_candidates import least_of_many
-from streamgroup.kernels.least_loaded_of_few import least_of_candidates, less_loaded
+from streamgroup.kernels.least_loaded_of_few import least_of_few, less_loaded
+from streamgroup.kernels.least_loaded_of_many import least_of_many
 
 __all__ = ["Loads", "make_loads", "send_to_any", "send_to_some", "send_to_this", "send_to_two"]
 
@@ -61,7 +61,7 @@ def send_to_some(loads: Any, cursors: Any, source: Any, key: Any, d: Any) -> Any
     """Send to the least loaded of F_1..F_d, ties to the first."""
     floor = loads.levels[np.uint64(source), LEAST]
     if d <= _FEW:
-        worker = least_of_candidates(cursors, key, d, loads.live, loads.load, source, floor)
+        worker = least_of_few(cursors, key, d, loads.live, loads.load, source, floor)
     else:
         worker = least_of_many(cursors, loads.load, loads.live, source, key, d, floor)
     return send_to_this(loads, source, worker)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.arrow_numpy import arrow, column
 from streamgroup.base.run_tables_version import SCHEMA_VERSION
-from streamgroup.kernels.latencies import lower_bounds
+from streamgroup.kernels.latency_buckets import lower_bounds
 from streamgroup.metrics import (
     bounds,
     hot_keys,
@@ -21,12 +21,13 @@ from streamgroup.metrics import (
     overhead,
     queues,
     replication,
-    state,
+    state_cost,
     utilization,
-    work,
+    work_imbalance,
 )
 from streamgroup.metrics import tuple_trees as trees
-from streamgroup.metrics.exact import I64, NS_PER_MS, NS_PER_S, integers, ratio, row_deviation
+from streamgroup.metrics.exact import I64, NS_PER_MS, NS_PER_S, integers, ratio
+from streamgroup.metrics.imbalance import row_deviation
 from streamgroup.metrics.names import METRICS, Metric
 from streamgroup.metrics.stages import aggregators, bottleneck, sources
 from streamgroup.replay.accounting.outcome import AppResults, Outcome
@@ -37,9 +38,9 @@ __all__ = ["FAMILIES", "summary", "tables"]
 FAMILIES: tuple[ModuleType, ...] = (
     imbalance,
     bounds,
-    work,
+    work_imbalance,
     replication,
-    state,
+    state_cost,
     overhead,
     makespan_and_throughput,
     bottleneck,

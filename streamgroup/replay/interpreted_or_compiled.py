@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.code_cache import is_at_hand
-from streamgroup.base.compiling.kinds import Kind, NotPlainError, kind_of
 from streamgroup.base.compiling.plain_python import plain_of, view
+from streamgroup.base.compiling.value_kinds import Kind, NotPlainError, kind_of
 from streamgroup.replay.compile import COMMON, Code, Interpreted, compiled
 from streamgroup.replay.input.prefetch import Ready
 

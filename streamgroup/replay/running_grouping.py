@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.call_kernel import MOST_CELLS, cells
-from streamgroup.base.compiling.kinds import NotPlainError
 from streamgroup.base.compiling.plain_python import view
+from streamgroup.base.compiling.value_kinds import NotPlainError
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.control_servers import ControlServers

@@ -13,12 +13,12 @@ import polars as pl
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.report.formatting import shown
+from streamgroup.report.trace_profile import TraceProfile, profile_trace
 from streamgroup.report.x_axis import WORKERS, with_x
 from streamgroup.study.option_columns import DEFAULTS, OPTION_COLUMNS
 from streamgroup.study.summary.conditions import matches, parse_conditions
 from streamgroup.study.summary.load import STATUS_COLUMNS
 from streamgroup.study.summary.summarize import load_runs, run_directories
-from streamgroup.study.trace_profile import TraceProfile, profile_trace
 from streamgroup.traces.trace import open_trace
 
 __all__ = ["MOST_CONDITIONS", "MOST_GROUPINGS", "Failure", "ReportData", "gather", "named_profile"]

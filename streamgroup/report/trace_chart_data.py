@@ -8,7 +8,7 @@ import polars as pl
 from streamgroup.base.errors import UsageError
 from streamgroup.report.formatting import shown
 from streamgroup.report.report_data import MOST_CONDITIONS, ReportData, named_profile
-from streamgroup.study.trace_profile import profile_trace
+from streamgroup.report.trace_profile import profile_trace
 from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace
 

@@ -8,7 +8,7 @@ import polars as pl
 from streamgroup.report.formatting import number
 from streamgroup.report.over_workers import faceted
 from streamgroup.report.report_data import MOST_CONDITIONS, ReportData
-from streamgroup.study.trace_profile import TraceProfile
+from streamgroup.report.trace_profile import TraceProfile
 
 __all__ = ["draw_traces", "each_trace", "in_units", "moment", "time_axis"]
 

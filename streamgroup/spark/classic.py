@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamgroup.base.errors import EnvironmentFault
-from streamgroup.spark.background import BackgroundCall, complete
 from streamgroup.spark.class_archive import ClassArchive, find_archive
 from streamgroup.spark.driver_process import Connection, DriverProcess, exclusive_gateway
 from streamgroup.spark.errors import cause_in_text, summary_line
@@ -18,6 +17,7 @@ from streamgroup.spark.java import find_java, spark_home
 from streamgroup.spark.log import log_tail, log_text
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.settings import driver_environment, driver_settings, quoted, restored_environment
+from streamgroup.spark.uninterrupted_calls import BackgroundCall, complete
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

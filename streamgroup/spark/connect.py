@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
-from streamgroup.spark.background import BackgroundCall, complete
 from streamgroup.spark.errors import summary_line
 from streamgroup.spark.options import server_name
 from streamgroup.spark.settings import restored_environment
+from streamgroup.spark.uninterrupted_calls import BackgroundCall, complete
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.spark import errors
-from streamgroup.spark.background import BackgroundCall, complete
 from streamgroup.spark.log import log_text
 from streamgroup.spark.session import Session
+from streamgroup.spark.uninterrupted_calls import BackgroundCall, complete
 
 __all__ = ["Finished", "run_each"]
 

@@ -13,7 +13,7 @@ from streamgroup.base.stream_extent import index_of, parse_extent
 from streamgroup.cluster.membership import Event
 from streamgroup.cluster.speeds import split_change
 from streamgroup.cluster.state_cost import NO_LIMIT
-from streamgroup.kernels.latencies import BUCKETS
+from streamgroup.kernels.latency_buckets import BUCKETS
 from streamgroup.replay.accounting.key_worker_pairs import MAX_BITS
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import SEARCHED

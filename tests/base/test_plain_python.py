@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from streamgroup.base.compiling import plain_python as room
 from streamgroup.base.compiling.call_kernel import call, cells
-from streamgroup.base.compiling.kinds import NotPlainError
 from streamgroup.base.compiling.plain_python import plain, view
-from streamgroup.kernels import compiled_draws, hash_placement
-from streamgroup.kernels.latencies import bucket_of
+from streamgroup.base.compiling.value_kinds import NotPlainError
+from streamgroup.kernels import compiled_hash_placement, hash_placement
+from streamgroup.kernels.latency_buckets import bucket_of
 
 WORDS = st.integers(0, (1 << 64) - 1)
 SIGNED = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -24,8 +24,8 @@ _TABLE = np.array([5, 7, 11])
 @given(WORDS, st.integers(1, 1 << 32))
 def test_words_wrap(word: int, n: int) -> None:
     array = np.array([word], dtype=np.uint64)
-    assert plain(compiled_draws.mixed, np.uint64(word))(word) == int(hash_placement.mix64(array)[0])
-    assert plain(compiled_draws.place, np.uint64(word))(word, n) == int(
+    assert plain(compiled_hash_placement.mixed, np.uint64(word))(word) == int(hash_placement.mix64(array)[0])
+    assert plain(compiled_hash_placement.place, np.uint64(word))(word, n) == int(
         hash_placement.place(hash_placement.mix64(array), n)[0]
     )
 

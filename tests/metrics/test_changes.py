@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgroup.kernels.latencies import BUCKETS, bucket_of
-from streamgroup.metrics.exact import deviation, row_deviation
-from streamgroup.metrics.imbalance import cumulative_imbalance, own_imbalance
+from streamgroup.kernels.latency_buckets import BUCKETS, bucket_of
+from streamgroup.metrics.imbalance import cumulative_imbalance, deviation, own_imbalance, row_deviation
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.accounting.outcome import Outcome, WindowTable, WorkerTable
 from tests.metrics.compare import tables

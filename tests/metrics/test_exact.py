@@ -8,10 +8,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamgroup.kernels.latencies import BUCKETS, bucket_of, lower_bounds, middle
+from streamgroup.kernels.latency_buckets import BUCKETS, bucket_of, lower_bounds, middle
 from streamgroup.metrics import latency
-from streamgroup.metrics.exact import deviation, imbalance, peak_to_mean, row_deviation
-from streamgroup.metrics.imbalance import cumulative_imbalance, skew_score
+from streamgroup.metrics.imbalance import (
+    cumulative_imbalance,
+    deviation,
+    imbalance,
+    peak_to_mean,
+    row_deviation,
+    skew_score,
+)
 from streamgroup.metrics.names import METRICS
 from streamgroup.metrics.tables import FAMILIES, summary
 from tests.metrics.compare import tables

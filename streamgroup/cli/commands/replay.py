@@ -140,7 +140,7 @@ def show(console: Console, options: Options, run: sg.Run) -> None:
 
 def print_plan(console: Console, options: Options, given: Mapping[str, Any]) -> None:
     """Print what would be simulated; of several things of one name, each is a line for people."""
-    from streamgroup.api.option_texts import made_options
+    from streamgroup.api.make_options import made_options
     from streamgroup.study.dry_run import dry_run
 
     plan = dry_run(

@@ -138,7 +138,7 @@ def _check_conditions(texts: list[str]) -> None:
 
 
 def _check(options: Options, given: dict[str, Any]) -> None:
-    from streamgroup.api.option_texts import made_options
+    from streamgroup.api.make_options import made_options
     from streamgroup.engine_runs.engine_options import engine_options
     from streamgroup.engine_runs.run import check_run
 

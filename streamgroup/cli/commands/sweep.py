@@ -160,8 +160,8 @@ def run(console: Console, options: Options) -> None:
 def _print_plan(console: Console, options: Options, given: Mapping[str, Any]) -> None:
     from streamgroup.api.option_texts import spark_values
     from streamgroup.api.studies import planned_sweep
+    from streamgroup.study.sweep.plan_sweep import spark_of
     from streamgroup.study.sweep.schedule import makespan, plan_tasks, with_keys_checked
-    from streamgroup.study.sweep.start import spark_of
     from streamgroup.study.sweep.threads import at_once, default_jobs
 
     spark_of(spark_values(given), options.jobs)

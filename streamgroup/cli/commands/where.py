@@ -54,7 +54,7 @@ def run(console: Console, options: Options) -> None:
         raise UsageError("where takes one -g", "run it once for each grouping")
     if options.keys.count(_STDIN) > 1:
         raise UsageError("stdin can be read once: - is there twice")
-    from streamgroup.study.destinations import composed, hash_destinations, hashed, keys_at_once
+    from streamgroup.study.key_destinations import composed, hash_destinations, hashed, keys_at_once
     from streamgroup.traces.key_bytes import key_text
 
     place = hash_destinations(

@@ -10,7 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.call_kernel import call
-from streamgroup.kernels import compiled_draws
+from streamgroup.kernels import compiled_hash_placement
 
 __all__ = ["BUSY", "IDLE", "Owners", "bins_of", "find_bin", "give", "leave", "make_owners", "signal", "widened"]
 
@@ -46,7 +46,7 @@ def find_bin(load: Any, memory: Any, hashes: Any, source: Any, key: Any, bound: 
     key that had to probe many bins goes on from the one it found last.
     """
     row, place = np.uint64(source), np.uint64(key)
-    spot = compiled_draws.place(hashes[place, _START] + hashes[place, _STEP], load.shape[1])
+    spot = compiled_hash_placement.place(hashes[place, _START] + hashes[place, _STEP], load.shape[1])
     if load[row, spot] < bound:
         return np.int64(spot)
     return _search(load, memory, row, key, bound, hashes[place, _START], hashes[place, _STEP])
@@ -63,7 +63,7 @@ def _search(load: Any, memory: Any, row: Any, key: Any, bound: Any, start: Any, 
     x = start + np.uint64(probe) * step
     spot = np.uint64(0)
     while probe <= bins:
-        spot = compiled_draws.place(x, bins)
+        spot = compiled_hash_placement.place(x, bins)
         if load[row, spot] < bound:
             break
         probe += 1

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels import compiled_draws
+from streamgroup.kernels import compiled_hash_placement
 from streamgroup.kernels.ring import walk
 
 __all__ = ["Shortlists", "make_shortlists", "place_of", "row_of"]
@@ -80,7 +80,7 @@ def _list_functions(shortlists: Any, key: Any, row: Any, d: Any) -> None:
     word, step = shortlists.words[key, 0], shortlists.words[key, 1]
     for j in range(d):
         word += step
-        lists[row, j] = live[compiled_draws.candidate_place(word, live.shape[0], shortlists.modulo)]
+        lists[row, j] = live[compiled_hash_placement.candidate_place(word, live.shape[0], shortlists.modulo)]
 
 
 @njit

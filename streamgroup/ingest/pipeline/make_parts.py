@@ -6,8 +6,9 @@ from typing import NamedTuple
 from streamgroup.base.errors import RunError
 from streamgroup.base.storage.output_directory import remove_old
 from streamgroup.base.storage.paths import StoragePath
-from streamgroup.ingest.pipeline import apply_key_ids, dictionary, head, order, output_parts
+from streamgroup.ingest.pipeline import apply_key_ids, dictionary, order, output_parts
 from streamgroup.ingest.pipeline.blocks import Row
+from streamgroup.ingest.pipeline.first_tuples import cut_head
 from streamgroup.ingest.pipeline.segments import CHANGED, Segment
 from streamgroup.ingest.runners.protocol import Frame, Runner
 from streamgroup.traces import layout
@@ -58,7 +59,7 @@ def make_parts(
         assert first is not None
         if in_order is False:
             late = runner.run(partial(order.late_rows, frame, segments), 1, "checking the order")
-        cutting = partial(head.cut_head, read, segments, first, ordered=ordered)
+        cutting = partial(cut_head, read, segments, first, ordered=ordered)
         frame, segments = runner.run(cutting, 1, "cutting to the head")
     borders = dictionary.choose_key_ranges(segments, runner.parallelism)
     ranks = dictionary.count_keys(dictionary.send_keys_to_ranges(frame, segments, borders), by_bytes=not ordered).keep()

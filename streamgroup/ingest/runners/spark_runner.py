@@ -12,9 +12,9 @@ from streamgroup.base.progress import Progress
 from streamgroup.ingest.pipeline.blocks import BLOCKS, Row, Step, ddl, rows_of
 from streamgroup.ingest.pipeline.interrupt import Stopped
 from streamgroup.ingest.runners.protocol import Frame, T
-from streamgroup.spark.background import complete
 from streamgroup.spark.errors import errors_as_text
 from streamgroup.spark.session import Session
+from streamgroup.spark.uninterrupted_calls import complete
 
 __all__ = ["SparkRunner"]
 

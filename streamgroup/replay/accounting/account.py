@@ -10,7 +10,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from streamgroup.kernels.latencies import BUCKETS, bucket_of
+from streamgroup.kernels.latency_buckets import BUCKETS, bucket_of
 from streamgroup.replay.accounting.window_rows import CARRY, end_window
 from streamgroup.replay.simulation.chunk_types import DROPPED, LOST, NEVER, Span
 from streamgroup.replay.simulation.optional_arrays import get

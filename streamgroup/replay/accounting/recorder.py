@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.kernels.latencies import BUCKETS
+from streamgroup.kernels.latency_buckets import BUCKETS
 from streamgroup.replay.accounting import key_worker_pairs
 from streamgroup.replay.accounting.account import (
     Meters,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.fish.candidates import Shortlists
-from streamgroup.kernels.least_loaded_of_candidates import Cursors
+from streamgroup.kernels.least_loaded_of_many import Cursors
 
 __all__ = [
     "KeyRows", "find_key_rows", "grown_state", "is_cache", "leaves", "own_rows", "put_rows", "replaced",

@@ -8,7 +8,7 @@ from streamgroup.report.formatting import number
 from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 from streamgroup.report.trace_charts import draw_traces, each_trace, in_units, moment, time_axis
-from streamgroup.study.trace_profile import TraceProfile
+from streamgroup.report.trace_profile import TraceProfile
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 

@@ -14,7 +14,7 @@ from streamgroup.study.bounds.evaluate_statements import Bounds, bounds
 from streamgroup.study.claims.claim import Paper, Scale
 from streamgroup.study.claims.series import Value, series_of
 from streamgroup.study.claims.sweep_reading import SweepReading, read_sweep
-from streamgroup.study.sweep.start import plan_sweep, run_planned
+from streamgroup.study.sweep.plan_sweep import plan_sweep, run_planned
 from streamgroup.study.sweep.synth_traces import synth_traces
 
 __all__ = ["SWEEPS", "EvidenceRuns"]

@@ -17,8 +17,8 @@ from streamgroup.study.bounds.evaluate_statements import bounds
 from streamgroup.study.claims.series import Key, series_of
 from streamgroup.study.option_columns import OPTION_COLUMNS
 from streamgroup.study.replay_run import generator_of
+from streamgroup.study.sweep.plan_sweep import PlannedSweep
 from streamgroup.study.sweep.run_sweep import CELLS, SweepResult
-from streamgroup.study.sweep.start import PlannedSweep
 
 __all__ = ["SweepReading", "read_sweep"]
 

@@ -14,7 +14,7 @@ from streamgroup.replay.input.prefetch import ChunkReader, CostRule, Ready, Sour
 from streamgroup.replay.scenario.open_loop import make_arrivals, tuples_before
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.replay.scenario.typed_keys import typed_keys
-from streamgroup.study.destinations import HashDestinations, HashedKeys
+from streamgroup.study.key_destinations import HashDestinations, HashedKeys
 from streamgroup.traces.trace import Trace
 
 __all__ = [

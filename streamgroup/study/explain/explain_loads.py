@@ -17,7 +17,6 @@ from streamgroup.groupings.protocol import Parts
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan
-from streamgroup.study.destinations import HashDestinations, HashedKeys
 from streamgroup.study.explain.assignment import (
     Assignment,
     Logged,
@@ -31,6 +30,7 @@ from streamgroup.study.explain.assignment import (
 from streamgroup.study.explain.composition import Period, compose, find_hot, most_loaded
 from streamgroup.study.explain.remedies import Remedies, find_remedies
 from streamgroup.study.explain.verdict import Verdict, judge
+from streamgroup.study.key_destinations import HashDestinations, HashedKeys
 from streamgroup.study.read_run import MARKER, recorded_options
 from streamgroup.study.replay_run import LOG, checked, make_run
 from streamgroup.traces.statistics.key_counts import count_keys

@@ -11,8 +11,8 @@ from streamgroup.base.errors import StreamgroupError
 from streamgroup.engines.keys.typed import Keys as TypedKeys
 from streamgroup.engines.keys.typed import make_keys, pack
 from streamgroup.replay.scenario.grouping_selection import select
-from streamgroup.study.destinations import HashDestinations, HashedKeys, hashed
 from streamgroup.study.explain.composition import Period
+from streamgroup.study.key_destinations import HashDestinations, HashedKeys, hashed
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Remedies", "Setting", "Split", "find_remedies"]

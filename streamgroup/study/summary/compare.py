@@ -15,7 +15,7 @@ from streamgroup.metrics.names import METRICS, TEXTS
 from streamgroup.study.option_columns import OPTION_COLUMNS
 from streamgroup.study.read_run import read_record
 from streamgroup.study.summary.load import load_pair, run_directories
-from streamgroup.study.summary.partners import with_partner
+from streamgroup.study.summary.matching_runs import with_partner
 from streamgroup.study.summary.predicted_and_measured import (
     Witness,
     assignments,

@@ -12,7 +12,7 @@ from streamgroup.metrics.names import METRICS, TEXTS
 from streamgroup.study.summary.averages import averaged
 from streamgroup.study.summary.conditions import Condition, grouping_is, matches, parse_conditions
 from streamgroup.study.summary.load import CODE_COLUMNS, STATUS_COLUMNS, load_runs, run_directories
-from streamgroup.study.summary.partners import with_partner
+from streamgroup.study.summary.matching_runs import with_partner
 
 __all__ = ["check_gate", "load_runs", "run_directories", "summarize"]
 

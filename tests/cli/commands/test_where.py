@@ -80,7 +80,7 @@ def test_more_keys_than_are_asked_for_at_once(invoke: Any) -> None:
     from typer.testing import CliRunner
 
     from streamgroup.cli.app import app
-    from streamgroup.study.destinations import keys_at_once
+    from streamgroup.study.key_destinations import keys_at_once
 
     keys = [f"k{i}" for i in range(2 * keys_at_once(3) + 1)]
     for form, read in (("json", json.loads), ("jsonl", lambda text: [json.loads(line) for line in text.splitlines()])):

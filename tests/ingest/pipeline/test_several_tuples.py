@@ -18,9 +18,10 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.progress import Silent
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing.times import KNOWN, TimeFormat
-from streamgroup.ingest.pipeline import head, order, segments
+from streamgroup.ingest.pipeline import order, segments
 from streamgroup.ingest.pipeline.check_rows import MAX_REPEAT, Contract
 from streamgroup.ingest.pipeline.expansion import Tuples, pieces
+from streamgroup.ingest.pipeline.first_tuples import cut_head
 from streamgroup.ingest.pipeline.segments import SegmentWriter, read_segment
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed
 from streamgroup.ingest.runners.local_runner import LocalFrame, LocalRunner
@@ -215,7 +216,7 @@ def test_rows_that_segments_cut_count_once(batches: list[Any], size: int, bound:
     assert order.count_late(found, order.late_rows(frame, found)) == late
     assert order.in_order(found) == (late == 0)
     first_tuples = data.draw(st.integers(1, len(expected)))
-    cut, left = head.cut_head(frame, found, first_tuples, ordered=True)
+    cut, left = cut_head(frame, found, first_tuples, ordered=True)
     first = sorted(range(len(expected)), key=lambda place: (expected[place][0], place))[:first_tuples]
     assert read(cut) == [expected[place][:2] for place in sorted(first)]
     assert sum(segment.rows for segment in left) == len({expected[place][2] for place in first})

@@ -38,7 +38,7 @@ class HeadGrouping(Grouping):
             worker, self.allowed = self.choose_head(source, key, estimate)
             most = self.allowed
         else:
-            worker, self.allowed = self.least_of_candidates(source, key, 2), 0
+            worker, self.allowed = self.least_of_few(source, key, 2), 0
             most = min(2, len(self.live))
         if self.allowed == 0 or self.counts_head:
             load[worker] += 1
@@ -62,7 +62,7 @@ class HeadGrouping(Grouping):
     def least_of_all(self, source: int) -> int:
         return min(self.live, key=lambda w: (self.load[source][w], w))
 
-    def least_of_candidates(self, source: int, key: Key, d: int) -> int:
+    def least_of_few(self, source: int, key: Key, d: int) -> int:
         candidates = [self.candidate(key, j) for j in range(1, d + 1)]
         return min(candidates, key=lambda w: self.load[source][w])
 
@@ -121,7 +121,7 @@ class DChoices(HeadGrouping):
         d = self.d[source]
         if d >= len(self.live):
             return self.least_of_all(source), len(self.live)
-        return self.least_of_candidates(source, key, d), d
+        return self.least_of_few(source, key, d), d
 
     def is_due(self, source: int) -> bool:
         m, last = self.detector.tuples[source], self.found_at[source]
@@ -174,7 +174,7 @@ class GreedyFreq(HeadGrouping):
         d = max(2, -(-n * estimate // self.detector.tuples[source]))
         if d >= n:
             return self.least_of_all(source), n
-        return self.least_of_candidates(source, key, d), d
+        return self.least_of_few(source, key, d), d
 
 
 class GreedyDHead(HeadGrouping):
@@ -185,4 +185,4 @@ class GreedyDHead(HeadGrouping):
         self.d = int(d)
 
     def choose_head(self, source: int, key: Key, estimate: int) -> tuple[int, int]:
-        return self.least_of_candidates(source, key, self.d), min(self.d, len(self.live))
+        return self.least_of_few(source, key, self.d), min(self.d, len(self.live))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
-from streamgroup.kernels import latencies
+from streamgroup.kernels import latency_buckets
 from streamgroup.replay.accounting import key_worker_pairs
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.arrivals import ConstantArrivals
@@ -185,17 +185,17 @@ def test_the_hash_set_of_pairs_grows() -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**62))
 def test_a_latency_is_in_its_bucket_and_near_its_middle(ns: int) -> None:
-    bucket = int(latencies.bucket_of(ns))
-    bounds = latencies.lower_bounds()
-    assert 0 <= bucket < latencies.BUCKETS == len(bounds)
-    assert abs(float(latencies.middle(bucket)) - ns) <= 0.005 * ns
+    bucket = int(latency_buckets.bucket_of(ns))
+    bounds = latency_buckets.lower_bounds()
+    assert 0 <= bucket < latency_buckets.BUCKETS == len(bounds)
+    assert abs(float(latency_buckets.middle(bucket)) - ns) <= 0.005 * ns
     if ns < 2**52:
         assert bounds[bucket] <= ns
         assert bucket + 1 == len(bounds) or ns < bounds[bucket + 1]
 
 
 def test_buckets_are_never_too_many() -> None:
-    assert int(latencies.bucket_of(2**62)) == latencies.BUCKETS - 1
+    assert int(latency_buckets.bucket_of(2**62)) == latency_buckets.BUCKETS - 1
 
 
 @settings(max_examples=100, deadline=None)

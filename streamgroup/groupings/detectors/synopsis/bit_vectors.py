@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from streamgroup.groupings.detectors.synopsis.counting_bloom import add, has, remove
 from streamgroup.groupings.detectors.synopsis.message_queue import NEVER, next_due, pop, push
-from streamgroup.kernels import compiled_draws
+from streamgroup.kernels import compiled_hash_placement
 from streamgroup.kernels.control_servers import serve
 
 __all__ = [
@@ -92,7 +92,7 @@ def toss(coins: Any, source: Any, shortest: Any, longest: Any) -> Any:
     """
     x = coins[np.uint64(source)] + _GOLDEN
     coins[np.uint64(source)] = x
-    word = compiled_draws.mixed(x)
+    word = compiled_hash_placement.mixed(x)
     if word & ((_1 << np.uint64(shortest)) - _1) != 0:
         return np.int64(-1)
     length = np.int64(shortest)
@@ -156,7 +156,7 @@ def decline(synopsis: Any, chance: Any) -> Any:
     empty = size
     for place in range(size):
         x += _GOLDEN
-        if compiled_draws.mixed(x) >> _11 < limit:
+        if compiled_hash_placement.mixed(x) >> _11 < limit:
             bits = synopsis.bits[place] >> _1
             synopsis.bits[place] = bits
             if bits == 0:
@@ -174,12 +174,12 @@ def decline_exactly(synopsis: Any, share: Any) -> Any:
     size = synopsis.size[0]
     x = synopsis.draw[0] + _GOLDEN
     wanted = np.int64(share * size)
-    if np.float64(compiled_draws.mixed(x) >> _11) * 2.0**-53 < share * size - wanted:
+    if np.float64(compiled_hash_placement.mixed(x) >> _11) * 2.0**-53 < share * size - wanted:
         wanted += 1
     empty = size
     for place in range(size):
         x += _GOLDEN
-        if np.int64(compiled_draws.place(x, size - place)) < wanted:
+        if np.int64(compiled_hash_placement.place(x, size - place)) < wanted:
             wanted -= 1
             bits = synopsis.bits[place] >> _1
             synopsis.bits[place] = bits

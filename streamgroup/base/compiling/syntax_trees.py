@@ -2,7 +2,7 @@
 
 import ast
 
-from streamgroup.base.compiling.kinds import WORD, Kind
+from streamgroup.base.compiling.value_kinds import WORD, Kind
 
 __all__ = ["MASK", "SIMPLE", "FieldsFirst", "Put", "call", "is_simple", "masked", "signed"]
 

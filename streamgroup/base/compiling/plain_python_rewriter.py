@@ -21,8 +21,19 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from streamgroup.base.compiling.kinds import ANY, LOOSE, SMALL, WORD, Array, Fields, Kind, NotPlainError, join, part
-from streamgroup.base.compiling.syntax import MASK, SIMPLE, FieldsFirst, Put, call, is_simple, masked, signed
+from streamgroup.base.compiling.syntax_trees import MASK, SIMPLE, FieldsFirst, Put, call, is_simple, masked, signed
+from streamgroup.base.compiling.value_kinds import (
+    ANY,
+    LOOSE,
+    SMALL,
+    WORD,
+    Array,
+    Fields,
+    Kind,
+    NotPlainError,
+    join,
+    part,
+)
 
 __all__ = ["Rewriter"]
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.study import trace_profile as module
-from streamgroup.study.trace_profile import TraceProfile, profile_trace
+from streamgroup.report import trace_profile as module
+from streamgroup.report.trace_profile import TraceProfile, profile_trace
 from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace
 from tests.study.traces import write_trace

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels import compiled_draws
+from streamgroup.kernels import compiled_hash_placement
 
 __all__ = ["Cursors", "least_of_many", "make_cursors"]
 
@@ -63,7 +63,7 @@ def _list_anew(cursors: Any, live: Any, key: Any, row: Any, d: Any) -> None:
     d = min(d + (d >> 3), cursors.lists.shape[1])
     for place in range(d):
         word += step
-        cursors.lists[row, place] = live[compiled_draws.candidate_place(word, live.shape[0], cursors.modulo)]
+        cursors.lists[row, place] = live[compiled_hash_placement.candidate_place(word, live.shape[0], cursors.modulo)]
     cursors.kept[row, _OWNER] = key + 1
     cursors.kept[row, _LISTED] = d
 

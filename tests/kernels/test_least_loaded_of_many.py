@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.kernels import least_loaded_of_candidates as kernel
+from streamgroup.kernels import least_loaded_of_many as kernel
 from streamgroup.kernels.hash_placement import candidate_words, candidates
-from streamgroup.kernels.least_loaded_of_candidates import least_of_many, make_cursors
+from streamgroup.kernels.least_loaded_of_many import least_of_many, make_cursors
 
 RNG = np.random.default_rng(17)
 LOW, HIGH = RNG.integers(-(1 << 63), (1 << 63) - 1, (2, 40), dtype=np.int64)
