@@ -11,7 +11,7 @@ from streamgroup.base.compiling.ast_lock import parse
 from streamgroup.base.errors import UsageError
 from streamgroup.base.spelling_hint import suggest
 
-__all__ = ["APPS", "BOUNDS", "GENERATORS", "GROUPINGS", "READERS", "load", "names", "suggest", "summary"]
+__all__ = ["APPS", "BOUNDS", "GENERATORS", "GROUPINGS", "READERS", "load", "names", "summary"]
 
 READERS = "streamgroup.ingest.readers"
 GENERATORS = "streamgroup.synth.generators"

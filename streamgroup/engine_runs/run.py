@@ -11,7 +11,7 @@ import pyarrow as pa
 from streamgroup.base.errors import RunError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage.atomic_directories import staged_directory
-from streamgroup.base.storage.paths import StoragePath as Place
+from streamgroup.base.storage.paths import StoragePath
 from streamgroup.engine_runs.columns import READ
 from streamgroup.engine_runs.engine_options import EngineOptions
 from streamgroup.engine_runs.engine_outcome import (
@@ -41,7 +41,7 @@ __all__ = ["EngineOptions", "check_run", "run_on_engine"]
 
 
 def run_on_engine(
-    trace_path: str | Path | Place,
+    trace_path: str | Path | StoragePath,
     options: ReplayOptions,
     engine: EngineOptions,
     output: Path | None = None,
@@ -73,7 +73,7 @@ def run_on_engine(
     return dataclasses.replace(result, output=output)
 
 
-def check_run(trace_path: str | Path | Place, options: ReplayOptions, engine: EngineOptions) -> None:
+def check_run(trace_path: str | Path | StoragePath, options: ReplayOptions, engine: EngineOptions) -> None:
     """Raise what `run_on_engine` would, of what shows before anything starts."""
     trace, options = checked(trace_path, options, log=False)
     one_batch = _is_one_batch(trace, engine)

@@ -22,10 +22,10 @@ from streamgroup.metrics import (
     queues,
     replication,
     state_cost,
+    tuple_trees,
     utilization,
     work_imbalance,
 )
-from streamgroup.metrics import tuple_trees as trees
 from streamgroup.metrics.exact import I64, NS_PER_MS, NS_PER_S, integers, ratio
 from streamgroup.metrics.imbalance import row_deviation
 from streamgroup.metrics.names import METRICS, Metric
@@ -45,7 +45,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     makespan_and_throughput,
     bottleneck,
     latency,
-    trees,
+    tuple_trees,
     queues,
     utilization,
     hot_keys,

@@ -13,8 +13,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.cluster.service_time import MAX_SERVICE_NS, ConstantCost, make_service
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.groupings.protocol import SEEN, Context
-from streamgroup.kernels import draws
-from streamgroup.kernels import hash_placement as hashing
+from streamgroup.kernels import draws, hash_placement
 from streamgroup.replay.accounting import count_partials, hotness
 from streamgroup.replay.accounting.event_accounting import Measuring
 from streamgroup.replay.accounting.log import LogWriter
@@ -128,7 +127,9 @@ class Run:
         dictionary, modulo = trace.dictionary(), self.plan.selection.params.modulo()
 
         def candidates(d: int) -> NDArray[np.uint16]:
-            return hashing.candidates(dictionary.hash_lo, dictionary.hash_hi, d, live, options.hash_seed, modulo=modulo)
+            return hash_placement.candidates(
+                dictionary.hash_lo, dictionary.hash_hi, d, live, options.hash_seed, modulo=modulo
+            )
 
         return Context(
             workers=len(live),

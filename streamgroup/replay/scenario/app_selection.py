@@ -8,9 +8,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from streamgroup.apps.protocol import AppParams
-from streamgroup.base import plugin_modules as discover
+from streamgroup.base import plugin_modules
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.base.pydantic_errors import first_problem
+from streamgroup.base.spelling_hint import suggest
 from streamgroup.replay.scenario.grouping_selection import Selection
 from streamgroup.replay.scenario.grouping_text import split_text
 from streamgroup.replay.scenario.import_file import import_file
@@ -80,13 +81,13 @@ def select_app(text: str) -> AppSelection:
     if name.endswith(".py"):
         module, digest = import_file(Path(name), "application", ("start", "update", "finish"))
     else:
-        module, digest = discover.load(discover.APPS, name, "application"), ""
+        module, digest = plugin_modules.load(plugin_modules.APPS, name, "application"), ""
     _check(module, text)
     kind: type[AppParams] = getattr(module, "Params", AppParams)
     for key, values in given:
         if key not in kind.model_fields:
             known = list(kind.model_fields)
-            hint = discover.suggest(key, known) if known else "it has no parameters"
+            hint = suggest(key, known) if known else "it has no parameters"
             raise UsageError(f"--app {text!r}: there is no parameter {key!r}", hint)
         if len(values) > 1:
             raise UsageError(f"--app {text!r}: {key} has several values", "give one value")
