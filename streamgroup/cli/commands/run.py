@@ -175,5 +175,6 @@ def _describe(console: Console, found: sg.Run) -> None:
         heard = engine["feedback"]
         console.note(
             f"reports of workers reached the sources {heard['delay_mean_ms']:.4g} ms after the finish on average, "
-            f"{heard['delay_max_ms']:.4g} ms at most: --control-delay {_us(heard['delay_mean_ms'])} tells it to replay"
+            f"{heard['delay_max_ms']:.4g} ms at most; in a replay they are as late with --control-delay "
+            f"{_us(heard['delay_mean_ms'])}"
         )
