@@ -85,8 +85,9 @@ def _refuse_feedback(plan: Plan, form: Form, *, one_batch: bool) -> None:
     text, options = plan.selection.text, plan.options
     if form is not STREAMING:
         other = "-g fish:hwa=false" if plan.selection.name == "fish" else "a grouping without feedback"
+        where = " in a job of two stages" if form is BATCH else ""
         raise UsageError(
-            f"-g {text} listens to its workers, and nothing flows back to the sources of this job in {form.engine}",
+            f"-g {text} listens to its workers, and nothing flows back to {form.engine}'s sources{where}",
             f"use --engine spark-streaming, whose sources get the workers' reports with the next batch, or {other}",
         )
     if options.control_delay is not None and plan.control_delay:

@@ -83,7 +83,7 @@ def test_what_an_engine_cannot_do_is_refused_with_the_reason(trace: Trace, given
 @pytest.mark.parametrize(("form", "grouping"), [(BATCH, "fish"), (FLINK, "fish"), (BATCH, "posg")])
 def test_feedback_is_for_a_streaming_query(trace: Trace, form: Form, grouping: str) -> None:
     plan = make_plan(trace, ReplayOptions(grouping, 4, sources=1, arrivals="rate=100"))
-    with pytest.raises(UsageError, match=f"listens to its workers, and nothing .* in {form.engine}") as error:
+    with pytest.raises(UsageError, match=f"listens to its workers, and nothing .* {form.engine}'s sources") as error:
         refuse(plan, "sleep", form)
     assert "--engine spark-streaming" in str(error.value.hint)
     assert ("fish:hwa=false" in str(error.value.hint)) == (grouping == "fish")
