@@ -100,6 +100,7 @@ def replay_in_batches(
     # What follows from the choices alone is that of the run that chose.
     return dataclasses.replace(
         outcome, source_state_entries=first.source_state_entries, worker=_with_pairs(outcome, first),
+        control_work_ns=first.control_work_ns, signal_delay=first.signal_delay,
         loop_seconds=first.loop_seconds, total_seconds=time.perf_counter() - begun,
         interpreted_seconds=first.interpreted_seconds,
     )  # fmt: skip

@@ -54,7 +54,8 @@ def read_tables(run: Path) -> tuple[dict[str, "pa.Table"], dict[str, Any]]:
     for name in table_names(record):
         path = run / f"{name}.parquet"
         try:
-            tables[name] = pq.read_table(path, partitioning=None)
+            # Of a relative path Arrow would take what is before a colon for the scheme of a URL.
+            tables[name] = pq.read_table(path.absolute(), partitioning=None)
         except (OSError, pa.ArrowException):
             raise DataError(f"{path} cannot be read", AGAIN) from None
     return tables, record

@@ -91,3 +91,19 @@ def test_what_has_no_meaning_in_batches(trace: Path, more: dict[str, Any], says:
 def test_the_model_as_written() -> None:
     assert parse_engine_model("micro-batch=2s,overhead=300ms") == MicroBatch(0, 2_000_000_000, 300_000_000)
     assert parse_engine_model("micro-batch=40") == MicroBatch(40, 0)
+
+
+def test_control_servers_work_as_without_batches(trace: Path) -> None:
+    """They hear of tuples when these are chosen, which batches do not change."""
+    options: dict[str, Any] = {
+        "grouping": "dstream:coins=2,coin_service=20us,synopsis_service=10us", "workers": 4, "service": "1ms",
+        "arrivals": "utilization=0.5",
+    }  # fmt: skip
+    plain = sg.replay(trace, **options).metrics
+    batches = sg.replay(trace, **options, engine_model="micro-batch=100,overhead=1ms").metrics
+    names = "hot_signal_delay_ms", "control_messages"
+    assert [batches[name] for name in names] == [plain[name] for name in names]
+    assert plain["hot_signal_delay_ms"] > 0
+    # In the longer time that batches take.
+    busy = batches["control_utilization_max"] * batches["makespan_s"]
+    assert busy == pytest.approx(plain["control_utilization_max"] * plain["makespan_s"])

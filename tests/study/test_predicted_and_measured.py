@@ -1,6 +1,7 @@
 """A prediction beside a measurement: assignments, errors, calibration, and a machine that was too slow."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -170,3 +171,13 @@ def test_a_picture_of_both_distributions(replayed: Path) -> None:
     assert "OLD: pkg, simulated" in picture.read_text()
     assert "NEW: pkg, measured" in picture.read_text()
     assert picture.with_suffix(".csv").read_text().startswith("run,at_least_ms,share")
+
+
+def test_a_run_may_be_named_for_its_grouping(replayed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A colon in a relative path is no scheme of a URL, and `batch=32` no partition."""
+    monkeypatch.chdir(replayed)
+    other = Path("run-posg:batch=32")
+    shutil.copytree("predicted", other)
+    compared = sg.compare("predicted", other)
+    assert any(note.startswith("assignments are equal") for note in compared.notes)
+    assert sg.open_run(other).metrics == sg.open_run("predicted").metrics

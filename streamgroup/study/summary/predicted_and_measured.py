@@ -195,11 +195,12 @@ def _error(predicted: float | None, measured: float | None) -> float | None:
 
 def _log(run: Path, names: tuple[str, ...]) -> dict[str, I64] | None:
     """Read columns of an assignment log in the order of the stream; None where there is none."""
-    parts = sorted((run / LOG).glob("part-*.parquet"))
+    # Of a relative path Arrow would take what is before a colon for the scheme of a URL.
+    parts = sorted((run / LOG).absolute().glob("part-*.parquet"))
     if not parts:
         return None
     try:
-        table = pa.concat_tables([pq.read_table(part, columns=["seq", *names]) for part in parts])
+        table = pa.concat_tables([pq.read_table(part, columns=["seq", *names], partitioning=None) for part in parts])
     except (OSError, pa.ArrowException):
         raise DataError(f"{run / LOG} cannot be read", AGAIN) from None
     table = table.sort_by("seq")
@@ -208,7 +209,7 @@ def _log(run: Path, names: tuple[str, ...]) -> dict[str, I64] | None:
 
 def _measured_tuples(run: Path) -> int:
     """Count the tuples of a run that are not warm-up."""
-    return int(pq.read_table(run / "windows.parquet", columns=["tuples"])["tuples"].to_numpy().sum())
+    return int(pq.read_table((run / "windows.parquet").absolute(), columns=["tuples"], partitioning=None)["tuples"].to_numpy().sum())
 
 
 def _calibrated(
