@@ -111,7 +111,8 @@ class Checkpoint:
             assert self._source_labels is not None
             assert self.origin_ns is not None
             before = file_name(self._arrived - 1)
-            read, served = (pq.read_table(self.path / folder / before, partitioning=None) for folder in ("input", "output"))
+            files = (self.path / folder / before for folder in ("input", "output"))
+            read, served = (pq.read_table(one, partitioning=None) for one in files)
             reports = rows_for_sources(reports_of(read, served, self.origin_ns), self._source_labels)
             whole = waiting.with_suffix(".whole")
             _write(pa.concat_tables([pq.read_table(waiting, partitioning=None), reports]), whole, self._arrived)

@@ -176,7 +176,8 @@ def _left(spark: "SparkSession", checkpoint: Checkpoint, rows: int | None) -> St
     path = checkpoint.path
     if checkpoint.listens:
         # Without a file that a process left behind which was killed while it wrote.
-        served = pa.concat_tables(pq.read_table(one, partitioning=None) for one in sorted((path / "output").glob("batch-*.parquet")))
+        files = sorted((path / "output").glob("batch-*.parquet"))
+        served = pa.concat_tables(pq.read_table(one, partitioning=None) for one in files)
     else:
         served = spark.read.schema(SERVED).parquet(str(path / "output")).toArrow()
     operators = spark.read.format("state-metadata").load(str(path / "spark")).toArrow().to_pylist()

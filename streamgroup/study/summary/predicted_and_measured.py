@@ -209,7 +209,8 @@ def _log(run: Path, names: tuple[str, ...]) -> dict[str, I64] | None:
 
 def _measured_tuples(run: Path) -> int:
     """Count the tuples of a run that are not warm-up."""
-    return int(pq.read_table((run / "windows.parquet").absolute(), columns=["tuples"], partitioning=None)["tuples"].to_numpy().sum())
+    windows = pq.read_table((run / "windows.parquet").absolute(), columns=["tuples"], partitioning=None)
+    return int(windows["tuples"].to_numpy().sum())
 
 
 def _calibrated(

@@ -144,7 +144,8 @@ def _row_in(directory: Path) -> tuple[dict[str, Any] | None, Any]:
         digests = {name: file_digest(directory / f"{name}.parquet") for name in table_names(record)}
         if record["table_digests"] != digests:
             return None, None
-        rows: list[dict[str, Any]] = pq.read_table((directory / f"{TABLES[0]}.parquet").absolute(), partitioning=None).to_pylist()
+        path = (directory / f"{TABLES[0]}.parquet").absolute()
+        rows: list[dict[str, Any]] = pq.read_table(path, partitioning=None).to_pylist()
     except (OSError, ValueError, KeyError, TypeError, RecursionError, pa.ArrowException):
         return None, None
     return rows[0] if len(rows) == 1 and METRICS.keys() <= rows[0].keys() else None, record.get("code")
