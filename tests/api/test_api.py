@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import streamgroup as sg
-from streamgroup.api import option_texts, option_types
+from streamgroup.api import make_options, option_types
 from streamgroup.base.progress import Silent
 from streamgroup.cli.app import app
 from streamgroup.cli.commands import advise, explain, ingest, replay, sweep
@@ -140,7 +140,7 @@ def test_a_run_without_output_writes_nothing(trace: Path, tmp_path: Path, monkey
     ],
 )
 def test_python_values_become_texts(given: dict[str, Any], wanted: dict[str, Any]) -> None:
-    assert option_texts.made_options("kg", 4, given) == ReplayOptions("kg", 4, **wanted)
+    assert make_options.made_options("kg", 4, given) == ReplayOptions("kg", 4, **wanted)
 
 
 @pytest.mark.parametrize(
