@@ -120,7 +120,7 @@ EDITS = {
     "groupings/pkg.py": [],
     "groupings/kg.py": ["choose_block"],
     "kernels/ring.py": ["choose_block"],
-    "kernels/latencies.py": ["account"],
+    "kernels/latency_buckets.py": ["account"],
     "replay/simulation/serve.py": ["account"],
     "replay/simulation/optional_arrays.py": HALVES,
     "cluster/service_time.py": HALVES,
