@@ -25,7 +25,7 @@ __all__ = ["EventDriven", "Queues", "Taker"]
 I64 = NDArray[np.int64]
 # Events that are kept of tuples which were sent and are not accounted yet, a power of two from 4 on; a quarter of them
 # is accounted at a time.
-_EVENTS = 1 << 17
+_EVENTS = 1 << 19
 
 
 class Taker(Protocol):
