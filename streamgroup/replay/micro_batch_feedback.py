@@ -37,7 +37,7 @@ class Listening:
     The tuples of a batch reach their workers at its begin, after the network's delay. When all are served, and the
     engine's overhead has passed, the batch is committed. All sources hear of all finishes, in order of (finish,
     worker), before they choose for the next batch; they choose at the arrival of a tuple, or at the latest finish they
-    have heard of, if that is later.
+    have a report of, if that is later.
     """
 
     def __init__(self, run: Run, model: MicroBatch) -> None:

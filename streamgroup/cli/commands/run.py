@@ -172,9 +172,9 @@ def _describe(console: Console, found: sg.Run) -> None:
             f"{engine['overhead_mean_ms']:.4g} ms on average"
         )
     if "feedback" in engine:
-        heard = engine["feedback"]
+        feedback = engine["feedback"]
         console.note(
-            f"reports of workers reached the sources {heard['delay_mean_ms']:.4g} ms after the finish on average, "
-            f"{heard['delay_max_ms']:.4g} ms at most; in a replay they are as late with --control-delay "
-            f"{_us(heard['delay_mean_ms'])}"
+            f"reports of workers reached the sources {feedback['delay_mean_ms']:.4g} ms after the finish on average, "
+            f"{feedback['delay_max_ms']:.4g} ms at most; in a replay they are as late with --control-delay "
+            f"{_us(feedback['delay_mean_ms'])}"
         )

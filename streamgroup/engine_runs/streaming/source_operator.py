@@ -39,10 +39,10 @@ class SourceOperator(StatefulProcessor):
         table = pa.Table.from_pandas(pd.concat(list(rows)), schema=READ, preserve_index=False)
         source = table["source"][0].as_py()
         tuples = tuples_of(table)
-        heard = int(np.count_nonzero(table["worker"].to_numpy() >= 0))
+        reports = int(np.count_nonzero(table["worker"].to_numpy() >= 0))
         with errors_as_text():
             decider = Decider(self._job.options, source, interpreted=None)
-            if not len(tuples) and not heard:
+            if not len(tuples) and not reports:
                 yield self._rows_for_all()
                 return
             decided, saved = (self._state.get() if self._state.exists() else None) or (-1, None)
@@ -60,7 +60,7 @@ class SourceOperator(StatefulProcessor):
             report = {
                 "source": source, "decided": decided, "state": decider.largest_state or 0,
                 "messages": grouping.sent("control_messages"), "bytes": grouping.sent("control_bytes"),
-                "heard": heard, "taken_ns": taken,
+                "reports": reports, "taken_ns": taken,
             }  # fmt: skip
         yield pd.DataFrame({"label": self._labels[:1], "worker": [0], **no_tuples(1), "report": [json.dumps(report)]})
 

@@ -133,11 +133,11 @@ def order_of_sources(record: Record) -> str | None:
 
 def listened(record: Record) -> str | None:
     """Say why assignments are others than in a replay where sources listened to the workers of an engine, else None."""
-    heard = record.get("engine", {}).get("feedback")
-    if heard is None:
+    feedback = record.get("engine", {}).get("feedback")
+    if feedback is None:
         return None
     return (
-        f"the sources listened to the workers, {heard['delay_mean_ms']:.4g} ms late on average: what was measured "
+        f"the sources listened to the workers, {feedback['delay_mean_ms']:.4g} ms late on average: what was measured "
         "decides where tuples go, so assignments are not expected to be equal; compare the metrics"
     )
 
