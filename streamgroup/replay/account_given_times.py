@@ -1,4 +1,4 @@
-"""Accounts tuples that were not simulated: what sources chose, and when workers started and finished, was measured."""
+"""Accounts tuples whose workers, starts and finishes are given: measured in an engine, or computed from batches."""
 
 import contextlib
 import dataclasses

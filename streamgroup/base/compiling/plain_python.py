@@ -1,7 +1,8 @@
 """Rewrites compiled functions as plain Python, for when compiling takes longer than what there is to do.
 
-`plain(function)` gives a copy of a function, and of all that it calls, rewritten (see `rewriting`); `view` the arrays
-and NamedTuples that such a function takes: memoryviews of the very arrays, so that what it writes is written there.
+`plain(function)` gives a copy of a function, and of all that it calls, rewritten (see `plain_python_rewriter`); `view`
+the arrays and NamedTuples that such a function takes: memoryviews of the very arrays, so that what it writes is written
+there.
 """
 
 import ast

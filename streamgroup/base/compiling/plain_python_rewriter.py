@@ -1,8 +1,8 @@
 """Compiled code as quick plain Python: its numbers become Python's own, with the results that compiled code has.
 
 A call of `np.uint64` takes as long as ten additions, and arithmetic with numpy's scalars is as slow. Here a function's
-syntax tree is rewritten for arrays that are memoryviews, two-dimensional ones lists of them (see `plain.view`), whose
-elements are Python's ints and floats:
+syntax tree is rewritten for arrays that are memoryviews, two-dimensional ones lists of them (see `plain_python.view`),
+whose elements are Python's ints and floats:
 
 - `a[i, j]` becomes `a[i][j]`, `a.shape[1]` becomes `len(a[0])`; of records, `a[i].field` becomes `a.field[i]`;
 - unsigned words are ints from 0 to 2^64 - 1: what may leave that range is masked before it is compared, shifted right,
