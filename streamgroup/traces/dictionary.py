@@ -118,7 +118,10 @@ def _flat(column: pa.ChunkedArray) -> pa.LargeBinaryArray:
 
 
 def lookup(parts: Sequence[Part], ids: Sequence[int]) -> list[bytes | None]:
-    """Return the bytes of some keys (None for the null key); reads the dictionary in pieces, until all are found."""
+    """Return the bytes of some keys (None for the null key); reads the dictionary in pieces, until all are found.
+
+    KeyError for ids that are not there.
+    """
     distinct, which = np.unique(np.asarray(ids, dtype=np.int64), return_inverse=True)
     found: list[bytes | None] = [None] * len(distinct)
     left = len(distinct)
@@ -130,6 +133,8 @@ def lookup(parts: Sequence[Part], ids: Sequence[int]) -> list[bytes | None]:
         for at, value in zip(place[rows].tolist(), _values(keys, rows), strict=True):
             found[at] = value
         left -= len(rows)
+    if left:
+        raise KeyError(f"{left} of {len(distinct)} ids are not in the dictionary")
     return [found[at] for at in which.tolist()]
 
 

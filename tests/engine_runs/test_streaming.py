@@ -2,10 +2,8 @@
 
 import dataclasses
 import json
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from streamgroup.base.progress import Silent
 from streamgroup.engine_runs.run import EngineOptions, run_on_engine
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.spark.session import Session
+from tests.engine_runs.killing import killed_after
 from tests.engine_runs.test_on_spark import STATE
 
 N, TUPLES, SIZE = 2, 600, 150
@@ -125,16 +124,7 @@ def test_a_run_that_is_killed_goes_on(trace: Path, tmp_path: Path) -> None:
     place = tmp_path / "checkpoint"
     mine = [*command, "--checkpoint", str(place), "-o", str(tmp_path / "run")]
     for batches in (4, 8):
-        started = subprocess.Popen(mine, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        until = time.monotonic() + 200
-        while _committed(place) < batches and time.monotonic() < until and started.poll() is None:
-            time.sleep(0.05)
-        assert started.poll() is None, started.communicate()[1]
-        started.send_signal(signal.SIGKILL)
-        started.communicate()
-        assert batches <= _committed(place) < 12
-        # Until its JVM has noticed.
-        time.sleep(5)
+        killed_after(mine, place, batches)
     ran = subprocess.run([*mine, "--against-replay", "--json"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert f"assignments are equal, in all {TUPLES} tuples" in ran.stderr
@@ -142,10 +132,3 @@ def test_a_run_that_is_killed_goes_on(trace: Path, tmp_path: Path) -> None:
     whole = subprocess.run([*command, "-o", str(tmp_path / "whole")], capture_output=True, text=True, check=False)
     assert whole.returncode == 0, whole.stderr
     assert log_of(tmp_path / "whole") == log_of(tmp_path / "run")
-
-
-def _committed(place: Path) -> int:
-    try:
-        return len(json.loads((place / "clock.json").read_text())["commits"])
-    except OSError:
-        return 0

@@ -1,10 +1,8 @@
 """A Structured Streaming query whose sources listen to the workers: what they decided follows from its input files."""
 
 import json
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from streamgroup.engine_runs.run import EngineOptions, run_on_engine
 from streamgroup.engine_runs.streaming.checkpoint import WARM_UPS
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.spark.session import Session
+from tests.engine_runs.killing import killed_after
 from tests.engine_runs.test_streaming import Broken, log_of
 from tests.naive.reported import choices
 
@@ -137,16 +136,7 @@ def test_a_run_with_feedback_that_is_killed_goes_on(trace: Path, tmp_path: Path)
     ]  # fmt: skip
     before: list[list[list[dict[str, Any]]]] = []
     for batches in (4, 8):
-        started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        until = time.monotonic() + 200
-        while _committed(place) < batches and time.monotonic() < until and started.poll() is None:
-            time.sleep(0.05)
-        assert started.poll() is None, started.communicate()[1]
-        started.send_signal(signal.SIGKILL)
-        started.communicate()
-        assert batches <= _committed(place) < 12
-        # Until its JVM has noticed.
-        time.sleep(5)
+        killed_after(command, place, batches)
         before.append(inputs(place))
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -154,10 +144,3 @@ def test_a_run_with_feedback_that_is_killed_goes_on(trace: Path, tmp_path: Path)
         assert inputs(place)[: len(some)] == some
     check(run, place, FISH, 4, 2)
     assert json.loads((run / "run.json").read_text())["engine"]["starts"] >= 3
-
-
-def _committed(place: Path) -> int:
-    try:
-        return len(json.loads((place / "clock.json").read_text())["commits"])
-    except OSError:
-        return 0

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -116,6 +117,26 @@ def test_a_stage_that_does_nothing_changes_nothing(tmp_path_factory: Any, stage:
 def one_source(directory: Path, tuples: int, **options: Any) -> dict[str, Any]:
     given = ReplayOptions(grouping="kg", workers=1, sources=1, **options)
     return summary(replay(endless(directory, tuples), given))
+
+
+@pytest.mark.parametrize("grouping", ["kg", "w_choices", "dstream:r=1"])
+@pytest.mark.parametrize("service", ["2ms", "3ms:exponential"])
+def test_sources_that_nothing_holds_back_are_those_before_queues_that_are_never_full(
+    tmp_path: Path, grouping: str, service: str
+) -> None:
+    """Each of the two has a loop of its own."""
+    keys = [b"%d" % (place * place % 97 if place % 3 else 0) for place in range(1500)]
+    trace = open_trace(write_trace(tmp_path / "t", [(place * 700, key, None) for place, key in enumerate(keys)]))
+    logs = []
+    for more in ({}, {"queue_capacity": 1_000_000}):
+        options = ReplayOptions(
+            grouping, 6, sources=4, service="3ms", source_service=service, network_delay="1ms", warmup="10%", **more
+        )
+        directory = tmp_path / f"{len(logs)}"
+        outcome = replay(trace, options, log_directory=directory)
+        row = summary(outcome)
+        logs.append((pq.read_table(directory), row["source_utilization_max"], row["latency_p99_ms"]))
+    assert logs[0] == logs[1]
 
 
 def test_a_source_waits_as_in_an_m_d_1_queue(tmp_path: Path) -> None:

@@ -89,6 +89,9 @@ def test_keys_of_any_text_type_in_any_row_order(by_hand: Make, kind: pa.DataType
     keys = {"key_id": [1, 0], "key": pa.array([b"b", None], pa.binary()).cast(kind), "count": [3, 1]}
     trace = open_trace(by_hand(keys=keys))
     assert trace.key_bytes([0, 1]) == [None, b"b"]
+    assert trace.key_bytes([1, 0, 1]) == [b"b", None, b"b"]
+    with pytest.raises(KeyError, match="1 of 2 ids"):
+        trace.key_bytes([0, trace.keys])
     assert trace.dictionary().count.tolist() == [1, 3]
     assert int(trace.dictionary().hash_lo[0]) == hash_key(None)[0]
     assert list(trace.all_keys()) == [None, b"b"]
