@@ -59,11 +59,13 @@ class Bucket(NamedTuple):
         return [entry.place.within(whole) for entry in whole.entries(recursive=True) if not entry.is_dir]
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """Sort tests by what they leave to later ones.
+    """Sort tests by what they leave to later ones, and say which belong into one process (`--dist loadgroup`).
 
-    Those that use Spark come first: of the processes one gets them all, and only that one opens a session. Of these the
-    first write the class-data archive. Those that replay through many groupings come last: their code is compiled then.
+    Those that use Spark come first, all in one process, as only one then opens a session; the first of them write the
+    class-data archive. Then come those of groupings, whose code they compile. Those that replay through many groupings
+    come last. Tests of a file stay together: what one has compiled or loaded the next ones use.
     """
 
     def place(item: pytest.Function) -> int:
@@ -71,9 +73,15 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
             return 0
         if item.get_closest_marker("spark") or "spark" in item.fixturenames:
             return 1
-        return 3 if item.get_closest_marker("many_groupings") else 2
+        if item.get_closest_marker("many_groupings"):
+            return 4
+        return 2 if "tests/groupings" in item.nodeid else 3
 
     items.sort(key=place)
+    for item in items:
+        first = place(item)
+        group = "spark" if first < 2 else f"{item.nodeid.split('::')[0]}{' late' if first == 4 else ''}"
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_collection_finish() -> None:

@@ -23,6 +23,8 @@ from streamgroup.cli.commands import advise, explain, ingest, replay, sweep
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.scenario.options import ReplayOptions
 
+pytestmark = pytest.mark.many_groupings
+
 # Flags of commands that are arguments of the functions, or that say how a command prints.
 ARGUMENTS = {
     "each", "trace", "inputs", "grouping", "workers", "output", "log", "overwrite", "baseline", "jobs",

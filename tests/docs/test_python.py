@@ -5,7 +5,11 @@ import doctest
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.docs.console import DOCS, prepare
+
+pytestmark = pytest.mark.many_groupings
 
 _PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _EVENTS = '{"at": 1700000000, "country": "ch", "user": "a"}\n{"at": 1700000001, "country": "at", "user": "b"}\n'

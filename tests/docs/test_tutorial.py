@@ -6,6 +6,8 @@ import pytest
 
 from tests.docs.console import DOCS, follow, missing
 
+pytestmark = pytest.mark.many_groupings
+
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("_shared_session")
@@ -19,7 +21,6 @@ def test_keys_or_key_groups(tmp_path: Path) -> None:
     assert follow(DOCS / "flink-skew.md", tmp_path) == 9
 
 
-@pytest.mark.many_groupings
 @pytest.mark.usefixtures("_without_spark")
 def test_advice(tmp_path: Path) -> None:
     assert follow(DOCS / "advice.md", tmp_path) == 4

@@ -13,6 +13,8 @@ from streamgroup.report.report_data import MOST_CONDITIONS, gather
 from tests.cli.conftest import Invoke
 from tests.report.made import make_runs
 
+pytestmark = pytest.mark.many_groupings
+
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:

@@ -14,6 +14,8 @@ import pytest
 
 from tests.spark.cluster import MASTER, Cluster
 
+pytestmark = pytest.mark.many_groupings
+
 Invoke = Callable[..., Any]
 GRID = ("-g", "kg", "-g", "greedy_d:d=2..4", "-n", "4,8", "--arrivals", "utilization=0.8")
 

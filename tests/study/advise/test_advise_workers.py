@@ -14,6 +14,8 @@ from streamgroup.study.advise.recommendation import Targets
 from streamgroup.study.replay_run import run_to_directory
 from tests.traces_by_hand import write_trace
 
+pytestmark = pytest.mark.many_groupings
+
 
 def ask(path: Path, workers: int = 1, groupings: tuple[str, ...] = (), **options: Any) -> Advice:
     targets = Targets(max_p99_ms=options.pop("max_p99", None), max_replication=options.pop("max_replication", None))
