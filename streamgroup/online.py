@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.builtin_print import builtin_print
+from streamgroup.base.compiling.restore_builtin_print import builtin_print
 from streamgroup.base.errors import UsageError
 
 if TYPE_CHECKING:

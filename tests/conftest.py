@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import HealthCheck, settings
 
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.replay import interpreted_or_compiled
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session, open_session

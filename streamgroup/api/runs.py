@@ -13,7 +13,7 @@ from streamgroup.base.progress import Progress
 if TYPE_CHECKING:
     import polars as pl
 
-    from streamgroup.base.storage.paths import StoragePath
+    from streamgroup.base.storage.storage_path import StoragePath
 
 __all__ = ["Run", "Tables", "open_run", "replay", "run"]
 

@@ -11,7 +11,7 @@ from streamgroup.base.progress import Progress, Watcher
 if TYPE_CHECKING:
     import polars as pl
 
-    from streamgroup.base.storage.paths import StoragePath
+    from streamgroup.base.storage.storage_path import StoragePath
     from streamgroup.study.advise.advise import Advice
     from streamgroup.study.bounds.evaluate_statements import Bounds
     from streamgroup.study.claims.reproduce import Reproduction
@@ -108,7 +108,7 @@ def planned_sweep(
     """Plan a sweep with options by the names of `sweep`; UsageError and DataError as there."""
     from streamgroup.api.make_options import known_only, made_options
     from streamgroup.api.option_texts import listed, text
-    from streamgroup.base.storage.paths import StoragePath
+    from streamgroup.base.storage.storage_path import StoragePath
     from streamgroup.study.sweep.plan_sweep import plan_sweep
 
     known_only("sweep", given, {"grouping", "workers", *SweepKeywords.__annotations__})

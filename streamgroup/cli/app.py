@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.errors import UsageError
 from streamgroup.cli.command import (
     ENVIRONMENT,
@@ -78,7 +78,7 @@ class Program(DiscoveredGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Name the commands: their files."""
         del ctx
-        return plugin_modules.names(PACKAGE)
+        return modules_by_name.names(PACKAGE)
 
     def find(self, name: str) -> Any:
         """Import the file of a command, and no other."""

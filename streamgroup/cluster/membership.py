@@ -9,7 +9,7 @@ import numpy as np
 
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.limits import MOST_WORKERS
-from streamgroup.base.stream_extent import parse_position
+from streamgroup.base.time_count_or_share import parse_position
 from streamgroup.kernels import draws, hash_placement
 
 __all__ = ["Event", "Kind", "parse_membership", "worker_of"]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.cluster.speeds import Speeds
-from streamgroup.kernels.phase_of_time import phase_of
+from streamgroup.kernels.binary_search import phase_of
 
 __all__ = [
     "MAX_SERVICE_NS",

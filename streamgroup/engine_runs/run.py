@@ -11,7 +11,7 @@ import pyarrow as pa
 from streamgroup.base.errors import RunError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage.atomic_directories import staged_directory
-from streamgroup.base.storage.paths import StoragePath
+from streamgroup.base.storage.storage_path import StoragePath
 from streamgroup.engine_runs.columns import READ
 from streamgroup.engine_runs.engine_options import EngineOptions
 from streamgroup.engine_runs.engine_outcome import (
@@ -104,7 +104,7 @@ def _tuples(run: Run) -> pa.Table:
 def _streaming_job(
     run: Run, engine: EngineOptions, table: pa.Table, progress: Progress, session: "Session | None"
 ) -> EngineOutcome:
-    from streamgroup.engine_runs.streaming.run import streamed
+    from streamgroup.engine_runs.spark_streaming.run import streamed
 
     return streamed(run, engine, table, progress, session)
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.compiled import compiled, helper
+from streamgroup.engines.compile_key_functions import compiled, helper
 from streamgroup.engines.hashes.java import absolute, hash_code, hash_codes, i32
 from streamgroup.engines.hashes.murmur32 import finish, finish_word, mix, mix_word, murmur3
 from streamgroup.engines.keys.typed import Keys

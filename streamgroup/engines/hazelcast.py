@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.compiled import compiled
+from streamgroup.engines.compile_key_functions import compiled
 from streamgroup.engines.hashes.java import absolute, i32
 from streamgroup.engines.hashes.murmur32 import mix_word, murmur3, murmur3_at
 from streamgroup.engines.keys.serialized import big_endian, key_bytes

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.compiled import compiled
+from streamgroup.engines.compile_key_functions import compiled
 from streamgroup.engines.hashes.java import i32
 from streamgroup.engines.hashes.murmur32 import murmur2, murmur2_at
 from streamgroup.engines.keys.serialized import big_endian, key_bytes

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
-from streamgroup.engines.compiled import compiled
+from streamgroup.engines.compile_key_functions import compiled
 from streamgroup.engines.hashes.java import i32
 from streamgroup.engines.kafka import java_hashes, kafka_hash
 from streamgroup.engines.keys.serialized import big_endian, key_bytes

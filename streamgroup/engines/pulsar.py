@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.compiled import compiled
+from streamgroup.engines.compile_key_functions import compiled
 from streamgroup.engines.hashes.java import hash_codes, string_hash
 from streamgroup.engines.hashes.murmur32 import murmur3, murmur3_at
 from streamgroup.engines.keys.serialized import key_bytes

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.engines.compiled import compiled, helper
+from streamgroup.engines.compile_key_functions import compiled, helper
 from streamgroup.engines.flink import key_group, resolved_max_parallelism, subtasks_of_hashes
 from streamgroup.engines.hashes.java import hash_code, hash_codes, i32
 from streamgroup.engines.keys.typed import Keys

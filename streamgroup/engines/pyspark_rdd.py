@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.engines.compiled import compiled
+from streamgroup.engines.compile_key_functions import compiled
 from streamgroup.engines.hashes.siphash import ROUNDS, add_word, begin, end, hash_keys, siphash
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.keys.values import Value, check_value, check_workers, fields_of

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.engines.compiled import compiled
+from streamgroup.engines.compile_key_functions import compiled
 from streamgroup.engines.hashes.java import i32
 from streamgroup.engines.hashes.murmur32 import finish, finish_word, mix, mix_word, word_at
 from streamgroup.engines.keys.typed import Keys

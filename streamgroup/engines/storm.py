@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.compiled import compiled, helper
+from streamgroup.engines.compile_key_functions import compiled, helper
 from streamgroup.engines.hashes.java import (
     hash_code,
     hash_codes,

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.ingest.files.inputs import InputFile, resolve_inputs
 from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import IngestOptions

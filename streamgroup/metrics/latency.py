@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.kernels.latency_buckets import lower_bounds
-from streamgroup.metrics.exact import I64, NS_PER_MS, integers, ratio
+from streamgroup.metrics.exact_ratios import I64, NS_PER_MS, integers, ratio
 from streamgroup.metrics.names import Number
 from streamgroup.replay.accounting.outcome import Outcome, WindowTable, WorkerTable
 

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from streamgroup.metrics.exact import NS_PER_S, integers, ratio
+from streamgroup.metrics.exact_ratios import NS_PER_S, integers, ratio
 from streamgroup.metrics.names import Number
 from streamgroup.replay.accounting.outcome import Outcome
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamgroup.metrics.exact import I64, integers, ratio
+from streamgroup.metrics.exact_ratios import I64, integers, ratio
 from streamgroup.metrics.names import Number
 from streamgroup.replay.accounting.outcome import Outcome
 

@@ -21,12 +21,12 @@ from streamgroup.metrics import (
     overhead,
     queues,
     replication,
-    state_cost,
+    slowdown_by_state,
     tuple_trees,
     utilization,
     work_imbalance,
 )
-from streamgroup.metrics.exact import I64, NS_PER_MS, NS_PER_S, integers, ratio
+from streamgroup.metrics.exact_ratios import I64, NS_PER_MS, NS_PER_S, integers, ratio
 from streamgroup.metrics.imbalance import row_deviation
 from streamgroup.metrics.names import METRICS, Metric
 from streamgroup.metrics.stages import aggregators, bottleneck, sources
@@ -40,7 +40,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     bounds,
     work_imbalance,
     replication,
-    state_cost,
+    slowdown_by_state,
     overhead,
     makespan_and_throughput,
     bottleneck,

@@ -24,8 +24,8 @@ from streamgroup.replay.accounting.tuple_sinks import Results, Takers
 from streamgroup.replay.accounting.tuple_trees import trees_of
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.aggregator_backpressure.simulation import HeldBack, make_held_back
-from streamgroup.replay.compile import COMMON, errors_with_lines
-from streamgroup.replay.following_thread import following_thread
+from streamgroup.replay.chunks_in_second_thread import following_thread
+from streamgroup.replay.compile_grouping import COMMON, errors_with_lines
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.chunks_of_plan import planned_chunks
 from streamgroup.replay.input.prefetch import Ready
@@ -38,7 +38,7 @@ from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.replay.simulation.chunk_driven import Edge, FeedForward, Setup
 from streamgroup.replay.simulation.chunk_types import Events, each_column
 from streamgroup.replay.simulation.event_driven import EventDriven
-from streamgroup.replay.stages import state_cost
+from streamgroup.replay.stages import held_keys_of_run
 from streamgroup.replay.stages.aggregation_stage import make_merging
 from streamgroup.replay.stages.combiner_run import Combining, make_combining
 from streamgroup.traces.trace import Trace
@@ -92,7 +92,7 @@ class Run:
             service_ns=self.service.service_ns if self._is_constant else None,
             dies=deaths(trace, plan) if options.crash and not plan.is_ordered else None,
             source_ns=None if plan.source_service is None else plan.source_service.by_source(options.sources),
-            held=state_cost.held_keys(trace, plan, warmup, most),
+            held=held_keys_of_run.held_keys(trace, plan, warmup, most),
         )
         self.recorder = self.make_recorder(self.edge.service_ns, entries=self.grouping.detector is not None)
         self.setup = Setup(self._function, self.grouping, self.edge, self.members, self.recorder)
@@ -315,7 +315,7 @@ class Run:
         steady = plan.speeds.steady and not members.changes and plan.costs.by_worker is None and totals.dropped == 0
         steady = steady and plan.combine is None
         constant = self._is_constant
-        state, held = grouping.state, state_cost.findings(plan, self.recorder.meters)
+        state, held = grouping.state, held_keys_of_run.findings(plan, self.recorder.meters)
         hot = self.recorder.hotness
         cold = plan.selection.params.cold_choices(members.ever)
         return Outcome(

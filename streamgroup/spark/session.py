@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from streamgroup.base.errors import EnvironmentFault, RunError, StreamgroupError
 from streamgroup.base.progress import Progress
-from streamgroup.base.storage.owner_tag import owner_is_alive, owner_tag
+from streamgroup.base.storage.process_tag import owner_is_alive, owner_tag
 from streamgroup.spark.classic import classic_session
 from streamgroup.spark.connect import check_packages, connect_session
 from streamgroup.spark.errors import cause_in_text, error_in_text, summary_line

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamgroup.base.storage.atomic_directories import check_replaceable
-from streamgroup.base.stream_extent import index_of, parse_extent
+from streamgroup.base.time_count_or_share import index_of, parse_extent
 from streamgroup.cluster.membership import Event
 from streamgroup.cluster.speeds import split_change
 from streamgroup.cluster.state_cost import NO_LIMIT

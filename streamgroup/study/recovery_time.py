@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from streamgroup.base.stream_extent import parse_position
+from streamgroup.base.time_count_or_share import parse_position
 from streamgroup.cluster.speeds import split_change
 
 __all__ = ["Drain", "find_drains"]

@@ -22,13 +22,13 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.run_tables_version import SCHEMA_VERSION
 from streamgroup.base.storage.atomic_directories import staged_directory
-from streamgroup.base.storage.paths import StoragePath
+from streamgroup.base.storage.storage_path import StoragePath
 from streamgroup.base.version import VERSION
 from streamgroup.metrics.names import MEANINGS
 from streamgroup.metrics.tables import tables, with_version
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.accounting.replica_sets import TouchedPairs, beyond
-from streamgroup.replay.compile import imported_digest
+from streamgroup.replay.compile_grouping import imported_digest
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.app_selection import AppSelection, select_app

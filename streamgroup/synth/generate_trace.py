@@ -18,12 +18,12 @@ from pydantic import BaseModel, ValidationError
 
 from streamgroup.base.arrow_numpy import arrow, numbers
 from streamgroup.base.errors import EnvironmentFault, UsageError
-from streamgroup.base.plugin_modules import GENERATORS, load
+from streamgroup.base.modules_by_name import GENERATORS, load
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.spelling_hint import suggest
 from streamgroup.base.storage.output_directory import staged_output
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.base.version import VERSION
 from streamgroup.ingest.pipeline.blocks import block, rows_of
 from streamgroup.ingest.pipeline.interrupt import check_stopped

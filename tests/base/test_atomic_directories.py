@@ -9,7 +9,7 @@ import pytest
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.storage.atomic_directories import staged_directory
-from streamgroup.base.storage.owner_tag import owner_is_alive, owner_tag
+from streamgroup.base.storage.process_tag import owner_is_alive, owner_tag
 
 
 def fill(directory: Path, text: str = "new") -> None:
@@ -119,7 +119,7 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="only where the system tells start times")
 def test_a_killed_owner_that_nobody_has_asked_after_is_dead(tmp_path: Path) -> None:
-    program = "from streamgroup.base.storage.owner_tag import owner_tag; print(owner_tag(), flush=True); input()"
+    program = "from streamgroup.base.storage.process_tag import owner_tag; print(owner_tag(), flush=True); input()"
     process = subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

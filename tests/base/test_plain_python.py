@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streamgroup.base.compiling import plain_python as room
 from streamgroup.base.compiling.call_kernel import call, cells
 from streamgroup.base.compiling.plain_python import plain, view
-from streamgroup.base.compiling.value_kinds import NotPlainError
+from streamgroup.base.compiling.plain_python_kinds import NotPlainError
 from streamgroup.kernels import compiled_hash_placement, hash_placement
 from streamgroup.kernels.latency_buckets import bucket_of
 

@@ -20,7 +20,7 @@ from streamgroup.cluster.service_time import (
 from streamgroup.cluster.speeds import Speeds, make_speeds
 
 # Its import teaches numba the parts' methods.
-from streamgroup.replay import compile as teaching
+from streamgroup.replay import compile_grouping as teaching
 
 
 @njit

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.metrics.names import METRICS
 from streamgroup.replay.scenario.grouping_selection import family
@@ -70,14 +70,14 @@ def test_grouping_has_a_page(grouping: str) -> None:
     assert f"groupings/{grouping}.md" in (DOCS / "README.md").read_text()
 
 
-@pytest.mark.parametrize("reader", plugin_modules.names(plugin_modules.READERS))
+@pytest.mark.parametrize("reader", modules_by_name.names(modules_by_name.READERS))
 def test_reader_is_explained(reader: str) -> None:
     page = (DOCS / "readers.md").read_text()
     assert re.search(rf"^### `{reader.replace('_', '-')}`$", page, re.MULTILINE), reader
     assert f"`{reader.replace('_', '-')}`" in (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize("generator", plugin_modules.names(plugin_modules.GENERATORS))
+@pytest.mark.parametrize("generator", modules_by_name.names(modules_by_name.GENERATORS))
 def test_generator_is_explained(generator: str) -> None:
     page = (DOCS / "generators.md").read_text()
     assert re.search(rf"^### `{generator.replace('_', '-')}`$", page, re.MULTILINE), generator

@@ -7,7 +7,7 @@ import pytest
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.storage.output_directory import staged_output
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.traces.layout import MANIFEST
 from tests.conftest import Bucket
 from tests.object_stores.conftest import invoke
@@ -99,7 +99,7 @@ def test_what_is_written_is_there_only_when_it_is_whole(bucket: Bucket) -> None:
 
 
 def test_large_files_are_sent_from_disk(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamgroup.base.storage.paths._MEMORY_BYTES", 1 << 10)
+    monkeypatch.setattr("streamgroup.base.storage.storage_path._MEMORY_BYTES", 1 << 10)
     content = bytes(range(256)) * (1 << 16)
     bucket.put("large", content)
     assert bucket.place("large").read_bytes() == content

@@ -12,7 +12,7 @@ import pytest
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.base.storage import output_directory
 from streamgroup.base.storage.output_directory import UNFINISHED, staged_output
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import hash_keys

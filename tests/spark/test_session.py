@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.storage.owner_tag import owner_is_alive
+from streamgroup.base.storage.process_tag import owner_is_alive
 from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.spark import errors as spark_errors

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.synth.generate_trace import parameters
 from streamgroup.synth.generators.protocol import Chunk, Stream
 
@@ -65,7 +65,7 @@ def example(name: str) -> tuple[Any, Any]:
 
 def make(name: str, **given: Any) -> tuple[Any, Stream]:
     params: Any = parameters(name, given)
-    return params, plugin_modules.load(plugin_modules.GENERATORS, name, "generator").generate(params)
+    return params, modules_by_name.load(modules_by_name.GENERATORS, name, "generator").generate(params)
 
 
 def whole(stream: Stream) -> Chunk:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.errors import UsageError
 from streamgroup.synth.generate_trace import parameters
 from streamgroup.synth.generators.protocol import Chunk
@@ -17,7 +17,7 @@ from streamgroup.synth.generators.stand_in import law as stand_in_law
 from tests.naive import streams
 from tests.synth.generated import SMALL, fits, labels, make, whole
 
-GENERATORS = plugin_modules.names(plugin_modules.GENERATORS)
+GENERATORS = modules_by_name.names(modules_by_name.GENERATORS)
 CASES = [(name, given) for name in GENERATORS for given in SMALL[name]]
 IDS = [f"{name}-{number}" for name in GENERATORS for number in range(len(SMALL[name]))]
 
@@ -171,7 +171,7 @@ def test_what_changes_in_an_evolving_stream(reading: str, one: int | None, other
 def test_replicas_of_shuffle_grouping_that_the_readings_lead_to(reading: str, measured: tuple[float, float]) -> None:
     """The memory of SG at z = 1.0, 50M tuples, 10^5 keys and 16 or 128 workers: it tells the readings apart."""
     params: Any = parameters("evolving_zipf", {"tuples": 500_000, "keys": 100_000, "reading": reading, "exponent": 1})
-    order = plugin_modules.load(plugin_modules.GENERATORS, "evolving_zipf", "generator")._order(params)
+    order = modules_by_name.load(modules_by_name.GENERATORS, "evolving_zipf", "generator")._order(params)
     law = np.array(streams.zipf_probabilities(100_000, 1.0))
     blocks = 10 if reading == "E" else 1
     often = np.zeros(100_000)

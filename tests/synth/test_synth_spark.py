@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 from pydantic import BaseModel
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.base.progress import Silent
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.ingest.pipeline.blocks import block
 from streamgroup.ingest.pipeline.interrupt import check_stopped
 from streamgroup.ingest.pipeline.output_parts import check_visible
@@ -100,7 +100,7 @@ def test_spark_makes_the_same_bytes(spark: Session, local: Path, tmp_path: Path)
 @pytest.mark.spark
 def test_every_generator_can_be_made_by_tasks(spark: Session, tmp_path: Path) -> None:
     """Its parameters and its stream cross to other processes."""
-    for name in plugin_modules.names(plugin_modules.GENERATORS):
+    for name in modules_by_name.names(modules_by_name.GENERATORS):
         given = {"dataset": "ct", "scale": "0.1"} if name == "stand_in" else {"tuples": 1000}
         made = synthesise(name, given, tmp_path / "local" / name, engine="local")
         assert synthesise(name, given, tmp_path / "spark" / name, session=spark) == made

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
-from streamgroup.base.storage.owner_tag import owner_is_alive, owner_tag
+from streamgroup.base.storage.process_tag import owner_is_alive, owner_tag
 
 __all__ = ["check_replaceable", "reclaim", "staged_directory"]
 

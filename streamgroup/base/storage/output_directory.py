@@ -15,7 +15,7 @@ from pathlib import Path
 
 from streamgroup.base.errors import EnvironmentFault, StreamgroupError, UsageError
 from streamgroup.base.storage.atomic_directories import staged_directory
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.base.version import VERSION
 
 __all__ = ["UNFINISHED", "is_unfinished", "remove_old", "staged_output"]

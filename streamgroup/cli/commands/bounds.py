@@ -10,7 +10,7 @@ import streamgroup as sg
 from streamgroup.base.output_formats import PEOPLE, wrapped
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
-from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.reader_and_generator_commands import complete_grouping
 
 __all__ = ["Options", "run"]
 

@@ -104,7 +104,7 @@ def _temporary() -> str:
 
 def _cache() -> str:
     from streamgroup.replay.accounting.account import account
-    from streamgroup.replay.compile import cache_directory
+    from streamgroup.replay.compile_grouping import cache_directory
 
     folder = cache_directory(account).parent
     if not os.access(folder, os.W_OK):

@@ -14,7 +14,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.output_formats import PEOPLE
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Console, listed
-from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.reader_and_generator_commands import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, SEED_HELP, Simulation
 from streamgroup.cli.shared_flags import Trace, Workers
 

@@ -13,7 +13,7 @@ from streamgroup.base.errors import RunError
 from streamgroup.base.output_formats import PEOPLE
 from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Console
-from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.reader_and_generator_commands import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, Simulation
 
 __all__ = ["Options", "run"]

@@ -8,10 +8,10 @@ import typer
 
 import streamgroup as sg
 from streamgroup.api.option_types import SparkKeywords
-from streamgroup.base.plugin_modules import GENERATORS, load
+from streamgroup.base.modules_by_name import GENERATORS, load
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
-from streamgroup.cli.plugins import Own, family_group, flags_of
+from streamgroup.cli.reader_and_generator_commands import Own, family_group, flags_of
 from streamgroup.cli.shared_flags import DriverMemory, MadeTrace, SparkConf
 
 __all__ = ["Options", "group", "run"]

@@ -14,7 +14,7 @@ import typer
 from streamgroup.base.errors import UsageError
 from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
-from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.reader_and_generator_commands import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, SEED_HELP, HashSeed, KeyType
 from streamgroup.cli.shared_flags import Workers
 

@@ -20,7 +20,7 @@ from pyflink.common import Configuration, Types, WatermarkStrategy
 from pyflink.datastream import ProcessFunction, StreamExecutionEnvironment
 from pyflink.datastream.connectors.number_seq import NumberSequenceSource
 
-from streamgroup.base.compiling.builtin_print import builtin_print
+from streamgroup.base.compiling.restore_builtin_print import builtin_print
 
 __all__ = ["main"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.engines.compiled import compiled, helper
+from streamgroup.engines.compile_key_functions import compiled, helper
 from streamgroup.engines.keys.typed import Keys
 from streamgroup.engines.keys.values import Int, Long, Value, check_value
 

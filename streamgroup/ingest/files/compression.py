@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import zstandard
 
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.ingest.pipeline.interrupt import check_stopped
 
 __all__ = [

@@ -10,7 +10,7 @@ from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.base.redaction import shown_url
 from streamgroup.base.storage.filesystems import cause
 from streamgroup.base.storage.globs import has_magic, matching
-from streamgroup.base.storage.paths import Entry, StoragePath, locate
+from streamgroup.base.storage.storage_path import Entry, StoragePath, locate
 from streamgroup.ingest.files.streams import compression_of, open_sources
 from streamgroup.ingest.readers.protocol import Layout, Reader, Split
 

@@ -13,7 +13,7 @@ from typing import Any
 import zstandard
 
 from streamgroup.base.errors import DataError
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.ingest.files.archives import tar_members, zip_members
 from streamgroup.ingest.files.compression import (
     MAGIC_BYTES,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from streamgroup.base.errors import RunError
 from streamgroup.base.storage.output_directory import remove_old
-from streamgroup.base.storage.paths import StoragePath
+from streamgroup.base.storage.storage_path import StoragePath
 from streamgroup.ingest.pipeline import apply_key_ids, dictionary, order, output_parts
 from streamgroup.ingest.pipeline.blocks import Row
 from streamgroup.ingest.pipeline.first_tuples import cut_head

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgroup.base.errors import EnvironmentFault
-from streamgroup.base.storage.paths import StoragePath
+from streamgroup.base.storage.storage_path import StoragePath
 from streamgroup.ingest.pipeline.blocks import Row, block, part_slices, rows_of
 from streamgroup.ingest.pipeline.dictionary import Ids
 from streamgroup.ingest.pipeline.interrupt import check_stopped

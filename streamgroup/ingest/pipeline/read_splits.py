@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from streamgroup.base.errors import DataError
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.ingest.files.compression import open_raw
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import IngestOptions

@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import Any, ClassVar
 
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.ingest import rejects
 from streamgroup.ingest.files import inputs
 from streamgroup.ingest.files.inputs import InputFile

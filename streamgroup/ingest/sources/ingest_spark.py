@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamgroup.base.errors import DataError, StreamgroupError
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage.paths import StoragePath
+from streamgroup.base.storage.storage_path import StoragePath
 from streamgroup.ingest.make_trace import IngestResult, make_trace, staged_trace
 from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.runners.spark_runner import SparkRunner

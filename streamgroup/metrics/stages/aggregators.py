@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from streamgroup.metrics.exact import NS_PER_MS, NS_PER_S, integers, ratio
+from streamgroup.metrics.exact_ratios import NS_PER_MS, NS_PER_S, integers, ratio
 from streamgroup.metrics.latency import quantile_ns
 from streamgroup.metrics.names import Number
 from streamgroup.replay.accounting.outcome import Outcome

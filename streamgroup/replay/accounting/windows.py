@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.stream_extent import parse_extent
+from streamgroup.base.time_count_or_share import parse_extent
 
 __all__ = ["WindowRule"]
 

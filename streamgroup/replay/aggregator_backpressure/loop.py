@@ -50,7 +50,7 @@ from streamgroup.replay.simulation.event_state import (
     open_source,
     place_of,
 )
-from streamgroup.replay.simulation.held_keys import hold
+from streamgroup.replay.simulation.keys_held_by_workers import hold
 from streamgroup.replay.simulation.optional_arrays import get, put
 from streamgroup.replay.simulation.serve import Workers, serve_one
 from streamgroup.replay.simulation.source_server import begin_service, leave, take_tuple

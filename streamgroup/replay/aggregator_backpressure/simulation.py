@@ -12,7 +12,7 @@ from streamgroup.cluster.service_distribution import factors
 from streamgroup.replay.accounting.outcome import Aggregation
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.aggregator_backpressure import gathering, loop, sending
-from streamgroup.replay.compile import Code
+from streamgroup.replay.compile_grouping import Code
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.interpreted_or_compiled import Tiers
 from streamgroup.replay.scenario.plan import Plan

@@ -15,7 +15,7 @@ from numba.core import pythonapi, types
 from numba.extending import intrinsic, models, register_model, unbox
 from numpy.typing import NDArray
 
-from streamgroup.replay.compile import Code, compiled
+from streamgroup.replay.compile_grouping import Code, compiled
 from streamgroup.replay.simulation.choose import choose_one
 from streamgroup.replay.simulation.optional_arrays import get
 

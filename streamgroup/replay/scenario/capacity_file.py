@@ -11,7 +11,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.spelling_hint import suggest
-from streamgroup.base.stream_extent import parse_extent
+from streamgroup.base.time_count_or_share import parse_extent
 from streamgroup.base.toml import read_toml
 from streamgroup.base.units import parse_duration_ns
 from streamgroup.cluster.service_distribution import parse_distribution, parse_timed_service

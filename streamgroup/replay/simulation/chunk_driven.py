@@ -25,7 +25,7 @@ from streamgroup.replay.simulation.chunk_types import (
     Span,
     each_column,
 )
-from streamgroup.replay.simulation.held_keys import Held
+from streamgroup.replay.simulation.keys_held_by_workers import Held
 from streamgroup.replay.simulation.serve import Workers
 from streamgroup.replay.simulation.source_server import Servers
 

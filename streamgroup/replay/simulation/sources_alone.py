@@ -21,7 +21,7 @@ from streamgroup.replay.simulation.event_loop import (
     Clock,
 )
 from streamgroup.replay.simulation.event_state import Model, place_of
-from streamgroup.replay.simulation.held_keys import hold, view_slowness
+from streamgroup.replay.simulation.keys_held_by_workers import hold, view_slowness
 from streamgroup.replay.simulation.optional_arrays import get, put
 from streamgroup.replay.simulation.serve import serve_one
 from streamgroup.replay.simulation.source_server import account_service

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.stream_extent import parse_extent
+from streamgroup.base.time_count_or_share import parse_extent
 from streamgroup.base.units import parse_number
 from streamgroup.cluster.service_time import MAX_SERVICE_NS
 from streamgroup.kernels.latency_buckets import buckets_of

@@ -11,8 +11,8 @@ from streamgroup.replay.simulation.chunk_driven import Setup
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.simulation.source_server import make_servers
 from streamgroup.replay.stages.combiner import Combiner, Members, merged_before
+from streamgroup.replay.stages.held_keys_of_run import MergedWindows
 from streamgroup.replay.stages.originals_of_merged import Originals
-from streamgroup.replay.stages.state_cost import MergedWindows
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Combining", "make_combining"]

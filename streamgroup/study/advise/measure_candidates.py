@@ -13,7 +13,7 @@ import numpy as np
 
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.base.memory import free_memory
-from streamgroup.metrics.exact import NS_PER_MS, integers, ratio
+from streamgroup.metrics.exact_ratios import NS_PER_MS, integers, ratio
 from streamgroup.metrics.imbalance import peak_to_mean
 from streamgroup.metrics.latency import quantile_ns, window_quantiles_ms
 from streamgroup.replay.accounting.outcome import Outcome

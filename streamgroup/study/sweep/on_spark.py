@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from streamgroup.base.errors import EnvironmentFault
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.base.version import VERSION
 from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.options import SparkOptions

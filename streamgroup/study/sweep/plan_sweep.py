@@ -11,7 +11,7 @@ from typing import Any
 from streamgroup.base.errors import UsageError
 from streamgroup.base.memory import release_memory
 from streamgroup.base.progress import Silent, Watcher
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.study.rate_search import TYPICAL_TRIALS, is_searched
 from streamgroup.study.sweep.cell import Cell, CellOutcome

@@ -15,7 +15,7 @@ from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.spelling_hint import suggest
 from streamgroup.base.storage.filesystems import split_url
 from streamgroup.base.storage.globs import has_magic, matching
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.base.toml import read_toml
 from streamgroup.replay.input.arrivals import SEARCHED, parse_arrivals
 from streamgroup.replay.scenario.capacity_file import read_capacity, with_capacity

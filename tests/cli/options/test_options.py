@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.ingest.readers.options import OPTIONS
 from streamgroup.synth.params import PARAMS
 
@@ -76,15 +76,15 @@ def test_flags_that_mean_nothing_to_a_reader_are_nowhere_but_refused(invoke, tmp
     assert "unknown key 'delimiter'" in invoke(*command, "--config", file).stderr
 
 
-@pytest.mark.parametrize("name", plugin_modules.names(plugin_modules.READERS))
+@pytest.mark.parametrize("name", modules_by_name.names(modules_by_name.READERS))
 def test_a_reader_has_the_options_that_help_lists(name: str) -> None:
-    reader = plugin_modules.load(plugin_modules.READERS, name, "reader").Reader
+    reader = modules_by_name.load(modules_by_name.READERS, name, "reader").Reader
     assert OPTIONS[name.replace("-", "_")] is reader.Options
 
 
-@pytest.mark.parametrize("name", plugin_modules.names(plugin_modules.GENERATORS))
+@pytest.mark.parametrize("name", modules_by_name.names(modules_by_name.GENERATORS))
 def test_a_generator_has_the_parameters_that_help_lists(name: str) -> None:
-    assert PARAMS[name.replace("-", "_")] is plugin_modules.load(plugin_modules.GENERATORS, name, "generator").Params
+    assert PARAMS[name.replace("-", "_")] is modules_by_name.load(modules_by_name.GENERATORS, name, "generator").Params
 
 
 def test_of_json_and_format_the_stronger_source_wins(invoke, tmp_path) -> None:

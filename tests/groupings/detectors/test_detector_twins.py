@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.compiling.plain_python import view
 from streamgroup.groupings.detectors.protocol import DETECTORS as DETECTORS_OF_PACKAGE
 from streamgroup.groupings.protocol import WorkersChange
@@ -136,7 +136,7 @@ def agree_on(text: str, workers: int, events: list[Event]) -> None:
 
 def test_every_detector_has_one() -> None:
     """That of synopsis is compared in replays alone: here and as part of dstream."""
-    assert sorted(DETECTORS) == plugin_modules.names(DETECTORS_OF_PACKAGE)
+    assert sorted(DETECTORS) == modules_by_name.names(DETECTORS_OF_PACKAGE)
     assert sorted(DETECTORS) == sorted([*OWN, "synopsis"])
 
 

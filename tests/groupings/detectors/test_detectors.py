@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import UsageError
@@ -27,7 +27,7 @@ from tests.groupings.crew import KEYS, context
 from tests.naive.kernels.space_saving import Decayed
 from tests.traces_by_hand import write_trace
 
-NAMES = plugin_modules.names(DETECTORS)
+NAMES = modules_by_name.names(DETECTORS)
 COUNTING = [name for name in NAMES if name != "synopsis"]
 # Parameters with which a stream of some thousand tuples reaches every rule.
 SMALL = {

@@ -10,7 +10,7 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines import flink, heron, pyflink, storm
-from streamgroup.replay.compile import Code, compiled
+from streamgroup.replay.compile_grouping import Code, compiled
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import family, select
 from streamgroup.replay.scenario.options import ReplayOptions

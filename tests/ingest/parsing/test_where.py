@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.plugin_modules import READERS, load, names
+from streamgroup.base.modules_by_name import READERS, load, names
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options

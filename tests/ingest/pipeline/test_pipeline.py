@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import RunError
 from streamgroup.base.progress import Silent
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines

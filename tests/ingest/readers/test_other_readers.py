@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.plugin_modules import READERS, load, names
+from streamgroup.base.modules_by_name import READERS, load, names
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.preview import preview

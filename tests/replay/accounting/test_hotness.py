@@ -12,7 +12,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.accounting.hotness import Hotness, follow
 from streamgroup.replay.accounting.outcome import HotKeys
-from streamgroup.replay.compile import COMMON, compiled
+from streamgroup.replay.compile_grouping import COMMON, compiled
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.readers.protocol import Reject

@@ -1,4 +1,4 @@
-"""Looking things up in sorted arrays."""
+"""Binary search in a sorted array: the last place that is not above a value."""
 
 from typing import Any
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from streamgroup.base.compiling.builtin_print import builtin_print
+from streamgroup.base.compiling.restore_builtin_print import builtin_print
 
 # As pyflink.fn_execution.beam.beam_sdk_worker_main has it.
 _REPLACED = """

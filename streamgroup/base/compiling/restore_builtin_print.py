@@ -1,4 +1,4 @@
-"""Python's own `print`, for libraries that look for it where another has taken its place."""
+"""Restores Python's own `print` for libraries that look for it where another has taken its place."""
 
 import builtins
 from collections.abc import Iterator

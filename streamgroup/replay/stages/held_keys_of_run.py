@@ -12,7 +12,7 @@ from streamgroup.replay.accounting.account import Meters
 from streamgroup.replay.accounting.windows import WindowRule
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.scenario.plan import Plan
-from streamgroup.replay.simulation.held_keys import Held, Windows, make_held, windows_of
+from streamgroup.replay.simulation.keys_held_by_workers import Held, Windows, make_held, windows_of
 from streamgroup.replay.stages.combiner import Members
 from streamgroup.traces.trace import Trace
 

@@ -22,7 +22,7 @@ from streamgroup.base.compiling.code_cache import (
     is_at_hand,
     sources_digest,
 )
-from streamgroup.base.compiling.value_kinds import NotPlainError
+from streamgroup.base.compiling.plain_python_kinds import NotPlainError
 
 __all__ = ["compiled", "helper"]
 

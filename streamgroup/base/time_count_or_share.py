@@ -1,4 +1,4 @@
-"""Places in a stream and parts of it, as texts give them: a duration, a number of tuples, or a share."""
+"""Parses places in a stream and lengths of it, given as a time, a number of tuples or a share: `10s`, `50000`, `1%`."""
 
 import re
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError
-from streamgroup.engine_runs.streaming.columns import READ
+from streamgroup.engine_runs.spark_streaming.columns import READ
 from streamgroup.replay.online.decider import Decider
 from streamgroup.replay.online.finishes import Finishes
 

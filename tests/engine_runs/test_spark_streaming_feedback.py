@@ -13,11 +13,11 @@ import pytest
 import streamgroup as sg
 from streamgroup.base.errors import RunError
 from streamgroup.engine_runs.run import EngineOptions, run_on_engine
-from streamgroup.engine_runs.streaming.checkpoint import WARM_UPS
+from streamgroup.engine_runs.spark_streaming.checkpoint import WARM_UPS
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.spark.session import Session
 from tests.engine_runs.killing import killed_after
-from tests.engine_runs.test_streaming import Broken, log_of
+from tests.engine_runs.test_spark_streaming import Broken, log_of
 from tests.naive.reported import choices
 
 POSG, FISH = "posg:batch=10,rows=2,columns=16", "fish:interval=500ms,epoch=100"

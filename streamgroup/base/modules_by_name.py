@@ -1,4 +1,4 @@
-"""Families found by file name: a grouping, a reader, a generator is one file or package in its folder."""
+"""Lists and imports modules by file name: a grouping, a reader, a generator is one file or package in its folder."""
 
 import ast
 import importlib

@@ -1,6 +1,6 @@
 """What workers held where state costs, and how much slower that made them (docs/cluster.md, State)."""
 
-from streamgroup.metrics.exact import ratio
+from streamgroup.metrics.exact_ratios import ratio
 from streamgroup.metrics.names import Number
 from streamgroup.replay.accounting.outcome import Outcome
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.cli.command import DiscoveredGroup, LazyCommand, as_command
 
 __all__ = ["Own", "complete_grouping", "family_group", "flags_of"]
@@ -21,7 +21,7 @@ Own = dict[str, tuple[Any, Any]]
 
 def complete_grouping(incomplete: str) -> list[str]:
     """Complete a grouping's name, as long as it has no parameters yet."""
-    return [name for name in plugin_modules.names(plugin_modules.GROUPINGS) if name.startswith(incomplete)]
+    return [name for name in modules_by_name.names(modules_by_name.GROUPINGS) if name.startswith(incomplete)]
 
 
 def flags_of(model: Any) -> Own:
@@ -70,12 +70,12 @@ class _Family(DiscoveredGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         del ctx
-        return [*(name.replace("_", "-") for name in plugin_modules.names(self.package)), *self.more]
+        return [*(name.replace("_", "-") for name in modules_by_name.names(self.package)), *self.more]
 
     def find(self, name: str) -> Any:
         if name in self.more:
             return self.more[name]()
-        return LazyCommand.of(name, plugin_modules.summary(self.package, name), partial(type(self).make, name))
+        return LazyCommand.of(name, modules_by_name.summary(self.package, name), partial(type(self).make, name))
 
 
 def family_group(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.storage.filesystems import Address, errors_explained, open_filesystem, split_url
-from streamgroup.base.storage.owner_tag import owner_tag
+from streamgroup.base.storage.process_tag import owner_tag
 
 if TYPE_CHECKING:
     import pyarrow as pa

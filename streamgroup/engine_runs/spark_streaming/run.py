@@ -19,10 +19,10 @@ from streamgroup.engine_runs.engine_outcome import EngineOutcome, check_complete
 from streamgroup.engine_runs.machine import machine_of
 from streamgroup.engine_runs.on_spark import with_settings
 from streamgroup.engine_runs.source_task import SourceJob
-from streamgroup.engine_runs.streaming.batches import batches_of
-from streamgroup.engine_runs.streaming.checkpoint import WARM_UPS, Checkpoint, belongings, opened
-from streamgroup.engine_runs.streaming.query import Streamed, run_query
-from streamgroup.engine_runs.streaming.reports import delays
+from streamgroup.engine_runs.spark_streaming.batches import batches_of
+from streamgroup.engine_runs.spark_streaming.checkpoint import WARM_UPS, Checkpoint, belongings, opened
+from streamgroup.engine_runs.spark_streaming.query import Streamed, run_query
+from streamgroup.engine_runs.spark_streaming.reports import delays
 from streamgroup.engine_runs.unsupported_options import MODES
 from streamgroup.engine_runs.worker_task import WorkerJob
 from streamgroup.replay.account_given_times import Measured

@@ -1,8 +1,8 @@
-"""Small changes of syntax trees."""
+"""Nodes of syntax trees, and small changes of them, for the rewriter of compiled functions to plain Python."""
 
 import ast
 
-from streamgroup.base.compiling.value_kinds import WORD, Kind
+from streamgroup.base.compiling.plain_python_kinds import WORD, Kind
 
 __all__ = ["MASK", "SIMPLE", "FieldsFirst", "Put", "call", "is_simple", "masked", "signed"]
 
