@@ -122,7 +122,7 @@ class Partitioner:
         (`listens`); for others it does nothing. Every partitioner needs the reports of all workers, of the tuples of
         all sources.
         """
-        from streamgroup.replay.online.finishes import Finishes
+        from streamgroup.replay.online.deliver_finished_tuples import Finishes
 
         if not self.listens:
             return

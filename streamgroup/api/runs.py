@@ -162,7 +162,7 @@ def run(
     from streamgroup.api.make_options import made_options
     from streamgroup.api.option_texts import spark_values
     from streamgroup.engine_runs.engine_options import engine_options
-    from streamgroup.engine_runs.run import run_on_engine
+    from streamgroup.engine_runs.run_on_engine import run_on_engine
     from streamgroup.spark.options import SparkOptions, checked
 
     beside = ("master", "spark_conf", "driver_memory", "micro_batch", "checkpoint", "flink_python")

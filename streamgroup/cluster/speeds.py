@@ -14,7 +14,7 @@ from streamgroup.base.limits import MOST_CELLS
 from streamgroup.base.time_count_or_share import Position, parse_position
 from streamgroup.base.units import parse_number
 from streamgroup.cluster.service_distribution import log_variance, parse_cv
-from streamgroup.kernels import draws, elementary
+from streamgroup.kernels import elementary_functions, random_draws
 
 __all__ = [
     "Jitter",
@@ -218,10 +218,12 @@ def jitter_factors(jitter: Jitter, seed: int, workers: int, tuples: int) -> NDAr
     for worker in range(workers):
         for begin in range(0, batches, _AT_ONCE):
             index = np.arange(begin, min(begin + _AT_ONCE, batches), dtype=np.int64)
-            table[index, worker] = draws.normal(seed, f"jitter:{worker}", index) * np.where(index == 0, first, scale)
+            table[index, worker] = random_draws.normal(seed, f"jitter:{worker}", index) * np.where(
+                index == 0, first, scale
+            )
     for batch in range(1, batches):
         table[batch] += 0.9 * table[batch - 1]
     flat = table.reshape(-1)
     for begin in range(0, len(flat), _AT_ONCE):
-        flat[begin : begin + _AT_ONCE] = elementary.exp(flat[begin : begin + _AT_ONCE])
+        flat[begin : begin + _AT_ONCE] = elementary_functions.exp(flat[begin : begin + _AT_ONCE])
     return table

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.engines.librdkafka import Partitioner, librdkafka_partition_all
 from streamgroup.groupings._engine_rule_with_history import start
 from streamgroup.groupings._topic import TopicRule

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.engines.pulsar import (
     HashRanges,
     consistent_consumer_all,

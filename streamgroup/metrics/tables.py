@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.arrow_numpy import arrow, column
 from streamgroup.base.run_tables_version import SCHEMA_VERSION
-from streamgroup.kernels.latency_buckets import lower_bounds
+from streamgroup.kernels.latency_histogram import lower_bounds
 from streamgroup.metrics import (
     bounds,
     hot_keys,

@@ -13,9 +13,9 @@ from streamgroup.base.time_count_or_share import index_of, parse_extent
 from streamgroup.cluster.membership import Event
 from streamgroup.cluster.speeds import split_change
 from streamgroup.cluster.state_cost import NO_LIMIT
-from streamgroup.kernels.latency_buckets import BUCKETS
+from streamgroup.kernels.latency_histogram import BUCKETS
 from streamgroup.replay.accounting.key_worker_pairs import MAX_BITS
-from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, longest_span, make_plan, offered_load

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.traces.statistics.count_ids import add_counts
 from streamgroup.traces.trace import Trace
 

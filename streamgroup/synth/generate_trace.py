@@ -32,7 +32,7 @@ from streamgroup.ingest.runners.local_runner import LocalRunner
 from streamgroup.ingest.runners.protocol import Runner
 from streamgroup.ingest.runners.spark_runner import SparkRunner
 from streamgroup.spark.executor_package import ensure_package
-from streamgroup.spark.java import find_java
+from streamgroup.spark.find_java_and_spark import find_java
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session, start_session, terminable
 from streamgroup.synth.generators.protocol import Chunk, Generator, Stream

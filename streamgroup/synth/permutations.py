@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.kernels.draws import words
+from streamgroup.kernels.random_draws import words
 
 __all__ = ["shuffled"]
 

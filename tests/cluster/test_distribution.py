@@ -8,7 +8,7 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.cluster.service_distribution import factors, log_variance, parse_cv, parse_distribution
-from streamgroup.kernels import draws
+from streamgroup.kernels import random_draws
 
 
 def test_texts() -> None:
@@ -62,7 +62,7 @@ def test_each_factor_is_the_formula_of_its_own_place() -> None:
     for i, drawn, other in zip(
         index.tolist(), factors(lognormal, 3, index), factors(exponential, 3, index), strict=True
     ):
-        word = int(draws.words(3, "service", np.array([i]))[0])
+        word = int(random_draws.words(3, "service", np.array([i]))[0])
         # The half keeps the sum exact in one of the two forms, whichever side of the middle it is.
         below = (word >> 11) + 0.5 if word >> 11 < 1 << 52 else (1 << 53) - 1 - (word >> 11) + 0.5
         normal = statistics.NormalDist().inv_cdf(below * 2.0**-53) * (1 if word >> 11 < 1 << 52 else -1)

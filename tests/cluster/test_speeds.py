@@ -9,7 +9,7 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.cluster.speeds import Speeds, jitter_factors, make_speeds, parse_jitter, parse_slowdown, repetition
-from streamgroup.kernels import draws
+from streamgroup.kernels import random_draws
 
 
 def speeds(
@@ -150,7 +150,7 @@ def test_the_drift_is_the_recursion_worker_by_worker(text: str, first: float) ->
         x = 0.0
         for batch in range(15):
             step = math.sqrt(0.19) if batch else first
-            x = 0.9 * x + step * spread * draws.normal(9, f"jitter:{worker}", np.array([batch]))[0]
+            x = 0.9 * x + step * spread * random_draws.normal(9, f"jitter:{worker}", np.array([batch]))[0]
             assert table[batch, worker] == pytest.approx(math.exp(x), rel=1e-14)
 
 

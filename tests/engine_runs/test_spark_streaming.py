@@ -13,7 +13,7 @@ import pytest
 import streamgroup as sg
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.progress import Silent
-from streamgroup.engine_runs.run import EngineOptions, run_on_engine
+from streamgroup.engine_runs.run_on_engine import EngineOptions, run_on_engine
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.spark.session import Session
 from tests.engine_runs.killing import killed_after

@@ -12,7 +12,7 @@ import pytest
 
 import streamgroup as sg
 from streamgroup.base.errors import RunError
-from streamgroup.engine_runs.run import EngineOptions, run_on_engine
+from streamgroup.engine_runs.run_on_engine import EngineOptions, run_on_engine
 from streamgroup.engine_runs.spark_streaming.checkpoint import WARM_UPS
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.spark.session import Session

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 import streamgroup as sg
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.engine_runs.engine_options import engine_options
-from streamgroup.engine_runs.run import _tuples
-from streamgroup.engine_runs.spark_streaming.batches import batches_of
+from streamgroup.engine_runs.run_on_engine import _tuples
+from streamgroup.engine_runs.spark_streaming.batch_times import batches_of
 from streamgroup.engine_runs.spark_streaming.checkpoint import WARM_UPS, belongings, opened
-from streamgroup.engine_runs.spark_streaming.partition_labels import partition_labels
-from streamgroup.engine_runs.spark_streaming.run import _check_state
-from streamgroup.engines.keys.values import Int
+from streamgroup.engine_runs.spark_streaming.one_worker_per_partition import partition_labels
+from streamgroup.engine_runs.spark_streaming.streaming_run import _check_state
+from streamgroup.engines.keys.typed_key_values import Int
 from streamgroup.engines.spark_sql import spark_sql_partition
 from streamgroup.replay.prepared_run import Run
 from streamgroup.replay.replay_trace import prepared

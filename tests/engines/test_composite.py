@@ -22,8 +22,8 @@ from streamgroup.engines import (
     spark_sql,
     storm,
 )
-from streamgroup.engines.keys.typed import Keys, make_keys, pack
-from streamgroup.engines.keys.values import Int, Long, check_kind, parts_of
+from streamgroup.engines.keys.typed_key_arrays import Keys, make_keys, pack
+from streamgroup.engines.keys.typed_key_values import Int, Long, check_kind, parts_of
 from tests.engines.vectors import rows
 
 VECTORS: dict[str, Callable[[Keys, int], Any]] = {

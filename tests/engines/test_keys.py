@@ -5,9 +5,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.hashes.java import hash_code, hash_codes, random_below, random_start, string_hash
-from streamgroup.engines.keys.typed import make_keys, pack
-from streamgroup.engines.keys.values import Int, Long, check_value, fields_of, java_utf8, kind_of
+from streamgroup.engines.hashes.java_hash_and_random import (
+    hash_code,
+    hash_codes,
+    random_below,
+    random_start,
+    string_hash,
+)
+from streamgroup.engines.keys.typed_key_arrays import make_keys, pack
+from streamgroup.engines.keys.typed_key_values import Int, Long, check_value, fields_of, java_utf8, kind_of
 from tests.engines.vectors import TEXTS, keys_of
 
 EDGES = [0, 1, -1, 2**31 - 1, -(2**31), 2**31, 2**63 - 1, -(2**63), -2, 42]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.keys.values import Int
+from streamgroup.engines.keys.typed_key_values import Int
 from streamgroup.engines.pulsar import (
     HashRanges,
     consistent_consumer,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.engines.keys.typed import Keys
-from streamgroup.engines.keys.values import Int, Long
+from streamgroup.engines.keys.typed_key_arrays import Keys
+from streamgroup.engines.keys.typed_key_values import Int, Long
 from streamgroup.engines.pyspark_rdd import portable_hash, pyspark_rdd_partition, pyspark_rdd_partition_all
 from streamgroup.engines.spark_rdd import spark_rdd_hash, spark_rdd_partition, spark_rdd_partition_all
 from streamgroup.engines.spark_sql import spark_sql_hash, spark_sql_partition, spark_sql_partition_all

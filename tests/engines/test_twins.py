@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.engines import flink, hazelcast, heron, spark_rdd, spark_sql, storm
-from streamgroup.engines.keys.values import Int, Long, Value
+from streamgroup.engines.keys.typed_key_values import Int, Long, Value
 from tests.engines.vectors import TEXTS
 
 _quick = settings(deadline=None, max_examples=60)

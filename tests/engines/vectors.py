@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.engines.keys.typed import Keys, make_keys, pack
-from streamgroup.engines.keys.values import Int, Long, Value
+from streamgroup.engines.keys.typed_key_arrays import Keys, make_keys, pack
+from streamgroup.engines.keys.typed_key_values import Int, Long, Value
 
 __all__ = ["TEXTS", "by_kind", "check_all", "keys_of", "rows", "typed"]
 

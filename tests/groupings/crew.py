@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.engines.keys.typed import make_keys, pack
+from streamgroup.engines.keys.typed_key_arrays import make_keys, pack
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
-from streamgroup.kernels import draws, hash_placement
+from streamgroup.kernels import hash_placement, random_draws
 from streamgroup.replay.scenario.grouping_selection import select
 
 KEYS = 500
@@ -57,7 +57,7 @@ def context(
         network_delay=0,
         control_delay=0,
         candidates=candidates,
-        draw_stream=lambda purpose: draws.stream(seed, purpose),
+        draw_stream=lambda purpose: random_draws.stream(seed, purpose),
         live=ids,
         params=params,
         typed_keys=lambda kind: make_keys(kind, *pack([b"%d" % key for key in range(KEYS)])),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.compiling import plain_python
-from streamgroup.engines.keys.typed import make_keys, pack
+from streamgroup.engines.keys.typed_key_arrays import make_keys, pack
 from streamgroup.groupings.protocol import GroupingParams
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import family, select

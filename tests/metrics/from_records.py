@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamgroup.kernels.latency_buckets import BUCKETS, lower_bounds
+from streamgroup.kernels.latency_histogram import BUCKETS, lower_bounds
 from streamgroup.replay.accounting.outcome import HotKeys, Outcome, TopKey, WindowTable, WorkerTable
 from tests.naive.metrics.hot import (
     Heads,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgroup.kernels.latency_buckets import BUCKETS, bucket_of
+from streamgroup.kernels.latency_histogram import BUCKETS, bucket_of
 from streamgroup.metrics.imbalance import cumulative_imbalance, deviation, own_imbalance, row_deviation
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.accounting.outcome import Outcome, WindowTable, WorkerTable

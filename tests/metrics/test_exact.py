@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamgroup.kernels.latency_buckets import BUCKETS, bucket_of, lower_bounds, middle
+from streamgroup.kernels.latency_histogram import BUCKETS, bucket_of, lower_bounds, middle
 from streamgroup.metrics import latency
 from streamgroup.metrics.imbalance import (
     cumulative_imbalance,

@@ -119,8 +119,8 @@ def test_an_edited_grouping_or_kernel_runs_as_edited(trace: Path, tmp_path: Path
 EDITS = {
     "groupings/pkg.py": [],
     "groupings/kg.py": ["choose_block"],
-    "kernels/ring.py": ["choose_block"],
-    "kernels/latency_buckets.py": ["account"],
+    "kernels/hash_ring.py": ["choose_block"],
+    "kernels/latency_histogram.py": ["account"],
     "replay/simulation/serve.py": ["account"],
     "replay/simulation/optional_arrays.py": HALVES,
     "cluster/service_time.py": HALVES,

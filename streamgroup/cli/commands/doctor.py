@@ -65,7 +65,7 @@ def _python() -> str:
 
 
 def _java() -> str:
-    from streamgroup.spark.java import find_java
+    from streamgroup.spark.find_java_and_spark import find_java
 
     path, version = find_java()
     return f"{version} ({path})"

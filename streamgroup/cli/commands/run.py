@@ -140,7 +140,7 @@ def _check_conditions(texts: list[str]) -> None:
 def _check(options: Options, given: dict[str, Any]) -> None:
     from streamgroup.api.make_options import made_options
     from streamgroup.engine_runs.engine_options import engine_options
-    from streamgroup.engine_runs.run import check_run
+    from streamgroup.engine_runs.run_on_engine import check_run
 
     engine = engine_options(options.engine, options.service_mode, vars(options))
     check_run(options.trace, made_options(options.grouping[0], options.workers, given), engine)

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.atomic_directories import staged_directory
 from streamgroup.base.storage.atomic_files import write_files
-from streamgroup.engine_runs.spark_streaming.columns import READ
-from streamgroup.engine_runs.spark_streaming.partition_labels import partition_labels
-from streamgroup.engine_runs.spark_streaming.reports import reports_of, rows_for_sources
+from streamgroup.engine_runs.spark_streaming.one_worker_per_partition import partition_labels
+from streamgroup.engine_runs.spark_streaming.query_columns import READ
+from streamgroup.engine_runs.spark_streaming.worker_reports import reports_of, rows_for_sources
 from streamgroup.replay.prepared_run import Run
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.study.option_columns import readable

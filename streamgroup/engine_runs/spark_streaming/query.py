@@ -17,8 +17,8 @@ from streamgroup.base.storage.atomic_files import write_files
 from streamgroup.engine_runs.on_spark import explained
 from streamgroup.engine_runs.source_task import SourceJob
 from streamgroup.engine_runs.spark_streaming.checkpoint import WARM_UPS, Checkpoint, file_name
-from streamgroup.engine_runs.spark_streaming.columns import CHOSEN, READ_TYPES, SERVED
-from streamgroup.engine_runs.spark_streaming.partition_labels import partition_labels
+from streamgroup.engine_runs.spark_streaming.one_worker_per_partition import partition_labels
+from streamgroup.engine_runs.spark_streaming.query_columns import CHOSEN, READ_TYPES, SERVED
 from streamgroup.engine_runs.spark_streaming.source_operator import SourceOperator
 from streamgroup.engine_runs.spark_streaming.worker_operator import COUNTS, WorkerOperator
 from streamgroup.engine_runs.unsupported_options import STREAMING, check_slots

@@ -12,8 +12,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from streamgroup.base.errors import RunError
 from streamgroup.engine_runs.source_task import SourceJob, service_times
-from streamgroup.engine_runs.spark_streaming.columns import READ, no_tuples
-from streamgroup.engine_runs.spark_streaming.reports import choice_times, take_in, tuples_of
+from streamgroup.engine_runs.spark_streaming.query_columns import READ, no_tuples
+from streamgroup.engine_runs.spark_streaming.worker_reports import choice_times, take_in, tuples_of
 from streamgroup.replay.online.decider import Decider
 from streamgroup.replay.online.saved_state import restore, save
 from streamgroup.spark.errors import errors_as_text

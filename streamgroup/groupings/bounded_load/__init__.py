@@ -12,7 +12,7 @@ from streamgroup.groupings._membership import carry_loads
 from streamgroup.groupings.bounded_load.search import find_worker, make_memory, raised
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels.hash_placement import ring_positions
-from streamgroup.kernels.ring import Ring, first_point, make_ring
+from streamgroup.kernels.hash_ring import Ring, first_point, make_ring
 
 __all__ = ["CITE", "BoundedLoad", "Params", "start"]
 

@@ -27,7 +27,7 @@ from streamgroup.groupings.dalton.rows import (
     with_capacity,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.compiled_draws import draw_below
+from streamgroup.kernels.compiled_random_draws import draw_below
 from streamgroup.kernels.counts import sliding_window
 from streamgroup.kernels.counts.sliding_window import (
     PAIRS,

@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.kernels import compiled_hash_placement
-from streamgroup.kernels.ring import walk
+from streamgroup.kernels.hash_ring import walk
 
 __all__ = ["Shortlists", "make_shortlists", "place_of", "row_of"]
 

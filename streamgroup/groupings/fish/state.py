@@ -9,7 +9,7 @@ from streamgroup.groupings.fish.core import OPTIMAL, FishCore, Widths
 from streamgroup.groupings.fish.decayed_space_saving import SIZE, WIDTH, DecayedTable
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.hash_placement import candidate_words, ring_positions
-from streamgroup.kernels.ring import first_point, first_two, make_ring
+from streamgroup.kernels.hash_ring import first_point, first_two, make_ring
 
 __all__ = ["changed_core", "shortlists_of", "start_core"]
 

@@ -7,7 +7,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from streamgroup.kernels.ordered.tournament import set_ordered_leaf
+from streamgroup.kernels.ordered.tournament_tree import set_ordered_leaf
 from streamgroup.replay.simulation.chunk_types import NEVER
 from streamgroup.replay.simulation.event_state import grown_rows
 from streamgroup.replay.simulation.optional_arrays import get, put

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.account import Meters
-from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.replay.simulation.keys_held_by_workers import Held, Windows, make_held, windows_of

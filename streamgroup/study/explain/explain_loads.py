@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.groupings.protocol import Parts
-from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan
 from streamgroup.study.explain.assignment import (

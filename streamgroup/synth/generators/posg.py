@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.kernels.elementary import exp, log
+from streamgroup.kernels.elementary_functions import exp, log
 from streamgroup.synth.arrivals import arrival_times
 from streamgroup.synth.generators.protocol import Chunk, Stream
 from streamgroup.synth.params import Posg as Params

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamgroup.kernels.draws import uniform, words
+from streamgroup.kernels.random_draws import uniform, words
 from streamgroup.synth.arrivals import arrival_times
 from streamgroup.synth.generators._countries import COUNTRIES
 from streamgroup.synth.generators.protocol import Chunk, Stream

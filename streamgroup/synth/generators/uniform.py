@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamgroup.kernels.draws import uniform
+from streamgroup.kernels.random_draws import uniform
 from streamgroup.synth.arrivals import arrival_times
 from streamgroup.synth.generators.protocol import Chunk, Stream
 from streamgroup.synth.params import Uniform as Params

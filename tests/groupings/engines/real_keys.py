@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from streamgroup.engines.keys.values import Int, Long
+from streamgroup.engines.keys.typed_key_values import Int, Long
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import family, select
 from streamgroup.replay.scenario.options import ReplayOptions

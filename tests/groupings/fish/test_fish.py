@@ -9,7 +9,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.groupings.fish.decayed_space_saving import SIZE, WIDTH
 from streamgroup.kernels.hash_placement import candidate, ring_positions
-from streamgroup.kernels.ring import first_point, make_ring, walk
+from streamgroup.kernels.hash_ring import first_point, make_ring, walk
 from streamgroup.replay.scenario.grouping_selection import select
 from tests.groupings.crew import KEYS, changed, context, started, workers
 

@@ -11,7 +11,7 @@ from streamgroup.groupings.fish import candidates as module
 from streamgroup.groupings.fish.candidates import make_shortlists, place_of, row_of
 from streamgroup.groupings.fish.state import shortlists_of
 from streamgroup.kernels.hash_placement import candidate, candidate_words, ring_positions
-from streamgroup.kernels.ring import first_point, first_two, make_ring
+from streamgroup.kernels.hash_ring import first_point, first_two, make_ring
 from tests.groupings.crew import context
 
 KEYS = 20

@@ -11,7 +11,7 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.posg import sketches_in_flight
 from streamgroup.groupings.posg.scheduler import EPOCH, ROUND_ROBIN, RUN, SEND_ALL, STATE, WAIT_ALL
-from streamgroup.kernels.ordered.tournament import set_leaf
+from streamgroup.kernels.ordered.tournament_tree import set_leaf
 from streamgroup.metrics.tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select

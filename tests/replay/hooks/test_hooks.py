@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import RunError
-from streamgroup.kernels.ordered.tournament import set_leaf
+from streamgroup.kernels.ordered.tournament_tree import set_leaf
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation.chunk_types import NEVER
-from streamgroup.replay.simulation.in_flight import make_in_flight
+from streamgroup.replay.simulation.tuples_in_flight import make_in_flight
 from streamgroup.traces.trace import open_trace
 from tests.naive.replay.simulate import simulate
 from tests.traces_by_hand import Tuple, write_trace

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
-from streamgroup.kernels import latency_buckets
+from streamgroup.kernels import latency_histogram
 from streamgroup.replay.accounting import key_worker_pairs
-from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.input.arrivals import ConstantArrivals
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -185,17 +185,17 @@ def test_the_hash_set_of_pairs_grows() -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**62))
 def test_a_latency_is_in_its_bucket_and_near_its_middle(ns: int) -> None:
-    bucket = int(latency_buckets.bucket_of(ns))
-    bounds = latency_buckets.lower_bounds()
-    assert 0 <= bucket < latency_buckets.BUCKETS == len(bounds)
-    assert abs(float(latency_buckets.middle(bucket)) - ns) <= 0.005 * ns
+    bucket = int(latency_histogram.bucket_of(ns))
+    bounds = latency_histogram.lower_bounds()
+    assert 0 <= bucket < latency_histogram.BUCKETS == len(bounds)
+    assert abs(float(latency_histogram.middle(bucket)) - ns) <= 0.005 * ns
     if ns < 2**52:
         assert bounds[bucket] <= ns
         assert bucket + 1 == len(bounds) or ns < bounds[bucket + 1]
 
 
 def test_buckets_are_never_too_many() -> None:
-    assert int(latency_buckets.bucket_of(2**62)) == latency_buckets.BUCKETS - 1
+    assert int(latency_histogram.bucket_of(2**62)) == latency_histogram.BUCKETS - 1
 
 
 @settings(max_examples=100, deadline=None)

@@ -11,7 +11,7 @@ import pyarrow.ipc
 import pytest
 
 from streamgroup.metrics.tables import tables
-from streamgroup.replay.accounting import log, recorder
+from streamgroup.replay.accounting import assignment_log, recorder
 from streamgroup.replay.aggregator_backpressure import simulation as held_back
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario import import_file
@@ -165,7 +165,7 @@ def test_compiled_runs_are_the_same_again_and_in_pieces(
 
 def test_parts_of_the_log_hold_the_same_rows(trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a part ends depends on the number of rows alone, in both loops."""
-    monkeypatch.setattr(log, "_CHUNK", 100)
+    monkeypatch.setattr(assignment_log, "_CHUNK", 100)
     for name in ("open", "drop"):
         one = digests(trace, tmp_path / f"{name}-one", **RUNS[name])
         with pytest.MonkeyPatch.context() as patch:

@@ -16,7 +16,7 @@ from streamgroup.base.storage.storage_path import locate
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.readers.protocol import Reject
-from streamgroup.kernels import draws
+from streamgroup.kernels import random_draws
 from streamgroup.kernels.hash_placement import mix64
 from streamgroup.traces.key_bytes import hash_keys
 
@@ -116,7 +116,7 @@ def random_offsets(hashes: tuple[I64, I64], place: I64, length: int, seed: int) 
     """
     low, high = (half.view(np.uint64) for half in hashes)
     index = mix64(low + (place.view(np.uint64) + np.uint64(1)) * (high | np.uint64(1)))
-    return (draws.uniform(seed, "time within a period", index.view(np.int64)) * length).astype(np.int64)
+    return (random_draws.uniform(seed, "time within a period", index.view(np.int64)) * length).astype(np.int64)
 
 
 def decode_once(texts: pa.Array) -> pa.Array:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from streamgroup.kernels.ordered.tournament import set_leaf
+from streamgroup.kernels.ordered.tournament_tree import set_leaf
 from streamgroup.replay.simulation.chunk_types import DROPPED, LOST, NEVER, OPEN
 from streamgroup.replay.simulation.event_state import certain, free, give_back, note_sent, open_source, place_of
 

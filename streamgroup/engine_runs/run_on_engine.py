@@ -12,7 +12,6 @@ from streamgroup.base.errors import RunError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage.atomic_directories import staged_directory
 from streamgroup.base.storage.storage_path import StoragePath
-from streamgroup.engine_runs.columns import READ
 from streamgroup.engine_runs.engine_options import EngineOptions
 from streamgroup.engine_runs.engine_outcome import (
     EngineOutcome,
@@ -23,7 +22,8 @@ from streamgroup.engine_runs.engine_outcome import (
     sent,
 )
 from streamgroup.engine_runs.flink.find_python import FlinkPlace, find_flink
-from streamgroup.engine_runs.machine import machine_of
+from streamgroup.engine_runs.machine_fast_enough import machine_of
+from streamgroup.engine_runs.tuple_columns import READ
 from streamgroup.engine_runs.unsupported_options import MODES, refuse
 from streamgroup.replay.account_given_times import Measured, account_measured
 from streamgroup.replay.prepared_run import Run
@@ -104,7 +104,7 @@ def _tuples(run: Run) -> pa.Table:
 def _streaming_job(
     run: Run, engine: EngineOptions, table: pa.Table, progress: Progress, session: "Session | None"
 ) -> EngineOutcome:
-    from streamgroup.engine_runs.spark_streaming.run import streamed
+    from streamgroup.engine_runs.spark_streaming.streaming_run import streamed
 
     return streamed(run, engine, table, progress, session)
 

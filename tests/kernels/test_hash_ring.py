@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
-from streamgroup.kernels import ring as module
+from streamgroup.kernels import hash_ring as module
 from streamgroup.kernels.hash_placement import node_positions
-from streamgroup.kernels.ring import Ring, first_point, first_two, make_ring, walk
+from streamgroup.kernels.hash_ring import Ring, first_point, first_two, make_ring, walk
 
 EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())
 VECTORS = json.loads((Path(__file__).parents[1] / "data" / "hash_vectors.json").read_text())

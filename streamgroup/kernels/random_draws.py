@@ -9,7 +9,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.kernels import elementary
+from streamgroup.kernels import elementary_functions
 from streamgroup.kernels.hash_placement import mix64
 
 __all__ = ["exponential", "normal", "stream", "uniform", "words"]
@@ -36,7 +36,7 @@ def uniform(seed: int, purpose: str, index: NDArray[np.int64]) -> NDArray[np.flo
 
 def exponential(seed: int, purpose: str, index: NDArray[np.int64]) -> NDArray[np.float64]:
     """Draw from the exponential distribution with mean 1 for each index, by inversion."""
-    return -elementary.log(1.0 - uniform(seed, purpose, index))
+    return -elementary_functions.log(1.0 - uniform(seed, purpose, index))
 
 
 def normal(seed: int, purpose: str, index: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -45,4 +45,4 @@ def normal(seed: int, purpose: str, index: NDArray[np.int64]) -> NDArray[np.floa
     That probability less one half is exact in a float64, which the probability itself is not.
     """
     bits = (words(seed, purpose, index) >> np.uint64(11)).astype(np.int64)
-    return elementary.inverse_normal(((bits - np.int64(1 << 52)).astype(np.float64) + 0.5) * 2.0**-53)
+    return elementary_functions.inverse_normal(((bits - np.int64(1 << 52)).astype(np.float64) + 0.5) * 2.0**-53)

@@ -10,7 +10,7 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.metrics.tables import summary
-from streamgroup.replay.accounting.hotness import Hotness, follow
+from streamgroup.replay.accounting.detected_and_true_hot_keys import Hotness, follow
 from streamgroup.replay.accounting.outcome import HotKeys
 from streamgroup.replay.compile_grouping import COMMON, compiled
 from streamgroup.replay.replay_trace import replay

@@ -11,15 +11,15 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from streamgroup.kernels.ordered.tournament import make_tournament, set_leaf
-from streamgroup.replay.aggregator_backpressure.gathering import STARTS, free_part, free_row, push_active
+from streamgroup.kernels.ordered.tournament_tree import make_tournament, set_leaf
+from streamgroup.replay.aggregator_backpressure.gather_partial_results import STARTS, free_part, free_row, push_active
 from streamgroup.replay.simulation.choose import Sources, choose_one
 from streamgroup.replay.simulation.choose_and_serve import deliver_due, follow
 from streamgroup.replay.simulation.chunk_types import MAX_TIME_NS, NEVER, Records, make_records
 from streamgroup.replay.simulation.event_loop import CHANGE, DONE
 from streamgroup.replay.simulation.event_state import block
-from streamgroup.replay.simulation.in_flight import InFlight
 from streamgroup.replay.simulation.optional_arrays import get
+from streamgroup.replay.simulation.tuples_in_flight import InFlight
 
 __all__ = [
     "FULL_FLIGHT",
@@ -53,7 +53,7 @@ class Queues(NamedTuple):
     """The aggregators' queues: at most `capacity` partial results each that have not started.
 
     `by_aggregator` are records of int64 (fields above); the tournament `place_time`, `place_aggregator` int64[1, 2 P]
-    (see `kernels.ordered.tournament`) is over the times at which a place opens that a worker waits for.
+    (see `kernels.ordered.tournament_tree`) is over the times at which a place opens that a worker waits for.
     """
 
     capacity: int

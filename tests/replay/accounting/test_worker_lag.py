@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from streamgroup.base.compiling.call_kernel import interpreted
 from streamgroup.replay.accounting.account import LAG_CELLS, make_meters, widen
-from streamgroup.replay.accounting.lag import make_room
+from streamgroup.replay.accounting.worker_lag import make_room
 
 
 @given(st.integers(1, 3), st.integers(0, LAG_CELLS - 1), st.integers(0, 2**62), st.integers(0, 2**32 - 1))

@@ -11,7 +11,7 @@ import streamgroup as sg
 from streamgroup.base.errors import UsageError
 from streamgroup.cli.app import app
 from streamgroup.engine_runs.engine_outcome import of_all, out_of_order
-from streamgroup.engine_runs.machine import machine_of
+from streamgroup.engine_runs.machine_fast_enough import machine_of
 from streamgroup.engine_runs.unsupported_options import BATCH, FLINK, STREAMING, Form, check_slots, refuse
 from streamgroup.engine_runs.worker_task import serve_tuples
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
-from streamgroup.replay.scenario.key_cost import KeyCost, read_key_cost
+from streamgroup.replay.scenario.key_cost_file import KeyCost, read_key_cost
 from streamgroup.traces.trace import Trace, open_trace
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns
 from streamgroup.traces.writer import write_keys

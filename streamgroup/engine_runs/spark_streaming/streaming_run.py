@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import EnvironmentFault, RunError
 from streamgroup.base.progress import Progress
 from streamgroup.engine_runs.engine_outcome import EngineOutcome, check_complete, checked_counts, of_all, sent
-from streamgroup.engine_runs.machine import machine_of
+from streamgroup.engine_runs.machine_fast_enough import machine_of
 from streamgroup.engine_runs.on_spark import with_settings
 from streamgroup.engine_runs.source_task import SourceJob
-from streamgroup.engine_runs.spark_streaming.batches import batches_of
+from streamgroup.engine_runs.spark_streaming.batch_times import batches_of
 from streamgroup.engine_runs.spark_streaming.checkpoint import WARM_UPS, Checkpoint, belongings, opened
 from streamgroup.engine_runs.spark_streaming.query import Streamed, run_query
-from streamgroup.engine_runs.spark_streaming.reports import delays
+from streamgroup.engine_runs.spark_streaming.worker_reports import delays
 from streamgroup.engine_runs.unsupported_options import MODES
 from streamgroup.engine_runs.worker_task import WorkerJob
 from streamgroup.replay.account_given_times import Measured
@@ -30,7 +30,7 @@ from streamgroup.replay.prepared_run import Run
 from streamgroup.spark.session import start_session, terminable
 
 if TYPE_CHECKING:
-    from streamgroup.engine_runs.run import EngineOptions
+    from streamgroup.engine_runs.run_on_engine import EngineOptions
     from streamgroup.spark.session import Session
 
 __all__ = ["streamed"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.compile_key_functions import compiled
-from streamgroup.engines.keys.values import KINDS, Int, Long, Value, check_kind, parts_of
+from streamgroup.engines.keys.typed_key_values import KINDS, Int, Long, Value, check_kind, parts_of
 
 __all__ = ["Keys", "make_keys", "pack"]
 

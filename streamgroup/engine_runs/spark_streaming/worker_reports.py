@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError
-from streamgroup.engine_runs.spark_streaming.columns import READ
+from streamgroup.engine_runs.spark_streaming.query_columns import READ
 from streamgroup.replay.online.decider import Decider
-from streamgroup.replay.online.finishes import Finishes
+from streamgroup.replay.online.deliver_finished_tuples import Finishes
 
 __all__ = ["choice_times", "delays", "reports_of", "rows_for_sources", "take_in", "tuples_of"]
 

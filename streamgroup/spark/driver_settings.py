@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from streamgroup.spark.class_archive import ClassArchive
-from streamgroup.spark.java import linked_home
+from streamgroup.spark.find_java_and_spark import linked_home
 from streamgroup.spark.options import SparkOptions
 
 __all__ = ["driver_environment", "driver_settings", "quoted", "restored_environment"]

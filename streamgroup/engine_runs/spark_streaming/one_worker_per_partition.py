@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from streamgroup.engines.keys.values import Int
+from streamgroup.engines.keys.typed_key_values import Int
 from streamgroup.engines.spark_sql import spark_sql_partition
 
 __all__ = ["partition_labels"]

@@ -17,18 +17,18 @@ import streamgroup as sg
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.engine_runs.engine_options import EngineOptions
 from streamgroup.engine_runs.engine_outcome import sent
-from streamgroup.engine_runs.run import _tuples, check_run
+from streamgroup.engine_runs.run_on_engine import _tuples, check_run
 from streamgroup.engine_runs.source_task import SourceJob
 from streamgroup.engine_runs.spark_streaming.checkpoint import WARM_UPS, Checkpoint, belongings, file_name, opened
-from streamgroup.engine_runs.spark_streaming.columns import READ
-from streamgroup.engine_runs.spark_streaming.reports import (
+from streamgroup.engine_runs.spark_streaming.query_columns import READ
+from streamgroup.engine_runs.spark_streaming.source_operator import SourceOperator
+from streamgroup.engine_runs.spark_streaming.worker_reports import (
     choice_times,
     delays,
     reports_of,
     rows_for_sources,
     tuples_of,
 )
-from streamgroup.engine_runs.spark_streaming.source_operator import SourceOperator
 from streamgroup.replay.prepared_run import Run
 from streamgroup.replay.replay_trace import prepared
 from streamgroup.replay.scenario.options import ReplayOptions

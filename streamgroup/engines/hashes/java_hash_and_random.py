@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.engines.compile_key_functions import compiled, helper
-from streamgroup.engines.keys.typed import Keys
-from streamgroup.engines.keys.values import Int, Long, Value, check_value
+from streamgroup.engines.keys.typed_key_arrays import Keys
+from streamgroup.engines.keys.typed_key_values import Int, Long, Value, check_value
 
 __all__ = [
     "absolute",

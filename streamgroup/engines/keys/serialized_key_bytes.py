@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.engines.keys.typed import Keys
-from streamgroup.engines.keys.values import Int, Long, Value, check_value, java_utf8
+from streamgroup.engines.keys.typed_key_arrays import Keys
+from streamgroup.engines.keys.typed_key_values import Int, Long, Value, check_value, java_utf8
 
 __all__ = ["Packed", "big_endian", "key_bytes"]
 
