@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings._loads_when_workers_change import carry_loads
 from streamgroup.groupings.detectors.protocol import start_detector
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.hash_placement import candidate_words

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings._loads_when_workers_change import carry_loads
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
 from streamgroup.kernels.ordered.tournament_tree import make_tournament, set_leaf
 

@@ -15,7 +15,7 @@ from streamgroup.engines.pulsar import (
     pulsar_slot_all,
     range_sizes,
 )
-from streamgroup.groupings._engine_rule_with_history import FollowedRule, evenness, start
+from streamgroup.groupings._engine_rule_with_membership_history import FollowedRule, evenness, start
 from streamgroup.groupings.protocol import Parts, WorkersChange
 
 __all__ = ["Params", "start"]

@@ -25,9 +25,9 @@ from streamgroup.base.spelling_hint import suggest
 from streamgroup.base.storage.output_directory import staged_output
 from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.base.version import VERSION
-from streamgroup.ingest.pipeline.blocks import block, rows_of
-from streamgroup.ingest.pipeline.interrupt import check_stopped
-from streamgroup.ingest.pipeline.output_parts import check_visible, part_written, read_part_stats
+from streamgroup.ingest.pipeline.arrow_blocks import block, rows_of
+from streamgroup.ingest.pipeline.stop_threads import check_stopped
+from streamgroup.ingest.pipeline.write_parts import check_visible, part_written, read_part_stats
 from streamgroup.ingest.runners.local_runner import LocalRunner
 from streamgroup.ingest.runners.protocol import Runner
 from streamgroup.ingest.runners.spark_runner import SparkRunner

@@ -11,7 +11,7 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings import detectors
-from streamgroup.ingest.files.inputs import plan_splits, resolve_inputs
+from streamgroup.ingest.files.inputs_and_splits import plan_splits, resolve_inputs
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.replay.replay_trace import replay

@@ -7,7 +7,7 @@ import pytest
 
 from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import UsageError
-from streamgroup.groupings.dalton.rows import FULL, HELD, KEY, NEW, SPLIT
+from streamgroup.groupings.dalton.q_value_rows import FULL, HELD, KEY, NEW, SPLIT
 from streamgroup.kernels.counts.sliding_window import PAIRS, TOTAL
 from streamgroup.replay.scenario.grouping_selection import select
 from tests.groupings.crew import changed, context, started

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings._loads_when_workers_change import carry_loads
 from streamgroup.groupings.protocol import WorkersChange
 from streamgroup.kernels import hash_placement, random_draws
 from streamgroup.replay.scenario.grouping_selection import family, select

@@ -8,7 +8,7 @@ import pytest
 
 from streamgroup.base.errors import DataError, RunError
 from streamgroup.ingest import make_trace
-from streamgroup.ingest.files import inputs
+from streamgroup.ingest.files import inputs_and_splits
 from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing.delimited import DelimitedReader
@@ -50,13 +50,13 @@ def test_nothing_asked_for_is_refused_at_once(option: str, told: str) -> None:
 
 def vanishing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets an input vanish once it is read."""
-    check = inputs.check_unchanged
+    check = inputs_and_splits.check_unchanged
 
     def checked(files: Any) -> None:
         check(files)
         path.unlink()
 
-    monkeypatch.setattr(inputs, "check_unchanged", checked)
+    monkeypatch.setattr(inputs_and_splits, "check_unchanged", checked)
 
 
 @pytest.mark.parametrize("reader", ["csv", "jsonl"])

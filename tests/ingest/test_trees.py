@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.pipeline import segments
+from streamgroup.ingest.pipeline import tuple_segments
 from streamgroup.traces import layout
 from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.export import export
@@ -54,8 +54,8 @@ def test_as_the_twin_says(
     tmp_path: Path, lines: list[Line], block: int, segment: int, part: int, head: int | None
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segments, "BLOCK_TUPLES", block)
-        patch.setattr(segments, "MAX_TUPLES", segment)
+        patch.setattr(tuple_segments, "BLOCK_TUPLES", block)
+        patch.setattr(tuple_segments, "MAX_TUPLES", segment)
         for name in ("PART_ROWS", "ROW_GROUP_ROWS", "BLOCK_ROWS"):
             patch.setattr(layout, name, part)
         path = made(tmp_path, lines, head=head)

@@ -19,9 +19,9 @@ from streamgroup.base import modules_by_name
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.base.progress import Silent
 from streamgroup.base.storage.storage_path import locate
-from streamgroup.ingest.pipeline.blocks import block
-from streamgroup.ingest.pipeline.interrupt import check_stopped
-from streamgroup.ingest.pipeline.output_parts import check_visible
+from streamgroup.ingest.pipeline.arrow_blocks import block
+from streamgroup.ingest.pipeline.stop_threads import check_stopped
+from streamgroup.ingest.pipeline.write_parts import check_visible
 from streamgroup.ingest.runners.local_runner import LocalRunner
 from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.spark.session import Session

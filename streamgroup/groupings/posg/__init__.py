@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.limits import MOST_CELLS, fits
-from streamgroup.groupings._membership import carry_loads
-from streamgroup.groupings._service_time import service_ns
-from streamgroup.groupings._times import delay_ns
+from streamgroup.groupings._control_server_time import service_ns
+from streamgroup.groupings._loads_when_workers_change import carry_loads
+from streamgroup.groupings._time_parameters import delay_ns
 from streamgroup.groupings.posg import count_min, sketches_in_flight
 from streamgroup.groupings.posg.params import Params
 from streamgroup.groupings.posg.scheduler import (

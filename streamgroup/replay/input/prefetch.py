@@ -17,7 +17,7 @@ from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.input.arrivals import Arrivals
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.source_service import PURPOSE
-from streamgroup.traces.costs import whole_ns
+from streamgroup.traces.costs_in_ns import whole_ns
 from streamgroup.traces.trace import Batch, Dictionary, Trace
 
 __all__ = ["ChunkReader", "CostRule", "Ready", "SourceFactorRule", "SourceRule", "cost_ns"]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.groupings.fish.candidates import Shortlists
+from streamgroup.groupings.fish.candidate_workers import Shortlists
 from streamgroup.kernels.least_loaded_of_many import Cursors
 
 __all__ = [

@@ -24,8 +24,8 @@ from streamgroup.study.advise.recommendation import Row
 from streamgroup.study.run_warnings import warnings_of
 from streamgroup.study.sweep.precompile import compile_ahead
 from streamgroup.study.sweep.threads import stdout_to_stderr
-from streamgroup.traces.slices import take_slice
 from streamgroup.traces.trace import Trace
+from streamgroup.traces.trace_segment import take_slice
 
 __all__ = ["SEGMENTS", "WARMUP", "MeasuredCandidate", "Sample", "measure", "sample_of"]
 

@@ -22,8 +22,8 @@ from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.rate_search import at_capacity
-from streamgroup.traces.slices import take_slice
 from streamgroup.traces.trace import Trace, open_trace
+from streamgroup.traces.trace_segment import take_slice
 
 __all__ = ["compile_ahead", "not_compiled"]
 

@@ -24,7 +24,7 @@ from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
 from tests.ingest.conftest import read
-from tests.ingest.files.test_inputs import zipped
+from tests.ingest.files.test_inputs_and_splits import zipped
 
 Parse = Callable[..., Any]
 CASES = Path(__file__).parents[2] / "data" / "cases"

@@ -18,11 +18,11 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.progress import Silent
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing.times import KNOWN, TimeFormat
-from streamgroup.ingest.pipeline import order, segments
+from streamgroup.ingest.pipeline import sort_tuples, tuple_segments
 from streamgroup.ingest.pipeline.check_rows import MAX_REPEAT, Contract
-from streamgroup.ingest.pipeline.expansion import Tuples, pieces
+from streamgroup.ingest.pipeline.expand_rows import Tuples, pieces
 from streamgroup.ingest.pipeline.first_tuples import cut_head
-from streamgroup.ingest.pipeline.segments import SegmentWriter, read_segment
+from streamgroup.ingest.pipeline.tuple_segments import SegmentWriter, read_segment
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed
 from streamgroup.ingest.runners.local_runner import LocalFrame, LocalRunner
 from tests.ingest.twin import Outcome, Row, contract_of
@@ -155,11 +155,11 @@ def test_a_billion_of_a_long_key_take_little_memory() -> None:
     tracemalloc.start()
     before = pa.total_allocated_bytes()
     some: list[tuple[int, int, bool]] = []
-    for piece in itertools.islice(pieces(found, segments.BLOCK_TUPLES), 3):
+    for piece in itertools.islice(pieces(found, tuple_segments.BLOCK_TUPLES), 3):
         some.append((len(piece.timestamp), piece.rows, piece.continued))
         held = pa.total_allocated_bytes() - before + tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    size = segments.BLOCK_TUPLES
+    size = tuple_segments.BLOCK_TUPLES
     assert some == [(size, 1, False), (size, 0, True), (size, 0, True)]
     assert held < 200 << 20
 
@@ -203,8 +203,8 @@ times = st.lists(st.integers(-3, 9), min_size=1, max_size=9) | st.integers(0, 9)
 def test_rows_that_segments_cut_count_once(batches: list[Any], size: int, bound: int, data: Any) -> None:
     runner = LocalRunner(Silent())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segments, "BLOCK_TUPLES", size)
-        patch.setattr(segments, "MAX_TUPLES", bound)
+        patch.setattr(tuple_segments, "BLOCK_TUPLES", size)
+        patch.setattr(tuple_segments, "MAX_TUPLES", bound)
         frame = runner.tasks(1, lambda _: blocks([batch(*rows) for rows in batches])).keep()
         found = sorted(read_segment(row) for row in frame.stats("segment"))
     every = [row for rows in batches for row in rows]
@@ -213,8 +213,8 @@ def test_rows_that_segments_cut_count_once(batches: list[Any], size: int, bound:
     assert read(frame) == [(stamp, key) for stamp, key, _ in expected]
     rows, late = slow([(stamp, number) for stamp, _, number in expected])
     assert sum(segment.rows for segment in found) == rows
-    assert order.count_late(found, order.late_rows(frame, found)) == late
-    assert order.in_order(found) == (late == 0)
+    assert sort_tuples.count_late(found, sort_tuples.late_rows(frame, found)) == late
+    assert sort_tuples.in_order(found) == (late == 0)
     first_tuples = data.draw(st.integers(1, len(expected)))
     cut, left = cut_head(frame, found, first_tuples, ordered=True)
     first = sorted(range(len(expected)), key=lambda place: (expected[place][0], place))[:first_tuples]

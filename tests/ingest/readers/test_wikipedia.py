@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.parsing.event_counts.rows import MAX_COUNT, even_offsets
+from streamgroup.ingest.parsing.event_counts.count_rows import MAX_COUNT, even_offsets
 from streamgroup.ingest.preview import preview
 from tests.ingest.conftest import RAW, read
 from tests.ingest.readers.wikipedia import COMPLETE, DAILY, FIRST, HOUR, LANGUAGE, Parse, counted, us

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest.files.inputs import plan_splits, resolve_inputs
+from streamgroup.ingest.files.inputs_and_splits import plan_splits, resolve_inputs
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing.times import KNOWN, resolve_format
 from streamgroup.ingest.pipeline.check_rows import Contract
-from streamgroup.ingest.pipeline.expansion import Tuples
+from streamgroup.ingest.pipeline.expand_rows import Tuples
 from streamgroup.ingest.readers.protocol import Layout
 from streamgroup.ingest.sources.canonical_columns import Prepared
 from streamgroup.ingest.sources.table_batches import Table, batches, partition_of

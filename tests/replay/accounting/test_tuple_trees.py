@@ -19,10 +19,10 @@ from streamgroup.metrics.tables import summary
 from streamgroup.replay.accounting.tuple_trees import Trees
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.traces.batches import Batch
 from streamgroup.traces.checks.validate import validate
-from streamgroup.traces.slices import take_slice
+from streamgroup.traces.read_batches import Batch
 from streamgroup.traces.trace import open_trace
+from streamgroup.traces.trace_segment import take_slice
 from tests.metrics.compare import assert_same
 from tests.metrics.test_exact import outcome
 from tests.naive.trees import tree_metrics

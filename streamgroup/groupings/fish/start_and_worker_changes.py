@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings._loads_when_workers_change import carry_loads
 from streamgroup.groupings.fish.backlogs import Backlogs
-from streamgroup.groupings.fish.candidates import Shortlists, make_shortlists
-from streamgroup.groupings.fish.core import OPTIMAL, FishCore, Widths
+from streamgroup.groupings.fish.candidate_workers import Shortlists, make_shortlists
+from streamgroup.groupings.fish.count_and_widen import OPTIMAL, FishCore, Widths
 from streamgroup.groupings.fish.decayed_space_saving import SIZE, WIDTH, DecayedTable
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.hash_placement import candidate_words, ring_positions

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.groupings.dynamic_kg.neighbours import at_or_after, count_below, least_share, share
+from streamgroup.groupings.dynamic_kg.neighbouring_candidates import at_or_after, count_below, least_share, share
 
 LIVE = np.array([0, 2, 3, 7, 9])
 

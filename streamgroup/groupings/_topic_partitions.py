@@ -6,7 +6,7 @@ from pydantic import Field
 
 from streamgroup.engines.kafka_assignors import Assignor, assign, owners
 from streamgroup.engines.keys.typed_key_arrays import Keys
-from streamgroup.groupings._engine_rule_with_history import FollowedRule, evenness
+from streamgroup.groupings._engine_rule_with_membership_history import FollowedRule, evenness
 from streamgroup.groupings.protocol import Parts, WorkersChange
 
 __all__ = ["TopicRule"]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.groupings.fish import candidates as module
-from streamgroup.groupings.fish.candidates import make_shortlists, place_of, row_of
-from streamgroup.groupings.fish.state import shortlists_of
+from streamgroup.groupings.fish import candidate_workers as module
+from streamgroup.groupings.fish.candidate_workers import make_shortlists, place_of, row_of
+from streamgroup.groupings.fish.start_and_worker_changes import shortlists_of
 from streamgroup.kernels.hash_placement import candidate, candidate_words, ring_positions
 from streamgroup.kernels.hash_ring import first_point, first_two, make_ring
 from tests.groupings.crew import context

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.ingest.files import inputs
-from streamgroup.ingest.files.inputs import resolve_inputs
+from streamgroup.ingest.files import inputs_and_splits
+from streamgroup.ingest.files.inputs_and_splits import resolve_inputs
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
@@ -169,15 +169,15 @@ def test_a_head_of_blank_lines_takes_no_larger_head(tmp_path: Path, monkeypatch:
 def test_inputs_that_change_or_vanish_while_they_are_read(tmp_path: Path) -> None:
     path = tmp_path / "in.csv"
     path.write_text("time,key\n1,a\n")
-    files = inputs.resolve_inputs((str(path),))
-    inputs.check_unchanged(files)
+    files = inputs_and_splits.resolve_inputs((str(path),))
+    inputs_and_splits.check_unchanged(files)
     with path.open("a") as file:
         file.write("2,b\n")
     with pytest.raises(DataError, match=r"in\.csv changed while it was read"):
-        inputs.check_unchanged(files)
+        inputs_and_splits.check_unchanged(files)
     path.unlink()
     with pytest.raises(DataError, match=r"in\.csv vanished while it was read"):
-        inputs.check_unchanged(files)
+        inputs_and_splits.check_unchanged(files)
 
 
 def test_an_error_shows_no_control_characters_of_a_header(tmp_path: Path) -> None:

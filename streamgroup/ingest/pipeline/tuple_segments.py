@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError
-from streamgroup.ingest.pipeline.blocks import Row, block
-from streamgroup.ingest.pipeline.expansion import Tuples, pieces
+from streamgroup.ingest.pipeline.arrow_blocks import Row, block
+from streamgroup.ingest.pipeline.expand_rows import Tuples, pieces
 
 __all__ = [
     "CARRIED",

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
-from streamgroup.ingest.pipeline.segments import CARRIED, LateRows, MarkedRows, Segment, row_numbers
+from streamgroup.ingest.pipeline.arrow_blocks import Row, block, rows_of
+from streamgroup.ingest.pipeline.tuple_segments import CARRIED, LateRows, MarkedRows, Segment, row_numbers
 from streamgroup.ingest.runners.protocol import Frame
 from streamgroup.traces import layout
 

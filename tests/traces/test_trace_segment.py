@@ -8,8 +8,8 @@ import pytest
 
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.traces.slices import take_slice
 from streamgroup.traces.trace import Trace, open_trace
+from streamgroup.traces.trace_segment import take_slice
 from tests.traces_by_hand import write_trace
 
 TUPLES = [(i * 1000, b"k%d" % (i * i % 37 if i < 300 else i % 11), 1.0 + i % 3) for i in range(600)]

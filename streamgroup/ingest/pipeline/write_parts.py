@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from streamgroup.base.errors import EnvironmentFault
 from streamgroup.base.storage.storage_path import StoragePath
-from streamgroup.ingest.pipeline.blocks import Row, block, part_slices, rows_of
-from streamgroup.ingest.pipeline.dictionary import Ids
-from streamgroup.ingest.pipeline.interrupt import check_stopped
-from streamgroup.ingest.pipeline.order import sort_order
-from streamgroup.ingest.pipeline.segments import CARRIED
+from streamgroup.ingest.pipeline.arrow_blocks import Row, block, part_slices, rows_of
+from streamgroup.ingest.pipeline.build_key_dictionary import Ids
+from streamgroup.ingest.pipeline.sort_tuples import sort_order
+from streamgroup.ingest.pipeline.stop_threads import check_stopped
+from streamgroup.ingest.pipeline.tuple_segments import CARRIED
 from streamgroup.ingest.runners.protocol import Frame
 from streamgroup.traces import layout
 from streamgroup.traces.read_parts import list_parts

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.traces import layout
-from streamgroup.traces.batches import Batch, read_batches
-from streamgroup.traces.costs import cost_ns
+from streamgroup.traces.costs_in_ns import cost_ns
 from streamgroup.traces.fingerprint import block_digest
+from streamgroup.traces.read_batches import Batch, read_batches
 from streamgroup.traces.read_parts import Part, columns_of
 from streamgroup.traces.statistics.count_ids import add_counts
 from streamgroup.traces.tuple_blocks import Columns, blocks

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.ingest.parsing.event_counts.rows import MAX_COUNT, whole_numbers
+from streamgroup.ingest.parsing.event_counts.count_rows import MAX_COUNT, whole_numbers
 
 __all__ = ["Slots", "read_letters"]
 

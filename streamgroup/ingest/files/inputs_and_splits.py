@@ -11,7 +11,7 @@ from streamgroup.base.redaction import shown_url
 from streamgroup.base.storage.filesystems import cause
 from streamgroup.base.storage.globs import has_magic, matching
 from streamgroup.base.storage.storage_path import Entry, StoragePath, locate
-from streamgroup.ingest.files.streams import compression_of, open_sources
+from streamgroup.ingest.files.byte_streams import compression_of, open_sources
 from streamgroup.ingest.readers.protocol import Layout, Reader, Split
 
 __all__ = ["InputFile", "check_outside_output", "check_unchanged", "limit_splits", "plan_splits", "resolve_inputs"]

@@ -7,8 +7,8 @@ from pydantic import Field, model_validator
 
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings._hash_parameter import HashedParams
-from streamgroup.groupings._membership import carry_loads
-from streamgroup.groupings._times import Period, period_ns
+from streamgroup.groupings._loads_when_workers_change import carry_loads
+from streamgroup.groupings._time_parameters import Period, period_ns
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.kernels.counts.sliding_window import PAIRS, KeyWindows, make_key_windows, with_counts
 

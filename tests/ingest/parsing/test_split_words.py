@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.ingest.options import make_options
+from streamgroup.ingest.parsing.split_words import words
 from streamgroup.ingest.parsing.stopwords import STOPWORDS
-from streamgroup.ingest.parsing.words import words
 
 
 def of(*texts: str | bytes | None) -> list[list[str] | None]:

@@ -8,15 +8,15 @@ import pyarrow as pa
 import pytest
 
 from streamgroup.base.progress import Silent
-from streamgroup.ingest.pipeline import dictionary
-from streamgroup.ingest.pipeline.expansion import Tuples
-from streamgroup.ingest.pipeline.segments import SegmentWriter, read_segment
+from streamgroup.ingest.pipeline import build_key_dictionary
+from streamgroup.ingest.pipeline.expand_rows import Tuples
+from streamgroup.ingest.pipeline.tuple_segments import SegmentWriter, read_segment
 from streamgroup.ingest.runners.local_runner import LocalRunner
 
 
 @pytest.mark.parametrize(("bound", "ranges"), [(256 << 20, 1), (100_000, 4)])
 def test_long_keys_are_shared_by_their_bytes(monkeypatch: pytest.MonkeyPatch, bound: int, ranges: int) -> None:
-    monkeypatch.setattr(dictionary, "RANGE_BYTES", bound)
+    monkeypatch.setattr(build_key_dictionary, "RANGE_BYTES", bound)
     keys = [b"%03d" % (number % 40) * 4000 for number in range(60)]
 
     def blocks(number: int) -> Iterator[pa.RecordBatch]:
@@ -27,9 +27,11 @@ def test_long_keys_are_shared_by_their_bytes(monkeypatch: pytest.MonkeyPatch, bo
     frame = LocalRunner(Silent()).tasks(1, blocks).keep()
     segments = [read_segment(row) for row in frame.stats("segment")]
     assert 40 * 12_000 <= segments[0].key_bytes < 40 * 12_100
-    borders = dictionary.choose_key_ranges(segments, 1)
-    ranks = dictionary.count_keys(dictionary.send_keys_to_ranges(frame, segments, borders), by_bytes=False).keep()
-    found = dictionary.assign_ids(ranks)
+    borders = build_key_dictionary.choose_key_ranges(segments, 1)
+    ranks = build_key_dictionary.count_keys(
+        build_key_dictionary.send_keys_to_ranges(frame, segments, borders), by_bytes=False
+    ).keep()
+    found = build_key_dictionary.assign_ids(ranks)
     assert (len(found.ids), found.keys, found.top, found.not_text) == (ranges, 40, 2, False)
     by_id: dict[int, tuple[bytes, int]] = {}
     for row in ranks.stats("table"):

@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.groupings.fish.backlogs import Backlogs
-from streamgroup.groupings.fish.candidates import Shortlists
+from streamgroup.groupings.fish.candidate_workers import Shortlists
 from streamgroup.groupings.fish.decayed_space_saving import EPOCHS, IN_EPOCH, SIZE, TOTAL, DecayedTable, count_tuple
 from streamgroup.groupings.fish.number_of_choices import (
     average_width,

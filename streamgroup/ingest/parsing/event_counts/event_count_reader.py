@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest.parsing.event_counts.rows import MAX_COUNT, Period, Rows, even_offsets, random_offsets
+from streamgroup.ingest.parsing.event_counts.count_rows import MAX_COUNT, Period, Rows, even_offsets, random_offsets
 from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.readers.options import CountedOptions, ReaderOptions
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, find_column

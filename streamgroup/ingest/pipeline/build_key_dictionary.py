@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
-from streamgroup.ingest.pipeline.segments import Segment, check_unchanged_segment
+from streamgroup.ingest.pipeline.arrow_blocks import Row, block, rows_of
+from streamgroup.ingest.pipeline.tuple_segments import Segment, check_unchanged_segment
 from streamgroup.ingest.runners.protocol import Frame
 from streamgroup.traces.key_bytes import hash_keys, not_utf8
 

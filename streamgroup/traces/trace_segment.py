@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.traces import layout
-from streamgroup.traces.batches import DECODERS, Batch
-from streamgroup.traces.costs import cost_ns
-from streamgroup.traces.dictionary import Dictionary
+from streamgroup.traces.costs_in_ns import cost_ns
 from streamgroup.traces.fingerprint import block_digest, fingerprint
 from streamgroup.traces.manifest import Manifest
+from streamgroup.traces.read_batches import DECODERS, Batch
+from streamgroup.traces.read_dictionary import Dictionary
 from streamgroup.traces.trace import Trace
 from streamgroup.traces.tuple_blocks import Columns, blocks
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.pipeline.check_rows import Contract
-from streamgroup.ingest.pipeline.expansion import pieces
+from streamgroup.ingest.pipeline.expand_rows import pieces
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed
 
 LAYOUT = Layout(("time", "key"), 0, 1)
