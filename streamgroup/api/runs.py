@@ -189,8 +189,8 @@ def open_run(path: str | Path) -> Run:
 
 
 def _run(tables: Mapping[str, Any], record: dict[str, Any], output: Path | None) -> Run:
-    from streamgroup.metrics.names import METRICS
-    from streamgroup.study.option_columns import OPTION_COLUMNS
+    from streamgroup.metrics.metric_names import METRICS
+    from streamgroup.study.run_option_columns import OPTION_COLUMNS
 
     row = tables["summary"].to_pylist()[0]
     options = {name: row[name] for name in OPTION_COLUMNS if name in row}

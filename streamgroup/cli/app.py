@@ -14,7 +14,8 @@ import typer
 
 from streamgroup.base import modules_by_name
 from streamgroup.base.errors import UsageError
-from streamgroup.cli.command import (
+from streamgroup.cli.error_output import report_error
+from streamgroup.cli.typer_command import (
     ENVIRONMENT,
     Debug,
     DiscoveredGroup,
@@ -25,7 +26,6 @@ from streamgroup.cli.command import (
     Verbose,
     as_command,
 )
-from streamgroup.cli.error_output import report_error
 
 __all__ = ["PACKAGE", "app", "main"]
 

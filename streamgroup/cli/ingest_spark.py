@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from streamgroup.cli.command import as_command
 from streamgroup.cli.console import Console
 from streamgroup.cli.ingest_flags import IngestFlags, values_of
 from streamgroup.cli.ingest_output import print_preview, report_trace
+from streamgroup.cli.typer_command import as_command
 
 __all__ = ["Options", "make", "run"]
 

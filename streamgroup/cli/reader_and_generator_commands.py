@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 
 from streamgroup.base import modules_by_name
-from streamgroup.cli.command import DiscoveredGroup, LazyCommand, as_command
+from streamgroup.cli.typer_command import DiscoveredGroup, LazyCommand, as_command
 
 __all__ = ["Own", "complete_grouping", "family_group", "flags_of"]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.cluster.speeds import Speeds
+from streamgroup.cluster.worker_speeds import Speeds
 from streamgroup.kernels.binary_search import phase_of
 
 __all__ = [

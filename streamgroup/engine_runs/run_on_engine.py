@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from streamgroup.base.errors import RunError
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage.atomic_directories import staged_directory
+from streamgroup.base.storage.atomic_local_directories import staged_directory
 from streamgroup.base.storage.storage_path import StoragePath
 from streamgroup.engine_runs.engine_options import EngineOptions
 from streamgroup.engine_runs.engine_outcome import (

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from streamgroup.base.errors import DataError, RunError
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage.output_directory import staged_output
+from streamgroup.base.storage.output_on_disk_or_object_store import staged_output
 from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.base.version import VERSION
 from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects

@@ -2,7 +2,7 @@
 
 from streamgroup.metrics.exact_ratios import ratio
 from streamgroup.metrics.makespan_and_throughput import makespan_ns
-from streamgroup.metrics.names import Number
+from streamgroup.metrics.metric_names import Number
 from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure"]

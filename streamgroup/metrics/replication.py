@@ -3,7 +3,7 @@
 import numpy as np
 
 from streamgroup.metrics.exact_ratios import I64, integers, ratio
-from streamgroup.metrics.names import Number
+from streamgroup.metrics.metric_names import Number
 from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure"]

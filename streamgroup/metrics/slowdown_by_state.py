@@ -1,7 +1,7 @@
 """What workers held where state costs, and how much slower that made them (docs/cluster.md, State)."""
 
 from streamgroup.metrics.exact_ratios import ratio
-from streamgroup.metrics.names import Number
+from streamgroup.metrics.metric_names import Number
 from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure"]

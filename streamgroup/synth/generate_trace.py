@@ -22,7 +22,7 @@ from streamgroup.base.modules_by_name import GENERATORS, load
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.spelling_hint import suggest
-from streamgroup.base.storage.output_directory import staged_output
+from streamgroup.base.storage.output_on_disk_or_object_store import staged_output
 from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.base.version import VERSION
 from streamgroup.ingest.pipeline.arrow_blocks import block, rows_of

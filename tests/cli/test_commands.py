@@ -10,7 +10,7 @@ import pytest
 
 import streamgroup
 from streamgroup.base import memory
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.metric_names import METRICS
 
 
 def test_version_help_and_nothing(invoke) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from streamgroup.metrics.tables import tables
+from streamgroup.metrics.run_tables import tables
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.stages import app_states

@@ -10,7 +10,7 @@ import pytest
 
 from streamgroup.base import modules_by_name
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.metric_names import METRICS
 from streamgroup.replay.scenario.grouping_selection import family
 from tests.docs.console import DOCS, ROOT, run_here
 

@@ -1,4 +1,4 @@
-"""Metrics of every grouping over a real stream, to be compared with those that are kept (scripts/golden keeps them)."""
+"""Metrics of every grouping over a real stream, to be compared with those that are kept (scripts/renew-golden-metrics keeps them)."""
 
 import gzip
 import itertools
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import family
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions

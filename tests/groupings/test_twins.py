@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import family
 from streamgroup.replay.scenario.options import ReplayOptions

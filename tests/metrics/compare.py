@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from streamgroup.metrics import tables as tables_of_a_run
+from streamgroup.metrics import run_tables as tables_of_a_run
 from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["assert_rows_agree", "assert_same", "frames", "tables"]

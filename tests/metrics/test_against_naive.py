@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.metrics.names import METRICS
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.metric_names import METRICS
+from streamgroup.metrics.run_tables import summary
 from tests.metrics.compare import assert_rows_agree, assert_same, tables
 from tests.metrics.from_records import outcome_of
 from tests.naive.groupings.by_counts import ByCounts

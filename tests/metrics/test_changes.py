@@ -9,7 +9,7 @@ import pytest
 
 from streamgroup.kernels.latency_histogram import BUCKETS, bucket_of
 from streamgroup.metrics.imbalance import cumulative_imbalance, deviation, own_imbalance, row_deviation
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.accounting.outcome import Outcome, WindowTable, WorkerTable
 from tests.metrics.compare import tables
 from tests.metrics.from_records import outcome_of

@@ -18,8 +18,8 @@ from streamgroup.metrics.imbalance import (
     row_deviation,
     skew_score,
 )
-from streamgroup.metrics.names import METRICS
-from streamgroup.metrics.tables import FAMILIES, summary
+from streamgroup.metrics.metric_names import METRICS
+from streamgroup.metrics.run_tables import FAMILIES, summary
 from tests.metrics.compare import tables
 from tests.metrics.from_records import outcome_of
 from tests.naive.groupings.simple import Setting, Sg

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
-from streamgroup.base.storage.output_directory import staged_output
+from streamgroup.base.storage.output_on_disk_or_object_store import staged_output
 from streamgroup.base.storage.storage_path import locate
 from streamgroup.traces.layout import MANIFEST
 from tests.conftest import Bucket

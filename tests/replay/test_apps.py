@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
-from streamgroup.metrics.tables import summary, tables
+from streamgroup.metrics.run_tables import summary, tables
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions

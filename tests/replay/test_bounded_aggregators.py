@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import streamgroup as sg
 from streamgroup.base.errors import UsageError
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.micro_batch_option import Batches, parse_engine_model
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.metric_names import METRICS
 
 KINDS = {int: pl.Int64(), float: pl.Float64(), str: pl.String()}
 HOSTILE = (

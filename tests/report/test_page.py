@@ -13,10 +13,10 @@ from streamgroup.report import page as page_module
 from streamgroup.report.findings import caveats, verdicts
 from streamgroup.report.formatting import number, shown
 from streamgroup.report.page import page
-from streamgroup.report.page_data import PageData, as_script
 from streamgroup.report.render import chart_names
 from streamgroup.report.report_data import gather
-from streamgroup.report.tables import side_by_side
+from streamgroup.report.report_tables import side_by_side
+from streamgroup.report.tables_in_page import PageData, as_script
 from tests.report.made import HOSTILE, make_run, make_runs
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -8,7 +8,7 @@ import pytest
 import streamgroup as sg
 from streamgroup.base.errors import UsageError
 from streamgroup.report.charts import imbalance, latency
-from streamgroup.report.over_workers import CURVES
+from streamgroup.report.charts_over_workers import CURVES
 from streamgroup.report.render import Drawn, load_chart, specification
 from streamgroup.report.report_data import gather
 from streamgroup.report.theme import Look

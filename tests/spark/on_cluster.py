@@ -18,7 +18,7 @@ from streamgroup.ingest.options import make_options
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session
 from streamgroup.spark.task_pool import run_each
-from streamgroup.study.sweep import on_spark
+from streamgroup.study.sweep import cells_on_spark
 from streamgroup.synth.generate_trace import synthesise
 from tests.spark.pool_work import work
 
@@ -56,7 +56,7 @@ def shared(session: Session) -> Any:
         return contextlib.nullcontext(session)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(on_spark, "open_session", opened)
+        patch.setattr(cells_on_spark, "open_session", opened)
         patch.setattr(ingest_run, "start_session", opened)
         yield
 

@@ -19,7 +19,7 @@ import importlib, json, pkgutil, sys, zoneinfo
 for room in ("streamgroup.ingest", "streamgroup.replay", "streamgroup.groupings"):
     for module in pkgutil.walk_packages(importlib.import_module(room).__path__, room + "."):
         importlib.import_module(module.name)
-import streamgroup.study.sweep.on_spark
+import streamgroup.study.sweep.cells_on_spark
 zoneinfo.reset_tzpath(())
 zoneinfo.ZoneInfo.no_cache("Europe/Berlin")
 files = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items()}

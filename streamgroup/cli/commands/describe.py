@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streamgroup.base.output_formats import PEOPLE
-from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import Trace
+from streamgroup.cli.typer_command import Formatted
 
 if TYPE_CHECKING:
     from streamgroup.study.key_peaks import KeyPeak

@@ -14,8 +14,8 @@ from typing import Any
 
 from streamgroup.base.errors import EnvironmentFault, StreamgroupError
 from streamgroup.base.memory import total_memory
-from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
+from streamgroup.cli.typer_command import Formatted
 
 __all__ = ["Options", "run"]
 

@@ -12,9 +12,9 @@ from streamgroup.base.limits import DEFAULT_SOURCES
 from streamgroup.base.modules_by_name import GROUPINGS
 from streamgroup.base.output_formats import PEOPLE
 from streamgroup.base.version import VERSION
-from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.reader_and_generator_commands import complete_grouping
+from streamgroup.cli.typer_command import Formatted
 
 __all__ = ["Options", "run"]
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from streamgroup.base import modules_by_name
-from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
+from streamgroup.cli.typer_command import Formatted
 
 __all__ = ["Options", "run"]
 

@@ -24,15 +24,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage.atomic_directories import staged_directory
 from streamgroup.base.storage.atomic_files import write_files
+from streamgroup.base.storage.atomic_local_directories import staged_directory
 from streamgroup.engine_runs.spark_streaming.one_worker_per_partition import partition_labels
 from streamgroup.engine_runs.spark_streaming.query_columns import READ
 from streamgroup.engine_runs.spark_streaming.worker_reports import reports_of, rows_for_sources
 from streamgroup.replay.prepared_run import Run
 from streamgroup.replay.scenario.grouping_selection import select
-from streamgroup.study.option_columns import readable
 from streamgroup.study.replay_run import code_of, outside_code
+from streamgroup.study.run_option_columns import readable
 
 __all__ = ["WARM_UPS", "Checkpoint", "belongings", "file_name", "opened"]
 

@@ -4,7 +4,7 @@ from functools import partial
 from typing import NamedTuple
 
 from streamgroup.base.errors import RunError
-from streamgroup.base.storage.output_directory import remove_old
+from streamgroup.base.storage.output_on_disk_or_object_store import remove_old
 from streamgroup.base.storage.storage_path import StoragePath
 from streamgroup.ingest.pipeline import apply_key_ids, build_key_dictionary, sort_tuples, write_parts
 from streamgroup.ingest.pipeline.arrow_blocks import Row

@@ -14,8 +14,8 @@ from streamgroup.base.units import parse_duration_ns, parse_number
 from streamgroup.cluster.membership import Event, parse_membership
 from streamgroup.cluster.service_distribution import Distribution, parse_distribution
 from streamgroup.cluster.service_time import MAX_SERVICE_NS, capacity
-from streamgroup.cluster.speeds import Speeds, make_speeds
 from streamgroup.cluster.state_cost import StateCost, parse_state_cost
+from streamgroup.cluster.worker_speeds import Speeds, make_speeds
 from streamgroup.engines.keys.typed_key_values import check_kind
 from streamgroup.groupings._share_threshold import checked_share, share_of
 from streamgroup.replay.accounting.window_ends import WindowRule

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from streamgroup.kernels.elementary_functions import log
 from streamgroup.kernels.random_draws import uniform
-from streamgroup.synth.arrivals import arrival_times
+from streamgroup.synth.constant_rate_arrivals import arrival_times
+from streamgroup.synth.generator_params import Bursty as Params
 from streamgroup.synth.generators.protocol import Chunk, Stream
-from streamgroup.synth.params import Bursty as Params
 
 __all__ = ["Params", "generate"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from streamgroup.base import modules_by_name
 from streamgroup.ingest.readers.options import OPTIONS
-from streamgroup.synth.params import PARAMS
+from streamgroup.synth.generator_params import PARAMS
 
 
 def _row(found) -> dict[str, object]:

@@ -9,7 +9,7 @@ from numba import njit
 
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings import detectors
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions

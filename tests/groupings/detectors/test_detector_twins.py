@@ -13,7 +13,7 @@ from streamgroup.base import modules_by_name
 from streamgroup.base.compiling.plain_python import view
 from streamgroup.groupings.detectors.protocol import DETECTORS as DETECTORS_OF_PACKAGE
 from streamgroup.groupings.protocol import WorkersChange
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -18,7 +18,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.groupings.detectors import exact, lossy_counting
 from streamgroup.groupings.detectors.protocol import DETECTORS
 from streamgroup.kernels.counts import key_counts
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -9,7 +9,7 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.dynamic_kg.key_lifecycle import CHECKED, COUNT, OLD, USED, item_of, space_of
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions

@@ -20,7 +20,7 @@ from streamgroup.groupings.dynamic_kg.key_lifecycle import (
     item_of,
     space_of,
 )
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.plain_python import view
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace

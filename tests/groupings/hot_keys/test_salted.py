@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions

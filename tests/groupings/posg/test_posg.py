@@ -12,7 +12,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.groupings.posg import sketches_in_flight
 from streamgroup.groupings.posg.scheduler import EPOCH, ROUND_ROBIN, RUN, SEND_ALL, STATE, WAIT_ALL
 from streamgroup.kernels.ordered.tournament_tree import set_leaf
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions

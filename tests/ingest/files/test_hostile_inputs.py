@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.storage.atomic_directories import staged_directory
+from streamgroup.base.storage.atomic_local_directories import staged_directory
 from streamgroup.ingest.files.inputs_and_splits import resolve_inputs
 from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options

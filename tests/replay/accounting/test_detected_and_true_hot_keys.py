@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.accounting.detected_and_true_hot_keys import Hotness, follow
 from streamgroup.replay.accounting.outcome import HotKeys
 from streamgroup.replay.compile_grouping import COMMON, compiled

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.metrics.tables import tables
+from streamgroup.metrics.run_tables import tables
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError
 from streamgroup.metrics import tuple_trees as family
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.accounting.tuple_trees import Trees
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions

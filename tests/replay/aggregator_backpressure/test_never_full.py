@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.metric_names import METRICS
+from streamgroup.metrics.run_tables import summary
 from streamgroup.metrics.stages.aggregators import measure
-from streamgroup.metrics.tables import summary
 from streamgroup.replay.aggregator_backpressure import simulation as held_back
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions

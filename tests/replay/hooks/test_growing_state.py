@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import RunError, UsageError
-from streamgroup.metrics.tables import tables
+from streamgroup.metrics.run_tables import tables
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario import import_file
 from streamgroup.replay.scenario.grouping_selection import select

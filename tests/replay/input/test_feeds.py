@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import DataError
-from streamgroup.metrics.tables import tables
+from streamgroup.metrics.run_tables import tables
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.input.prefetch import ChunkReader
 from streamgroup.replay.replay_trace import replay

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from streamgroup.base.errors import DataError
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions

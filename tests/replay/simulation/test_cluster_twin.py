@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from streamgroup.metrics.names import METRICS
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.metric_names import METRICS
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario import import_file

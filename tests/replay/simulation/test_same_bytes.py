@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pytest
 
-from streamgroup.metrics.tables import tables
+from streamgroup.metrics.run_tables import tables
 from streamgroup.replay.accounting import assignment_log, recorder
 from streamgroup.replay.aggregator_backpressure import simulation as held_back
 from streamgroup.replay.replay_trace import replay

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.input.arrivals import ConstantArrivals
 from streamgroup.replay.replay_trace import replay

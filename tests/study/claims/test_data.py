@@ -10,7 +10,7 @@ from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.study.bounds.evaluate_statements import bounds
 from streamgroup.study.claims.claim import VERDICTS, Claim, Paper, Scale, chosen, papers
 from streamgroup.study.claims.expression import check, sweeps_in
-from streamgroup.study.sweep.spec import make_spec, read_file
+from streamgroup.study.sweep.sweep_spec import make_spec, read_file
 from streamgroup.study.sweep.value_lists import combinations_of
 from streamgroup.synth.generate_trace import parameters
 

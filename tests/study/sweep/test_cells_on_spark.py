@@ -12,11 +12,11 @@ from streamgroup.groupings import kg
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import replay_run as study
-from streamgroup.study.sweep import on_spark
+from streamgroup.study.sweep import cells_on_spark
 from streamgroup.study.sweep.cell import Cell, CellOutcome, make_cell, run_cell
 from streamgroup.traces.trace import open_trace
 from tests.spark.cluster import Cluster
-from tests.study.sweep.cells_on_cluster import written
+from tests.study.sweep.run_cells_on_cluster import written
 from tests.study.traces import write_trace
 
 TIMES, KEYS = [i * 1500 for i in range(300)], [f"k{i * i % 17}" for i in range(300)]
@@ -25,7 +25,7 @@ TIMES, KEYS = [i * 1500 for i in range(300)], [f"k{i * i % 17}" for i in range(3
 @pytest.fixture(autouse=True)
 def _interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "replay", functools.partial(replay, interpreted=True))
-    on_spark._opened.cache_clear()
+    cells_on_spark._opened.cache_clear()
 
 
 @pytest.fixture
@@ -35,9 +35,9 @@ def trace(tmp_path: Path) -> Path:
 
 def crossed(cell: Cell, version: str = streamgroup.__version__, directory: str = "") -> CellOutcome:
     """Run a cell as a task does, and bring its outcome back."""
-    here = on_spark._Here(directory or str(Path.cwd()), version)
-    packed = pickle.loads(pickle.dumps(on_spark._in_task(here, pickle.loads(pickle.dumps(cell)))))
-    return on_spark._outcome(packed)
+    here = cells_on_spark._Here(directory or str(Path.cwd()), version)
+    packed = pickle.loads(pickle.dumps(cells_on_spark._in_task(here, pickle.loads(pickle.dumps(cell)))))
+    return cells_on_spark._outcome(packed)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_an_executor_that_sees_something_else_says_so(trace: Path, tmp_path: Pat
     assert "sees other contents in" in str(crossed(cell).error)
     cell = make_cell(open_trace(trace), ReplayOptions("kg", 3))
     shutil.rmtree(trace)
-    on_spark._opened.cache_clear()
+    cells_on_spark._opened.cache_clear()
     told = str(crossed(cell).error)
     assert f"does not see {trace} (name a trace by its URL, or put it at the same path on all machines" in told
 
@@ -79,12 +79,12 @@ def test_relative_paths_are_those_of_the_command(trace: Path, tmp_path: Path, mo
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert crossed(cell, directory=str(tmp_path)).error is None
     monkeypatch.chdir(tmp_path / "elsewhere")
-    on_spark._opened.cache_clear()
+    cells_on_spark._opened.cache_clear()
     assert "does not see small.trace" in str(crossed(cell, directory=str(tmp_path / "none")).error)
 
 
 @pytest.mark.spark
 def test_a_cluster_gives_the_same_as_this_process(trace: Path, tmp_path: Path, cluster: Cluster) -> None:
     """Relative to the command's directory, by executors whose cache of compiled code is empty at first."""
-    answer = cluster.call("tests.study.sweep.cells_on_cluster:compare", trace.name, str(tmp_path))
+    answer = cluster.call("tests.study.sweep.run_cells_on_cluster:compare", trace.name, str(tmp_path))
     assert answer == {"cells": 8, "equal": 8, "failed": 1}

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streamgroup.metrics.names import METRICS
-from streamgroup.study.option_columns import OPTION_COLUMNS
+from streamgroup.metrics.metric_names import METRICS
+from streamgroup.study.run_option_columns import OPTION_COLUMNS
 
 __all__ = ["generator_columns"]
 

@@ -24,7 +24,7 @@ from typer.models import OptionInfo
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.spelling_hint import suggest
-from streamgroup.cli.config import read_defaults
+from streamgroup.cli.config_file import read_defaults
 from streamgroup.cli.console import Console
 from streamgroup.cli.error_output import report_error
 from streamgroup.cli.help_sections import section_of, sections_in_order

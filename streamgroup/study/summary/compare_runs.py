@@ -11,10 +11,10 @@ import polars as pl
 from streamgroup.base.errors import UsageError
 from streamgroup.base.output_formats import for_people
 from streamgroup.base.spelling_hint import suggest
-from streamgroup.metrics.names import METRICS, TEXTS
-from streamgroup.study.option_columns import OPTION_COLUMNS
+from streamgroup.metrics.metric_names import METRICS, TEXTS
 from streamgroup.study.read_run import read_record
-from streamgroup.study.summary.load import load_pair, run_directories
+from streamgroup.study.run_option_columns import OPTION_COLUMNS
+from streamgroup.study.summary.load_runs import load_pair, run_directories
 from streamgroup.study.summary.matching_runs import with_partner
 from streamgroup.study.summary.predicted_and_measured import (
     Witness,

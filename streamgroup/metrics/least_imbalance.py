@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from streamgroup.metrics.names import Number
+from streamgroup.metrics.metric_names import Number
 from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure", "split_floor"]

@@ -9,7 +9,7 @@ from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session
 from streamgroup.study.replay_run import write_run
 from streamgroup.study.sweep.cell import Cell, CellOutcome, make_cell, run_cell
-from streamgroup.study.sweep.on_spark import run_on_spark
+from streamgroup.study.sweep.cells_on_spark import run_on_spark
 from streamgroup.traces.trace import open_trace
 from tests.spark.on_cluster import shared
 

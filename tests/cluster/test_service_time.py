@@ -17,7 +17,7 @@ from streamgroup.cluster.service_time import (
     capacity,
     make_service,
 )
-from streamgroup.cluster.speeds import Speeds, make_speeds
+from streamgroup.cluster.worker_speeds import Speeds, make_speeds
 
 # Its import teaches numba the parts' methods.
 from streamgroup.replay import compile_grouping as teaching

@@ -15,19 +15,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import DataError, RunError, UsageError
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.metric_names import METRICS
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import replay_run as study
-from streamgroup.study.option_columns import OPTION_COLUMNS
 from streamgroup.study.read_run import TABLES
 from streamgroup.study.replay_run import run_to_directory
-from streamgroup.study.summary.load import load_runs
-from streamgroup.study.sweep import schedule, threads
+from streamgroup.study.run_option_columns import OPTION_COLUMNS
+from streamgroup.study.summary.load_runs import load_runs
+from streamgroup.study.sweep import cells_in_threads, schedule
 from streamgroup.study.sweep.cell import Cell, CellOutcome, run_cell
+from streamgroup.study.sweep.cells_in_threads import run_tasks
 from streamgroup.study.sweep.run_sweep import find_cells, run_sweep
 from streamgroup.study.sweep.schedule import open_traces, plan_tasks
-from streamgroup.study.sweep.threads import run_tasks
 from tests.study.sweep.cells import cell
 from tests.study.traces import write_trace
 
@@ -235,14 +235,14 @@ def test_pairs_of_a_baseline_are_kept_until_the_last_cell_has_them(trace: str, m
     cells.append(cell(trace, "kg"))
     tasks = plan_tasks(cells, open_traces([trace]))
     assert len(tasks) == len(cells) + 1
-    pool = threads._Pool(tasks, None)
+    pool = cells_in_threads._Pool(tasks, None)
     kept: list[int] = []
 
     def watched(one: Cell, **more: Any) -> CellOutcome:
         kept.append(len(pool._baselines))
         return run_cell(one, **more)
 
-    monkeypatch.setattr(threads, "run_cell", watched)
+    monkeypatch.setattr(cells_in_threads, "run_cell", watched)
     pool.work()
     outcomes = [pool.ended.get() for _ in cells]
     assert all(isinstance(one, CellOutcome) and one.error is None and one.touched is None for one in outcomes)

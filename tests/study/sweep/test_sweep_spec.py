@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
 from streamgroup.study.sweep.schedule import open_traces
-from streamgroup.study.sweep.spec import cells_of, groupings_without_draws, make_spec, read_file
+from streamgroup.study.sweep.sweep_spec import cells_of, groupings_without_draws, make_spec, read_file
 from tests.study.traces import write_trace
 
 WHOLE = """

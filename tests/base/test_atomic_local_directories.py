@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
-from streamgroup.base.storage.atomic_directories import staged_directory
+from streamgroup.base.storage.atomic_local_directories import staged_directory
 from streamgroup.base.storage.process_tag import owner_is_alive, owner_tag
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.metric_names import METRICS
 from streamgroup.study.summary.averages import SPREAD, averaged, t_quantile
 from streamgroup.study.summary.summarize import check_gate, load_runs, summarize
 from tests.study.summary.test_summarize import write_run

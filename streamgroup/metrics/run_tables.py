@@ -13,10 +13,10 @@ from streamgroup.base.arrow_numpy import arrow, column
 from streamgroup.base.run_tables_version import SCHEMA_VERSION
 from streamgroup.kernels.latency_histogram import lower_bounds
 from streamgroup.metrics import (
-    bounds,
     hot_keys,
     imbalance,
     latency,
+    least_imbalance,
     makespan_and_throughput,
     overhead,
     queues,
@@ -28,7 +28,7 @@ from streamgroup.metrics import (
 )
 from streamgroup.metrics.exact_ratios import I64, NS_PER_MS, NS_PER_S, integers, ratio
 from streamgroup.metrics.imbalance import row_deviation
-from streamgroup.metrics.names import METRICS, Metric
+from streamgroup.metrics.metric_names import METRICS, Metric
 from streamgroup.metrics.stages import aggregators, bottleneck, sources
 from streamgroup.replay.accounting.outcome import AppResults, Outcome
 from streamgroup.replay.accounting.window_rows import PERCENTS
@@ -37,7 +37,7 @@ __all__ = ["FAMILIES", "summary", "tables"]
 
 FAMILIES: tuple[ModuleType, ...] = (
     imbalance,
-    bounds,
+    least_imbalance,
     work_imbalance,
     replication,
     slowdown_by_state,

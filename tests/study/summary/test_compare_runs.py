@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.metrics.names import METRICS, TEXTS
-from streamgroup.study.summary.compare import compare
+from streamgroup.metrics.metric_names import METRICS, TEXTS
+from streamgroup.study.summary.compare_runs import compare
 from tests.study.summary.test_summarize import write_run
 
 

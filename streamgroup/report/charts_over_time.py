@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import altair as alt
 import polars as pl
 
+from streamgroup.report.charts_over_workers import ChartFunctions, faceted, paneled, with_points
 from streamgroup.report.formatting import number
-from streamgroup.report.over_workers import ChartFunctions, faceted, paneled, with_points
 from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 

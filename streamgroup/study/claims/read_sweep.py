@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.spelling_hint import suggest
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.metric_names import METRICS
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.grouping_text import split_text
 from streamgroup.study.bounds.evaluate_statements import bounds
-from streamgroup.study.claims.series import Key, series_of
-from streamgroup.study.option_columns import OPTION_COLUMNS
+from streamgroup.study.claims.values_of_runs import Key, series_of
 from streamgroup.study.replay_run import generator_of
+from streamgroup.study.run_option_columns import OPTION_COLUMNS
 from streamgroup.study.sweep.plan_sweep import PlannedSweep
 from streamgroup.study.sweep.run_sweep import CELLS, SweepResult
 

@@ -2,9 +2,9 @@
 
 import polars as pl
 
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.metric_names import METRICS
 from streamgroup.report.report_data import ReportData
-from streamgroup.study.option_columns import OPTION_COLUMNS
+from streamgroup.study.run_option_columns import OPTION_COLUMNS
 
 __all__ = ["all_runs", "hot_keys", "side_by_side", "varying"]
 

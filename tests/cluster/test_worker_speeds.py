@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.cluster.speeds import Speeds, jitter_factors, make_speeds, parse_jitter, parse_slowdown, repetition
+from streamgroup.cluster.worker_speeds import (
+    Speeds,
+    jitter_factors,
+    make_speeds,
+    parse_jitter,
+    parse_slowdown,
+    repetition,
+)
 from streamgroup.kernels import random_draws
 
 

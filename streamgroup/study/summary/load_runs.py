@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.metrics.names import METRICS
-from streamgroup.study.generator_columns import generator_columns
-from streamgroup.study.option_columns import DEFAULTS, KINDS, OPTION_COLUMNS
+from streamgroup.metrics.metric_names import METRICS
+from streamgroup.study.generator_parameter_columns import generator_columns
 from streamgroup.study.read_run import AGAIN, MARKER, read_record
+from streamgroup.study.run_option_columns import DEFAULTS, KINDS, OPTION_COLUMNS
 
 __all__ = ["CODE_COLUMNS", "STATUS_COLUMNS", "load_pair", "load_runs", "run_directories"]
 

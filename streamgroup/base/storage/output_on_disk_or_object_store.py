@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from streamgroup.base.errors import EnvironmentFault, StreamgroupError, UsageError
-from streamgroup.base.storage.atomic_directories import staged_directory
+from streamgroup.base.storage.atomic_local_directories import staged_directory
 from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.base.version import VERSION
 
