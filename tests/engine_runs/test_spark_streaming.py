@@ -16,7 +16,7 @@ from streamgroup.base.progress import Silent
 from streamgroup.engine_runs.run_on_engine import EngineOptions, run_on_engine
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.spark.session import Session
-from tests.engine_runs.killing import killed_after
+from tests.engine_runs.kill_between_batches import killed_after
 from tests.engine_runs.test_on_spark import STATE
 
 N, TUPLES, SIZE = 2, 600, 150

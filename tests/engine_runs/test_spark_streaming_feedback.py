@@ -16,9 +16,9 @@ from streamgroup.engine_runs.run_on_engine import EngineOptions, run_on_engine
 from streamgroup.engine_runs.spark_streaming.checkpoint import WARM_UPS
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.spark.session import Session
-from tests.engine_runs.killing import killed_after
+from tests.engine_runs.kill_between_batches import killed_after
 from tests.engine_runs.test_spark_streaming import Broken, log_of
-from tests.naive.reported import choices
+from tests.naive.streaming_with_feedback import choices
 
 POSG, FISH = "posg:batch=10,rows=2,columns=16", "fish:interval=500ms,epoch=100"
 # What a run is started with: two of the four workers are half as fast.

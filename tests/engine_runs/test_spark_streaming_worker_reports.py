@@ -34,7 +34,7 @@ from streamgroup.replay.replay_trace import prepared
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.summary.predicted_and_measured import listened
 from streamgroup.traces.trace import open_trace
-from tests.naive.reported import choices
+from tests.naive.streaming_with_feedback import choices
 
 N, TUPLES, SIZE = 4, 400, 60
 ORIGIN = 1_700_000_000 * 10**9

@@ -19,7 +19,7 @@ from streamgroup.engines.pulsar import (
     pulsar_slot_all,
     ring_slot,
 )
-from tests.engines.vectors import check_all, keys_of, rows
+from tests.engines.recorded_vectors import check_all, keys_of, rows
 
 HASHES = ("java_string_hash", "murmur3")
 

@@ -15,7 +15,7 @@ from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import family, select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
-from tests.groupings.crew import KEYS, context
+from tests.groupings.contexts_and_worker_changes import KEYS, context
 from tests.traces_by_hand import write_trace
 
 VARIANTS = (

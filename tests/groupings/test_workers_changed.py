@@ -12,7 +12,7 @@ from streamgroup.groupings._loads_when_workers_change import carry_loads
 from streamgroup.groupings.protocol import WorkersChange
 from streamgroup.kernels import hash_placement, random_draws
 from streamgroup.replay.scenario.grouping_selection import family, select
-from tests.groupings.crew import KEYS, changed, chosen, context, started
+from tests.groupings.contexts_and_worker_changes import KEYS, changed, chosen, context, started
 
 COUNTING = ["pkg", "greedy_d:d=5"]
 EVERY = [*family(), "pkg:d=1", "pkg:d=3", "greedy_d:d=40", "full_knowledge:backlog=true"]

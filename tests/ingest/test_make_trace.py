@@ -31,8 +31,8 @@ from streamgroup.ingest.sources import file_source
 from streamgroup.spark.session import Session
 from streamgroup.traces.key_bytes import hash_key
 from streamgroup.traces.manifest import read_manifest
-from tests.ingest.twin import Twin, tuples_of
-from tests.spark.cluster import Cluster
+from tests.ingest.naive_ingest import Twin, tuples_of
+from tests.spark.session_on_cluster import Cluster
 
 pytestmark = pytest.mark.spark
 
@@ -192,7 +192,7 @@ def test_the_same_bytes_from_every_master(
     other = tmp_path / "two" / "x.trace"
     if master == "cluster":
         cluster: Cluster = request.getfixturevalue("cluster")
-        cluster.call("tests.spark.on_cluster:ingest_files", str(other), [*map(str, inputs)])
+        cluster.call("tests.spark.calls_on_cluster:ingest_files", str(other), [*map(str, inputs)])
     else:
         _ingest_on(master, other, inputs)
     assert tree(other) == tree(expected.trace)

@@ -13,7 +13,7 @@ from streamgroup.report.render import Drawn, load_chart, specification
 from streamgroup.report.report_data import gather
 from streamgroup.report.theme import Look
 from streamgroup.report.x_axis import with_x
-from tests.report.made import make_runs
+from tests.report.made_up_runs import make_runs
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from streamgroup.study.bounds.key_frequencies import KeyStream, of_law
 from streamgroup.study.bounds.question import Question
 from streamgroup.study.bounds.statement import Statement
 from streamgroup.synth.zipf_ranks import zipf_weights
-from tests.groupings.golden import real_trace
+from tests.groupings.golden_metrics import real_trace
 from tests.naive import bounds as naive
 from tests.traces_by_hand import write_trace
 

@@ -27,7 +27,7 @@ from streamgroup.study.run_option_columns import OPTION_COLUMNS, readable
 from streamgroup.study.run_warnings import warnings_of
 from streamgroup.synth.generate_trace import synthesise
 from streamgroup.traces.trace import open_trace
-from tests.study.traces import write_trace
+from tests.study.small_hand_written_traces import write_trace
 
 TABLES = ["keys", "lag", "latency", "loads", "summary", "windows", "workers"]
 KEYS = [f"k{int(1 / ((i * 0.6180339887) % 1 + 0.01))}" for i in range(400)]

@@ -30,7 +30,7 @@ from streamgroup.synth.generate_trace import REMOTE_LABELS, SPARK_TUPLES, chosen
 from streamgroup.synth.generators.protocol import Chunk, Stream
 from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.trace import open_trace
-from tests.spark.cluster import Cluster
+from tests.spark.session_on_cluster import Cluster
 
 # Two parts, nine blocks, and a last block that is not full.
 GIVEN = {"tuples": 8_500_000, "keys": 3000, "exponent": 1.1, "rate": 1_000_000, "seed": 4}
@@ -110,7 +110,7 @@ def test_every_generator_can_be_made_by_tasks(spark: Session, tmp_path: Path) ->
 @pytest.mark.spark
 def test_the_same_bytes_from_a_cluster(local: Path, tmp_path: Path, cluster: Cluster) -> None:
     output = tmp_path / "made" / "z.trace"
-    cluster.call("tests.spark.on_cluster:make_synthetic", "zipf", GIVEN, str(output))
+    cluster.call("tests.spark.calls_on_cluster:make_synthetic", "zipf", GIVEN, str(output))
     assert tree(output) == tree(local)
     assert list(output.parent.iterdir()) == [output]
 

@@ -16,10 +16,10 @@ from streamgroup.replay.scenario.grouping_selection import family, select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation.choose import choose_block
 from streamgroup.traces.trace import Trace, open_trace
-from tests.engines.vectors import rows
+from tests.engines.recorded_vectors import rows
 from tests.groupings.engines import test_topics_and_partitions
-from tests.groupings.engines.real_keys import KINDS, parts_of, rules_of_engines, workers_of
-from tests.groupings.golden import real_trace
+from tests.groupings.engines.replay_real_keys import KINDS, parts_of, rules_of_engines, workers_of
+from tests.groupings.golden_metrics import real_trace
 from tests.traces_by_hand import write_trace
 
 NUMBERS = ("string", "int", "long")

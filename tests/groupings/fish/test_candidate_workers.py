@@ -12,7 +12,7 @@ from streamgroup.groupings.fish.candidate_workers import make_shortlists, place_
 from streamgroup.groupings.fish.start_and_worker_changes import shortlists_of
 from streamgroup.kernels.hash_placement import candidate, candidate_words, ring_positions
 from streamgroup.kernels.hash_ring import first_point, first_two, make_ring
-from tests.groupings.crew import context
+from tests.groupings.contexts_and_worker_changes import context
 
 KEYS = 20
 LOW, HIGH = np.random.default_rng(3).integers(-(2**63), 2**63, (2, KEYS))

@@ -12,7 +12,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.groupings.detectors.synopsis import bit_vectors, message_queue
 from streamgroup.kernels import random_draws
 from streamgroup.replay.scenario.grouping_selection import select
-from tests.groupings.crew import KEYS, changed, context, started
+from tests.groupings.contexts_and_worker_changes import KEYS, changed, context, started
 
 EXAMPLES = {one["id"]: one for one in json.loads((Path(__file__).parents[2] / "data" / "examples.json").read_text())}
 RNG = np.random.default_rng(5)

@@ -18,7 +18,7 @@ from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.dry_run import dry_run
 from streamgroup.traces.trace import Trace, open_trace
-from tests.groupings.crew import changed, started
+from tests.groupings.contexts_and_worker_changes import changed, started
 from tests.traces_by_hand import write_trace
 
 EXAMPLES = json.loads((Path(__file__).parents[2] / "data" / "examples.json").read_text())

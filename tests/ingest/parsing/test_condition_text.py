@@ -21,7 +21,7 @@ from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing.condition_text import parse_where
 from streamgroup.ingest.pipeline.row_conditions import meets
-from tests.ingest.twin import tuples_of
+from tests.ingest.naive_ingest import tuples_of
 
 REASON = "does not meet --where"
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

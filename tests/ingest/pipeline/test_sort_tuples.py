@@ -16,7 +16,7 @@ from streamgroup.ingest.parsing import lines
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
-from tests.ingest.twin import Twin, tuples_of
+from tests.ingest.naive_ingest import Twin, tuples_of
 
 Ingest = Callable[..., IngestResult]
 Parse = Callable[..., Any]

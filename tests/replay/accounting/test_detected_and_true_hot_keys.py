@@ -16,10 +16,10 @@ from streamgroup.replay.compile_grouping import COMMON, compiled
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
-from tests.replay.hooks.test_conformance import same
+from tests.replay.hooks.test_every_grouping_conforms import same
 from tests.traces_by_hand import write_trace
 
-BY_COUNTS = str(Path(__file__).parents[1] / "outside" / "by_counts.py")
+BY_COUNTS = str(Path(__file__).parents[1] / "groupings_outside_package" / "by_counts.py")
 KEYS = "abcd"
 
 

@@ -23,9 +23,9 @@ from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.read_batches import Batch
 from streamgroup.traces.trace import open_trace
 from streamgroup.traces.trace_segment import take_slice
-from tests.metrics.compare import assert_same
-from tests.metrics.test_exact import outcome
-from tests.naive.trees import tree_metrics
+from tests.metrics.compare_with_naive import assert_same
+from tests.metrics.test_published_vectors_and_large_sums import outcome
+from tests.naive.tuple_trees import tree_metrics
 from tests.traces_by_hand import write_trace
 
 LOST = -2

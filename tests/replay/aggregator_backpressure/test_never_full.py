@@ -20,7 +20,7 @@ from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven
 from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace
-from tests.naive.replay.scenarios import Scenario, scenarios
+from tests.naive.replay.random_scenarios import Scenario, scenarios
 from tests.traces_by_hand import write_trace
 
 GROUPINGS = ["kg", "pkg", "sg", "sg_random", "greedy_d:d=3", "posg:batch=2", "fish", "load_aware"]

@@ -13,7 +13,7 @@ from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
-from tests.metrics.compare import tables
+from tests.metrics.compare_with_naive import tables
 from tests.traces_by_hand import Tuple, write_trace
 
 N = 60

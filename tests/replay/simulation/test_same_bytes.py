@@ -21,7 +21,7 @@ from streamgroup.traces import layout
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import Tuple, write_trace
 
-FILES = {"listener": str(Path(__file__).parents[1] / "outside" / "listener.py")}
+FILES = {"listener": str(Path(__file__).parents[1] / "groupings_outside_package" / "listener.py")}
 # The digests of what runs leave behind, by grouping and set of options.
 Whole = dict[tuple[str, str], dict[str, str]]
 TUPLES = 1500

@@ -19,7 +19,7 @@ from streamgroup.study.summary.column_conditions import parse_conditions
 from streamgroup.study.summary.summarize import check_gate, load_runs, summarize
 from streamgroup.study.sweep.cell import make_cell
 from streamgroup.traces.trace import open_trace
-from tests.study.traces import write_trace
+from tests.study.small_hand_written_traces import write_trace
 
 KINDS = {int: pl.Int64(), float: pl.Float64(), str: pl.String()}
 # Tables as they were made when there were fewer options.

@@ -1,4 +1,4 @@
-"""Cells run here and on a cluster of two executors, in the process of `tests.spark.cluster`."""
+"""Cells run here and on a cluster of two executors, in the process of `tests.spark.session_on_cluster`."""
 
 import contextlib
 from pathlib import Path
@@ -11,7 +11,7 @@ from streamgroup.study.replay_run import write_run
 from streamgroup.study.sweep.cell import Cell, CellOutcome, make_cell, run_cell
 from streamgroup.study.sweep.cells_on_spark import run_on_spark
 from streamgroup.traces.trace import open_trace
-from tests.spark.on_cluster import shared
+from tests.spark.calls_on_cluster import shared
 
 # In the run's record: what need not be the same.
 OWN = ("timings", "host", "finished_at")

@@ -15,9 +15,9 @@ from streamgroup.study import replay_run as study
 from streamgroup.study.sweep import cells_on_spark
 from streamgroup.study.sweep.cell import Cell, CellOutcome, make_cell, run_cell
 from streamgroup.traces.trace import open_trace
-from tests.spark.cluster import Cluster
+from tests.spark.session_on_cluster import Cluster
+from tests.study.small_hand_written_traces import write_trace
 from tests.study.sweep.run_cells_on_cluster import written
-from tests.study.traces import write_trace
 
 TIMES, KEYS = [i * 1500 for i in range(300)], [f"k{i * i % 17}" for i in range(300)]
 

@@ -28,8 +28,8 @@ from streamgroup.study.sweep.cell import Cell, CellOutcome, run_cell
 from streamgroup.study.sweep.cells_in_threads import run_tasks
 from streamgroup.study.sweep.run_sweep import find_cells, run_sweep
 from streamgroup.study.sweep.schedule import open_traces, plan_tasks
-from tests.study.sweep.cells import cell
-from tests.study.traces import write_trace
+from tests.study.small_hand_written_traces import write_trace
+from tests.study.sweep.make_cells import cell
 
 KEYS = [f"k{i * i % 17}" for i in range(300)]
 

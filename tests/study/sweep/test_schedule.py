@@ -9,8 +9,8 @@ from streamgroup.study.sweep import cells_in_threads
 from streamgroup.study.sweep.cell import CellOutcome
 from streamgroup.study.sweep.cells_in_threads import at_once, run_tasks
 from streamgroup.study.sweep.schedule import longest_first, makespan, open_traces, plan_tasks
-from tests.study.sweep.cells import cell
-from tests.study.traces import write_trace
+from tests.study.small_hand_written_traces import write_trace
+from tests.study.sweep.make_cells import cell
 
 KEYS = [f"k{i * i % 17}" for i in range(300)]
 

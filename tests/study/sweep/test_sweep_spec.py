@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streamgroup.base.errors import UsageError
 from streamgroup.study.sweep.schedule import open_traces
 from streamgroup.study.sweep.sweep_spec import cells_of, groupings_without_draws, make_spec, read_file
-from tests.study.traces import write_trace
+from tests.study.small_hand_written_traces import write_trace
 
 WHOLE = """
 traces = ["x.trace"]
