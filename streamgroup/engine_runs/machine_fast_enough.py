@@ -1,4 +1,4 @@
-"""What the machine did in an engine run, and whether it was fast enough to be a witness."""
+"""Whether the machine was fast enough in an engine run: services and wake-ups as asked for and as measured."""
 
 import os
 from collections.abc import Sequence

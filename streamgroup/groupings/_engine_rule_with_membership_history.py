@@ -1,4 +1,4 @@
-"""What the groupings share in which who gets what depends on who came and went before."""
+"""Shared by groupings that follow an engine's rule whose result depends on who joined and left before."""
 
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple

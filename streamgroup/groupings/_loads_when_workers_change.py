@@ -1,4 +1,4 @@
-"""What the groupings share when workers come and go: load vectors that live on."""
+"""Load vectors when workers join, leave or crash: the loads of those that stay are kept."""
 
 from typing import Any, TypeVar
 

@@ -1,4 +1,4 @@
-"""Numbers with few decimals, so that products with counts are exact in 64 bits."""
+"""A parameter type of groupings: numbers with at most six decimals, so that products with counts are exact."""
 
 from fractions import Fraction
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What the groupings share that look at what a source sent in a sliding window."""
+"""Shared by groupings that look at what a source sent in a sliding window: parameters, start, changes of workers."""
 
 from typing import Any, Self
 

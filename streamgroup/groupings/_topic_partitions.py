@@ -1,4 +1,4 @@
-"""What the groupings share whose keys go to partitions of a topic, which instances of a consumer group read."""
+"""Shared by groupings whose keys go to partitions of a topic, which instances of a consumer group read."""
 
 import numpy as np
 from numpy.typing import NDArray

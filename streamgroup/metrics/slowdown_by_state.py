@@ -1,4 +1,4 @@
-"""What workers held where state costs, and how much slower that made them (docs/cluster.md, State)."""
+"""How many keys workers held where state costs, and how much slower that made them (docs/cluster.md, State)."""
 
 from streamgroup.metrics.exact_ratios import ratio
 from streamgroup.metrics.metric_names import Number

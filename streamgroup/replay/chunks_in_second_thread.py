@@ -1,4 +1,4 @@
-"""A thread that takes chunks over, one after the other, while the caller goes on with the next."""
+"""Hands chunks to a second thread, one after the other, while the caller goes on with the next."""
 
 import contextlib
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Arrival times of synthetic streams."""
+"""Arrival times of synthetic streams: tuples at a constant interval."""
 
 from fractions import Fraction
 

@@ -1,3 +1,5 @@
+"""Commands in short: what each prints for people and for programs."""
+
 import csv
 import io
 import json

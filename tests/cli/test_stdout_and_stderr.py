@@ -1,3 +1,5 @@
+"""Results alone go to stdout, progress and warnings to stderr; help is fast and imports nothing heavy."""
+
 import json
 import os
 import subprocess

@@ -1,3 +1,5 @@
+"""Fixtures of the pages: commands share the Spark session of the tests, or run without Spark."""
+
 import contextlib
 
 import pytest

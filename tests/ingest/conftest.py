@@ -1,3 +1,5 @@
+"""Fixtures of the ingest: inputs parsed by a reader without Spark, and whole ingests with it."""
+
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,3 +1,5 @@
+"""Spark sessions: Java that is missing or too old, masters, errors of tasks, interrupts, killed processes."""
+
 import os
 import signal
 import subprocess

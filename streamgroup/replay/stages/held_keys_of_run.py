@@ -1,4 +1,4 @@
-"""What workers hold in a run where that costs: made from the plan, and what was found of it."""
+"""The keys that workers hold in a run where state costs: made from the plan, and what was found of them."""
 
 import contextlib
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""The functions of expressions."""
+"""The functions that expressions of claims call: mean, growing, falling, smallest, peak and others."""
 
 import itertools
 import math

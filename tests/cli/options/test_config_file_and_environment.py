@@ -1,3 +1,5 @@
+"""Options from flags, the environment and a TOML file: which wins, mistakes in them, and completion by the shell."""
+
 import json
 import subprocess
 import sys

@@ -1,3 +1,5 @@
+"""Inputs resolved to files, and the splits into which tasks read them."""
+
 import bz2
 import gzip
 import io

@@ -1,3 +1,5 @@
+"""Texts split into words, against a slow twin; stopwords."""
+
 import re
 import unicodedata
 from collections.abc import Callable

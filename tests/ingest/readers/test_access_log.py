@@ -1,3 +1,5 @@
+"""The reader of access logs of web servers."""
+
 import datetime as dt
 from collections.abc import Callable
 from pathlib import Path

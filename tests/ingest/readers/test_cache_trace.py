@@ -1,3 +1,5 @@
+"""The reader of cache and block I/O traces."""
+
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path

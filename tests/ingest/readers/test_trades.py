@@ -1,3 +1,5 @@
+"""The reader of trades, and the zip files of Lean."""
+
 import datetime as dt
 import zipfile
 from collections.abc import Callable

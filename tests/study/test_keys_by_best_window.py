@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.study.key_peaks import find_peaks
+from streamgroup.study.keys_by_best_window import find_peaks
 from streamgroup.traces.trace import open_trace
 from tests.traces_by_hand import Tuple, write_trace
 

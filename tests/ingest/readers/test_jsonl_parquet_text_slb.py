@@ -1,3 +1,5 @@
+"""The readers jsonl, parquet, text and slb, and what holds for every reader."""
+
 import datetime as dt
 import json
 from collections.abc import Callable
