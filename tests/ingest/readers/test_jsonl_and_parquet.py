@@ -1,4 +1,4 @@
-"""The readers jsonl, parquet, text and slb, and what holds for every reader."""
+"""The readers jsonl and parquet, and options that hold for every reader."""
 
 import datetime as dt
 import json
