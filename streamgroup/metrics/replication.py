@@ -1,4 +1,4 @@
-"""State cost of a grouping: (worker, key) pairs, the estimates of the papers, partial results to merge."""
+"""Replication of a grouping: (worker, key) pairs, the estimates of the papers, partial results to merge."""
 
 import numpy as np
 

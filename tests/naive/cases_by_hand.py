@@ -1,4 +1,4 @@
-"""For cases worked out by hand, in ms."""
+"""Helpers for cases worked out by hand: streams, groupings and outcomes, with times in ms."""
 
 from typing import Any
 

@@ -122,7 +122,7 @@ EDITS = {
     "kernels/hash_ring.py": ["choose_block"],
     "kernels/latency_histogram.py": ["account"],
     "replay/simulation/serve.py": ["account"],
-    "replay/simulation/optional_arrays.py": HALVES,
+    "replay/simulation/optional_array_elements.py": HALVES,
     "cluster/service_time.py": HALVES,
     "replay/compile_grouping.py": HALVES,
 }

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streamgroup.kernels.latency_histogram import BUCKETS, bucket_of
 from streamgroup.replay.accounting.window_rows import CARRY, end_window
 from streamgroup.replay.simulation.chunk_types import DROPPED, LOST, NEVER, Span
-from streamgroup.replay.simulation.optional_arrays import get
+from streamgroup.replay.simulation.optional_array_elements import get
 from streamgroup.replay.simulation.serve import serve_block
 
 __all__ = [

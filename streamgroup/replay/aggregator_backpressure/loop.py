@@ -51,7 +51,7 @@ from streamgroup.replay.simulation.event_state import (
     place_of,
 )
 from streamgroup.replay.simulation.keys_held_by_workers import hold
-from streamgroup.replay.simulation.optional_arrays import get, put
+from streamgroup.replay.simulation.optional_array_elements import get, put
 from streamgroup.replay.simulation.serve import Workers, serve_one
 from streamgroup.replay.simulation.source_server import begin_service, leave, take_tuple
 from streamgroup.replay.simulation.unsent_tuples import Stream, set_turn

@@ -18,7 +18,7 @@ from streamgroup.replay.simulation.choose_and_serve import deliver_due, follow
 from streamgroup.replay.simulation.chunk_types import MAX_TIME_NS, NEVER, Records, make_records
 from streamgroup.replay.simulation.event_loop import CHANGE, DONE
 from streamgroup.replay.simulation.event_state import block
-from streamgroup.replay.simulation.optional_arrays import get
+from streamgroup.replay.simulation.optional_array_elements import get
 from streamgroup.replay.simulation.tuples_in_flight import InFlight
 
 __all__ = [

@@ -11,7 +11,7 @@ from streamgroup.replay.simulation import tuples_in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, choose_one, report, see
 from streamgroup.replay.simulation.chunk_types import LOST, MAX_TIME_NS
 from streamgroup.replay.simulation.keys_held_by_workers import hold, view_slowness
-from streamgroup.replay.simulation.optional_arrays import get, put
+from streamgroup.replay.simulation.optional_array_elements import get, put
 from streamgroup.replay.simulation.serve import occupy, serve_one
 
 __all__ = ["FULL_QUEUE", "TOO_LATE", "Feedback", "deliver_due", "feedback_block", "follow"]

@@ -27,7 +27,7 @@ from streamgroup.replay.simulation.event_state import (
     place_of,
 )
 from streamgroup.replay.simulation.keys_held_by_workers import hold, view_slowness
-from streamgroup.replay.simulation.optional_arrays import get, put
+from streamgroup.replay.simulation.optional_array_elements import get, put
 from streamgroup.replay.simulation.serve import serve_one
 from streamgroup.replay.simulation.source_server import begin_service, leave, take_tuple
 from streamgroup.replay.simulation.tuples_lost_with_workers import drop_rejected, reject, take_back

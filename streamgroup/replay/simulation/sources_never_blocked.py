@@ -22,7 +22,7 @@ from streamgroup.replay.simulation.event_loop import (
 )
 from streamgroup.replay.simulation.event_state import Model, place_of
 from streamgroup.replay.simulation.keys_held_by_workers import hold, view_slowness
-from streamgroup.replay.simulation.optional_arrays import get, put
+from streamgroup.replay.simulation.optional_array_elements import get, put
 from streamgroup.replay.simulation.serve import serve_one
 from streamgroup.replay.simulation.source_server import account_service
 from streamgroup.replay.simulation.unsent_tuples import set_turn

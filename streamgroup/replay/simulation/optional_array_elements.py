@@ -1,4 +1,4 @@
-"""Elements of arrays that may be None. They are functions, as numba drops a branch on None only for an argument."""
+"""Gets and puts elements of arrays that may be None: functions, as numba drops such branches only for arguments."""
 
 from typing import Any
 
