@@ -213,7 +213,7 @@ def test_max_parallelism_that_is_too_small() -> None:
         ("one_worker", "_engine_rule", ["storm_fields", "heron_fields:serializer=kryo5", "spark_sql", "hazelcast"]),
         (
             "followed",
-            "_engine_rule_with_history",
+            "_engine_rule_with_membership_history",
             [
                 "flink_keyby",
                 "flink_sql:max_parallelism=50",
