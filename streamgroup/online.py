@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.compiling.builtin_print import builtin_print
+from streamgroup.base.compiling.restore_builtin_print import builtin_print
 from streamgroup.base.errors import UsageError
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Partitioner:
         (`listens`); for others it does nothing. Every partitioner needs the reports of all workers, of the tuples of
         all sources.
         """
-        from streamgroup.replay.online.finishes import Finishes
+        from streamgroup.replay.online.deliver_finished_tuples import Finishes
 
         if not self.listens:
             return

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import pytest
 from hypothesis import HealthCheck, settings
 
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.replay import interpreted_or_compiled
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session, open_session
-from tests.spark.cluster import Cluster, open_cluster
+from tests.spark.session_on_cluster import Cluster, open_cluster
 
 _KEYS = {
     "AWS_ACCESS_KEY_ID": "test",

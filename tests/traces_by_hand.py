@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces import layout
 from streamgroup.traces.tuple_blocks import Columns, blocks
 from streamgroup.traces.writer import PartStats, join_stats, write_part

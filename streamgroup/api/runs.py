@@ -13,7 +13,7 @@ from streamgroup.base.progress import Progress
 if TYPE_CHECKING:
     import polars as pl
 
-    from streamgroup.base.storage.paths import StoragePath
+    from streamgroup.base.storage.storage_path import StoragePath
 
 __all__ = ["Run", "Tables", "open_run", "replay", "run"]
 
@@ -162,7 +162,7 @@ def run(
     from streamgroup.api.make_options import made_options
     from streamgroup.api.option_texts import spark_values
     from streamgroup.engine_runs.engine_options import engine_options
-    from streamgroup.engine_runs.run import run_on_engine
+    from streamgroup.engine_runs.run_on_engine import run_on_engine
     from streamgroup.spark.options import SparkOptions, checked
 
     beside = ("master", "spark_conf", "driver_memory", "micro_batch", "checkpoint", "flink_python")
@@ -189,8 +189,8 @@ def open_run(path: str | Path) -> Run:
 
 
 def _run(tables: Mapping[str, Any], record: dict[str, Any], output: Path | None) -> Run:
-    from streamgroup.metrics.names import METRICS
-    from streamgroup.study.option_columns import OPTION_COLUMNS
+    from streamgroup.metrics.metric_names import METRICS
+    from streamgroup.study.run_option_columns import OPTION_COLUMNS
 
     row = tables["summary"].to_pylist()[0]
     options = {name: row[name] for name in OPTION_COLUMNS if name in row}

@@ -11,12 +11,12 @@ from streamgroup.base.progress import Progress, Watcher
 if TYPE_CHECKING:
     import polars as pl
 
-    from streamgroup.base.storage.paths import StoragePath
+    from streamgroup.base.storage.storage_path import StoragePath
     from streamgroup.study.advise.advise import Advice
     from streamgroup.study.bounds.evaluate_statements import Bounds
     from streamgroup.study.claims.reproduce import Reproduction
     from streamgroup.study.explain.explain_loads import Explanation
-    from streamgroup.study.summary.compare import Comparison
+    from streamgroup.study.summary.compare_runs import Comparison
     from streamgroup.study.sweep.plan_sweep import PlannedSweep
 
 __all__ = [
@@ -108,7 +108,7 @@ def planned_sweep(
     """Plan a sweep with options by the names of `sweep`; UsageError and DataError as there."""
     from streamgroup.api.make_options import known_only, made_options
     from streamgroup.api.option_texts import listed, text
-    from streamgroup.base.storage.paths import StoragePath
+    from streamgroup.base.storage.storage_path import StoragePath
     from streamgroup.study.sweep.plan_sweep import plan_sweep
 
     known_only("sweep", given, {"grouping", "workers", *SweepKeywords.__annotations__})
@@ -173,7 +173,7 @@ def compare(
     metric, `only_old` and `only_new` name the cells without a partner, and `broken("latency_p99_ms>+5%")` returns a
     sentence for each pair that breaks a gate. UsageError for paths without runs and unknown metrics.
     """
-    from streamgroup.study.summary.compare import compare
+    from streamgroup.study.summary.compare_runs import compare
 
     before, after = ([side] if isinstance(side, str | Path) else side for side in (old, new))
     return compare(before, after, _names(metrics))
@@ -214,7 +214,7 @@ def advise(
     from streamgroup.api.option_texts import listed
     from streamgroup.study.advise.advise import AdviceRequest, advise
     from streamgroup.study.advise.recommendation import Targets
-    from streamgroup.study.sweep.threads import default_jobs
+    from streamgroup.study.sweep.cells_in_threads import default_jobs
 
     known_only("advise", options, AdviseKeywords.__annotations__)
     question = AdviceRequest(

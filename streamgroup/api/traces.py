@@ -10,7 +10,7 @@ from streamgroup.base.progress import Progress
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from streamgroup.base.storage.paths import StoragePath
+    from streamgroup.base.storage.storage_path import StoragePath
     from streamgroup.ingest import options as checked_options
     from streamgroup.ingest.make_trace import IngestResult
     from streamgroup.traces.statistics.describe import Description
@@ -96,7 +96,7 @@ def from_dataframe(
     `time` and `key` (several make a composite key) are Spark SQL expressions, as are `cost` (us), `value`, `weight` and
     `where` among the options, which are those of `streamgroup ingest spark`.
     """
-    from streamgroup.ingest.sources.ingest_spark import from_dataframe
+    from streamgroup.ingest.sources.run_ingest_spark import from_dataframe
 
     return from_dataframe(df, time=time, key=key, output=output, **options)
 
@@ -117,7 +117,7 @@ def synth(
     UsageError for a wrong parameter.
     """
     from streamgroup.api.option_texts import spark_values
-    from streamgroup.base.storage.paths import locate
+    from streamgroup.base.storage.storage_path import locate
     from streamgroup.ingest.make_trace import IngestResult
     from streamgroup.spark.options import SparkOptions, check_no_spark, checked
     from streamgroup.synth.generate_trace import synthesise

@@ -12,9 +12,10 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.errors import UsageError
-from streamgroup.cli.command import (
+from streamgroup.cli.error_output import report_error
+from streamgroup.cli.typer_command import (
     ENVIRONMENT,
     Debug,
     DiscoveredGroup,
@@ -25,7 +26,6 @@ from streamgroup.cli.command import (
     Verbose,
     as_command,
 )
-from streamgroup.cli.error_output import report_error
 
 __all__ = ["PACKAGE", "app", "main"]
 
@@ -78,7 +78,7 @@ class Program(DiscoveredGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Name the commands: their files."""
         del ctx
-        return plugin_modules.names(PACKAGE)
+        return modules_by_name.names(PACKAGE)
 
     def find(self, name: str) -> Any:
         """Import the file of a command, and no other."""

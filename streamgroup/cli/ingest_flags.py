@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from streamgroup.cli.command import Formatted
 from streamgroup.cli.shared_flags import DriverMemory, MadeTrace, SparkConf
+from streamgroup.cli.typer_command import Formatted
 
 __all__ = ["IngestFlags", "default_of", "values_of"]
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from streamgroup.cli.command import as_command
 from streamgroup.cli.console import Console
 from streamgroup.cli.ingest_flags import IngestFlags, values_of
 from streamgroup.cli.ingest_output import print_preview, report_trace
+from streamgroup.cli.typer_command import as_command
 
 __all__ = ["Options", "make", "run"]
 
@@ -69,7 +69,7 @@ def run(console: Console, options: Options) -> None:
     values = values_of(options)
     asked = make_source_options(format=values.pop("source_format"), **values)
     # Not before the options are checked: it loads Spark.
-    from streamgroup.ingest.sources.ingest_spark import ingest_spark, preview_spark
+    from streamgroup.ingest.sources.run_ingest_spark import ingest_spark, preview_spark
 
     begun = time.perf_counter()
     if options.dry_run:

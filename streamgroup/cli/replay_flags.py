@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from streamgroup.cli.command import Formatted
+from streamgroup.cli.typer_command import Formatted
 from streamgroup.replay.scenario.options import ReplayOptions
 
 __all__ = ["DEFAULTS", "REPEATED", "SEED_HELP", "Conditions", "HashSeed", "KeyType", "Simulation"]

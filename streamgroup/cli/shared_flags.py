@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from streamgroup.cli.command import utf8_path
+from streamgroup.cli.typer_command import utf8_path
 
 __all__ = ["DriverMemory", "MadeTrace", "SparkConf", "Trace", "Where", "Workers", "XAxis"]
 

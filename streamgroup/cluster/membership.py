@@ -9,8 +9,8 @@ import numpy as np
 
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.limits import MOST_WORKERS
-from streamgroup.base.stream_extent import parse_position
-from streamgroup.kernels import draws, hash_placement
+from streamgroup.base.time_count_or_share import parse_position
+from streamgroup.kernels import hash_placement, random_draws
 
 __all__ = ["Event", "Kind", "parse_membership", "worker_of"]
 
@@ -76,7 +76,7 @@ def worker_of(event: Event, live: Sequence[int], seed: int) -> int:
     if not live:
         raise RunError(f"--{event.kind}: no worker is left", "let fewer leave and crash, or more join")
     if event.random:
-        word = draws.words(seed, "membership", np.array([event.number], dtype=np.int64))
+        word = random_draws.words(seed, "membership", np.array([event.number], dtype=np.int64))
         return int(live[int(hash_placement.place(word, len(live))[0])])
     if event.worker is None:
         return int(live[-1])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import UsageError
 from streamgroup.base.spelling_hint import suggest
 from streamgroup.base.units import parse_duration_ns, parse_number
-from streamgroup.kernels import draws, elementary
+from streamgroup.kernels import elementary_functions, random_draws
 
 __all__ = ["Distribution", "factors", "log_variance", "parse_cv", "parse_distribution", "parse_timed_service"]
 
@@ -67,7 +67,7 @@ def parse_cv(text: str, what: str) -> Fraction:
 
 def log_variance(cv: Fraction) -> float:
     """Return the variance of a lognormal variable's logarithm: ln(1 + CV^2)."""
-    return elementary.log_one_plus(float(cv * cv))
+    return elementary_functions.log_one_plus(float(cv * cv))
 
 
 def factors(
@@ -78,6 +78,6 @@ def factors(
     Each `purpose` has draws of its own. Lognormal: exp(sigma N - sigma^2 / 2) with N standard normal.
     """
     if distribution.kind == "exponential":
-        return draws.exponential(seed, purpose, index)
-    normal = draws.normal(seed, purpose, index)
-    return elementary.exp(sqrt(distribution.variance) * normal - distribution.variance / 2.0)
+        return random_draws.exponential(seed, purpose, index)
+    normal = random_draws.normal(seed, purpose, index)
+    return elementary_functions.exp(sqrt(distribution.variance) * normal - distribution.variance / 2.0)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.cluster.speeds import Speeds
-from streamgroup.kernels.phase_of_time import phase_of
+from streamgroup.cluster.worker_speeds import Speeds
+from streamgroup.kernels.binary_search import phase_of
 
 __all__ = [
     "MAX_SERVICE_NS",

@@ -1,4 +1,4 @@
-"""How a run uses an engine."""
+"""The options of a run inside an engine: which engine, and how workers serve, checkpoints, batches."""
 
 import os
 from collections.abc import Mapping

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError
-from streamgroup.engine_runs.machine import Machine
+from streamgroup.engine_runs.machine_fast_enough import Machine
 from streamgroup.replay.account_given_times import Measured, Sent
 from streamgroup.traces.trace import Trace
 

@@ -16,15 +16,15 @@ import pyarrow.compute as pc
 
 from streamgroup.base.errors import EnvironmentFault, RunError, StreamgroupError
 from streamgroup.base.progress import Progress
-from streamgroup.engine_runs.columns import READ
 from streamgroup.engine_runs.flink.find_python import ROOT, FlinkPlace, find_flink
-from streamgroup.engine_runs.flink.tasks import FlinkJob, source_file, worker_file
+from streamgroup.engine_runs.flink.source_and_worker_tasks import FlinkJob, source_file, worker_file
 from streamgroup.engine_runs.source_task import SourceJob, service_times
+from streamgroup.engine_runs.tuple_columns import READ
 from streamgroup.engine_runs.worker_task import WorkerJob
 
 __all__ = ["run_job"]
 
-_PROGRAM = "from streamgroup.engine_runs.flink.job import main; main()"
+_PROGRAM = "from streamgroup.engine_runs.flink.pyflink_job import main; main()"
 # How long each Python process may take to start, on few cores.
 _ALLOWED_EACH_S = 10.0
 _POLL_S = 0.1

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from streamgroup.base.errors import EnvironmentFault, RunError, StreamgroupError
 from streamgroup.base.progress import Progress
-from streamgroup.engine_runs.columns import CHOSEN_TYPES
 from streamgroup.engine_runs.source_task import SourceJob, choose
+from streamgroup.engine_runs.tuple_columns import CHOSEN_TYPES
 from streamgroup.engine_runs.unsupported_options import check_slots
 from streamgroup.engine_runs.worker_task import SCHEMA, WorkerJob, serve
 from streamgroup.spark.executor_package import ensure_package

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgroup.cluster.service_time import ConstantCost
-from streamgroup.engine_runs.columns import CHOSEN
+from streamgroup.engine_runs.tuple_columns import CHOSEN
 from streamgroup.replay.online.decider import Decided, Decider
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.spark.errors import errors_as_text

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from streamgroup.base.errors import UsageError
-from streamgroup.groupings._service_time import service_ns
+from streamgroup.groupings._control_server_time import service_ns
 from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.online.decider import Decider
 from streamgroup.replay.scenario.plan import Plan

@@ -165,7 +165,7 @@ def counts_by_id(state: Mapping[bytes | None, int], key_ids: Mapping[bytes | Non
 
 def _nothing() -> pa.Table:
     """Return no tuples, for a worker that is sent none: it comes to the barrier all the same."""
-    from streamgroup.engine_runs.columns import CHOSEN
+    from streamgroup.engine_runs.tuple_columns import CHOSEN
 
     return CHOSEN.empty_table()
 

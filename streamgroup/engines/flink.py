@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.compiled import compiled, helper
-from streamgroup.engines.hashes.java import absolute, hash_code, hash_codes, i32
+from streamgroup.engines.compile_key_functions import compiled, helper
+from streamgroup.engines.hashes.java_hash_and_random import absolute, hash_code, hash_codes, i32
 from streamgroup.engines.hashes.murmur32 import finish, finish_word, mix, mix_word, murmur3
-from streamgroup.engines.keys.typed import Keys
-from streamgroup.engines.keys.values import Int, Long, Value, check_workers, fields_of, java_utf8, kind_of
+from streamgroup.engines.keys.typed_key_arrays import Keys
+from streamgroup.engines.keys.typed_key_values import Int, Long, Value, check_workers, fields_of, java_utf8, kind_of
 
 __all__ = [
     "LARGEST_PARALLELISM",

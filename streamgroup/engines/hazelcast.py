@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.compiled import compiled
-from streamgroup.engines.hashes.java import absolute, i32
+from streamgroup.engines.compile_key_functions import compiled
+from streamgroup.engines.hashes.java_hash_and_random import absolute, i32
 from streamgroup.engines.hashes.murmur32 import mix_word, murmur3, murmur3_at
-from streamgroup.engines.keys.serialized import big_endian, key_bytes
-from streamgroup.engines.keys.typed import Keys
-from streamgroup.engines.keys.values import Value, check_value, check_workers
+from streamgroup.engines.keys.serialized_key_bytes import big_endian, key_bytes
+from streamgroup.engines.keys.typed_key_arrays import Keys
+from streamgroup.engines.keys.typed_key_values import Value, check_value, check_workers
 
 __all__ = ["DEFAULT_PARTITIONS", "hazelcast_partition", "hazelcast_partition_all", "hazelcast_processor"]
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.compiled import compiled, helper
-from streamgroup.engines.keys.typed import Keys
-from streamgroup.engines.keys.values import Int, Value, check_workers, fields_of
+from streamgroup.engines.compile_key_functions import compiled, helper
+from streamgroup.engines.keys.typed_key_arrays import Keys
+from streamgroup.engines.keys.typed_key_values import Int, Value, check_workers, fields_of
 
 __all__ = ["Serializer", "fields_task", "fields_tasks_all", "serialized"]
 

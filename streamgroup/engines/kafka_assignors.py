@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.engines.keys.values import check_choice, check_workers
+from streamgroup.engines.keys.typed_key_values import check_choice, check_workers
 
 __all__ = ["Assignor", "assign", "owners"]
 

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
-from streamgroup.engines.compiled import compiled
-from streamgroup.engines.hashes.java import i32
+from streamgroup.engines.compile_key_functions import compiled
+from streamgroup.engines.hashes.java_hash_and_random import i32
 from streamgroup.engines.kafka import java_hashes, kafka_hash
-from streamgroup.engines.keys.serialized import big_endian, key_bytes
-from streamgroup.engines.keys.typed import Keys
-from streamgroup.engines.keys.values import Value, check_choice, check_workers
+from streamgroup.engines.keys.serialized_key_bytes import big_endian, key_bytes
+from streamgroup.engines.keys.typed_key_arrays import Keys
+from streamgroup.engines.keys.typed_key_values import Value, check_choice, check_workers
 
 __all__ = ["Partitioner", "librdkafka_partition", "librdkafka_partition_all"]
 

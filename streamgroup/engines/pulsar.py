@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.compiled import compiled
-from streamgroup.engines.hashes.java import hash_codes, string_hash
+from streamgroup.engines.compile_key_functions import compiled
+from streamgroup.engines.hashes.java_hash_and_random import hash_codes, string_hash
 from streamgroup.engines.hashes.murmur32 import murmur3, murmur3_at
-from streamgroup.engines.keys.serialized import key_bytes
-from streamgroup.engines.keys.typed import Keys, make_keys, pack
-from streamgroup.engines.keys.values import Value, check_choice, check_value, check_workers
+from streamgroup.engines.keys.serialized_key_bytes import key_bytes
+from streamgroup.engines.keys.typed_key_arrays import Keys, make_keys, pack
+from streamgroup.engines.keys.typed_key_values import Value, check_choice, check_value, check_workers
 
 __all__ = [
     "HashRanges",

@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.engines.compiled import compiled, helper
+from streamgroup.engines.compile_key_functions import compiled, helper
 from streamgroup.engines.flink import key_group, resolved_max_parallelism, subtasks_of_hashes
-from streamgroup.engines.hashes.java import hash_code, hash_codes, i32
-from streamgroup.engines.keys.typed import Keys
-from streamgroup.engines.keys.values import Value, check_choice, fields_of
+from streamgroup.engines.hashes.java_hash_and_random import hash_code, hash_codes, i32
+from streamgroup.engines.keys.typed_key_arrays import Keys
+from streamgroup.engines.keys.typed_key_values import Value, check_choice, fields_of
 
 __all__ = ["Mode", "pyflink_hash", "pyflink_subtask", "pyflink_subtasks_all"]
 

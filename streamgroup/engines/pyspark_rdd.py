@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.engines.compiled import compiled
+from streamgroup.engines.compile_key_functions import compiled
 from streamgroup.engines.hashes.siphash import ROUNDS, add_word, begin, end, hash_keys, siphash
-from streamgroup.engines.keys.typed import Keys
-from streamgroup.engines.keys.values import Value, check_value, check_workers, fields_of
+from streamgroup.engines.keys.typed_key_arrays import Keys
+from streamgroup.engines.keys.typed_key_values import Value, check_value, check_workers, fields_of
 
 __all__ = ["Python", "portable_hash", "pyspark_rdd_partition", "pyspark_rdd_partition_all"]
 

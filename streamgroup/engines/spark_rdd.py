@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.engines.hashes.java import hash_code, hash_codes, i32, string_hash
+from streamgroup.engines.hashes.java_hash_and_random import hash_code, hash_codes, i32, string_hash
 from streamgroup.engines.hashes.murmur32 import finish, mix
-from streamgroup.engines.keys.typed import Keys
-from streamgroup.engines.keys.values import Long, Value, check_value, check_workers, fields_of
+from streamgroup.engines.keys.typed_key_arrays import Keys
+from streamgroup.engines.keys.typed_key_values import Long, Value, check_value, check_workers, fields_of
 
 __all__ = ["spark_rdd_hash", "spark_rdd_partition", "spark_rdd_partition_all"]
 

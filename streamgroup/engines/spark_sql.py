@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.engines.compiled import compiled
-from streamgroup.engines.hashes.java import i32
+from streamgroup.engines.compile_key_functions import compiled
+from streamgroup.engines.hashes.java_hash_and_random import i32
 from streamgroup.engines.hashes.murmur32 import finish, finish_word, mix, mix_word, word_at
-from streamgroup.engines.keys.typed import Keys
-from streamgroup.engines.keys.values import Int, Long, Value, check_workers, fields_of, java_utf8
+from streamgroup.engines.keys.typed_key_arrays import Keys
+from streamgroup.engines.keys.typed_key_values import Int, Long, Value, check_workers, fields_of, java_utf8
 
 __all__ = ["spark_sql_hash", "spark_sql_partition", "spark_sql_partition_all"]
 

@@ -11,18 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.compiled import compiled, helper
-from streamgroup.engines.hashes.java import (
-    hash_code,
-    hash_codes,
-    list_hash,
-    random_below,
-    random_start,
-)
+from streamgroup.engines.compile_key_functions import compiled, helper
+from streamgroup.engines.hashes.java_hash_and_random import hash_code, hash_codes, list_hash, random_below, random_start
 from streamgroup.engines.hashes.murmur128 import murmur128, murmur128_low
 from streamgroup.engines.keys.decimal_text import decimal_texts
-from streamgroup.engines.keys.typed import Keys
-from streamgroup.engines.keys.values import Value, check_workers, fields_of, java_utf8
+from streamgroup.engines.keys.typed_key_arrays import Keys
+from streamgroup.engines.keys.typed_key_values import Value, check_workers, fields_of, java_utf8
 
 __all__ = [
     "Mode",

@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 
 __all__ = ["EngineRule", "OneWorker", "start"]

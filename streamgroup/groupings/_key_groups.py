@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.engines.flink import LARGEST_PARALLELISM, groups_of_subtasks, resolved_max_parallelism
-from streamgroup.engines.keys.typed import Keys
-from streamgroup.groupings._engine_rule_with_history import FollowedRule, evenness
+from streamgroup.engines.keys.typed_key_arrays import Keys
+from streamgroup.groupings._engine_rule_with_membership_history import FollowedRule, evenness
 from streamgroup.groupings.protocol import Parts, WorkersChange
 
 __all__ = ["KeyGroupRule"]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._windows import TwoCandidateParams, begun, moved
+from streamgroup.groupings._sliding_windows import TwoCandidateParams, begun, moved
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.counts import sliding_window
 from streamgroup.kernels.counts.sliding_window import PAIRS, KeyWindows, advance, holds, record_of, send

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.engines.pyflink import Mode, pyflink_subtasks_all
-from streamgroup.groupings._engine_rule_with_history import start
+from streamgroup.groupings._engine_rule_with_membership_history import start
 from streamgroup.groupings._key_groups import KeyGroupRule
 
 __all__ = ["Params", "start"]

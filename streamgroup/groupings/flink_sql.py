@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.engines.flink import sql_subtasks_all
-from streamgroup.engines.keys.typed import Keys
-from streamgroup.groupings._engine_rule_with_history import start
+from streamgroup.engines.keys.typed_key_arrays import Keys
+from streamgroup.groupings._engine_rule_with_membership_history import start
 from streamgroup.groupings._key_groups import KeyGroupRule
 
 __all__ = ["Params", "start"]

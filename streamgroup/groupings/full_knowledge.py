@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings._loads_when_workers_change import carry_loads
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
-from streamgroup.kernels.ordered.tournament import make_tournament, set_leaf
+from streamgroup.kernels.ordered.tournament_tree import make_tournament, set_leaf
 
 __all__ = ["CITE", "FullKnowledge", "Params", "ShortestBacklog", "start"]
 
@@ -40,7 +40,7 @@ class FullKnowledge(NamedTuple):
     the worker rounds it. One for the whole stream, not per source. The worker with the least gets the tuple, ties to
     the lowest id. With k identical workers and all tuples there at once, the last finish is at most (2 - 1/k) times the
     least possible (004, theorem 4.2). Idle time is not counted: a worker that had nothing to do does not catch up.
-    The least is the winner of a tournament (`kernels.ordered.tournament`): O(log n) a tuple.
+    The least is the winner of a tournament (`kernels.ordered.tournament_tree`): O(log n) a tuple.
 
     Departures from the paper: none; when workers change, a joiner starts at the smallest C among the live.
     """

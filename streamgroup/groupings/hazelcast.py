@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.engines.hazelcast import DEFAULT_PARTITIONS, hazelcast_partition_all
-from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.groupings._engine_rule import EngineRule, start
-from streamgroup.groupings._engine_rule_with_history import evenness
+from streamgroup.groupings._engine_rule_with_membership_history import evenness
 from streamgroup.groupings.protocol import Parts
 
 __all__ = ["Params", "start"]

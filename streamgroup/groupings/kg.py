@@ -9,7 +9,7 @@ from pydantic import Field
 from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings.protocol import Context, Destinations, Parts, WorkersChange
 from streamgroup.kernels.hash_placement import ring_positions
-from streamgroup.kernels.ring import RING_POSITIONS, first_point, make_ring
+from streamgroup.kernels.hash_ring import RING_POSITIONS, first_point, make_ring
 
 __all__ = ["KeyGrouping", "Params", "start"]
 

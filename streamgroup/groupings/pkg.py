@@ -8,7 +8,7 @@ from pydantic import Field
 
 from streamgroup.groupings import greedy_d
 from streamgroup.groupings._hash_parameter import HashedParams
-from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings._loads_when_workers_change import carry_loads
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.kernels.least_loaded_of_few import send_to_less_loaded
 

@@ -71,7 +71,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from streamgroup.base.limits import DEFAULT_SOURCES
-from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.typed_key_arrays import Keys
 
 __all__ = ["SEEN", "Context", "Described", "Destinations", "Grouping", "GroupingParams", "Parts", "WorkersChange"]
 

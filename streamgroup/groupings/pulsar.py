@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.engines.pulsar import (
     HashRanges,
     consistent_consumer_all,
@@ -15,7 +15,7 @@ from streamgroup.engines.pulsar import (
     pulsar_slot_all,
     range_sizes,
 )
-from streamgroup.groupings._engine_rule_with_history import FollowedRule, evenness, start
+from streamgroup.groupings._engine_rule_with_membership_history import FollowedRule, evenness, start
 from streamgroup.groupings.protocol import Parts, WorkersChange
 
 __all__ = ["Params", "start"]

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgroup.engines.hashes.siphash import MOST_SEED
-from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.engines.pyspark_rdd import Python, pyspark_rdd_partition_all
 from streamgroup.groupings._engine_rule import EngineRule, start
 

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, model_validator
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.groupings._detector_and_loads import ENTRY_BYTES
 from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings.protocol import Context, Described, Destinations, WorkersChange
-from streamgroup.kernels.compiled_draws import draw_below
+from streamgroup.kernels.compiled_random_draws import draw_below
 from streamgroup.kernels.hash_placement import candidates
 
 __all__ = ["Params", "SaltedKeys", "start"]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.groupings.protocol import Context, GroupingParams, WorkersChange
-from streamgroup.kernels.compiled_draws import draw_below
+from streamgroup.kernels.compiled_random_draws import draw_below
 
 __all__ = ["Params", "RandomShuffle", "start"]
 

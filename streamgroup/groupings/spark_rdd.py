@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.engines.spark_rdd import spark_rdd_partition_all
 from streamgroup.groupings._engine_rule import EngineRule, start
 

@@ -6,7 +6,7 @@ One rule from 0.9.x to 2.8.x (`streamgroup.engines.storm.fields_task`).
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.engines.storm import fields_tasks_all
 from streamgroup.groupings._engine_rule import EngineRule, start
 

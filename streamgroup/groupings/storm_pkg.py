@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.engines.storm import pkg_tasks_all
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels.least_loaded_of_few import send_to_less_loaded

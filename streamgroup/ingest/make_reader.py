@@ -1,6 +1,6 @@
 """Readers by name, made from the options of an ingest."""
 
-from streamgroup.base.plugin_modules import READERS, load
+from streamgroup.base.modules_by_name import READERS, load
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.readers.protocol import Reader
 

@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 
 from streamgroup.base.errors import DataError, RunError
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage.output_directory import staged_output
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage.output_on_disk_or_object_store import staged_output
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.base.version import VERSION
 from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects
 from streamgroup.ingest.pipeline.check_rows import NULL_KEY
 from streamgroup.ingest.pipeline.make_parts import Rejects, Wanted, make_parts
-from streamgroup.ingest.pipeline.output_parts import RejectsOf
 from streamgroup.ingest.pipeline.read_splits import SplitStats, read_split_stats
-from streamgroup.ingest.pipeline.segments import SPLIT_BITS, Segment, read_segment
+from streamgroup.ingest.pipeline.tuple_segments import SPLIT_BITS, Segment, read_segment
+from streamgroup.ingest.pipeline.write_parts import RejectsOf
 from streamgroup.ingest.plausibility import TimedFile, check_units, span_note, warnings_of
-from streamgroup.ingest.rejects import no_tuples_left
+from streamgroup.ingest.rejected_rows import no_tuples_left
 from streamgroup.ingest.runners.local_runner import LocalRunner
 from streamgroup.ingest.runners.protocol import Runner
 from streamgroup.ingest.runners.spark_runner import SparkRunner
@@ -29,9 +29,9 @@ from streamgroup.ingest.up_to_date import up_to_date
 from streamgroup.spark.executor_package import ensure_package
 from streamgroup.spark.session import Session, start_session, terminable
 from streamgroup.traces import layout
-from streamgroup.traces.dictionary import iterate_keys
 from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
+from streamgroup.traces.read_dictionary import iterate_keys
 from streamgroup.traces.read_parts import list_parts, open_part
 
 __all__ = ["IngestResult", "ingest", "make_trace", "staged_trace"]

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, JsonValue, PrivateAttr, field_validator, model_validator
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.ingest.parsing.condition_text import parse_where
 from streamgroup.ingest.parsing.stopwords import STOPWORDS
 from streamgroup.spark.options import SparkOptions, check_no_spark, checked

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest.files import inputs
-from streamgroup.ingest.files.streams import compression_of
+from streamgroup.ingest.files import inputs_and_splits
+from streamgroup.ingest.files.byte_streams import compression_of
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.parsing.columns import NO_TIME
+from streamgroup.ingest.parsing.column_names import NO_TIME
 from streamgroup.ingest.parsing.delimited import BLANKS, DelimitedReader
 from streamgroup.ingest.parsing.times import iso
 from streamgroup.ingest.pipeline.check_rows import Contract
-from streamgroup.ingest.pipeline.expansion import Tuples, pieces
+from streamgroup.ingest.pipeline.expand_rows import Tuples, pieces
 from streamgroup.ingest.readers.protocol import Layout, Reader
-from streamgroup.ingest.rejects import reject_text
+from streamgroup.ingest.rejected_rows import reject_text
 
 __all__ = ["ROWS", "Preview", "PreviewReject", "PreviewRow", "head_rows", "iso", "preview"]
 
@@ -87,8 +87,8 @@ def preview(options: IngestOptions) -> Preview:
     """
     reader, contract = make_reader(options), Contract(options)
     layout_of = cache(reader.layout)
-    files = inputs.resolve_inputs(options.inputs)
-    splits = inputs.plan_splits(reader, files)
+    files = inputs_and_splits.resolve_inputs(options.inputs)
+    splits = inputs_and_splits.plan_splits(reader, files)
     layout = layout_of(splits[0].path)
     tuples: list[PreviewRow] = []
     rejects: list[PreviewReject] = []

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.progress import Progress, Silent
-from streamgroup.base.storage.paths import locate
-from streamgroup.ingest.files.inputs import InputFile, resolve_inputs
+from streamgroup.base.storage.storage_path import locate
+from streamgroup.ingest.files.inputs_and_splits import InputFile, resolve_inputs
 from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.spark.session import Session, start_session

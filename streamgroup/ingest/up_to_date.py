@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import zip_longest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.pipeline.read_splits import digest_of
 from streamgroup.ingest.sources.file_source import FileSource

@@ -1,4 +1,4 @@
-"""The least loaded of a few workers."""
+"""The least loaded of a few workers, by comparing all of them."""
 
 from typing import Any
 

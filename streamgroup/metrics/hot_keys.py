@@ -2,8 +2,8 @@
 
 from math import fsum
 
-from streamgroup.metrics.exact import I64, NS_PER_MS, integers, ratio
-from streamgroup.metrics.names import Number
+from streamgroup.metrics.exact_ratios import I64, NS_PER_MS, integers, ratio
+from streamgroup.metrics.metric_names import Number
 from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure"]

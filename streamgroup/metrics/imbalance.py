@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.metrics.exact import I64, integers, ratio
-from streamgroup.metrics.names import Number
+from streamgroup.metrics.exact_ratios import I64, integers, ratio
+from streamgroup.metrics.metric_names import Number
 from streamgroup.replay.accounting.outcome import Outcome, WindowTable
 
 __all__ = [

@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.kernels.latency_buckets import lower_bounds
-from streamgroup.metrics.exact import I64, NS_PER_MS, integers, ratio
-from streamgroup.metrics.names import Number
+from streamgroup.kernels.latency_histogram import lower_bounds
+from streamgroup.metrics.exact_ratios import I64, NS_PER_MS, integers, ratio
+from streamgroup.metrics.metric_names import Number
 from streamgroup.replay.accounting.outcome import Outcome, WindowTable, WorkerTable
 
 __all__ = ["measure", "middles", "quantile_ns", "window_quantiles_ms", "worker_latencies"]

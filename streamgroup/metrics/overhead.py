@@ -1,8 +1,8 @@
 """Overhead of a grouping: state in its sources, control messages and the servers of these."""
 
-from streamgroup.metrics.exact import ratio
+from streamgroup.metrics.exact_ratios import ratio
 from streamgroup.metrics.makespan_and_throughput import makespan_ns
-from streamgroup.metrics.names import Number
+from streamgroup.metrics.metric_names import Number
 from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure"]

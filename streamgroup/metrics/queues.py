@@ -1,7 +1,7 @@
 """Backlogs of the workers, and tuples that were dropped or lost."""
 
-from streamgroup.metrics.exact import NS_PER_MS, integers, ratio
-from streamgroup.metrics.names import Number
+from streamgroup.metrics.exact_ratios import NS_PER_MS, integers, ratio
+from streamgroup.metrics.metric_names import Number
 from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure"]

@@ -1,9 +1,9 @@
-"""State cost of a grouping: (worker, key) pairs, the estimates of the papers, partial results to merge."""
+"""Replication of a grouping: (worker, key) pairs, the estimates of the papers, partial results to merge."""
 
 import numpy as np
 
-from streamgroup.metrics.exact import I64, integers, ratio
-from streamgroup.metrics.names import Number
+from streamgroup.metrics.exact_ratios import I64, integers, ratio
+from streamgroup.metrics.metric_names import Number
 from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure"]

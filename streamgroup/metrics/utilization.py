@@ -2,8 +2,8 @@
 
 from fractions import Fraction
 
-from streamgroup.metrics.exact import integers, ratio
-from streamgroup.metrics.names import Number
+from streamgroup.metrics.exact_ratios import integers, ratio
+from streamgroup.metrics.metric_names import Number
 from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure", "of_workers"]

@@ -1,8 +1,8 @@
 """Imbalance of the work over the workers: the imbalance metrics in service time instead of tuples (004)."""
 
-from streamgroup.metrics.exact import integers
+from streamgroup.metrics.exact_ratios import integers
 from streamgroup.metrics.imbalance import imbalance, peak_to_mean
-from streamgroup.metrics.names import Number
+from streamgroup.metrics.metric_names import Number
 from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["measure"]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from streamgroup.base.compiling.code_cache import is_at_hand
 from streamgroup.base.compiling.plain_python import plain_of, view
-from streamgroup.base.compiling.value_kinds import Kind, NotPlainError, kind_of
-from streamgroup.replay.compile import COMMON, Code, Interpreted, compiled
+from streamgroup.base.compiling.plain_python_kinds import Kind, NotPlainError, kind_of
+from streamgroup.replay.compile_grouping import COMMON, Code, Interpreted, compiled
 from streamgroup.replay.input.prefetch import Ready
 
 __all__ = ["SMALL", "Tiers"]
@@ -56,7 +56,7 @@ class Tiers:
         self._preparing = 0.0
 
     def made(self, function: Callable[..., Any], code: Code) -> Callable[..., Any]:
-        """Return a function as it is to be called; `code` as in `compile.compiled`."""
+        """Return a function as it is to be called; `code` as in `compile_grouping.compiled`."""
         if self._never:
             return self._as_written(function) if code.outside_digest else self._interpreted(function)
         dispatcher: Any = compiled(function, code)

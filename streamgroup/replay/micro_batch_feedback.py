@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.units import LONGEST_NS
-from streamgroup.replay.compile import errors_with_lines
+from streamgroup.replay.compile_grouping import errors_with_lines
 from streamgroup.replay.input.prefetch import Ready
-from streamgroup.replay.online.finishes import Finishes, deliver_block
+from streamgroup.replay.online.deliver_finished_tuples import Finishes, deliver_block
 from streamgroup.replay.prepared_run import Run
 from streamgroup.replay.scenario.micro_batch_option import Batches, MicroBatch
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, Sources, choose_block

@@ -11,34 +11,34 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.cluster.service_time import MAX_SERVICE_NS, ConstantCost, make_service
-from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.groupings.protocol import SEEN, Context
-from streamgroup.kernels import draws, hash_placement
-from streamgroup.replay.accounting import count_partials, hotness
+from streamgroup.kernels import hash_placement, random_draws
+from streamgroup.replay.accounting import count_partials, detected_and_true_hot_keys
+from streamgroup.replay.accounting.assignment_log import LogWriter
 from streamgroup.replay.accounting.event_accounting import Measuring
-from streamgroup.replay.accounting.log import LogWriter
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.accounting.recorder import Recorder
 from streamgroup.replay.accounting.top_keys import top_keys
 from streamgroup.replay.accounting.tuple_sinks import Results, Takers
 from streamgroup.replay.accounting.tuple_trees import trees_of
-from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.aggregator_backpressure.simulation import HeldBack, make_held_back
-from streamgroup.replay.compile import COMMON, errors_with_lines
-from streamgroup.replay.following_thread import following_thread
+from streamgroup.replay.chunks_in_second_thread import following_thread
+from streamgroup.replay.compile_grouping import COMMON, errors_with_lines
 from streamgroup.replay.input.chunk_cache import ChunkCache
-from streamgroup.replay.input.chunks_of_plan import planned_chunks
 from streamgroup.replay.input.prefetch import Ready
+from streamgroup.replay.input.read_chunks import planned_chunks
 from streamgroup.replay.interpreted_or_compiled import Tiers
 from streamgroup.replay.running_grouping import RunningGrouping
 from streamgroup.replay.scenario.live_workers import Members
-from streamgroup.replay.scenario.open_loop import deaths, timed_events
+from streamgroup.replay.scenario.open_loop_schedule import deaths, timed_events
 from streamgroup.replay.scenario.plan import Plan, offered_load
 from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.replay.simulation.chunk_driven import Edge, FeedForward, Setup
 from streamgroup.replay.simulation.chunk_types import Events, each_column
 from streamgroup.replay.simulation.event_driven import EventDriven
-from streamgroup.replay.stages import state_cost
+from streamgroup.replay.stages import held_keys_of_run
 from streamgroup.replay.stages.aggregation_stage import make_merging
 from streamgroup.replay.stages.combiner_run import Combining, make_combining
 from streamgroup.traces.trace import Trace
@@ -92,7 +92,7 @@ class Run:
             service_ns=self.service.service_ns if self._is_constant else None,
             dies=deaths(trace, plan) if options.crash and not plan.is_ordered else None,
             source_ns=None if plan.source_service is None else plan.source_service.by_source(options.sources),
-            held=state_cost.held_keys(trace, plan, warmup, most),
+            held=held_keys_of_run.held_keys(trace, plan, warmup, most),
         )
         self.recorder = self.make_recorder(self.edge.service_ns, entries=self.grouping.detector is not None)
         self.setup = Setup(self._function, self.grouping, self.edge, self.members, self.recorder)
@@ -112,15 +112,17 @@ class Run:
         state = self.plan.state
         return Recorder(
             self._function, self.trace.keys, self.free, service_ns, self._hotness(),
-            heads=hotness.heads(self.trace.dictionary().count, self.plan.hot_share), entries=entries,
+            heads=detected_and_true_hot_keys.heads(self.trace.dictionary().count, self.plan.hot_share), entries=entries,
             limit=0 if state is None else state.limit,
         )  # fmt: skip
 
-    def _hotness(self) -> hotness.Hotness | None:
+    def _hotness(self) -> detected_and_true_hot_keys.Hotness | None:
         """Make what follows the hot keys, where the grouping reports them."""
         if self.grouping.choices is None:
             return None
-        return hotness.Hotness(self._function(hotness.follow), self.trace.keys, self.plan.hot_share)
+        return detected_and_true_hot_keys.Hotness(
+            self._function(detected_and_true_hot_keys.follow), self.trace.keys, self.plan.hot_share
+        )
 
     def _context(self, live: I64) -> Context:
         trace, options = self.trace, self.plan.options
@@ -142,7 +144,7 @@ class Run:
             network_delay=self.plan.network_delay,
             control_delay=self.plan.control_delay,
             candidates=candidates,
-            draw_stream=lambda purpose: draws.stream(options.seed, purpose),
+            draw_stream=lambda purpose: random_draws.stream(options.seed, purpose),
             live=live,
             params=self.plan.selection.params,
             typed_keys=self._typed_keys,
@@ -315,7 +317,7 @@ class Run:
         steady = plan.speeds.steady and not members.changes and plan.costs.by_worker is None and totals.dropped == 0
         steady = steady and plan.combine is None
         constant = self._is_constant
-        state, held = grouping.state, state_cost.findings(plan, self.recorder.meters)
+        state, held = grouping.state, held_keys_of_run.findings(plan, self.recorder.meters)
         hot = self.recorder.hotness
         cold = plan.selection.params.cold_choices(members.ever)
         return Outcome(

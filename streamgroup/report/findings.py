@@ -6,8 +6,8 @@ import polars as pl
 
 from streamgroup.report.formatting import number
 from streamgroup.report.report_data import ReportData
+from streamgroup.study.advise.grouping_sentences import costs, count, merits, take
 from streamgroup.study.advise.recommendation import Row, Targets, choose
-from streamgroup.study.advise.sentences import costs, count, merits, take
 
 __all__ = ["caveats", "compared", "verdicts"]
 

@@ -17,12 +17,12 @@ from streamgroup.base.storage.atomic_files import write_files
 from streamgroup.base.storage.cache_directory import cache_root
 from streamgroup.base.version import VERSION
 from streamgroup.report import findings
+from streamgroup.report.charts_over_workers import CURVES
 from streamgroup.report.formatting import bare, number
-from streamgroup.report.over_workers import CURVES
-from streamgroup.report.page_data import PageData, as_script
 from streamgroup.report.render import Drawn, chart_names, png, specification, svg
 from streamgroup.report.report_data import ReportData
-from streamgroup.report.tables import all_runs, hot_keys, side_by_side, varying
+from streamgroup.report.report_tables import all_runs, hot_keys, side_by_side, varying
+from streamgroup.report.tables_in_page import PageData, as_script
 from streamgroup.report.theme import THEMES, Look
 
 __all__ = ["page"]

@@ -11,7 +11,7 @@ import altair as alt
 import polars as pl
 import vl_convert
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.report.charts.protocol import PACKAGE, Chart
 from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
@@ -43,13 +43,13 @@ class Drawn:
 
 def load_chart(name: str) -> Chart:
     """Import a chart by its name, with `-` or `_`; UsageError for an unknown one, with the nearest."""
-    module: ModuleType = plugin_modules.load(PACKAGE, name, "chart")
+    module: ModuleType = modules_by_name.load(PACKAGE, name, "chart")
     return cast(Chart, module)
 
 
 def chart_names() -> list[str]:
     """Name all charts in the order of a report."""
-    charts = {name: load_chart(name) for name in plugin_modules.names(PACKAGE)}
+    charts = {name: load_chart(name) for name in modules_by_name.names(PACKAGE)}
     return sorted(charts, key=lambda name: (_SECTIONS.index(charts[name].SECTION), charts[name].ORDER, name))
 
 

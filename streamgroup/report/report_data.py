@@ -15,9 +15,9 @@ from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.report.formatting import shown
 from streamgroup.report.trace_profile import TraceProfile, profile_trace
 from streamgroup.report.x_axis import WORKERS, with_x
-from streamgroup.study.option_columns import DEFAULTS, OPTION_COLUMNS
-from streamgroup.study.summary.conditions import matches, parse_conditions
-from streamgroup.study.summary.load import STATUS_COLUMNS
+from streamgroup.study.run_option_columns import DEFAULTS, OPTION_COLUMNS
+from streamgroup.study.summary.column_conditions import matches, parse_conditions
+from streamgroup.study.summary.load_runs import STATUS_COLUMNS
 from streamgroup.study.summary.summarize import load_runs, run_directories
 from streamgroup.traces.trace import open_trace
 

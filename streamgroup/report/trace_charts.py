@@ -5,8 +5,8 @@ from collections.abc import Callable
 import altair as alt
 import polars as pl
 
+from streamgroup.report.charts_over_workers import faceted
 from streamgroup.report.formatting import number
-from streamgroup.report.over_workers import faceted
 from streamgroup.report.report_data import MOST_CONDITIONS, ReportData
 from streamgroup.report.trace_profile import TraceProfile
 

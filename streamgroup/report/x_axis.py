@@ -8,11 +8,11 @@ import polars as pl
 from streamgroup.base.errors import StreamgroupError, UsageError
 from streamgroup.base.spelling_hint import suggest
 from streamgroup.groupings._share_threshold import share_of
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.metric_names import METRICS
 from streamgroup.replay.scenario.grouping_selection import find_module, parameters
 from streamgroup.replay.scenario.grouping_text import split_text
-from streamgroup.study.option_columns import OPTION_COLUMNS
-from streamgroup.study.summary.load import CODE_COLUMNS, STATUS_COLUMNS
+from streamgroup.study.run_option_columns import OPTION_COLUMNS
+from streamgroup.study.summary.load_runs import CODE_COLUMNS, STATUS_COLUMNS
 
 __all__ = ["WORKERS", "with_x"]
 

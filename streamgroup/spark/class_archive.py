@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streamgroup.base.storage.cache_directory import cache_root
-from streamgroup.base.storage.owner_tag import owner_is_alive, owner_tag
+from streamgroup.base.storage.process_tag import owner_is_alive, owner_tag
 
 __all__ = ["ClassArchive", "find_archive"]
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
+from streamgroup.spark.driver_settings import restored_environment
 from streamgroup.spark.errors import summary_line
 from streamgroup.spark.options import server_name
-from streamgroup.spark.settings import restored_environment
 from streamgroup.spark.uninterrupted_calls import BackgroundCall, complete
 
 if TYPE_CHECKING:

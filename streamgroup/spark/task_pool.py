@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.spark import errors
-from streamgroup.spark.log import log_text
+from streamgroup.spark.driver_log import log_text
 from streamgroup.spark.session import Session
 from streamgroup.spark.uninterrupted_calls import BackgroundCall, complete
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from streamgroup.base.storage.atomic_directories import check_replaceable
-from streamgroup.base.stream_extent import index_of, parse_extent
+from streamgroup.base.storage.atomic_local_directories import check_replaceable
+from streamgroup.base.time_count_or_share import index_of, parse_extent
 from streamgroup.cluster.membership import Event
-from streamgroup.cluster.speeds import split_change
 from streamgroup.cluster.state_cost import NO_LIMIT
-from streamgroup.kernels.latency_buckets import BUCKETS
+from streamgroup.cluster.worker_speeds import split_change
+from streamgroup.kernels.latency_histogram import BUCKETS
 from streamgroup.replay.accounting.key_worker_pairs import MAX_BITS
-from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.input.arrivals import SEARCHED
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, longest_span, make_plan, offered_load

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, RunError, StreamgroupError, UsageError
 from streamgroup.base.limits import MOST_WORKERS
-from streamgroup.engines.keys.typed import Keys as TypedKeys
-from streamgroup.engines.keys.typed import make_keys, pack
-from streamgroup.engines.keys.values import check_kind, parts_of
+from streamgroup.engines.keys.typed_key_arrays import Keys as TypedKeys
+from streamgroup.engines.keys.typed_key_arrays import make_keys, pack
+from streamgroup.engines.keys.typed_key_values import check_kind, parts_of
 from streamgroup.groupings.protocol import Context, Destinations
-from streamgroup.kernels import draws, hash_placement
+from streamgroup.kernels import hash_placement, random_draws
 from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.traces.key_bytes import hash_keys
 
@@ -96,7 +96,7 @@ class HashDestinations(NamedTuple):
             network_delay=0,
             control_delay=0,
             candidates=candidates,
-            draw_stream=lambda purpose: draws.stream(self.seed, purpose),
+            draw_stream=lambda purpose: random_draws.stream(self.seed, purpose),
             live=live,
             params=self.selection.params,
             typed_keys=keys.typed,

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from streamgroup.base.stream_extent import parse_position
-from streamgroup.cluster.speeds import split_change
+from streamgroup.base.time_count_or_share import parse_position
+from streamgroup.cluster.worker_speeds import split_change
 
 __all__ = ["Drain", "find_drains"]
 

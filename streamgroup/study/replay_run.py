@@ -21,23 +21,23 @@ from streamgroup.base.compiling.code_cache import sources_digest
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.run_tables_version import SCHEMA_VERSION
-from streamgroup.base.storage.atomic_directories import staged_directory
-from streamgroup.base.storage.paths import StoragePath
+from streamgroup.base.storage.atomic_local_directories import staged_directory
+from streamgroup.base.storage.storage_path import StoragePath
 from streamgroup.base.version import VERSION
-from streamgroup.metrics.names import MEANINGS
-from streamgroup.metrics.tables import tables, with_version
+from streamgroup.metrics.metric_names import MEANINGS
+from streamgroup.metrics.run_tables import tables, with_version
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.accounting.replica_sets import TouchedPairs, beyond
-from streamgroup.replay.compile import imported_digest
+from streamgroup.replay.compile_grouping import imported_digest
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.app_selection import AppSelection, select_app
 from streamgroup.replay.scenario.capacity_file import with_capacity
 from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study.option_columns import KINDS, OPTION_COLUMNS, readable
 from streamgroup.study.rate_search import is_searched, search_rate
 from streamgroup.study.read_run import MARKER
+from streamgroup.study.run_option_columns import KINDS, OPTION_COLUMNS, readable
 from streamgroup.study.run_warnings import warnings_of
 from streamgroup.traces.manifest import Manifest
 from streamgroup.traces.trace import Trace, open_trace

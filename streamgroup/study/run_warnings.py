@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamgroup.cluster.speeds import repetition, split_change
+from streamgroup.cluster.worker_speeds import repetition, split_change
 from streamgroup.metrics.stages import bottleneck
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.scenario.grouping_selection import select

@@ -18,21 +18,21 @@ from pydantic import BaseModel, ValidationError
 
 from streamgroup.base.arrow_numpy import arrow, numbers
 from streamgroup.base.errors import EnvironmentFault, UsageError
-from streamgroup.base.plugin_modules import GENERATORS, load
+from streamgroup.base.modules_by_name import GENERATORS, load
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.spelling_hint import suggest
-from streamgroup.base.storage.output_directory import staged_output
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage.output_on_disk_or_object_store import staged_output
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.base.version import VERSION
-from streamgroup.ingest.pipeline.blocks import block, rows_of
-from streamgroup.ingest.pipeline.interrupt import check_stopped
-from streamgroup.ingest.pipeline.output_parts import check_visible, part_written, read_part_stats
+from streamgroup.ingest.pipeline.arrow_blocks import block, rows_of
+from streamgroup.ingest.pipeline.stop_threads import check_stopped
+from streamgroup.ingest.pipeline.write_parts import check_visible, part_written, read_part_stats
 from streamgroup.ingest.runners.local_runner import LocalRunner
 from streamgroup.ingest.runners.protocol import Runner
 from streamgroup.ingest.runners.spark_runner import SparkRunner
 from streamgroup.spark.executor_package import ensure_package
-from streamgroup.spark.java import find_java
+from streamgroup.spark.find_java_and_spark import find_java
 from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session, start_session, terminable
 from streamgroup.synth.generators.protocol import Chunk, Generator, Stream

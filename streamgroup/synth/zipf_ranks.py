@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.kernels.draws import uniform
-from streamgroup.kernels.elementary import exp, log
+from streamgroup.kernels.elementary_functions import exp, log
+from streamgroup.kernels.random_draws import uniform
 from streamgroup.synth.inverse_sampling import invert_cdf
 
 __all__ = [

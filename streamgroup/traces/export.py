@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.base.spelling_hint import suggest
-from streamgroup.base.storage.owner_tag import owner_tag
-from streamgroup.base.storage.paths import StoragePath, locate
-from streamgroup.traces.batches import Batch
+from streamgroup.base.storage.process_tag import owner_tag
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces.key_bytes import key_text, not_utf8
+from streamgroup.traces.read_batches import Batch
 from streamgroup.traces.read_parts import TUPLE_COLUMNS
 from streamgroup.traces.trace import Trace
 

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, f
 
 from streamgroup.base.errors import DataError
 from streamgroup.base.pydantic_errors import first_problem
-from streamgroup.base.storage.output_directory import is_unfinished
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage.output_on_disk_or_object_store import is_unfinished
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces.layout import FORMAT_VERSION, MANIFEST
 from streamgroup.traces.writer import PartStats
 

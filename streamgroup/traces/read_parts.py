@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamgroup.base.arrow_numpy import numbers
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.filesystems import cause
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces import layout
 from streamgroup.traces.timestamps import to_micros
 

@@ -8,11 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces import layout
-from streamgroup.traces.batches import DECODERS, Batch, read_batches
-from streamgroup.traces.checks.scan import Scan, block_digests, scan
-from streamgroup.traces.dictionary import (
+from streamgroup.traces.checks.scan_tuples import Scan, block_digests, scan
+from streamgroup.traces.fingerprint import fingerprint
+from streamgroup.traces.key_bytes import key_text
+from streamgroup.traces.manifest import Manifest, read_manifest
+from streamgroup.traces.read_batches import DECODERS, Batch, read_batches
+from streamgroup.traces.read_dictionary import (
     Dictionary,
     KeyTable,
     hashes,
@@ -22,9 +25,6 @@ from streamgroup.traces.dictionary import (
     packed,
     repeated_keys,
 )
-from streamgroup.traces.fingerprint import fingerprint
-from streamgroup.traces.key_bytes import key_text
-from streamgroup.traces.manifest import Manifest, read_manifest
 from streamgroup.traces.read_parts import (
     TUPLE_COLUMNS,
     Part,

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from streamgroup.base.arrow_numpy import arrow
 from streamgroup.base.errors import DataError
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces import layout
-from streamgroup.traces.costs import cost_ns
+from streamgroup.traces.costs_in_ns import cost_ns
 from streamgroup.traces.fingerprint import block_digest
 from streamgroup.traces.key_bytes import as_binary, split_texts
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns, blocks, cut_chunks

@@ -20,7 +20,7 @@ from streamgroup.api import make_options, option_types
 from streamgroup.base.progress import Silent
 from streamgroup.cli.app import app
 from streamgroup.cli.commands import advise, explain, ingest, replay, sweep
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.metric_names import METRICS
 from streamgroup.replay.scenario.options import ReplayOptions
 
 pytestmark = pytest.mark.many_groupings

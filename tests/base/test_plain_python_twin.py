@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.compiling.plain_python import plain, view
-from streamgroup.base.compiling.value_kinds import NotPlainError
+from streamgroup.base.compiling.plain_python_kinds import NotPlainError
 
 _TOP = 1 << 63
 WORDS = st.integers(0, 2 * _TOP - 1) | st.sampled_from([0, 1, _TOP - 1, _TOP, _TOP + 1, 2 * _TOP - 1])

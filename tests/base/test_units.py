@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.stream_extent import Position, index_of, parse_extent, parse_position
+from streamgroup.base.time_count_or_share import Position, index_of, parse_extent, parse_position
 from streamgroup.base.units import parse_duration_ns, parse_number
 
 

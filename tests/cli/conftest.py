@@ -1,3 +1,5 @@
+"""Fixtures of the command line: a small trace, commands in this process, and commands in one of their own."""
+
 import os
 import subprocess
 import sys

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from streamgroup.base import plugin_modules
-from streamgroup.base.plugin_modules import GROUPINGS
+from streamgroup.base import modules_by_name
+from streamgroup.base.modules_by_name import GROUPINGS
 from streamgroup.base.version import VERSION
 from streamgroup.groupings._papers import PAPERS
 
@@ -40,7 +40,7 @@ def test_papers_are_those_of_the_page(number: str) -> None:
 
 
 def test_every_paper_is_that_of_a_grouping_and_exists() -> None:
-    modules = [plugin_modules.load(GROUPINGS, name, "grouping") for name in plugin_modules.names(GROUPINGS)]
+    modules = [modules_by_name.load(GROUPINGS, name, "grouping") for name in modules_by_name.names(GROUPINGS)]
     assert {number for module in modules for number in getattr(module, "CITE", ())} == set(PAPERS)
 
 

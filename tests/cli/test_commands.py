@@ -1,3 +1,5 @@
+"""Commands in short: what each prints for people and for programs."""
+
 import csv
 import io
 import json
@@ -10,7 +12,7 @@ import pytest
 
 import streamgroup
 from streamgroup.base import memory
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.metric_names import METRICS
 
 
 def test_version_help_and_nothing(invoke) -> None:

@@ -1,3 +1,5 @@
+"""Errors on the command line: one line, a hint and an exit code, and outputs that cannot be made."""
+
 import errno
 import json
 import os

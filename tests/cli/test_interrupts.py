@@ -1,3 +1,5 @@
+"""An interrupt ends a command silently with exit code 130, also while it is being imported."""
+
 import os
 import signal
 import subprocess

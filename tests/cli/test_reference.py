@@ -1,3 +1,5 @@
+"""The page docs/cli.md is up to date and has every command and flag."""
+
 import pkgutil
 from pathlib import Path
 

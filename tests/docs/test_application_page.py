@@ -6,12 +6,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from streamgroup.metrics.tables import tables
+from streamgroup.metrics.run_tables import tables
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.stages import app_states
-from tests.docs.console import DOCS
-from tests.replay.test_apps import trace_of, value_of
+from tests.docs.console_blocks import DOCS
+from tests.replay.test_applications import trace_of, value_of
 
 BLOCKS = re.findall(
     r"^```python\n(.*?)^```$", (DOCS / "adding-an-application.md").read_text(), re.DOTALL | re.MULTILINE

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.docs.console import DOCS
+from tests.docs.console_blocks import DOCS
 
 PAGES = sorted((DOCS / "engines").glob("*.md"))
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.traces.trace import open_trace
-from tests.docs.console import DOCS, run, run_here, steps
-from tests.docs.test_pages import _commands
+from tests.docs.console_blocks import DOCS, run, run_here, steps
+from tests.docs.test_commands_on_pages import _commands
 
 PAGE = DOCS / "from-your-spark.md"
 # What this machine cannot have: packages from a network, a metastore.

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from streamgroup.report.render import chart_names
-from tests.docs.console import DOCS, ROOT
+from tests.docs.console_blocks import DOCS, ROOT
 
 PAGE = (DOCS / "gallery.md").read_text()
 

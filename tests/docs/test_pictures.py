@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.console import DOCS, ROOT
+from tests.docs.console_blocks import DOCS, ROOT
 
 NAMES = sorted(path.stem for path in (DOCS / "pictures").glob("*.svg"))
 _BAR = re.compile(r'aria-label="time \(ms\): ([\d.]+); tuple: (\d+); end: ([\d.]+); what: (waits|is served)"')

@@ -15,8 +15,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 _WITHOUT_PYTHON = """
 import sys, types
-from streamgroup.spark import settings
-settings.sys = types.SimpleNamespace(executable="/no/such/python", path=sys.path)
+from streamgroup.spark import driver_settings
+driver_settings.sys = types.SimpleNamespace(executable="/no/such/python", path=sys.path)
 from streamgroup.cli.app import app
 app()
 """

@@ -24,8 +24,16 @@ from streamgroup.cli.app import app
 from streamgroup.engine_runs import on_flink
 from streamgroup.engine_runs.flink.agreed_start import agreed_start, announce
 from streamgroup.engine_runs.flink.find_python import FlinkPlace, find_flink
-from streamgroup.engine_runs.flink.tasks import END, HELLO, FlinkJob, Source, Tuple, Worker, worker_file
-from streamgroup.engine_runs.run import _tuples
+from streamgroup.engine_runs.flink.source_and_worker_tasks import (
+    END,
+    HELLO,
+    FlinkJob,
+    Source,
+    Tuple,
+    Worker,
+    worker_file,
+)
+from streamgroup.engine_runs.run_on_engine import _tuples
 from streamgroup.engine_runs.source_task import SourceJob
 from streamgroup.engine_runs.unsupported_options import FLINK, refuse
 from streamgroup.engine_runs.worker_task import WorkerJob

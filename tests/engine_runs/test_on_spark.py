@@ -10,7 +10,7 @@ import pytest
 
 import streamgroup as sg
 from streamgroup.base.errors import UsageError
-from streamgroup.engine_runs.run import EngineOptions, run_on_engine
+from streamgroup.engine_runs.run_on_engine import EngineOptions, run_on_engine
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.spark.session import Session
 

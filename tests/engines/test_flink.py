@@ -6,9 +6,9 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines import flink
-from streamgroup.engines.hashes.java import hash_code
-from streamgroup.engines.keys.values import Int, Long
-from tests.engines.vectors import check_all, keys_of, rows, typed
+from streamgroup.engines.hashes.java_hash_and_random import hash_code
+from streamgroup.engines.keys.typed_key_values import Int, Long
+from tests.engines.recorded_vectors import check_all, keys_of, rows, typed
 
 
 def test_default_max_parallelism() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.hazelcast import hazelcast_partition, hazelcast_partition_all, hazelcast_processor
-from tests.engines.vectors import check_all, keys_of, rows, typed
+from tests.engines.recorded_vectors import check_all, keys_of, rows, typed
 
 
 def test_partitions() -> None:

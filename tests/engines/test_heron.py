@@ -6,8 +6,8 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines import heron
-from streamgroup.engines.keys.values import Int, Long
-from tests.engines.vectors import check_all, keys_of, rows, typed
+from streamgroup.engines.keys.typed_key_values import Int, Long
+from tests.engines.recorded_vectors import check_all, keys_of, rows, typed
 
 SERIALIZERS = ["java", "kryo3-4", "kryo5"]
 

@@ -7,9 +7,9 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines.kafka import StickyPartitioner, kafka_hash, kafka_partition, kafka_partition_all
-from streamgroup.engines.keys.values import Int, Long
+from streamgroup.engines.keys.typed_key_values import Int, Long
 from streamgroup.engines.librdkafka import Partitioner, librdkafka_partition, librdkafka_partition_all
-from tests.engines.vectors import check_all, keys_of, rows, typed
+from tests.engines.recorded_vectors import check_all, keys_of, rows, typed
 
 PLAIN = [name for name in get_args(Partitioner) if not name.endswith("_random")]
 

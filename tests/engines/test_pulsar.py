@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.engines.keys.values import Int
+from streamgroup.engines.keys.typed_key_values import Int
 from streamgroup.engines.pulsar import (
     HashRanges,
     consistent_consumer,
@@ -19,7 +19,7 @@ from streamgroup.engines.pulsar import (
     pulsar_slot_all,
     ring_slot,
 )
-from tests.engines.vectors import check_all, keys_of, rows
+from tests.engines.recorded_vectors import check_all, keys_of, rows
 
 HASHES = ("java_string_hash", "murmur3")
 

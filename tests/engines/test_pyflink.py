@@ -7,11 +7,11 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.engines.flink import key_group, keyby_subtask
-from streamgroup.engines.hashes.java import list_hash
-from streamgroup.engines.keys.typed import make_keys, pack
-from streamgroup.engines.keys.values import Int, Long
+from streamgroup.engines.hashes.java_hash_and_random import list_hash
+from streamgroup.engines.keys.typed_key_arrays import make_keys, pack
+from streamgroup.engines.keys.typed_key_values import Int, Long
 from streamgroup.engines.pyflink import pyflink_hash, pyflink_subtask, pyflink_subtasks_all
-from tests.engines.vectors import check_all, keys_of, rows, typed
+from tests.engines.recorded_vectors import check_all, keys_of, rows, typed
 
 BYTES = [b"", b"\xff", b"\x80\x81\x82", b"abcd", b"\0" * 9, bytes(range(256)), b"\xfe" * 255, b"a" * 70_000]
 # Where a pickle takes another form: by the bytes of a number, by those of a text, and by those of a frame.

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.engines.keys.typed import Keys
-from streamgroup.engines.keys.values import Int, Long
+from streamgroup.engines.keys.typed_key_arrays import Keys
+from streamgroup.engines.keys.typed_key_values import Int, Long
 from streamgroup.engines.pyspark_rdd import portable_hash, pyspark_rdd_partition, pyspark_rdd_partition_all
 from streamgroup.engines.spark_rdd import spark_rdd_hash, spark_rdd_partition, spark_rdd_partition_all
 from streamgroup.engines.spark_sql import spark_sql_hash, spark_sql_partition, spark_sql_partition_all
-from tests.engines.vectors import TEXTS, check_all, keys_of, rows, typed
+from tests.engines.recorded_vectors import TEXTS, check_all, keys_of, rows, typed
 
 # Characters of one, two and four bytes, and lengths around whole words of each.
 WIDTHS = [

@@ -7,8 +7,8 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines import storm
-from streamgroup.engines.keys.values import Long
-from tests.engines.vectors import check_all, keys_of, rows, typed
+from streamgroup.engines.keys.typed_key_values import Long
+from tests.engines.recorded_vectors import check_all, keys_of, rows, typed
 
 PAIRS = [(version, mode) for version in ("1", "2") for mode in ("fields", "first")]
 

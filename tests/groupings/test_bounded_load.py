@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
-from tests.groupings.crew import KEYS, changed, chosen, started
+from tests.groupings.contexts_and_worker_changes import KEYS, changed, chosen, started
 from tests.traces_by_hand import write_trace
 
 TUPLES = 6000

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from streamgroup.base.compiling import plain_python
-from streamgroup.engines.keys.typed import make_keys, pack
+from streamgroup.engines.keys.typed_key_arrays import make_keys, pack
 from streamgroup.groupings.protocol import GroupingParams
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import family, select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
-from tests.groupings.crew import KEYS, context
+from tests.groupings.contexts_and_worker_changes import KEYS, context
 from tests.traces_by_hand import write_trace
 
 VARIANTS = (

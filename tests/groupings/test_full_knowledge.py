@@ -14,7 +14,7 @@ from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
-from tests.groupings.crew import changed, chosen, started, workers
+from tests.groupings.contexts_and_worker_changes import changed, chosen, started, workers
 from tests.traces_by_hand import write_trace
 
 EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())

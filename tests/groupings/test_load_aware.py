@@ -9,7 +9,7 @@ import pytest
 from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import UsageError
 from streamgroup.replay.scenario.grouping_selection import select
-from tests.groupings.crew import changed, context
+from tests.groupings.contexts_and_worker_changes import changed, context
 
 MS = 1_000_000
 

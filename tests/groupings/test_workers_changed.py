@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings._loads_when_workers_change import carry_loads
 from streamgroup.groupings.protocol import WorkersChange
-from streamgroup.kernels import draws, hash_placement
+from streamgroup.kernels import hash_placement, random_draws
 from streamgroup.replay.scenario.grouping_selection import family, select
-from tests.groupings.crew import KEYS, changed, chosen, context, started
+from tests.groupings.contexts_and_worker_changes import KEYS, changed, chosen, context, started
 
 COUNTING = ["pkg", "greedy_d:d=5"]
 EVERY = [*family(), "pkg:d=1", "pkg:d=3", "greedy_d:d=40", "full_knowledge:backlog=true"]
@@ -139,7 +139,7 @@ def test_random_draws_go_on_over_the_live() -> None:
     chosen(state, 1, 37)
     live = [0, 2, 8]
     after = changed(state, live, joined=(8,), left=(1, 3, 4))
-    words = draws.words(0, "sg_random:1", np.arange(37, 1237))
+    words = random_draws.words(0, "sg_random:1", np.arange(37, 1237))
     assert chosen(after, 1, 1200) == [live[place] for place in hash_placement.place(words, 3)]
 
 

@@ -1,15 +1,17 @@
+"""Fixtures of the ingest: inputs parsed by a reader without Spark, and whole ingests with it."""
+
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from streamgroup.ingest.files.inputs import limit_splits, plan_splits, resolve_inputs
+from streamgroup.ingest.files.inputs_and_splits import limit_splits, plan_splits, resolve_inputs
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.pipeline.check_rows import Contract
-from streamgroup.ingest.pipeline.expansion import pieces
+from streamgroup.ingest.pipeline.expand_rows import pieces
 from streamgroup.spark.session import Session
 
 RAW = Path(__file__).parents[2] / "traces" / "raw"

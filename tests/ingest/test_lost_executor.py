@@ -7,7 +7,7 @@ import pytest
 
 from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
-from tests.spark.cluster import Cluster
+from tests.spark.session_on_cluster import Cluster
 
 pytestmark = pytest.mark.spark
 
@@ -48,7 +48,7 @@ def right(path: Path, folder: Path, known: dict[str, str], **options: Any) -> st
 
 def killed_in(cluster: Cluster, step: str, what: str, raw: Path, folder: Path, **options: Any) -> str:
     fingerprint, killed = cluster.call(
-        "tests.spark.on_cluster:ingest_killed", step, what, str(raw), str(folder / "x.trace"), options
+        "tests.spark.calls_on_cluster:ingest_killed", step, what, str(raw), str(folder / "x.trace"), options
     )
     assert killed == 1
     return str(fingerprint)

@@ -22,17 +22,17 @@ from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.pipeline import apply_key_ids, dictionary, segments
-from streamgroup.ingest.pipeline.blocks import rows_of
+from streamgroup.ingest.pipeline import apply_key_ids, build_key_dictionary, tuple_segments
+from streamgroup.ingest.pipeline.arrow_blocks import rows_of
 from streamgroup.ingest.pipeline.read_splits import read_task
-from streamgroup.ingest.pipeline.segments import read_segment
+from streamgroup.ingest.pipeline.tuple_segments import read_segment
 from streamgroup.ingest.readers.protocol import Split
 from streamgroup.ingest.sources import file_source
 from streamgroup.spark.session import Session
 from streamgroup.traces.key_bytes import hash_key
 from streamgroup.traces.manifest import read_manifest
-from tests.ingest.twin import Twin, tuples_of
-from tests.spark.cluster import Cluster
+from tests.ingest.naive_ingest import Twin, tuples_of
+from tests.spark.session_on_cluster import Cluster
 
 pytestmark = pytest.mark.spark
 
@@ -156,7 +156,7 @@ def test_small_limits_change_nothing(
     whole = make("csv", *tied_files)
     monkeypatch.setattr(lines, "SPLIT_BYTES", 1000)
     monkeypatch.setattr(file_source, "MOST_BYTES", 3000)
-    monkeypatch.setattr(dictionary, "RANGE_KEYS", 200)
+    monkeypatch.setattr(build_key_dictionary, "RANGE_KEYS", 200)
     monkeypatch.setattr(apply_key_ids, "LEAST_TUPLES", 500)
     pieces = make("csv", *tied_files, output="pieces.trace")
     assert {name: content for name, content in tree(pieces.trace).items() if name != "trace.json"} == {
@@ -192,7 +192,7 @@ def test_the_same_bytes_from_every_master(
     other = tmp_path / "two" / "x.trace"
     if master == "cluster":
         cluster: Cluster = request.getfixturevalue("cluster")
-        cluster.call("tests.spark.on_cluster:ingest_files", str(other), [*map(str, inputs)])
+        cluster.call("tests.spark.calls_on_cluster:ingest_files", str(other), [*map(str, inputs)])
     else:
         _ingest_on(master, other, inputs)
     assert tree(other) == tree(expected.trace)
@@ -306,7 +306,7 @@ def test_segments_of_one_input_are_bounded(
     make: Ingest, tied_files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = make("csv", *tied_files)
-    monkeypatch.setattr(segments, "MAX_KEYS", 20)
+    monkeypatch.setattr(tuple_segments, "MAX_KEYS", 20)
     monkeypatch.setattr(lines, "BLOCK_BYTES", 500)
     options = make_options(reader="csv", inputs=(str(tied_files[0]),), output="unused")
     assert make_reader(options).plan(str(tied_files[0])) == [(0, None)]

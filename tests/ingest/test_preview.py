@@ -1,3 +1,5 @@
+"""The dry run of an ingest: the tuples that it would make."""
+
 import gzip
 import io
 import zipfile

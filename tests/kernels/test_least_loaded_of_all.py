@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.groupings._membership import carry_loads
+from streamgroup.groupings._loads_when_workers_change import carry_loads
 from streamgroup.groupings.protocol import WorkersChange
 from streamgroup.kernels.least_loaded_of_all import add_one, least, make_levels
-from streamgroup.kernels.ordered.tournament import leaves, make_tournament, set_leaf
+from streamgroup.kernels.ordered.tournament_tree import leaves, make_tournament, set_leaf
 
 
 @settings(deadline=None)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.kernels.optimal_choices import Variant, choices_needed, make_powers, power
-from tests.naive.kernels.choices_of_head import find_d, shares_of_counts
+from tests.naive.kernels.optimal_choices import find_d, shares_of_counts
 
 EXAMPLES = {
     entry["id"]: entry for entry in json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text())

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.metrics.names import METRICS
-from streamgroup.metrics.tables import summary
-from tests.metrics.compare import assert_rows_agree, assert_same, tables
-from tests.metrics.from_records import outcome_of
-from tests.naive.groupings.by_counts import ByCounts
-from tests.naive.groupings.simple import GreedyD, Grouping, Kg, Pkg, Setting, Sg, SgRandom
+from streamgroup.metrics.metric_names import METRICS
+from streamgroup.metrics.run_tables import summary
+from tests.metrics.compare_with_naive import assert_rows_agree, assert_same, tables
+from tests.metrics.outcome_from_records import outcome_of
+from tests.naive.groupings.hot_by_counts import ByCounts
+from tests.naive.groupings.simple_groupings import GreedyD, Grouping, Kg, Pkg, Setting, Sg, SgRandom
 from tests.naive.metrics import metrics as naive
-from tests.naive.metrics.hot import Heads
+from tests.naive.metrics.hot_keys import Heads
 from tests.naive.replay.simulate import Run, simulate
 
 SECOND = 1_000_000_000

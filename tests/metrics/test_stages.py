@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streamgroup.metrics.stages import bottleneck as stages
 from streamgroup.metrics.stages.bottleneck import STAGES, Stage, bottleneck, sustainable_tps
-from tests.metrics.test_exact import outcome
+from tests.metrics.test_published_vectors_and_large_sums import outcome
 
 SECOND = 1_000_000_000
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage.paths import locate
-from streamgroup.ingest.files.inputs import check_unchanged, resolve_inputs
+from streamgroup.base.storage.storage_path import locate
+from streamgroup.ingest.files.inputs_and_splits import check_unchanged, resolve_inputs
 from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.traces.checks.validate import validate

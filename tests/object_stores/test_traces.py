@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.storage import output_directory
-from streamgroup.base.storage.output_directory import UNFINISHED, staged_output
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage import output_on_disk_or_object_store
+from streamgroup.base.storage.output_on_disk_or_object_store import UNFINISHED, staged_output
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import hash_keys
@@ -123,7 +123,7 @@ def test_a_part_that_comes_late_does_not_lock_the_output(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
     place = bucket.place("x.trace")
-    remove = output_directory.remove_old
+    remove = output_on_disk_or_object_store.remove_old
 
     def fail() -> None:
         with staged_output(place, overwrite=False, marker=MANIFEST) as out:
@@ -133,12 +133,12 @@ def test_a_part_that_comes_late_does_not_lock_the_output(
                 remove(*args, **named)
                 bucket.put("x.trace/tuples/part-00001.parquet", b"from a task that is cancelled only now")
 
-            monkeypatch.setattr(output_directory, "remove_old", slow)
+            monkeypatch.setattr(output_on_disk_or_object_store, "remove_old", slow)
             raise error
 
     with pytest.raises(error):
         fail()
-    monkeypatch.setattr(output_directory, "remove_old", remove)
+    monkeypatch.setattr(output_on_disk_or_object_store, "remove_old", remove)
     assert _files(place) == [UNFINISHED, "tuples/part-00001.parquet"]
     with pytest.raises(UsageError, match="what an interrupted run left"):
         _write_whole(place, 6)

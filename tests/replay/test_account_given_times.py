@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamgroup as sg
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.account_given_times import Measured, Sent, account_measured, longest_queue
 from streamgroup.replay.replay_trace import prepared, replay
 from streamgroup.replay.scenario.options import ReplayOptions

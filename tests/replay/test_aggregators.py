@@ -10,19 +10,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import UsageError
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven
 from streamgroup.replay.stages import aggregators, partial_results
 from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace
-from tests.metrics.compare import assert_same
-from tests.naive.groupings.choose import make
-from tests.naive.groupings.simple import Setting
+from tests.metrics.compare_with_naive import assert_same
+from tests.naive.groupings.grouping_by_text import make
+from tests.naive.groupings.simple_groupings import Setting
 from tests.naive.metrics.aggregation import AGGREGATOR_METRICS, Merge, aggregator_metrics
-from tests.naive.replay.scenarios import Scenario, scenarios, time_ns
-from tests.replay.input.endless import endless
+from tests.naive.replay.random_scenarios import Scenario, scenarios, time_ns
+from tests.replay.input.endless_trace import endless
 from tests.traces_by_hand import write_trace
 
 AGGREGATED = st.fixed_dictionaries(

@@ -11,23 +11,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven
 from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace
-from tests.metrics.compare import assert_rows_agree, assert_same, tables
-from tests.naive.groupings.choose import make
-from tests.naive.groupings.simple import Setting
+from tests.metrics.compare_with_naive import assert_rows_agree, assert_same, tables
+from tests.naive.groupings.grouping_by_text import make
+from tests.naive.groupings.simple_groupings import Setting
 from tests.naive.metrics import metrics as naive
 from tests.naive.metrics import tables as naive_tables
 from tests.naive.metrics.aggregation import Merge, merged_metrics
-from tests.naive.metrics.counting import measured_of, windows_of
+from tests.naive.metrics.what_is_counted import measured_of, windows_of
 from tests.naive.replay.bounded_aggregators import Bounded, simulate_bounded
-from tests.naive.replay.records import Run
-from tests.naive.replay.scenarios import Scenario, scenarios, time_ns
+from tests.naive.replay.random_scenarios import Scenario, scenarios, time_ns
+from tests.naive.replay.tuple_records import Run
 from tests.traces_by_hand import write_trace
 
 GROUPINGS = [

@@ -17,7 +17,7 @@ import pytest
 import streamgroup
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.replay.accounting.account import account
-from streamgroup.replay.compile import COMMON, Code, cache_directory, check_shape, compiled
+from streamgroup.replay.compile_grouping import COMMON, Code, cache_directory, check_shape, compiled
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
@@ -28,16 +28,16 @@ from tests.traces_by_hand import write_trace
 PACKAGE = Path(streamgroup.__file__).parent
 PROGRAM = """
 import json, sys
-from streamgroup.replay import compile, interpreted_or_compiled, replay_trace
+from streamgroup.replay import compile_grouping, interpreted_or_compiled, replay_trace
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
-from streamgroup.engines import compiled as rules
+from streamgroup.engines import compile_key_functions as rules
 # However few keys there are.
 rules._FEW = -1
 trace, grouping = sys.argv[1:]
 made = {}
 interpreted_or_compiled.compiled = lambda function, code: made.setdefault(
-    function.__name__, compile.compiled(function, code)
+    function.__name__, compile_grouping.compiled(function, code)
 )
 outcome = replay_trace.replay(open_trace(trace), ReplayOptions(grouping=grouping, workers=4), interpreted=False)
 stats = {name: dispatcher.stats for name, dispatcher in made.items()}
@@ -119,25 +119,26 @@ def test_an_edited_grouping_or_kernel_runs_as_edited(trace: Path, tmp_path: Path
 EDITS = {
     "groupings/pkg.py": [],
     "groupings/kg.py": ["choose_block"],
-    "kernels/ring.py": ["choose_block"],
-    "kernels/latency_buckets.py": ["account"],
+    "kernels/hash_ring.py": ["choose_block"],
+    "kernels/latency_histogram.py": ["account"],
     "replay/simulation/serve.py": ["account"],
-    "replay/simulation/optional_arrays.py": HALVES,
+    "replay/simulation/optional_array_elements.py": HALVES,
     "cluster/service_time.py": HALVES,
-    "replay/compile.py": HALVES,
+    "replay/compile_grouping.py": HALVES,
 }
 DIRECTORIES = """
 import json, sys
 from pathlib import Path
-from streamgroup.replay import compile
+from streamgroup.replay import compile_grouping
 from streamgroup.replay.accounting.account import account
 from streamgroup.replay.simulation.choose import choose_block
-root = Path(compile.__file__).parents[1]
+root = Path(compile_grouping.__file__).parents[1]
 
 def directories():
-    compile.imported_digest.cache_clear()
-    kg = compile.Code("kg", ("streamgroup.cluster.service_time", "streamgroup.groupings.kg"))
-    return {"account": compile.cache_directory(account), "choose_block": compile.cache_directory(choose_block, kg)}
+    compile_grouping.imported_digest.cache_clear()
+    kg = compile_grouping.Code("kg", ("streamgroup.cluster.service_time", "streamgroup.groupings.kg"))
+    directory = compile_grouping.cache_directory
+    return {"account": directory(account), "choose_block": directory(choose_block, kg)}
 
 found, before = {}, directories()
 for edited in sys.argv[1:]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from streamgroup.base.compiling.value_kinds import NotPlainError
+from streamgroup.base.compiling.plain_python_kinds import NotPlainError
 from streamgroup.replay import interpreted_or_compiled
 from streamgroup.replay.scenario.grouping_selection import family
 from streamgroup.traces.trace import Trace, open_trace

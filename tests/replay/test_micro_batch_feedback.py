@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 import streamgroup as sg
 from streamgroup.base.errors import UsageError
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.micro_batch_option import Batches, parse_engine_model
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
+from tests.naive.option_texts import time_ns
 from tests.naive.replay.micro_batches import Listened, listening
 from tests.naive.replay.options import Options, TraceTuple
-from tests.naive.replay.scenarios import Scenario
-from tests.naive.reported import choices
-from tests.naive.texts import time_ns
+from tests.naive.replay.random_scenarios import Scenario
+from tests.naive.streaming_with_feedback import choices
 from tests.traces_by_hand import write_trace
 
 LISTENING = [

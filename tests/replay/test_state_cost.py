@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import DataError, StreamgroupError
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace

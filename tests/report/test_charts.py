@@ -31,7 +31,7 @@ from streamgroup.report.render import Drawn, chart_names, load_chart, png, speci
 from streamgroup.report.report_data import MOST_CONDITIONS, MOST_GROUPINGS, ReportData, gather
 from streamgroup.report.theme import THEMES, Look
 from streamgroup.report.trace_chart_data import gather_traces
-from tests.report.made import make_run, make_runs
+from tests.report.made_up_runs import make_run, make_runs
 from tests.traces_by_hand import write_trace
 
 GROUPINGS = ("kg", "pkg", "fish:alpha=0.2", "sg")

@@ -16,7 +16,7 @@ from streamgroup.report import trace_profile as module
 from streamgroup.report.trace_profile import TraceProfile, profile_trace
 from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace
-from tests.study.traces import write_trace
+from tests.study.small_hand_written_traces import write_trace
 
 
 def _look(path: Path, times: list[int], keys: list[str]) -> TraceProfile:

@@ -8,12 +8,12 @@ import pytest
 import streamgroup as sg
 from streamgroup.base.errors import UsageError
 from streamgroup.report.charts import imbalance, latency
-from streamgroup.report.over_workers import CURVES
+from streamgroup.report.charts_over_workers import CURVES
 from streamgroup.report.render import Drawn, load_chart, specification
 from streamgroup.report.report_data import gather
 from streamgroup.report.theme import Look
 from streamgroup.report.x_axis import with_x
-from tests.report.made import make_runs
+from tests.report.made_up_runs import make_runs
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from streamgroup.spark.java import spark_home
+from streamgroup.spark.find_java_and_spark import spark_home
 
 MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
 

@@ -1,3 +1,5 @@
+"""The class-data archive of the driver's JVM: written once, then used, never in the way."""
+
 import os
 import shutil
 import subprocess

@@ -12,8 +12,8 @@ from typing import Any, cast
 import pytest
 
 from streamgroup.spark import classic
+from streamgroup.spark.driver_settings import restored_environment
 from streamgroup.spark.options import SparkOptions
-from streamgroup.spark.settings import restored_environment
 
 
 class Ending:

@@ -1,3 +1,5 @@
+"""Spark sessions: Java that is missing or too old, masters, errors of tasks, interrupts, killed processes."""
+
 import os
 import signal
 import subprocess
@@ -9,12 +11,12 @@ from typing import Any, cast
 import pytest
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.storage.owner_tag import owner_is_alive
+from streamgroup.base.storage.process_tag import owner_is_alive
 from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.spark import errors as spark_errors
-from streamgroup.spark.java import find_java
-from streamgroup.spark.log import log_tail, log_text
+from streamgroup.spark.driver_log import log_tail, log_text
+from streamgroup.spark.find_java_and_spark import find_java
 from streamgroup.spark.task_progress import finished_tasks
 
 

@@ -12,8 +12,8 @@ from streamgroup.base.errors import StreamgroupError
 from streamgroup.spark import task_pool
 from streamgroup.spark.session import Session
 from streamgroup.spark.task_pool import run_each
-from tests.spark.cluster import Cluster
-from tests.spark.pool_work import JOBS, work
+from tests.spark.session_on_cluster import Cluster
+from tests.spark.task_pool_work import JOBS, work
 
 ALONE = "the process that ran it was killed or crashed, perhaps for want of memory"
 
@@ -46,7 +46,7 @@ def test_whoever_stops_cancels_what_runs(spark: Session) -> None:
 @pytest.mark.spark
 def test_on_a_cluster_lost_tasks_are_tried_again(cluster: Cluster, tmp_path: Path) -> None:
     seen = str(tmp_path / "seen")
-    answer = cluster.call("tests.spark.on_cluster:run_jobs", [job.replace("once", seen) for job in JOBS])
+    answer = cluster.call("tests.spark.calls_on_cluster:run_jobs", [job.replace("once", seen) for job in JOBS])
     found = sorted(answer, key=lambda each: int(each[0]))
     assert [number for number, _, _ in found] == list(range(len(JOBS)))
     results = {JOBS[number]: (result, error) for number, result, error in found}

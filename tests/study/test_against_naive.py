@@ -10,11 +10,11 @@ import pytest
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import replay_run as study
-from tests.metrics.compare import assert_rows_agree, assert_same, frames
-from tests.naive.groupings.simple import GreedyD, Kg, Pkg, Setting, Sg, SgRandom
+from tests.metrics.compare_with_naive import assert_rows_agree, assert_same, frames
+from tests.naive.groupings.simple_groupings import GreedyD, Kg, Pkg, Setting, Sg, SgRandom
 from tests.naive.metrics import metrics as naive
 from tests.naive.replay.simulate import simulate
-from tests.study.traces import write_trace
+from tests.study.small_hand_written_traces import write_trace
 
 KEYS = [f"k{int(1 / ((i * 0.6180339887) % 1 + 0.01))}" for i in range(500)]
 TIMES = [1_700_000_000_000_000 + i * i for i in range(500)]

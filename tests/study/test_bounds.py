@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import streamgroup as sg
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.errors import UsageError
 from streamgroup.study.bounds.evaluate_statements import Bounds
 from streamgroup.study.bounds.families import balance, d_choices, dstream, dynamic_kg, memory, posg, ring, shuffle
@@ -17,7 +17,7 @@ from streamgroup.study.bounds.key_frequencies import KeyStream, of_law
 from streamgroup.study.bounds.question import Question
 from streamgroup.study.bounds.statement import Statement
 from streamgroup.synth.zipf_ranks import zipf_weights
-from tests.groupings.golden import real_trace
+from tests.groupings.golden_metrics import real_trace
 from tests.naive import bounds as naive
 from tests.traces_by_hand import write_trace
 
@@ -108,7 +108,7 @@ def test_a_bound_that_asks_for_more_than_the_stream_has_does_not_apply() -> None
 
 
 def test_names_are_unique_and_rows_complete() -> None:
-    assert {*plugin_modules.names(plugin_modules.BOUNDS)} >= {"balance", "d_choices", "dstream", "memory", "posg"}
+    assert {*modules_by_name.names(modules_by_name.BOUNDS)} >= {"balance", "d_choices", "dstream", "memory", "posg"}
     found = sg.bounds(law(1), 7)
     names = [row["name"] for row in found.to_json()]
     assert len(names) == len(set(names)) == len(found)

@@ -149,7 +149,7 @@ def test_time_by_what_slows_a_run_down(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_grouping_that_listens_takes_its_time(path: Path) -> None:
-    listener = Path(__file__).parents[1] / "replay" / "outside" / "listener.py"
+    listener = Path(__file__).parents[1] / "replay" / "groupings_outside_package" / "listener.py"
     found = told(path, grouping=str(listener))
     assert found["loop"] == "fast"
     assert found["assumed_tuples_per_s"] == run_cost.TUPLES_PER_S["ordered"]

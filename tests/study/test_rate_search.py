@@ -22,8 +22,8 @@ from streamgroup.study.rate_search import MOST_TRIALS, RateSearch, search_rate
 from streamgroup.study.read_run import recorded_options
 from streamgroup.study.replay_run import run_to_directory
 from streamgroup.traces.trace import Trace, open_trace
-from tests.naive.rate import is_kept
-from tests.study.traces import write_trace
+from tests.naive.rate_search import is_kept
+from tests.study.small_hand_written_traces import write_trace
 
 KEYS = [f"k{i * i % 23}" for i in range(400)]
 

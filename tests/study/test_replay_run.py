@@ -15,19 +15,19 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.output_formats import render
 from streamgroup.base.progress import Silent
 from streamgroup.groupings import kg
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.metric_names import METRICS
 from streamgroup.replay.accounting import recorder
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.accounting.replica_sets import TouchedPairs, touched
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study import replay_run as study
-from streamgroup.study.option_columns import OPTION_COLUMNS, readable
 from streamgroup.study.replay_run import make_run, run_to_directory
+from streamgroup.study.run_option_columns import OPTION_COLUMNS, readable
 from streamgroup.study.run_warnings import warnings_of
 from streamgroup.synth.generate_trace import synthesise
 from streamgroup.traces.trace import open_trace
-from tests.study.traces import write_trace
+from tests.study.small_hand_written_traces import write_trace
 
 TABLES = ["keys", "lag", "latency", "loads", "summary", "windows", "workers"]
 KEYS = [f"k{int(1 / ((i * 0.6180339887) % 1 + 0.01))}" for i in range(400)]

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.errors import UsageError
 from streamgroup.synth.generate_trace import parameters
 from streamgroup.synth.generators.protocol import Chunk
 from streamgroup.synth.generators.stand_in import law as stand_in_law
-from tests.naive import streams
-from tests.synth.generated import SMALL, fits, labels, make, whole
+from tests.naive import synthetic_streams
+from tests.synth.generated_streams import SMALL, fits, labels, make, whole
 
-GENERATORS = plugin_modules.names(plugin_modules.GENERATORS)
+GENERATORS = modules_by_name.names(modules_by_name.GENERATORS)
 CASES = [(name, given) for name in GENERATORS for given in SMALL[name]]
 IDS = [f"{name}-{number}" for name in GENERATORS for number in range(len(SMALL[name]))]
 
@@ -27,17 +27,17 @@ Twin = Callable[[Any], list[int]]
 def _stand_in(params: Any) -> list[int]:
     tuples, keys, exponent, order = stand_in_law(params)
     if order == "grouped":
-        return streams.stand_in_grouped(params.seed, keys, exponent, tuples)
+        return synthetic_streams.stand_in_grouped(params.seed, keys, exponent, tuples)
     if order == "drifting":
-        return streams.stand_in_drifting(params.seed, keys, exponent, params.moves, tuples)
-    return streams.zipf("stand-in", params.seed, keys, exponent, tuples)
+        return synthetic_streams.stand_in_drifting(params.seed, keys, exponent, params.moves, tuples)
+    return synthetic_streams.zipf("stand-in", params.seed, keys, exponent, tuples)
 
 
 TWINS: dict[str, Twin] = {
-    "zipf": lambda p: streams.zipf("zipf", p.seed, p.keys, p.exponent, p.tuples),
-    "uniform": lambda p: streams.uniform_keys(p.seed, p.keys, p.tuples),
-    "drift": lambda p: streams.drift(p.seed, p.keys, p.exponent, p.every, p.step, p.tuples),
-    "evolving_zipf": lambda p: streams.evolving_zipf(
+    "zipf": lambda p: synthetic_streams.zipf("zipf", p.seed, p.keys, p.exponent, p.tuples),
+    "uniform": lambda p: synthetic_streams.uniform_keys(p.seed, p.keys, p.tuples),
+    "drift": lambda p: synthetic_streams.drift(p.seed, p.keys, p.exponent, p.every, p.step, p.tuples),
+    "evolving_zipf": lambda p: synthetic_streams.evolving_zipf(
         p.seed,
         p.keys,
         p.exponent,
@@ -46,9 +46,9 @@ TWINS: dict[str, Twin] = {
         Fraction(p.change),
         p.tuples,
     ),
-    "bursty": lambda p: streams.bursty(p.seed, p.length, p.active, p.tuples),
-    "skewed": lambda p: streams.skewed(p.seed, 204, Fraction(p.share), p.half, p.rest, p.tuples),
-    "posg": lambda p: streams.zipf("posg", p.seed, p.keys, p.exponent, p.tuples),
+    "bursty": lambda p: synthetic_streams.bursty(p.seed, p.length, p.active, p.tuples),
+    "skewed": lambda p: synthetic_streams.skewed(p.seed, 204, Fraction(p.share), p.half, p.rest, p.tuples),
+    "posg": lambda p: synthetic_streams.zipf("posg", p.seed, p.keys, p.exponent, p.tuples),
     "stand_in": _stand_in,
 }
 
@@ -62,7 +62,9 @@ def test_a_stream_and_its_twin(name: str, given: dict[str, Any]) -> None:
     assert 0 <= chunk.label.min() <= chunk.label.max() < stream.labels
     if name != "posg" or params.rate is not None:
         rate = Fraction(params.rate)
-        assert chunk.timestamp.tolist() == [streams.time_of(params.start, rate, i) for i in range(stream.tuples)]
+        assert chunk.timestamp.tolist() == [
+            synthetic_streams.time_of(params.start, rate, i) for i in range(stream.tuples)
+        ]
     keys = [stream.key(label) for label in range(min(stream.labels, 300))]
     assert len(set(keys)) == len(keys)
 
@@ -139,7 +141,7 @@ def test_uniform_keys_are_alike() -> None:
 
 
 def test_drift_in_each_stretch_and_in_all() -> None:
-    law = np.array(streams.zipf_probabilities(50, 1.2))
+    law = np.array(synthetic_streams.zipf_probabilities(50, 1.2))
     found = labels("drift", tuples=500_000, keys=50, every=100_000, step=20)
     for stretch in range(5):
         count = np.bincount(found[stretch * 100_000 : (stretch + 1) * 100_000], minlength=50)
@@ -153,7 +155,7 @@ def test_drift_in_each_stretch_and_in_all() -> None:
     [("A", 0, 0), ("B", 0, 99), ("D", 0, 50), ("C", 0, None), ("E", None, None)],
 )
 def test_what_changes_in_an_evolving_stream(reading: str, one: int | None, other: int | None) -> None:
-    law = sorted(streams.zipf_probabilities(100, 1.0))
+    law = sorted(synthetic_streams.zipf_probabilities(100, 1.0))
     found = labels("evolving_zipf", tuples=500_000, keys=100, reading=reading, blocks=1)
     before, after = (np.bincount(part, minlength=100) for part in (found[:400_000], found[400_000:]))
     for count, hottest in ((before, one), (after, other)):
@@ -171,8 +173,8 @@ def test_what_changes_in_an_evolving_stream(reading: str, one: int | None, other
 def test_replicas_of_shuffle_grouping_that_the_readings_lead_to(reading: str, measured: tuple[float, float]) -> None:
     """The memory of SG at z = 1.0, 50M tuples, 10^5 keys and 16 or 128 workers: it tells the readings apart."""
     params: Any = parameters("evolving_zipf", {"tuples": 500_000, "keys": 100_000, "reading": reading, "exponent": 1})
-    order = plugin_modules.load(plugin_modules.GENERATORS, "evolving_zipf", "generator")._order(params)
-    law = np.array(streams.zipf_probabilities(100_000, 1.0))
+    order = modules_by_name.load(modules_by_name.GENERATORS, "evolving_zipf", "generator")._order(params)
+    law = np.array(synthetic_streams.zipf_probabilities(100_000, 1.0))
     blocks = 10 if reading == "E" else 1
     often = np.zeros(100_000)
     for stretch in range(2 * blocks):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.naive import streams
-from tests.synth.generated import SMALL, example, make, whole
+from tests.naive import synthetic_streams
+from tests.synth.generated_streams import SMALL, example, make, whole
 
 
 def _cost_by_item(**given: Any) -> NDArray[np.float32]:
@@ -71,7 +71,7 @@ def test_costs_and_their_twin(number: int) -> None:
         shares = [Fraction(n, 10**6) for n in (117649, 302526, 324135, 185220, 59535, 10206, 729)]
     else:
         values, shares = [Fraction(v) for v in (25, 5, 1)], [Fraction(v) for v in (1, 2, 7)]
-    found, cost = streams.posg(params.seed, params.keys, params.exponent, values, shares, params.tuples)
+    found, cost = synthetic_streams.posg(params.seed, params.keys, params.exponent, values, shares, params.tuples)
     chunk = whole(stream)
     assert chunk.label.tolist() == found
     assert chunk.cost is not None
@@ -94,7 +94,7 @@ def test_frequencies_weigh_the_mean_execution_time() -> None:
     assert chunk.cost is not None
     cost = np.empty(64)
     cost[chunk.label] = chunk.cost
-    mean = (np.array(streams.zipf_probabilities(64, 2.0)) * cost).sum()
+    mean = (np.array(synthetic_streams.zipf_probabilities(64, 2.0)) * cost).sum()
     assert chunk.timestamp[-1] / 199_999 == pytest.approx(mean, rel=1e-6)
     assert mean != pytest.approx(32_500, rel=0.01)
 

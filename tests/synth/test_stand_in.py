@@ -10,8 +10,8 @@ from streamgroup.synth.generators.stand_in import DATASETS
 from streamgroup.synth.generators.stand_in import Params as StandIn
 from streamgroup.synth.generators.stand_in import law as stand_in_law
 from streamgroup.synth.zipf_ranks import fitted_exponent, zipf_sum
-from tests.naive import streams
-from tests.synth.generated import labels
+from tests.naive import synthetic_streams
+from tests.synth.generated_streams import labels
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_the_smallest_stock_exchange_by_hand() -> None:
     """66 of 6,649 keys: the most frequent has 14.5 %, as one of 6,649 with the exponent at which 532 have 80 %."""
     found = stand_in_law(StandIn(dataset="st", scale=Decimal("0.01")))
     assert (found.tuples, found.keys) == (2_740_000, 66)
-    whole = streams.zipf_probabilities(6_649, stand_in_law(StandIn(dataset="st")).exponent)
-    assert streams.zipf_probabilities(66, found.exponent)[0] == pytest.approx(whole[0], rel=1e-5)
+    whole = synthetic_streams.zipf_probabilities(6_649, stand_in_law(StandIn(dataset="st")).exponent)
+    assert synthetic_streams.zipf_probabilities(66, found.exponent)[0] == pytest.approx(whole[0], rel=1e-5)
     assert whole[0] == pytest.approx(0.145, abs=5e-4)
 
 
@@ -98,5 +98,5 @@ def test_a_grouped_stand_in_has_each_key_on_end() -> None:
     runs = found[np.append(0, np.flatnonzero(np.diff(found)) + 1)]
     assert len(set(runs.tolist())) == len(runs)
     exponent = stand_in_law(StandIn(dataset="am", scale=Decimal("0.01"))).exponent
-    law = np.array(streams.zipf_probabilities(2500, exponent)) * len(found)
+    law = np.array(synthetic_streams.zipf_probabilities(2500, exponent)) * len(found)
     assert np.abs(np.bincount(found, minlength=2500) - law).max() <= 1

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 from pydantic import BaseModel
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.base.progress import Silent
-from streamgroup.base.storage.paths import locate
-from streamgroup.ingest.pipeline.blocks import block
-from streamgroup.ingest.pipeline.interrupt import check_stopped
-from streamgroup.ingest.pipeline.output_parts import check_visible
+from streamgroup.base.storage.storage_path import locate
+from streamgroup.ingest.pipeline.arrow_blocks import block
+from streamgroup.ingest.pipeline.stop_threads import check_stopped
+from streamgroup.ingest.pipeline.write_parts import check_visible
 from streamgroup.ingest.runners.local_runner import LocalRunner
 from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.spark.session import Session
@@ -30,7 +30,7 @@ from streamgroup.synth.generate_trace import REMOTE_LABELS, SPARK_TUPLES, chosen
 from streamgroup.synth.generators.protocol import Chunk, Stream
 from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.trace import open_trace
-from tests.spark.cluster import Cluster
+from tests.spark.session_on_cluster import Cluster
 
 # Two parts, nine blocks, and a last block that is not full.
 GIVEN = {"tuples": 8_500_000, "keys": 3000, "exponent": 1.1, "rate": 1_000_000, "seed": 4}
@@ -100,7 +100,7 @@ def test_spark_makes_the_same_bytes(spark: Session, local: Path, tmp_path: Path)
 @pytest.mark.spark
 def test_every_generator_can_be_made_by_tasks(spark: Session, tmp_path: Path) -> None:
     """Its parameters and its stream cross to other processes."""
-    for name in plugin_modules.names(plugin_modules.GENERATORS):
+    for name in modules_by_name.names(modules_by_name.GENERATORS):
         given = {"dataset": "ct", "scale": "0.1"} if name == "stand_in" else {"tuples": 1000}
         made = synthesise(name, given, tmp_path / "local" / name, engine="local")
         assert synthesise(name, given, tmp_path / "spark" / name, session=spark) == made
@@ -110,7 +110,7 @@ def test_every_generator_can_be_made_by_tasks(spark: Session, tmp_path: Path) ->
 @pytest.mark.spark
 def test_the_same_bytes_from_a_cluster(local: Path, tmp_path: Path, cluster: Cluster) -> None:
     output = tmp_path / "made" / "z.trace"
-    cluster.call("tests.spark.on_cluster:make_synthetic", "zipf", GIVEN, str(output))
+    cluster.call("tests.spark.calls_on_cluster:make_synthetic", "zipf", GIVEN, str(output))
     assert tree(output) == tree(local)
     assert list(output.parent.iterdir()) == [output]
 

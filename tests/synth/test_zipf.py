@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.kernels.draws import uniform
+from streamgroup.kernels.random_draws import uniform
 from streamgroup.synth.generate_trace import synthesise
 from streamgroup.synth.generators.zipf import Params, generate
 from streamgroup.synth.inverse_sampling import invert_cdf

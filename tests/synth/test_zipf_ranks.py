@@ -5,16 +5,16 @@ import pytest
 
 from streamgroup.synth import zipf_ranks as zipf_module
 from streamgroup.synth.zipf_ranks import by_inversion, by_rejection, cumulative_distribution, zipf_ranks, zipf_sum
-from tests.naive import streams
-from tests.synth.generated import example, fits
+from tests.naive import synthetic_streams
+from tests.synth.generated_streams import example, fits
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0, 1.0001, 1.7, 3.0])
 def test_rejection_draws_what_its_twin_draws_and_follows_the_law(exponent: float) -> None:
     draw = by_rejection(500, exponent)
     ranks = draw(9, "t", np.arange(300_000))
-    assert ranks[:2000].tolist() == streams.zipf_by_rejection("t", 9, 500, exponent, 2000)
-    fits(np.bincount(ranks, minlength=500), streams.zipf_probabilities(500, exponent))
+    assert ranks[:2000].tolist() == synthetic_streams.zipf_by_rejection("t", 9, 500, exponent, 2000)
+    fits(np.bincount(ranks, minlength=500), synthetic_streams.zipf_probabilities(500, exponent))
     backwards = draw(9, "t", np.arange(300_000)[::-1])
     assert np.array_equal(backwards[::-1], ranks)
 
@@ -22,7 +22,7 @@ def test_rejection_draws_what_its_twin_draws_and_follows_the_law(exponent: float
 @pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0, 1.7, 3.0])
 def test_inversion_follows_the_law(exponent: float) -> None:
     ranks = by_inversion(500, exponent)(9, "t", np.arange(300_000))
-    fits(np.bincount(ranks, minlength=500), streams.zipf_probabilities(500, exponent))
+    fits(np.bincount(ranks, minlength=500), synthetic_streams.zipf_probabilities(500, exponent))
 
 
 def test_more_than_ten_million_keys() -> None:

@@ -1,3 +1,5 @@
+"""Key bytes of every layout of Arrow, without the functions of Arrow that are slow to load."""
+
 import subprocess
 import sys
 from pathlib import Path

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError
 from streamgroup.traces import layout
-from streamgroup.traces.costs import cost_ns
+from streamgroup.traces.costs_in_ns import cost_ns
 from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import hash_keys
 from streamgroup.traces.trace import open_trace

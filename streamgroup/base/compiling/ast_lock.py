@@ -1,4 +1,4 @@
-"""Python's syntax trees, for threads.
+"""Parses and compiles Python's syntax trees under a lock, as threads may not do so side by side.
 
 In CPython 3.11 and 3.12 the depth of the tree that is being built is counted once for all threads, so two that
 build trees side by side may end in `SystemError: AST constructor recursion depth mismatch` (python/cpython#106905).

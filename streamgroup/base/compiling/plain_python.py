@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.ast_lock import compile_tree, parse
+from streamgroup.base.compiling.plain_python_kinds import ANY, WORD, Fields, Kind, NotPlainError, kind_of
 from streamgroup.base.compiling.plain_python_rewriter import Rewriter
-from streamgroup.base.compiling.value_kinds import ANY, WORD, Fields, Kind, NotPlainError, kind_of
 
 __all__ = ["hook_names", "plain", "plain_of", "view"]
 

@@ -21,8 +21,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from streamgroup.base.compiling.syntax_trees import MASK, SIMPLE, FieldsFirst, Put, call, is_simple, masked, signed
-from streamgroup.base.compiling.value_kinds import (
+from streamgroup.base.compiling.plain_python_kinds import (
     ANY,
     LOOSE,
     SMALL,
@@ -33,6 +32,16 @@ from streamgroup.base.compiling.value_kinds import (
     NotPlainError,
     join,
     part,
+)
+from streamgroup.base.compiling.plain_python_nodes import (
+    MASK,
+    SIMPLE,
+    FieldsFirst,
+    Put,
+    call,
+    is_simple,
+    masked,
+    signed,
 )
 
 __all__ = ["Rewriter"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
-from streamgroup.base.storage.owner_tag import owner_is_alive, owner_tag
+from streamgroup.base.storage.process_tag import owner_is_alive, owner_tag
 
 __all__ = ["check_free", "write_files"]
 

@@ -5,7 +5,7 @@ import glob
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from streamgroup.base.storage.paths import Entry, StoragePath, locate
+from streamgroup.base.storage.storage_path import Entry, StoragePath, locate
 
 __all__ = ["has_magic", "matching"]
 

@@ -8,9 +8,9 @@ import typer
 
 import streamgroup as sg
 from streamgroup.base.output_formats import PEOPLE, wrapped
-from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
-from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.reader_and_generator_commands import complete_grouping
+from streamgroup.cli.typer_command import Formatted
 
 __all__ = ["Options", "run"]
 

@@ -9,9 +9,9 @@ import typer
 
 import streamgroup as sg
 from streamgroup.base.output_formats import PEOPLE, for_people
-from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.commands.summarize import SHOWN, split_names
 from streamgroup.cli.console import Console
+from streamgroup.cli.typer_command import Formatted, utf8_path
 
 __all__ = ["Options", "run"]
 

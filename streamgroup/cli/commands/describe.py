@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streamgroup.base.output_formats import PEOPLE
-from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import Trace
+from streamgroup.cli.typer_command import Formatted
 
 if TYPE_CHECKING:
-    from streamgroup.study.key_peaks import KeyPeak
+    from streamgroup.study.keys_by_best_window import KeyPeak
 
 __all__ = ["Options", "run"]
 
@@ -42,7 +42,7 @@ def run(console: Console, options: Options) -> None:
     trace = open_trace(options.trace)
     peaks = None
     if options.over is not None:
-        from streamgroup.study.key_peaks import find_peaks
+        from streamgroup.study.keys_by_best_window import find_peaks
 
         peaks = find_peaks(trace, options.over, options.top)
     facts = describe(trace, options.top).to_json()

@@ -14,8 +14,8 @@ from typing import Any
 
 from streamgroup.base.errors import EnvironmentFault, StreamgroupError
 from streamgroup.base.memory import total_memory
-from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
+from streamgroup.cli.typer_command import Formatted
 
 __all__ = ["Options", "run"]
 
@@ -65,7 +65,7 @@ def _python() -> str:
 
 
 def _java() -> str:
-    from streamgroup.spark.java import find_java
+    from streamgroup.spark.find_java_and_spark import find_java
 
     path, version = find_java()
     return f"{version} ({path})"
@@ -104,7 +104,7 @@ def _temporary() -> str:
 
 def _cache() -> str:
     from streamgroup.replay.accounting.account import account
-    from streamgroup.replay.compile import cache_directory
+    from streamgroup.replay.compile_grouping import cache_directory
 
     folder = cache_directory(account).parent
     if not os.access(folder, os.W_OK):

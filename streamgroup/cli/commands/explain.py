@@ -11,7 +11,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.output_formats import PEOPLE
 from streamgroup.cli.commands.replay import as_replay
 from streamgroup.cli.console import Console
-from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.reader_and_generator_commands import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, Conditions
 
 __all__ = ["Options", "run"]

@@ -33,7 +33,7 @@ def run(console: Console, options: Options) -> None:
     """Write the tuples of a trace as one file for other tools. Only csv holds every key; it comes back the same with
     `ingest csv --time timestamp --key key --time-format us --multiline --null-keys keep --empty-is-null`.
     """
-    from streamgroup.base.storage.paths import locate
+    from streamgroup.base.storage.storage_path import locate
     from streamgroup.traces.export import export
     from streamgroup.traces.trace import open_trace
 

@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.limits import DEFAULT_SOURCES
+from streamgroup.base.modules_by_name import GROUPINGS
 from streamgroup.base.output_formats import PEOPLE
-from streamgroup.base.plugin_modules import GROUPINGS
 from streamgroup.base.version import VERSION
-from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
-from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.reader_and_generator_commands import complete_grouping
+from streamgroup.cli.typer_command import Formatted
 
 __all__ = ["Options", "run"]
 
@@ -43,8 +43,8 @@ def run(console: Console, options: Options) -> None:
         _print_citations(console, options.name)
         return
     if options.name is None:
-        names = plugin_modules.names(GROUPINGS)
-        console.rows([{"grouping": name, "about": plugin_modules.summary(GROUPINGS, name)} for name in names])
+        names = modules_by_name.names(GROUPINGS)
+        console.rows([{"grouping": name, "about": modules_by_name.summary(GROUPINGS, name)} for name in names])
         return
     # Not before they are needed: `--help` imports nothing heavy.
     from streamgroup.replay.scenario.grouping_selection import listed
@@ -122,7 +122,7 @@ def _choices(name: str, field: Any) -> str | None:
     from streamgroup.groupings.protocol import Described
 
     if name == "detector":
-        return ", ".join(plugin_modules.names(DETECTORS))
+        return ", ".join(modules_by_name.names(DETECTORS))
     if field.annotation is bool:
         return "true, false"
     if get_origin(field.annotation) is Literal:

@@ -10,13 +10,13 @@ import typer
 import streamgroup as sg
 from streamgroup.api.option_types import IngestKeywords
 from streamgroup.api.traces import ingest_options
-from streamgroup.base.plugin_modules import READERS, load
+from streamgroup.base.modules_by_name import READERS, load
 from streamgroup.cli import ingest_spark
-from streamgroup.cli.command import LazyCommand
 from streamgroup.cli.console import Console
 from streamgroup.cli.ingest_flags import IngestFlags, default_of
 from streamgroup.cli.ingest_output import print_preview, report_trace, report_traces
-from streamgroup.cli.plugins import Own, family_group, flags_of
+from streamgroup.cli.reader_and_generator_commands import Own, family_group, flags_of
+from streamgroup.cli.typer_command import LazyCommand
 
 __all__ = ["Options", "group", "run"]
 

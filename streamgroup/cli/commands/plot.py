@@ -10,9 +10,9 @@ import typer
 from streamgroup.base.errors import UsageError
 from streamgroup.base.output_formats import PEOPLE, render
 from streamgroup.base.storage.atomic_files import check_free, write_files
-from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import Where, XAxis
+from streamgroup.cli.typer_command import Formatted, utf8_path
 
 __all__ = ["Options", "run"]
 
@@ -64,7 +64,7 @@ def run(console: Console, options: Options) -> None:
     places = _places(options.output)
     for place in places.values():
         check_free(place, overwrite=options.overwrite)
-    from streamgroup.report.over_workers import CURVES
+    from streamgroup.report.charts_over_workers import CURVES
     from streamgroup.report.render import Drawn, load_chart, png, specification, svg
     from streamgroup.report.report_data import gather
     from streamgroup.report.theme import Look

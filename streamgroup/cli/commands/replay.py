@@ -12,11 +12,11 @@ import streamgroup as sg
 from streamgroup.api.option_types import ReplayKeywords
 from streamgroup.base.errors import UsageError
 from streamgroup.base.output_formats import PEOPLE
-from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Console, listed
-from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.reader_and_generator_commands import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, SEED_HELP, Simulation
 from streamgroup.cli.shared_flags import Trace, Workers
+from streamgroup.cli.typer_command import utf8_path
 
 __all__ = ["Options", "as_replay", "print_plan", "run", "show"]
 

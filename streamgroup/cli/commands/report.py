@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from streamgroup.base.storage.atomic_files import check_free, write_files
-from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import Where, XAxis
+from streamgroup.cli.typer_command import utf8_path
 
 __all__ = ["Options", "run"]
 

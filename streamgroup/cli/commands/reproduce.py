@@ -9,8 +9,8 @@ import typer
 import streamgroup as sg
 from streamgroup.base.errors import RunError
 from streamgroup.base.output_formats import PEOPLE, for_people
-from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
+from streamgroup.cli.typer_command import Formatted, utf8_path
 
 __all__ = ["Options", "run"]
 

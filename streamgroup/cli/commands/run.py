@@ -11,11 +11,11 @@ import typer
 import streamgroup as sg
 from streamgroup.api.option_types import ReplayKeywords
 from streamgroup.base.errors import UsageError
-from streamgroup.cli.command import utf8_path
 from streamgroup.cli.commands import compare, replay
 from streamgroup.cli.commands.replay import print_plan, show
 from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import DriverMemory, SparkConf
+from streamgroup.cli.typer_command import utf8_path
 
 __all__ = ["Options", "run"]
 
@@ -131,7 +131,7 @@ def run(console: Console, options: Options) -> None:
 def _check_conditions(texts: list[str]) -> None:
     """Refuse a bad condition before anything runs: a run takes as long as the stream did."""
     if texts:
-        from streamgroup.study.summary.compare import check_conditions
+        from streamgroup.study.summary.compare_runs import check_conditions
 
         for text in texts:
             check_conditions(text)
@@ -140,7 +140,7 @@ def _check_conditions(texts: list[str]) -> None:
 def _check(options: Options, given: dict[str, Any]) -> None:
     from streamgroup.api.make_options import made_options
     from streamgroup.engine_runs.engine_options import engine_options
-    from streamgroup.engine_runs.run import check_run
+    from streamgroup.engine_runs.run_on_engine import check_run
 
     engine = engine_options(options.engine, options.service_mode, vars(options))
     check_run(options.trace, made_options(options.grouping[0], options.workers, given), engine)

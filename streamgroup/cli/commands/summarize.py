@@ -9,9 +9,9 @@ import typer
 import streamgroup as sg
 from streamgroup.base.errors import GateError, UsageError
 from streamgroup.base.output_formats import PEOPLE, for_people
-from streamgroup.cli.command import Formatted, utf8_path
 from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import Where
+from streamgroup.cli.typer_command import Formatted, utf8_path
 
 __all__ = ["SHOWN", "Options", "run", "split_names"]
 
@@ -119,7 +119,7 @@ def split_names(flag: str, texts: list[str]) -> list[str]:
 
 def _varying(columns: list[str], rows: list[Row]) -> list[str]:
     """Leave out what is the same in all runs of the options and of what became of them, but never what names a run."""
-    from streamgroup.study.option_columns import OPTION_COLUMNS
+    from streamgroup.study.run_option_columns import OPTION_COLUMNS
 
     always = {"trace", "grouping", "workers"}
     if any(row.get("error") is not None for row in rows):

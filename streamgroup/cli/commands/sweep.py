@@ -11,10 +11,10 @@ import streamgroup as sg
 from streamgroup.api.option_types import SweepKeywords
 from streamgroup.base.errors import RunError
 from streamgroup.base.output_formats import PEOPLE
-from streamgroup.cli.command import utf8_path
 from streamgroup.cli.console import Console
-from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.reader_and_generator_commands import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, Simulation
+from streamgroup.cli.typer_command import utf8_path
 
 __all__ = ["Options", "run"]
 
@@ -160,9 +160,9 @@ def run(console: Console, options: Options) -> None:
 def _print_plan(console: Console, options: Options, given: Mapping[str, Any]) -> None:
     from streamgroup.api.option_texts import spark_values
     from streamgroup.api.studies import planned_sweep
+    from streamgroup.study.sweep.cells_in_threads import at_once, default_jobs
     from streamgroup.study.sweep.plan_sweep import spark_of
     from streamgroup.study.sweep.schedule import makespan, plan_tasks, with_keys_checked
-    from streamgroup.study.sweep.threads import at_once, default_jobs
 
     spark_of(spark_values(given), options.jobs)
     planned = planned_sweep(options.inputs, given, options.output, overwrite=options.overwrite)

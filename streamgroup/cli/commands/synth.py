@@ -8,11 +8,11 @@ import typer
 
 import streamgroup as sg
 from streamgroup.api.option_types import SparkKeywords
-from streamgroup.base.plugin_modules import GENERATORS, load
-from streamgroup.cli.command import Formatted
+from streamgroup.base.modules_by_name import GENERATORS, load
 from streamgroup.cli.console import Console
-from streamgroup.cli.plugins import Own, family_group, flags_of
+from streamgroup.cli.reader_and_generator_commands import Own, family_group, flags_of
 from streamgroup.cli.shared_flags import DriverMemory, MadeTrace, SparkConf
+from streamgroup.cli.typer_command import Formatted
 
 __all__ = ["Options", "group", "run"]
 
@@ -49,7 +49,7 @@ def group(name: str) -> typer.Typer:
 
 
 def _own(generator: str) -> Own:
-    from streamgroup.synth.params import PARAMS
+    from streamgroup.synth.generator_params import PARAMS
 
     return flags_of(PARAMS.get(generator) or load(GENERATORS, generator, "generator").Params)
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from streamgroup.base.errors import DataError
-from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import Trace
+from streamgroup.cli.typer_command import Formatted
 
 __all__ = ["Options", "run"]
 

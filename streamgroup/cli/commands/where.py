@@ -12,11 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from streamgroup.base.errors import UsageError
-from streamgroup.cli.command import Formatted
 from streamgroup.cli.console import Console
-from streamgroup.cli.plugins import complete_grouping
+from streamgroup.cli.reader_and_generator_commands import complete_grouping
 from streamgroup.cli.replay_flags import DEFAULTS, SEED_HELP, HashSeed, KeyType
 from streamgroup.cli.shared_flags import Workers
+from streamgroup.cli.typer_command import Formatted
 
 __all__ = ["Options", "run"]
 

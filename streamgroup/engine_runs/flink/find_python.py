@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streamgroup.base.errors import EnvironmentFault
-from streamgroup.spark.java import find_java
+from streamgroup.spark.find_java_and_spark import find_java
 
 __all__ = ["ROOT", "FlinkPlace", "find_flink"]
 

@@ -5,7 +5,7 @@ from typing import Any
 import mmh3
 import numpy as np
 
-from streamgroup.engines.compiled import helper
+from streamgroup.engines.compile_key_functions import helper
 
 __all__ = ["murmur128", "murmur128_low"]
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.engines.compiled import compiled
+from streamgroup.engines.compile_key_functions import compiled
 
 __all__ = ["decimal_texts"]
 

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._decimals import Millionths
-from streamgroup.groupings._membership import carry_loads
-from streamgroup.groupings.bounded_load.search import find_worker, make_memory, raised
+from streamgroup.groupings._loads_when_workers_change import carry_loads
+from streamgroup.groupings._six_decimals import Millionths
+from streamgroup.groupings.bounded_load.ring_search import find_worker, make_memory, raised
 from streamgroup.groupings.protocol import Context, Destinations, GroupingParams, WorkersChange
 from streamgroup.kernels.hash_placement import ring_positions
-from streamgroup.kernels.ring import Ring, first_point, make_ring
+from streamgroup.kernels.hash_ring import Ring, first_point, make_ring
 
 __all__ = ["CITE", "BoundedLoad", "Params", "start"]
 

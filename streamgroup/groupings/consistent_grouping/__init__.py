@@ -9,7 +9,7 @@ from pydantic import Field
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_CELLS, fits
-from streamgroup.groupings._times import Delay, Period, delay_ns, period_ns
+from streamgroup.groupings._time_parameters import Delay, Period, delay_ns, period_ns
 from streamgroup.groupings.consistent_grouping.bins import Owners, find_bin, leave, make_owners, widened
 from streamgroup.groupings.consistent_grouping.busy_signals import (
     SENT,

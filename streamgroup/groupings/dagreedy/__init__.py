@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from streamgroup.groupings._decimals import Millionths
 from streamgroup.groupings._share_threshold import Share, share_of, share_parts
-from streamgroup.groupings._windows import HotKeyParams, begun, moved
-from streamgroup.groupings.dagreedy.scores import best_worker
+from streamgroup.groupings._six_decimals import Millionths
+from streamgroup.groupings._sliding_windows import HotKeyParams, begun, moved
+from streamgroup.groupings.dagreedy.best_worker import best_worker
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.counts import sliding_window
 from streamgroup.kernels.counts.sliding_window import (

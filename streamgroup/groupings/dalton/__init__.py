@@ -9,11 +9,11 @@ from pydantic import Field, model_validator
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_CELLS, fits
-from streamgroup.groupings._decimals import Millionths
 from streamgroup.groupings._share_threshold import Share, share_of, share_parts
-from streamgroup.groupings._windows import HotKeyParams, begun, moved
-from streamgroup.groupings.dalton.merging import NEVER, Table, exchange, make_table, note_slide, table_with
-from streamgroup.groupings.dalton.rows import (
+from streamgroup.groupings._six_decimals import Millionths
+from streamgroup.groupings._sliding_windows import HotKeyParams, begun, moved
+from streamgroup.groupings.dalton.merge_sources import NEVER, Table, exchange, make_table, note_slide, table_with
+from streamgroup.groupings.dalton.q_value_rows import (
     HELD,
     UNTIL,
     Rows,
@@ -27,7 +27,7 @@ from streamgroup.groupings.dalton.rows import (
     with_capacity,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.compiled_draws import draw_below
+from streamgroup.kernels.compiled_random_draws import draw_below
 from streamgroup.kernels.counts import sliding_window
 from streamgroup.kernels.counts.sliding_window import (
     PAIRS,

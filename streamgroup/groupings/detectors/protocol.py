@@ -30,7 +30,7 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import AfterValidator, Field
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.errors import UsageError
 from streamgroup.base.spelling_hint import suggest
 from streamgroup.groupings._hash_parameter import HashedParams
@@ -56,8 +56,8 @@ class Detector(Protocol):
 
 
 def _known(name: str) -> str:
-    if name not in plugin_modules.names(DETECTORS):
-        raise ValueError(f"there is no detector {name!r}: {suggest(name, plugin_modules.names(DETECTORS))}")
+    if name not in modules_by_name.names(DETECTORS):
+        raise ValueError(f"there is no detector {name!r}: {suggest(name, modules_by_name.names(DETECTORS))}")
     return name
 
 
@@ -85,7 +85,7 @@ class HeadParams(HashedParams):
 @cache
 def with_detector(kind: type[GroupingParams], detector: str) -> type[GroupingParams]:
     """Return the parameters of a grouping together with those of its detector, checked as one."""
-    own: type[GroupingParams] = plugin_modules.load(DETECTORS, detector, "detector").Params
+    own: type[GroupingParams] = modules_by_name.load(DETECTORS, detector, "detector").Params
     if both := sorted(set(kind.model_fields) & set(own.model_fields)):
         raise UsageError(f"detector={detector} and the grouping both have a parameter {both[0]}", "rename one of them")
     return type("Params", (kind, own), {"__doc__": kind.__doc__, "__module__": kind.__module__})
@@ -93,7 +93,7 @@ def with_detector(kind: type[GroupingParams], detector: str) -> type[GroupingPar
 
 def start_detector(params: Any, context: Context, *needed: str) -> Any:
     """Start the detector that the parameters name, with its parameters among them; it needs the fields `needed`."""
-    detector = plugin_modules.load(DETECTORS, params.detector, "detector").start(params, context)
+    detector = modules_by_name.load(DETECTORS, params.detector, "detector").start(params, context)
     for field in needed:
         if not hasattr(detector, field):
             raise UsageError(

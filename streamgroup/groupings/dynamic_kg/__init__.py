@@ -9,8 +9,8 @@ from pydantic import Field, model_validator
 
 from streamgroup.base.compiling.call_kernel import call
 from streamgroup.groupings._hash_parameter import HashedParams
-from streamgroup.groupings._membership import carry_loads
-from streamgroup.groupings._times import Time, time_ns
+from streamgroup.groupings._loads_when_workers_change import carry_loads
+from streamgroup.groupings._time_parameters import Time, time_ns
 from streamgroup.groupings.dynamic_kg import key_lifecycle as kernel
 from streamgroup.groupings.dynamic_kg.key_lifecycle import (
     Spaces,
@@ -21,7 +21,7 @@ from streamgroup.groupings.dynamic_kg.key_lifecycle import (
     make_spaces,
     space_of,
 )
-from streamgroup.groupings.dynamic_kg.neighbours import at_or_after, count_below, least_share, share
+from streamgroup.groupings.dynamic_kg.neighbouring_candidates import at_or_after, count_below, least_share, share
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.kernels.int_map import enlarged, get, make_int_map, put, remove
 

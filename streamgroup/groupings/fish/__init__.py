@@ -12,9 +12,9 @@ from streamgroup.base.limits import MOST_CELLS, MOST_WORKERS, fits
 from streamgroup.base.units import LONGEST_NS
 from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings._share_threshold import Share, share_of
-from streamgroup.groupings._times import Period, period_ns
+from streamgroup.groupings._time_parameters import Period, period_ns
 from streamgroup.groupings.fish.backlogs import drain, drain_at_speeds, make_backlogs, send, send_at_speeds
-from streamgroup.groupings.fish.core import BY_CHK, EVERYWHERE, OPTIMAL, FishCore, Widths, count_and_widen
+from streamgroup.groupings.fish.count_and_widen import BY_CHK, EVERYWHERE, OPTIMAL, FishCore, Widths, count_and_widen
 from streamgroup.groupings.fish.decayed_space_saving import LARGEST_CAPACITY, cells_taken, checked_alpha, make_table
 from streamgroup.groupings.fish.service_reports import (
     Reports,
@@ -24,7 +24,7 @@ from streamgroup.groupings.fish.service_reports import (
     sent,
     with_workers,
 )
-from streamgroup.groupings.fish.state import changed_core, shortlists_of, start_core
+from streamgroup.groupings.fish.start_and_worker_changes import changed_core, shortlists_of, start_core
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 
 __all__ = ["CITE", "CountingFish", "Fish", "OracleFish", "Params", "start"]

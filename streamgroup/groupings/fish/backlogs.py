@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.groupings.fish.candidates import place_of, row_of
+from streamgroup.groupings.fish.candidate_workers import place_of, row_of
 
 __all__ = [
     "Backlogs",

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from streamgroup.groupings._times import Period, period_ns
+from streamgroup.groupings._time_parameters import Period, period_ns
 from streamgroup.groupings.load_aware import idle_first, weighted_shuffle
 from streamgroup.groupings.load_aware.idle_first import IdleFirst
 from streamgroup.groupings.load_aware.weighted_shuffle import WeightedRing

@@ -10,7 +10,7 @@ from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_CELLS, fits
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.compiled_draws import draw_below
+from streamgroup.kernels.compiled_random_draws import draw_below
 
 __all__ = ["WeightedRing", "begin"]
 

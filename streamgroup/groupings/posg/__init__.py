@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.limits import MOST_CELLS, fits
-from streamgroup.groupings._membership import carry_loads
-from streamgroup.groupings._service_time import service_ns
-from streamgroup.groupings._times import delay_ns
+from streamgroup.groupings._control_server_time import service_ns
+from streamgroup.groupings._loads_when_workers_change import carry_loads
+from streamgroup.groupings._time_parameters import delay_ns
 from streamgroup.groupings.posg import count_min, sketches_in_flight
 from streamgroup.groupings.posg.params import Params
 from streamgroup.groupings.posg.scheduler import (
@@ -37,7 +37,7 @@ from streamgroup.groupings.posg.sketches_in_flight import NEVER, InFlight
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.control_servers import ControlServers, make_servers, serve
 from streamgroup.kernels.counts.count_min import cells_of_keys
-from streamgroup.kernels.ordered.tournament import make_tournament, set_leaf
+from streamgroup.kernels.ordered.tournament_tree import make_tournament, set_leaf
 
 __all__ = ["CITE", "Params", "Posg", "start"]
 
@@ -106,14 +106,14 @@ class Posg(NamedTuple):
     means moved by at most `mu`, it sends F and W to all sources, empties them and is START, else keeps a new snapshot.
 
     A source adds up the estimated times of what it sent to each worker: C_hat, the entrants of `assigned`
-    float64[source, 2 leaves] (see `kernels.ordered.tournament`). It is ROUND_ROBIN until all live workers have sent
-    sketches; each that comes from then on starts an epoch: SEND_ALL, the next n tuples go to the live workers in turn,
-    each with a marker (epoch, C_hat); then WAIT_ALL, until all have replied with Delta = C_op - C_hat, which is added:
-    RUN. In WAIT_ALL and RUN a tuple goes to the least C_hat, ties to the lowest id. `means` are the sketches that came,
-    in a form to read: all sources get them at the same instant. One server (`servers`) passes sketches and replies on.
-    Sketches on the way are in `flight`, any number of them; if `direct`, without a delay or service, they arrive at
-    once. The first of these and replies by (source, worker) are entrants of the tournament `due`. `room` is as the loop
-    has it, for `flight`.
+    float64[source, 2 leaves] (see `kernels.ordered.tournament_tree`). It is ROUND_ROBIN until all live workers have
+    sent sketches; each that comes from then on starts an epoch: SEND_ALL, the next n tuples go to the live workers in
+    turn, each with a marker (epoch, C_hat); then WAIT_ALL, until all have replied with Delta = C_op - C_hat, which is
+    added: RUN. In WAIT_ALL and RUN a tuple goes to the least C_hat, ties to the lowest id. `means` are the sketches
+    that came, in a form to read: all sources get them at the same instant. One server (`servers`) passes sketches and
+    replies on. Sketches on the way are in `flight`, any number of them; if `direct`, without a delay or service, they
+    arrive at once. The first of these and replies by (source, worker) are entrants of the tournament `due`. `room` is
+    as the loop has it, for `flight`.
 
     O(rows + log n) a tuple, rows x columns every `batch` of a worker.
 

@@ -4,8 +4,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from streamgroup.groupings._service_time import ServiceTime
-from streamgroup.groupings._times import Delay
+from streamgroup.groupings._control_server_time import ServiceTime
+from streamgroup.groupings._time_parameters import Delay
 from streamgroup.groupings.posg.count_min import sketch_size
 from streamgroup.groupings.protocol import GroupingParams
 

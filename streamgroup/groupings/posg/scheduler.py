@@ -7,7 +7,7 @@ from numba import njit
 
 from streamgroup.groupings.posg import count_min
 from streamgroup.groupings.posg.sketches_in_flight import NEVER
-from streamgroup.kernels.ordered.tournament import set_leaf
+from streamgroup.kernels.ordered.tournament_tree import set_leaf
 
 __all__ = [
     "CARRIER",

@@ -11,8 +11,8 @@ from pydantic import Field
 from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_CELLS, fits
+from streamgroup.groupings._control_server_time import ServiceTime, service_ns
 from streamgroup.groupings._hash_parameter import HashedParams
-from streamgroup.groupings._service_time import ServiceTime, service_ns
 from streamgroup.groupings._share_threshold import Share, share_of
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.groupings.rivetti_dkg.plans import (

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import zstandard
 
-from streamgroup.base.storage.paths import locate
-from streamgroup.ingest.pipeline.interrupt import check_stopped
+from streamgroup.base.storage.storage_path import locate
+from streamgroup.ingest.pipeline.stop_threads import check_stopped
 
 __all__ = [
     "MAGIC_BYTES",

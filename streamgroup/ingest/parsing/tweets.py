@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgroup.ingest.parsing.json_text import Fault, decode, get, scalar
-from streamgroup.ingest.parsing.words import words
+from streamgroup.ingest.parsing.split_words import words
 
 __all__ = [
     "Control",

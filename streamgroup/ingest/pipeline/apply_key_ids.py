@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from streamgroup.ingest.pipeline import order
-from streamgroup.ingest.pipeline.blocks import Row, block, part_slices, rows_of
-from streamgroup.ingest.pipeline.dictionary import Ids, send_ids
-from streamgroup.ingest.pipeline.segments import CARRIED, LateRows, Segment, check_unchanged_segment, row_numbers
+from streamgroup.ingest.pipeline import sort_tuples
+from streamgroup.ingest.pipeline.arrow_blocks import Row, block, part_slices, rows_of
+from streamgroup.ingest.pipeline.build_key_dictionary import Ids, send_ids
+from streamgroup.ingest.pipeline.tuple_segments import CARRIED, LateRows, Segment, check_unchanged_segment, row_numbers
 from streamgroup.ingest.runners.protocol import Frame
 from streamgroup.traces import layout
 
@@ -27,7 +27,7 @@ MOST_TUPLES = 4 << 20
 
 class Group(NamedTuple):
     """The task of a segment, the number of tuples before it in the input, its digest, and the latest time before it if
-    its late rows are to be counted (see `order.latest_before`).
+    its late rows are to be counted (see `sort_tuples.latest_before`).
     """
 
     task: int
@@ -88,7 +88,7 @@ def _in_input_order(groups: dict[int, Group], batches: Iterator[pa.RecordBatch])
                 yield block("part", cut, to=part, segment=segment, place=at + start)
             at += size
         if late:
-            yield order.late_block(segment, late, to=groups[segment].first // layout.PART_ROWS)
+            yield sort_tuples.late_block(segment, late, to=groups[segment].first // layout.PART_ROWS)
 
 
 def sorted_segments(frame: Frame, ranks: Frame, ids: list[Ids], groups: dict[int, Group]) -> Frame:
@@ -103,11 +103,11 @@ def _sort(groups: dict[int, Group], batches: Iterator[pa.RecordBatch]) -> Iterat
     for segment, blocks, late in _segments(groups, batches):
         held = list(blocks)
         if late:
-            yield order.late_block(segment, late)
+            yield sort_tuples.late_block(segment, late)
         columns = {name: np.concatenate([own[name] for own in held]) for name in held[0]}
-        places = order.sort_order(columns)
+        places = sort_tuples.sort_order(columns)
         columns = {name: column[places] for name, column in columns.items()}
-        yield block("samples", segment=segment, stats=json.dumps(order.samples_of(segment, columns)))
+        yield block("samples", segment=segment, stats=json.dumps(sort_tuples.samples_of(segment, columns)))
         for start in range(0, len(places), SORTED_TUPLES):
             cut = {name: column[start : start + SORTED_TUPLES] for name, column in columns.items()}
             yield block("sorted", cut, segment=segment, place=start)

@@ -9,9 +9,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamgroup.ingest.pipeline.blocks import Row, block, rows_of
-from streamgroup.ingest.pipeline.order import count_once, sortable_numbers
-from streamgroup.ingest.pipeline.segments import CARRIED, MarkedRows, Segment, read_segment, row_numbers, segment_blocks
+from streamgroup.ingest.pipeline.arrow_blocks import Row, block, rows_of
+from streamgroup.ingest.pipeline.sort_tuples import count_once, sortable_numbers
+from streamgroup.ingest.pipeline.tuple_segments import (
+    CARRIED,
+    MarkedRows,
+    Segment,
+    read_segment,
+    row_numbers,
+    segment_blocks,
+)
 from streamgroup.ingest.runners.protocol import Frame
 
 __all__ = ["cut_head"]

@@ -4,12 +4,12 @@ from functools import partial
 from typing import NamedTuple
 
 from streamgroup.base.errors import RunError
-from streamgroup.base.storage.output_directory import remove_old
-from streamgroup.base.storage.paths import StoragePath
-from streamgroup.ingest.pipeline import apply_key_ids, dictionary, order, output_parts
-from streamgroup.ingest.pipeline.blocks import Row
+from streamgroup.base.storage.output_on_disk_or_object_store import remove_old
+from streamgroup.base.storage.storage_path import StoragePath
+from streamgroup.ingest.pipeline import apply_key_ids, build_key_dictionary, sort_tuples, write_parts
+from streamgroup.ingest.pipeline.arrow_blocks import Row
 from streamgroup.ingest.pipeline.first_tuples import cut_head
-from streamgroup.ingest.pipeline.segments import CHANGED, Segment
+from streamgroup.ingest.pipeline.tuple_segments import CHANGED, Segment
 from streamgroup.ingest.runners.protocol import Frame, Runner
 from streamgroup.traces import layout
 from streamgroup.traces.writer import PartStats, join_stats
@@ -33,7 +33,7 @@ class Made(NamedTuple):
 class Rejects(NamedTuple):
     """The rejects of all splits that have some, and how many there are."""
 
-    of_split: dict[int, output_parts.RejectsOf]
+    of_split: dict[int, write_parts.RejectsOf]
     number: int
 
 
@@ -52,21 +52,23 @@ def make_parts(
 ) -> Made:
     """Write the parts of a trace from a kept frame of segments."""
     ordered, first, read, given = wanted.ordered, wanted.first, frame, segments
-    in_order = order.in_order(segments) if ordered else None
+    in_order = sort_tuples.in_order(segments) if ordered else None
     cut_to_head = first is not None and first < sum(segment.tuples for segment in segments)
     late: list[Row] = []
     if cut_to_head:
         assert first is not None
         if in_order is False:
-            late = runner.run(partial(order.late_rows, frame, segments), 1, "checking the order")
+            late = runner.run(partial(sort_tuples.late_rows, frame, segments), 1, "checking the order")
         cutting = partial(cut_head, read, segments, first, ordered=ordered)
         frame, segments = runner.run(cutting, 1, "cutting to the head")
-    borders = dictionary.choose_key_ranges(segments, runner.parallelism)
-    ranks = dictionary.count_keys(dictionary.send_keys_to_ranges(frame, segments, borders), by_bytes=not ordered).keep()
-    found = runner.run(lambda: dictionary.assign_ids(ranks), len(borders) + 1, "ranking keys")
+    borders = build_key_dictionary.choose_key_ranges(segments, runner.parallelism)
+    ranks = build_key_dictionary.count_keys(
+        build_key_dictionary.send_keys_to_ranges(frame, segments, borders), by_bytes=not ordered
+    ).keep()
+    found = runner.run(lambda: build_key_dictionary.assign_ids(ranks), len(borders) + 1, "ranking keys")
     counts_late = in_order is False and not cut_to_head
     groups = apply_key_ids.group_segments(
-        segments, runner.parallelism, order.latest_before(segments) if counts_late else {}
+        segments, runner.parallelism, sort_tuples.latest_before(segments) if counts_late else {}
     )
     total = sum(segment.tuples for segment in segments)
     part_ranges = [(0, min(layout.PART_ROWS, total - start)) for start in range(0, total, layout.PART_ROWS)]
@@ -77,26 +79,26 @@ def make_parts(
         tasks = max(group.task for group in groups.values()) + 1
         of_segments = runner.run(lambda: in_segments.stats("samples", "late"), tasks, "sorting")
         late += of_segments
-        borders_of_time = order.choose_borders(of_segments)
-        below = runner.run(lambda: order.count_below(in_segments, borders_of_time), tasks, "counting")
-        spans = order.plan_parts(borders_of_time, below[:-1], total)
+        borders_of_time = sort_tuples.choose_borders(of_segments)
+        below = runner.run(lambda: sort_tuples.count_below(in_segments, borders_of_time), tasks, "counting")
+        spans = sort_tuples.plan_parts(borders_of_time, below[:-1], total)
         part_ranges = [(span.skip, span.tuples) for span in spans]
-        tuple_parts = order.cut_parts(in_segments, spans)
+        tuple_parts = sort_tuples.cut_parts(in_segments, spans)
     keys = -(-found.keys // layout.KEY_PART_ROWS)
-    output = output_parts.Output(folder, part_ranges, keys, found.not_text, wanted.timed)
-    blocks = tuple_parts.union(output_parts.send_keys(ranks, found.ids, len(part_ranges)))
+    output = write_parts.Output(folder, part_ranges, keys, found.not_text, wanted.timed)
+    blocks = tuple_parts.union(write_parts.send_keys(ranks, found.ids, len(part_ranges)))
     number = len(part_ranges) + keys
     if rejects.number:
-        blocks = blocks.union(output_parts.send_rejects(read, rejects.of_split, number))
-        number += -(-rejects.number // output_parts.REJECT_ROWS)
+        blocks = blocks.union(write_parts.send_rejects(read, rejects.of_split, number))
+        number += -(-rejects.number // write_parts.REJECT_ROWS)
     remove_old(folder, marker=layout.MANIFEST)
-    rows = runner.run(lambda: output_parts.write_parts(blocks, output, number), number, "writing")
-    output_parts.check_visible(folder, tuples=len(part_ranges), keys=keys, rejects=number - len(part_ranges) - keys)
+    rows = runner.run(lambda: write_parts.write_parts(blocks, output, number), number, "writing")
+    write_parts.check_visible(folder, tuples=len(part_ranges), keys=keys, rejects=number - len(part_ranges) - keys)
     late += rows
     written = sorted((row for row in rows if row.kind == "written"), key=lambda row: row.place)
-    stats = join_stats(output_parts.read_part_stats(row) for row in written if row.stats)
+    stats = join_stats(write_parts.read_part_stats(row) for row in written if row.stats)
     if len(written) != number or stats.rows != total:
         what = f"{stats.rows} tuples in {len(written)} parts were written, not {total} in {number}"
         raise RunError(what, CHANGED)
     kept = sum(segment.rows for segment in segments)
-    return Made(stats, found.keys, found.top, kept, in_order, order.count_late(given, late) if ordered else None)
+    return Made(stats, found.keys, found.top, kept, in_order, sort_tuples.count_late(given, late) if ordered else None)

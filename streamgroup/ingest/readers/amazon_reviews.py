@@ -11,8 +11,8 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import Block, LineReader
-from streamgroup.ingest.parsing.records import TOO_LONG, Records, find_records
-from streamgroup.ingest.parsing.words import words
+from streamgroup.ingest.parsing.multi_line_records import TOO_LONG, Records, find_records
+from streamgroup.ingest.parsing.split_words import words
 from streamgroup.ingest.readers.options import AmazonReviews
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject, find_columns
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.event_counts.reader import CountedReader
-from streamgroup.ingest.parsing.event_counts.rows import MAX_COUNT, Rows, even_offsets
+from streamgroup.ingest.parsing.event_counts.count_rows import MAX_COUNT, Rows, even_offsets
+from streamgroup.ingest.parsing.event_counts.event_count_reader import CountedReader
 from streamgroup.ingest.parsing.lines import Block, LineReader
 from streamgroup.ingest.parsing.numbers import OK, to_fixed
 from streamgroup.ingest.readers.options import AzureFunctions

@@ -9,8 +9,8 @@ from streamgroup.base.errors import DataError
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader
-from streamgroup.ingest.parsing.records import TOO_LONG, find_records, nest
-from streamgroup.ingest.parsing.words import words
+from streamgroup.ingest.parsing.multi_line_records import TOO_LONG, find_records, nest
+from streamgroup.ingest.parsing.split_words import words
 from streamgroup.ingest.readers.options import Memetracker
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed, Reject
 

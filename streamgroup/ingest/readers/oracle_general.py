@@ -9,8 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
-from streamgroup.base.storage.paths import locate
-from streamgroup.ingest.files.streams import Source, compression_of, open_sources
+from streamgroup.base.storage.storage_path import locate
+from streamgroup.ingest.files.byte_streams import Source, compression_of, open_sources
 from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.parsing.times import resolve_format
 from streamgroup.ingest.readers.options import OracleGeneral

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage.paths import locate
-from streamgroup.ingest.parsing.columns import as_texts
+from streamgroup.base.storage.storage_path import locate
+from streamgroup.ingest.parsing.column_names import as_texts
 from streamgroup.ingest.parsing.numbers import to_float
 from streamgroup.ingest.parsing.times import KNOWN, TimeFormat, guess_format, resolve_format
 from streamgroup.ingest.readers.options import Parquet

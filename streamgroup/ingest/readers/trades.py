@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.ingest.parsing import fields
 from streamgroup.ingest.parsing.delimited import DelimitedReader, header_names
 from streamgroup.ingest.parsing.lines import Block

@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 from streamgroup.base.errors import DataError
-from streamgroup.ingest.parsing.event_counts.reader import CountColumns, CountedReader
-from streamgroup.ingest.parsing.event_counts.rows import Rows, find_period
+from streamgroup.ingest.parsing.event_counts.count_rows import Rows, find_period
+from streamgroup.ingest.parsing.event_counts.event_count_reader import CountColumns, CountedReader
 from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.readers.options import WikipediaClickstream
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgroup.ingest.parsing.event_counts.reader import CountColumns, CountedReader
-from streamgroup.ingest.parsing.event_counts.rows import Rows, decode_once, find_period
+from streamgroup.ingest.parsing.event_counts.count_rows import Rows, decode_once, find_period
+from streamgroup.ingest.parsing.event_counts.event_count_reader import CountColumns, CountedReader
 from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.readers.options import WikipediaPageviews
 from streamgroup.ingest.readers.protocol import Defaults, Layout, Parsed

@@ -8,9 +8,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.event_counts.letters import Slots, read_letters
-from streamgroup.ingest.parsing.event_counts.reader import CountColumns, CountedReader
-from streamgroup.ingest.parsing.event_counts.rows import (
+from streamgroup.ingest.parsing.event_counts.count_rows import (
     HOUR,
     MAX_COUNT,
     Rows,
@@ -18,8 +16,10 @@ from streamgroup.ingest.parsing.event_counts.rows import (
     find_period,
     random_offsets,
 )
+from streamgroup.ingest.parsing.event_counts.counts_as_letters import Slots, read_letters
+from streamgroup.ingest.parsing.event_counts.event_count_reader import CountColumns, CountedReader
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block
-from streamgroup.ingest.parsing.records import TOO_LONG
+from streamgroup.ingest.parsing.multi_line_records import TOO_LONG
 from streamgroup.ingest.readers.options import WikipediaPageviewsByLanguage
 from streamgroup.ingest.readers.protocol import Defaults, Each, Layout, Parsed
 

@@ -9,8 +9,8 @@ from functools import cached_property, partial
 import pyarrow as pa
 
 from streamgroup.base.progress import Progress
-from streamgroup.ingest.pipeline.blocks import Row, Step, rows_of
-from streamgroup.ingest.pipeline.interrupt import check_stopped, stop_on
+from streamgroup.ingest.pipeline.arrow_blocks import Row, Step, rows_of
+from streamgroup.ingest.pipeline.stop_threads import check_stopped, stop_on
 from streamgroup.ingest.runners.protocol import Frame, T
 
 __all__ = ["LocalRunner"]

@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from streamgroup.ingest.pipeline.blocks import Row, Step
+from streamgroup.ingest.pipeline.arrow_blocks import Row, Step
 
 __all__ = ["Frame", "Runner", "T"]
 

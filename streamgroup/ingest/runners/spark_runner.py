@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from streamgroup.base.progress import Progress
-from streamgroup.ingest.pipeline.blocks import BLOCKS, Row, Step, ddl, rows_of
-from streamgroup.ingest.pipeline.interrupt import Stopped
+from streamgroup.ingest.pipeline.arrow_blocks import BLOCKS, Row, Step, ddl, rows_of
+from streamgroup.ingest.pipeline.stop_threads import Stopped
 from streamgroup.ingest.runners.protocol import Frame, T
 from streamgroup.spark.errors import errors_as_text
 from streamgroup.spark.session import Session

@@ -7,14 +7,14 @@ from functools import cache, partial
 from typing import Any, ClassVar
 
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.base.storage.paths import locate
-from streamgroup.ingest import rejects
-from streamgroup.ingest.files import inputs
-from streamgroup.ingest.files.inputs import InputFile
+from streamgroup.base.storage.storage_path import locate
+from streamgroup.ingest import rejected_rows
+from streamgroup.ingest.files import inputs_and_splits
+from streamgroup.ingest.files.inputs_and_splits import InputFile
 from streamgroup.ingest.make_reader import make_reader, with_option_files
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.parsing.columns import NO_TIME
-from streamgroup.ingest.pipeline.blocks import Row
+from streamgroup.ingest.parsing.column_names import NO_TIME
+from streamgroup.ingest.pipeline.arrow_blocks import Row
 from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.pipeline.read_splits import read_task
 from streamgroup.ingest.readers.protocol import Layout, Reader, Split
@@ -49,13 +49,13 @@ class FileSource(Source):
         reader = self._reader = make_reader(options)
         Contract(options)
         layout_of = cache(reader.layout)
-        self.files: list[InputFile] = inputs.resolve_inputs(options.inputs)
+        self.files: list[InputFile] = inputs_and_splits.resolve_inputs(options.inputs)
         self._sizes = {file.path: file.size for file in self.files}
-        inputs.check_outside_output(self.files, locate(options.output))
-        splits = inputs.plan_splits(reader, self.files)
+        inputs_and_splits.check_outside_output(self.files, locate(options.output))
+        splits = inputs_and_splits.plan_splits(reader, self.files)
         self._layout = layout_of(splits[0].path)
         if options.limit is not None:
-            splits = inputs.limit_splits(reader, layout_of, splits, options.limit)
+            splits = inputs_and_splits.limit_splits(reader, layout_of, splits, options.limit)
         if sum(self._sizes[split.path] for split in splits) <= _SMALL:
             _check_rows(reader, layout_of, splits)
         self._splits = {split.number: split for split in splits}
@@ -92,7 +92,7 @@ class FileSource(Source):
 
     def inputs(self, found: list[Row]) -> list[Input]:
         """Return path, size and digest of each file."""
-        inputs.check_unchanged(self.files)
+        inputs_and_splits.check_unchanged(self.files)
         digests = dict(json.loads(row.stats or "") for row in found if row.kind == "digest")
         return [Input(path=file.given, bytes=file.size, sha256=digests.get(file.path)) for file in self.files]
 
@@ -112,11 +112,11 @@ class FileSource(Source):
     def advise(self, rejected: Counter[str], examples: Mapping[str, str], otherwise: str) -> str:
         """Suggest the option that reads rows like those that were rejected."""
         try:
-            shown = rejects.first_time(self._reader, self._first)
+            shown = rejected_rows.first_time(self._reader, self._first)
         except (OSError, StreamgroupError):
             # It was removed or changed since: give the hint without it.
             shown = None
-        return rejects.hint_of(self._reader, rejected, examples, shown, otherwise)
+        return rejected_rows.hint_of(self._reader, rejected, examples, shown, otherwise)
 
 
 def _check_rows(reader: Reader, layout_of: Callable[[str], Layout], splits: list[Split]) -> None:
@@ -128,4 +128,4 @@ def _check_rows(reader: Reader, layout_of: Callable[[str], Layout], splits: list
                 return
             rows += parsed.rows
             filtered.update(parsed.filtered)
-    raise rejects.no_tuples_left(rows, filtered, Counter())
+    raise rejected_rows.no_tuples_left(rows, filtered, Counter())

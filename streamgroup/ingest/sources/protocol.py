@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from streamgroup.ingest.pipeline.blocks import Row
+from streamgroup.ingest.pipeline.arrow_blocks import Row
 from streamgroup.ingest.runners.protocol import Frame, Runner
 from streamgroup.traces.manifest import Input
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from streamgroup.base.redaction import shown_url, without_secrets
-from streamgroup.ingest.pipeline.blocks import Row
+from streamgroup.ingest.pipeline.arrow_blocks import Row
 from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.pipeline.read_splits import blocks_of
 from streamgroup.ingest.runners.protocol import Frame, Runner

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from streamgroup.metrics.exact import NS_PER_MS, NS_PER_S, integers
-from streamgroup.metrics.names import Metric
+from streamgroup.metrics.exact_ratios import NS_PER_MS, NS_PER_S, integers
+from streamgroup.metrics.metric_names import Metric
 from streamgroup.replay.accounting.outcome import Outcome
 
 __all__ = ["STAGES", "Stage", "behind_ms", "bottleneck", "measure", "sustainable_tps"]

@@ -2,9 +2,9 @@
 
 from fractions import Fraction
 
-from streamgroup.metrics.exact import NS_PER_MS, integers, ratio
+from streamgroup.metrics.exact_ratios import NS_PER_MS, integers, ratio
 from streamgroup.metrics.latency import quantile_ns
-from streamgroup.metrics.names import Number
+from streamgroup.metrics.metric_names import Number
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.accounting.window_rows import CARRY
 

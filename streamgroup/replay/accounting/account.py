@@ -10,10 +10,10 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from streamgroup.kernels.latency_buckets import BUCKETS, bucket_of
+from streamgroup.kernels.latency_histogram import BUCKETS, bucket_of
 from streamgroup.replay.accounting.window_rows import CARRY, end_window
 from streamgroup.replay.simulation.chunk_types import DROPPED, LOST, NEVER, Span
-from streamgroup.replay.simulation.optional_arrays import get
+from streamgroup.replay.simulation.optional_array_elements import get
 from streamgroup.replay.simulation.serve import serve_block
 
 __all__ = [
@@ -80,8 +80,8 @@ class Meters(NamedTuple):
     latency, int64[1] each.
 
     Of the run, int64[1] each: `pairs` of key and worker that are new in their window, `dropped` tuples, `last_finish`
-    (-1: none). `heads` uint8 is as `hotness.heads` gives it: which keys are hot in truth. `window_histogram`
-    int64[BUCKETS] and `worker_histogram` int64[n BUCKETS] count latencies.
+    (-1: none). `heads` uint8 is as `detected_and_true_hot_keys.heads` gives it: which keys are hot in truth.
+    `window_histogram` int64[BUCKETS] and `worker_histogram` int64[n BUCKETS] count latencies.
 
     `held` int64[5] is of what workers hold where state costs: the limit of entries, the most that a tuple found, of
     tuples that found more than the limit the number and the sum of entries, and that sum of all.

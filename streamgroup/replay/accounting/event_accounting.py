@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.recorder import Recorder
-from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.simulation.chunk_types import Events, each_column
 
 __all__ = ["Measuring", "Sink"]

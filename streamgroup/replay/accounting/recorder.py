@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.kernels.latency_buckets import BUCKETS
+from streamgroup.kernels.latency_histogram import BUCKETS
 from streamgroup.replay.accounting import key_worker_pairs
 from streamgroup.replay.accounting.account import (
     Meters,
@@ -16,11 +16,11 @@ from streamgroup.replay.accounting.account import (
     account_hot,
     make_meters,
 )
-from streamgroup.replay.accounting.hotness import Hotness
-from streamgroup.replay.accounting.lag import Repeats, lag_table, make_room
+from streamgroup.replay.accounting.detected_and_true_hot_keys import Hotness
 from streamgroup.replay.accounting.outcome import LagTable, WindowTable, WorkerTable
 from streamgroup.replay.accounting.replica_sets import touched
 from streamgroup.replay.accounting.window_rows import PERCENTS, WindowRows
+from streamgroup.replay.accounting.worker_lag import Repeats, lag_table, make_room
 from streamgroup.replay.scenario.live_workers import Members
 from streamgroup.replay.simulation.chunk_types import Events, each_column
 
@@ -129,8 +129,9 @@ class Recorder:
 
     `free` int64[n] is when each worker that there ever is is idle, `service_ns` int64[n] the service time of all tuples
     on it, None where they differ. `hotness` follows the hot keys, None where the grouping reports none; `heads`
-    (see `hotness.heads`) are the keys that are hot in truth over the whole trace; `entries` says whether the grouping
-    reports the size of its detector. `limit` is the memory limit of workers in entries, where state costs.
+    (see `detected_and_true_hot_keys.heads`) are the keys that are hot in truth over the whole trace; `entries` says
+    whether the grouping reports the size of its detector. `limit` is the memory limit of workers in entries, where
+    state costs.
     """
 
     def __init__(

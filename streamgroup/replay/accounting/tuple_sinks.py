@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgroup.replay.accounting.assignment_log import LogWriter
 from streamgroup.replay.accounting.count_partials import Partials
-from streamgroup.replay.accounting.log import LogWriter
 from streamgroup.replay.accounting.outcome import Aggregation, AppResults, TreeTable
 from streamgroup.replay.accounting.recorder import NEVER_AGAIN
 from streamgroup.replay.accounting.tuple_trees import Trees

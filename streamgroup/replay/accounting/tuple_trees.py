@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError
-from streamgroup.kernels.latency_buckets import BUCKETS, lower_bounds
+from streamgroup.kernels.latency_histogram import BUCKETS, lower_bounds
 from streamgroup.replay.accounting.outcome import TreeTable
-from streamgroup.traces.batches import Batch
+from streamgroup.traces.read_batches import Batch
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Trees", "trees_of"]

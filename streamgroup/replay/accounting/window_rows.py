@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.latency_buckets import bucket_of, middle
+from streamgroup.kernels.latency_histogram import bucket_of, middle
 
 __all__ = ["CARRY", "PERCENTS", "WindowRows", "end_window"]
 

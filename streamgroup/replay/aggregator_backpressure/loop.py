@@ -14,8 +14,8 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from streamgroup.kernels.ordered.tournament import set_leaf
-from streamgroup.replay.aggregator_backpressure.gathering import (
+from streamgroup.kernels.ordered.tournament_tree import set_leaf
+from streamgroup.replay.aggregator_backpressure.gather_partial_results import (
     ACTS,
     SENDS,
     finished,
@@ -25,7 +25,7 @@ from streamgroup.replay.aggregator_backpressure.gathering import (
     push_active,
     turn_to_next_active,
 )
-from streamgroup.replay.aggregator_backpressure.sending import FULL_POOLS, give_place, send
+from streamgroup.replay.aggregator_backpressure.send_partial_results import FULL_POOLS, give_place, send
 from streamgroup.replay.simulation.choose import Sources, choose_one, report
 from streamgroup.replay.simulation.chunk_types import MAX_TIME_NS, NEVER, Events
 from streamgroup.replay.simulation.event_loop import (
@@ -50,8 +50,8 @@ from streamgroup.replay.simulation.event_state import (
     open_source,
     place_of,
 )
-from streamgroup.replay.simulation.held_keys import hold
-from streamgroup.replay.simulation.optional_arrays import get, put
+from streamgroup.replay.simulation.keys_held_by_workers import hold
+from streamgroup.replay.simulation.optional_array_elements import get, put
 from streamgroup.replay.simulation.serve import Workers, serve_one
 from streamgroup.replay.simulation.source_server import begin_service, leave, take_tuple
 from streamgroup.replay.simulation.unsent_tuples import Stream, set_turn

@@ -10,13 +10,13 @@ from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.errors import DataError
 from streamgroup.cluster.service_distribution import factors
 from streamgroup.replay.accounting.outcome import Aggregation
-from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.aggregator_backpressure import gathering, loop, sending
-from streamgroup.replay.compile import Code
+from streamgroup.replay.accounting.window_ends import WindowRule
+from streamgroup.replay.aggregator_backpressure import gather_partial_results, loop, send_partial_results
+from streamgroup.replay.compile_grouping import Code
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.interpreted_or_compiled import Tiers
 from streamgroup.replay.scenario.plan import Plan
-from streamgroup.replay.simulation import in_flight
+from streamgroup.replay.simulation import tuples_in_flight
 from streamgroup.replay.simulation.choose import Sources
 from streamgroup.replay.simulation.chunk_driven import Setup, no_worker
 from streamgroup.replay.simulation.event_driven import EventDriven, Taker
@@ -116,11 +116,13 @@ class HeldBack(EventDriven):
         self._run = tiers.made(loop.simulate, _both(setup, self._to))
         self._windows = _Windows(every, span[0])
         rows = max(_ROWS, 1 << (setup.edge.sources + 2).bit_length())
-        self._gathering = gathering.make_gathering(setup.recorder.keys, workers, len(self._state.cost), rows)
+        self._gathering = gather_partial_results.make_gathering(
+            setup.recorder.keys, workers, len(self._state.cost), rows
+        )
         self._waiting_costs = np.zeros(workers, dtype=np.float64)
-        self._log = sending.make_log(_LOG)
-        self._to_queues = sending.make_queues(plan.queues.capacity, aggregators)
-        self._in_flight = in_flight.make_in_flight(aggregators) if self._to.grouping.has_feedback else None
+        self._log = send_partial_results.make_log(_LOG)
+        self._to_queues = send_partial_results.make_queues(plan.queues.capacity, aggregators)
+        self._in_flight = tuples_in_flight.make_in_flight(aggregators) if self._to.grouping.has_feedback else None
         self._drawn, self._costs_drawn = 0, self._draw(0)
         self._results = _Results(aggregators)
         # The first window that may have partial results to come.
@@ -158,7 +160,7 @@ class HeldBack(EventDriven):
         window_of[np.arange(offset, offset + len(window)) & (len(window_of) - 1)] = window
         count, begun = self._windows.count, np.arange(self._windows.count - len(numbers), self._windows.count)
         while count - self._first_window > len(windows):
-            windows = gathering.grown_windows(windows, self._first_window, count - len(numbers))
+            windows = gather_partial_results.grown_windows(windows, self._first_window, count - len(numbers))
         place = begun & (len(windows) - 1)
         windows.unaccepted[place], windows.unsent[place] = 0, 0
         windows.ends[place], windows.first_part[place], windows.number[place] = -1, -1, numbers
@@ -190,7 +192,7 @@ class HeldBack(EventDriven):
 
     def _simulate(self, sources: Sources, until: Until) -> tuple[int, Clock]:
         to = self._to.grouping
-        edge = sending.Sending(
+        edge = send_partial_results.Sending(
             Sources(
                 self._to.members.most, None, None, None, to.choices, to.entries, to.detector, to.room,
                 self._to.recorder.largest_state,
@@ -204,28 +206,28 @@ class HeldBack(EventDriven):
         return found
 
     def _answer(self, why: int) -> None:
-        if why == sending.FULL_LOG:
+        if why == send_partial_results.FULL_LOG:
             self._account_log(more=not self._last)
             self._drawn = int(self._gathering.marks.chosen[0])
             self._costs_drawn = self._draw(self._drawn)
-        elif why == sending.FULL_POOLS:
-            self._gathering, table = gathering.grown_pools(self._gathering)
-            call(gathering.enter_all, table, self._gathering.table)
-        elif why == sending.FULL_FLIGHT:
+        elif why == send_partial_results.FULL_POOLS:
+            self._gathering, table = gather_partial_results.grown_pools(self._gathering)
+            call(gather_partial_results.enter_all, table, self._gathering.table)
+        elif why == send_partial_results.FULL_FLIGHT:
             assert self._in_flight is not None
-            self._in_flight = in_flight.grown(self._in_flight)
-        elif why == sending.FULL_SENDER:
+            self._in_flight = tuples_in_flight.grown(self._in_flight)
+        elif why == send_partial_results.FULL_SENDER:
             self._to.grouping.grow(1)
-        elif why == sending.NO_AGGREGATOR:
+        elif why == send_partial_results.NO_AGGREGATOR:
             raise no_worker(self._to.grouping, self._to.members, int(self._gathering.marks.fault[0]))
-        elif why == sending.LATE_RESULT:
+        elif why == send_partial_results.LATE_RESULT:
             raise DataError(
                 "a partial result would be merged past the clock's 146 years", "use a shorter --aggregator-service"
             )
         else:
             super()._answer(why)
             if why == FULL_TUPLES:
-                self._gathering = gathering.grown_tuples(self._gathering, len(self._state.cost))
+                self._gathering = gather_partial_results.grown_tuples(self._gathering, len(self._state.cost))
 
     def finish(self) -> None:
         """Account what is left and end the last window."""

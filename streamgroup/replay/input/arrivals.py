@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.units import parse_number
-from streamgroup.kernels import draws
+from streamgroup.kernels import random_draws
 
 __all__ = [
     "MAX_NS",
@@ -235,7 +235,7 @@ class PoissonArrivals:
         """Draw the gaps before these tuples by their index and add them up as integers."""
         del timestamp
         index = np.arange(offset, offset + size, dtype=np.int64)
-        drawn = np.rint(self._mean * draws.exponential(self._seed, "arrivals", index))
+        drawn = np.rint(self._mean * random_draws.exponential(self._seed, "arrivals", index))
         if offset == 0:
             drawn[0] = 0
         _check_end(self._before + int(drawn.sum()))

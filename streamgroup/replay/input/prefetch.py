@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.cluster.service_distribution import Distribution, factors
 from streamgroup.cluster.service_time import MAX_SERVICE_NS
-from streamgroup.kernels import draws, hash_placement
-from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.kernels import hash_placement, random_draws
+from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.input.arrivals import Arrivals
 from streamgroup.replay.input.chunk_cache import ChunkCache
 from streamgroup.replay.scenario.source_service import PURPOSE
-from streamgroup.traces.costs import whole_ns
+from streamgroup.traces.costs_in_ns import whole_ns
 from streamgroup.traces.trace import Batch, Dictionary, Trace
 
 __all__ = ["ChunkReader", "CostRule", "Ready", "SourceFactorRule", "SourceRule", "cost_ns"]
@@ -93,7 +93,7 @@ class SourceRule:
             return self._by_key[key]
         if self._kind == "shuffle":
             return None
-        words = draws.words(self._seed, "source", np.arange(offset, offset + len(key), dtype=np.int64))
+        words = random_draws.words(self._seed, "source", np.arange(offset, offset + len(key), dtype=np.int64))
         return hash_placement.place(words, self._sources).astype(np.int32)
 
 

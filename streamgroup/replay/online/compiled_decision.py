@@ -15,9 +15,9 @@ from numba.core import pythonapi, types
 from numba.extending import intrinsic, models, register_model, unbox
 from numpy.typing import NDArray
 
-from streamgroup.replay.compile import Code, compiled
+from streamgroup.replay.compile_grouping import Code, compiled
 from streamgroup.replay.simulation.choose import choose_one
-from streamgroup.replay.simulation.optional_arrays import get
+from streamgroup.replay.simulation.optional_array_elements import get
 
 __all__ = ["FULL", "NONE", "Bound", "Entry"]
 

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.limits import MOST_SOURCES, MOST_WORKERS
 from streamgroup.base.units import parse_duration_ns
-from streamgroup.engines.keys.values import check_kind
+from streamgroup.engines.keys.typed_key_values import check_kind
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.replay.interpreted_or_compiled import Tiers
 from streamgroup.replay.online.compiled_decision import FULL, Bound, Entry
-from streamgroup.replay.online.finishes import Finishes, deliver_block
-from streamgroup.replay.online.key_rows import find_key_rows, grown_state, own_rows, put_rows, without_limit
+from streamgroup.replay.online.deliver_finished_tuples import Finishes, deliver_block
 from streamgroup.replay.online.known_keys import ContextRule, KnownKeys
+from streamgroup.replay.online.state_rows_by_key import find_key_rows, grown_state, own_rows, put_rows, without_limit
 from streamgroup.replay.running_grouping import RunningGrouping
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions, check_seeds

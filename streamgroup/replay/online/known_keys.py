@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.engines.keys.typed import Keys, make_keys, pack
-from streamgroup.engines.keys.values import KINDS
+from streamgroup.engines.keys.typed_key_arrays import Keys, make_keys, pack
+from streamgroup.engines.keys.typed_key_values import KINDS
 from streamgroup.groupings.protocol import Context, GroupingParams
-from streamgroup.kernels import draws, hash_placement
+from streamgroup.kernels import hash_placement, random_draws
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.key_bytes import hash_keys
 
@@ -61,7 +61,7 @@ class ContextRule:
             network_delay=self._delays[0],
             control_delay=self._delays[1],
             candidates=self._candidates(hash_lo, hash_hi, live),
-            draw_stream=lambda purpose: draws.stream(options.seed, purpose),
+            draw_stream=lambda purpose: random_draws.stream(options.seed, purpose),
             live=live,
             params=self._params,
             typed_keys=typed,

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
-from streamgroup.base.stream_extent import parse_extent
+from streamgroup.base.time_count_or_share import parse_extent
 from streamgroup.cluster.service_distribution import Distribution, parse_timed_service
 from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.replay.scenario.options import ReplayOptions

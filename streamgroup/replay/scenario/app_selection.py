@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from streamgroup.apps.protocol import AppParams
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.errors import RunError, StreamgroupError, UsageError
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.spelling_hint import suggest
@@ -81,7 +81,7 @@ def select_app(text: str) -> AppSelection:
     if name.endswith(".py"):
         module, digest = import_file(Path(name), "application", ("start", "update", "finish"))
     else:
-        module, digest = plugin_modules.load(plugin_modules.APPS, name, "application"), ""
+        module, digest = modules_by_name.load(modules_by_name.APPS, name, "application"), ""
     _check(module, text)
     kind: type[AppParams] = getattr(module, "Params", AppParams)
     for key, values in given:

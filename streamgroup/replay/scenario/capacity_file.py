@@ -11,12 +11,12 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.spelling_hint import suggest
-from streamgroup.base.stream_extent import parse_extent
+from streamgroup.base.time_count_or_share import parse_extent
 from streamgroup.base.toml import read_toml
 from streamgroup.base.units import parse_duration_ns
 from streamgroup.cluster.service_distribution import parse_distribution, parse_timed_service
-from streamgroup.cluster.speeds import parse_jitter, parse_slowdown, split_change
 from streamgroup.cluster.state_cost import parse_state_cost
+from streamgroup.cluster.worker_speeds import parse_jitter, parse_slowdown, split_change
 from streamgroup.replay.scenario.aggregator_plan import check_aggregators
 from streamgroup.replay.scenario.grouping_text import placed
 from streamgroup.replay.scenario.options import MOST_WAITING, WHEN_FULL, ReplayOptions

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import DEFAULT_SOURCES
 from streamgroup.base.pydantic_errors import first_problem
@@ -48,14 +48,14 @@ class Selection:
 
 def family() -> list[str]:
     """Name the groupings there are."""
-    return plugin_modules.names(plugin_modules.GROUPINGS)
+    return modules_by_name.names(modules_by_name.GROUPINGS)
 
 
 def find_module(name: str) -> tuple[Any, str]:
     """Return the module of a grouping, by its name or its file, and the digest of a file."""
     if name.endswith(".py"):
         return import_file(Path(name), "grouping", ("Params", "start"))
-    return plugin_modules.load(plugin_modules.GROUPINGS, name, "grouping"), ""
+    return modules_by_name.load(modules_by_name.GROUPINGS, name, "grouping"), ""
 
 
 def parameters(module: Any, given: dict[str, list[str]]) -> type[GroupingParams]:

@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.limits import MOST_SOURCES, MOST_WORKERS
-from streamgroup.base.stream_extent import index_of, parse_extent
+from streamgroup.base.time_count_or_share import index_of, parse_extent
 from streamgroup.base.units import parse_duration_ns, parse_number
 from streamgroup.cluster.membership import Event, parse_membership
 from streamgroup.cluster.service_distribution import Distribution, parse_distribution
 from streamgroup.cluster.service_time import MAX_SERVICE_NS, capacity
-from streamgroup.cluster.speeds import Speeds, make_speeds
 from streamgroup.cluster.state_cost import StateCost, parse_state_cost
-from streamgroup.engines.keys.values import check_kind
+from streamgroup.cluster.worker_speeds import Speeds, make_speeds
+from streamgroup.engines.keys.typed_key_values import check_kind
 from streamgroup.groupings._share_threshold import checked_share, share_of
-from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.input.arrivals import MAX_NS, SEARCHED, ArrivalKind, load_of_arrivals, parse_arrivals
 from streamgroup.replay.scenario.aggregator_plan import AggregatorPlan, check_holding_back, plan_aggregators
 from streamgroup.replay.scenario.app_selection import AppSelection, plan_app
@@ -338,7 +338,7 @@ def _check_files(selection: Selection) -> None:
 def _costs(trace: Trace, options: ReplayOptions, joiners: int) -> Costs:
     distribution = parse_distribution(options.service_distribution)
     if options.key_cost is not None:
-        from streamgroup.replay.scenario.key_cost import read_key_cost  # its import takes as long as 10,000 tuples
+        from streamgroup.replay.scenario.key_cost_file import read_key_cost  # its import takes as long as 10,000 tuples
 
         if options.service is not None:
             raise UsageError("--service and --key-cost exclude each other", "give one of them")

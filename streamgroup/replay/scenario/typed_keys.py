@@ -1,6 +1,6 @@
 """The keys of a trace under the type that an engine or a grouping takes them for."""
 
-from streamgroup.engines.keys.typed import Keys, make_keys
+from streamgroup.engines.keys.typed_key_arrays import Keys, make_keys
 from streamgroup.traces.trace import Trace
 
 __all__ = ["typed_keys"]

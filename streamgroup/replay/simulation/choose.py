@@ -7,7 +7,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from streamgroup.replay.simulation.optional_arrays import get, put
+from streamgroup.replay.simulation.optional_array_elements import get, put
 
 __all__ = ["CHOSEN", "FULL_STATE", "NO_WORKER", "Sources", "choose_block", "choose_one", "report", "see"]
 

@@ -7,11 +7,11 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from streamgroup.replay.simulation import in_flight
+from streamgroup.replay.simulation import tuples_in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, choose_one, report, see
 from streamgroup.replay.simulation.chunk_types import LOST, MAX_TIME_NS
-from streamgroup.replay.simulation.held_keys import hold, view_slowness
-from streamgroup.replay.simulation.optional_arrays import get, put
+from streamgroup.replay.simulation.keys_held_by_workers import hold, view_slowness
+from streamgroup.replay.simulation.optional_array_elements import get, put
 from streamgroup.replay.simulation.serve import occupy, serve_one
 
 __all__ = ["FULL_QUEUE", "TOO_LATE", "Feedback", "deliver_due", "feedback_block", "follow"]
@@ -27,7 +27,7 @@ class Feedback(NamedTuple):
     delivers what finishes until `until`.
     """
 
-    queue: in_flight.InFlight | None
+    queue: tuples_in_flight.InFlight | None
     next_read: NDArray[np.int64] | None
     until: int
 
@@ -36,10 +36,10 @@ class Feedback(NamedTuple):
 def deliver_due(queue: Any, next_read: Any, grouping: Any, now: Any) -> Any:
     """Deliver what finished by now if it is read now; return whether there is room for another tuple."""
     if queue is not None:
-        full = in_flight.is_full(queue)
+        full = tuples_in_flight.is_full(queue)
         if full or next_read is None or next_read[0] <= now:
-            in_flight.deliver(queue, next_read, grouping, now)
-        if full and in_flight.is_crowded(queue):
+            tuples_in_flight.deliver(queue, next_read, grouping, now)
+        if full and tuples_in_flight.is_crowded(queue):
             return False
     return True
 
@@ -47,14 +47,14 @@ def deliver_due(queue: Any, next_read: Any, grouping: Any, now: Any) -> Any:
 @register_jitable(forceinline=True)
 def _deliver(queue: Any, next_read: Any, grouping: Any, until: Any) -> None:
     if queue is not None:
-        in_flight.deliver(queue, next_read, grouping, until)
+        tuples_in_flight.deliver(queue, next_read, grouping, until)
 
 
 @njit(forceinline=True)
 def follow(queue: Any, next_read: Any, worker: Any, key: Any, reached: Any, start: Any, finish: Any) -> None:
     """Keep a tuple until its finish is delivered, unless it is lost; there must be room."""
     if queue is not None and finish != LOST:
-        in_flight.push(queue, next_read, worker, key, reached, start, finish)
+        tuples_in_flight.push(queue, next_read, worker, key, reached, start, finish)
 
 
 def feedback_block(grouping: Any, sources: Any, serving: Any, choices: Any, feedback: Any, span: Any) -> Any:

@@ -13,7 +13,7 @@ from streamgroup.replay.accounting.recorder import Accounting, Recorder
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.running_grouping import RunningGrouping
 from streamgroup.replay.scenario.live_workers import Members
-from streamgroup.replay.simulation import in_flight
+from streamgroup.replay.simulation import tuples_in_flight
 from streamgroup.replay.simulation.choose import CHOSEN, FULL_STATE, NO_WORKER, Sources, choose_block
 from streamgroup.replay.simulation.choose_and_serve import FULL_QUEUE, TOO_LATE, Feedback, feedback_block
 from streamgroup.replay.simulation.chunk_types import (
@@ -25,7 +25,7 @@ from streamgroup.replay.simulation.chunk_types import (
     Span,
     each_column,
 )
-from streamgroup.replay.simulation.held_keys import Held
+from streamgroup.replay.simulation.keys_held_by_workers import Held
 from streamgroup.replay.simulation.serve import Workers
 from streamgroup.replay.simulation.source_server import Servers
 
@@ -113,7 +113,7 @@ class FeedForward:
         self._both = function(feedback_block, own=True)
         self._grouping, self._members = grouping, members
         self._warm: Recorder | None = None
-        self._in_flight = in_flight.make_in_flight(members.most) if grouping.has_feedback else None
+        self._in_flight = tuples_in_flight.make_in_flight(members.most) if grouping.has_feedback else None
         self._alternates = self._edge.sees or grouping.has_feedback
         self._last_arrival = -1
         self._varies = members.most > members.ever or members.next_time() < NEVER or members.next_index() >= 0
@@ -263,7 +263,7 @@ class FeedForward:
                 self._grouping.grow(1)
             elif reason == FULL_QUEUE:
                 assert self._in_flight is not None
-                self._in_flight = in_flight.grown(self._in_flight)
+                self._in_flight = tuples_in_flight.grown(self._in_flight)
             elif reason == NO_WORKER:
                 raise no_worker(self._grouping, self._members, ready.offset + place)
             elif reason == TOO_LATE:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.compiling.call_kernel import interpreted
 from streamgroup.replay.input.prefetch import Ready
-from streamgroup.replay.simulation import departures, event_loop, source_server
+from streamgroup.replay.simulation import event_loop, source_server, tuples_lost_with_workers
 from streamgroup.replay.simulation import event_state as states
 from streamgroup.replay.simulation import unsent_tuples as streams
 from streamgroup.replay.simulation.choose import Sources
@@ -18,7 +18,7 @@ from streamgroup.replay.simulation.chunk_driven import Setup, frozen, no_worker,
 from streamgroup.replay.simulation.chunk_types import NEVER, OPEN, Chunk, Events, each_column
 from streamgroup.replay.simulation.event_loop import Clock, Until
 from streamgroup.replay.simulation.serve import Workers
-from streamgroup.replay.simulation.sources_alone import are_alone, send_served
+from streamgroup.replay.simulation.sources_never_blocked import are_alone, send_served
 
 __all__ = ["EventDriven", "Queues", "Taker"]
 
@@ -69,7 +69,10 @@ class EventDriven:
     ) -> None:
         function, grouping, edge, members, recorder = setup
         self._load_stream, self._turn_all = function(streams.load), function(streams.turn_all)
-        self._first_open, self._drop_rejected = function(departures.first_open), function(departures.drop_rejected)
+        self._first_open, self._drop_rejected = (
+            function(tuples_lost_with_workers.first_open),
+            function(tuples_lost_with_workers.drop_rejected),
+        )
         self._grouping, self._edge, self._queues = grouping, edge, queues
         self._members, self._recorder, self._taker, self._arrived_before = members, recorder, taker, arrived
         self._warmup, self._tuples = span
@@ -277,14 +280,14 @@ class EventDriven:
             for worker in change.left:
                 self._drop_rejected(state, self._events, now)
                 if event.kind == "crash":
-                    self._lose(interpreted(departures.crash, state, worker, now), worker, now)
-                interpreted(departures.unblock_sources, state, worker, now)
+                    self._lose(interpreted(tuples_lost_with_workers.crash, state, worker, now), worker, now)
+                interpreted(tuples_lost_with_workers.unblock_sources, state, worker, now)
             self._grouping.change(change)
         if not self._members.crashes and not state.model.firm:
             # Nothing more can be lost: what was sent will finish.
             self._state = state = state._replace(model=state.model._replace(firm=True))
             self._drop_rejected(state, self._events, NEVER)
-            interpreted(departures.settle, state, self._events, self._recorder.waits)
+            interpreted(tuples_lost_with_workers.settle, state, self._events, self._recorder.waits)
         self._turn_all(state, self._stream, self._end, self._last)
 
     def _arrived(self, now: int) -> int:
@@ -302,7 +305,7 @@ class EventDriven:
         tuples = self._state.tuples
         lost = lost[np.argsort(tuples.seq[lost], kind="stable")]
         if not self._queues.redeliver:
-            interpreted(departures.lose, self._state, self._events, lost)
+            interpreted(tuples_lost_with_workers.lose, self._state, self._events, lost)
             return
         if not len(lost):
             return

@@ -14,10 +14,9 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from streamgroup.kernels.ordered.tournament import set_leaf
+from streamgroup.kernels.ordered.tournament_tree import set_leaf
 from streamgroup.replay.simulation.choose import choose_one, report, see
 from streamgroup.replay.simulation.chunk_types import MAX_TIME_NS, NEVER
-from streamgroup.replay.simulation.departures import drop_rejected, reject, take_back
 from streamgroup.replay.simulation.event_state import (
     block,
     certain,
@@ -27,10 +26,11 @@ from streamgroup.replay.simulation.event_state import (
     open_source,
     place_of,
 )
-from streamgroup.replay.simulation.held_keys import hold, view_slowness
-from streamgroup.replay.simulation.optional_arrays import get, put
+from streamgroup.replay.simulation.keys_held_by_workers import hold, view_slowness
+from streamgroup.replay.simulation.optional_array_elements import get, put
 from streamgroup.replay.simulation.serve import serve_one
 from streamgroup.replay.simulation.source_server import begin_service, leave, take_tuple
+from streamgroup.replay.simulation.tuples_lost_with_workers import drop_rejected, reject, take_back
 from streamgroup.replay.simulation.unsent_tuples import set_turn, turn_all
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streamgroup.kernels.ordered.tournament import leaves, make_tournament
+from streamgroup.kernels.ordered.tournament_tree import leaves, make_tournament
 from streamgroup.replay.simulation.chunk_types import NEVER, Records, make_records
 from streamgroup.replay.simulation.source_server import SERVER_FIELDS, Servers
 
@@ -82,10 +82,10 @@ class State(NamedTuple):
 
     Records of int64 (fields above): unfinished `tuples` [capacity], `by_source` [sources], `by_worker` [workers] and
     `scalars` [1]. `cost` int64 or float64[capacity] are the costs of the unfinished tuples. Two tournaments (see
-    `kernels.ordered.tournament`) say what comes next: `event_time` and `event_worker` int64[1, 2 P] over the workers'
-    next events, ties to the lower worker; `turn_time` and `turn_source` int64[1, 2 L] over the sources' next tuples,
-    ties to the earlier tuple, `turn_tuple` int64[L]. `redelivery` int64[crashes + 1, 2] is time and first tuple of each
-    redelivery. `servers` is None where sources take no time.
+    `kernels.ordered.tournament_tree`) say what comes next: `event_time` and `event_worker` int64[1, 2 P] over the
+    workers' next events, ties to the lower worker; `turn_time` and `turn_source` int64[1, 2 L] over the sources' next
+    tuples, ties to the earlier tuple, `turn_tuple` int64[L]. `redelivery` int64[crashes + 1, 2] is time and first tuple
+    of each redelivery. `servers` is None where sources take no time.
     """
 
     model: Model

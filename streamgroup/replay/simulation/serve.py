@@ -8,8 +8,8 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from streamgroup.replay.simulation.chunk_types import LOST, MAX_TIME_NS, NEVER
-from streamgroup.replay.simulation.held_keys import hold, slowness
-from streamgroup.replay.simulation.optional_arrays import get, put
+from streamgroup.replay.simulation.keys_held_by_workers import hold, slowness
+from streamgroup.replay.simulation.optional_array_elements import get, put
 
 __all__ = ["Workers", "occupy", "serve_block", "serve_one"]
 

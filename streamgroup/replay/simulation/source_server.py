@@ -11,7 +11,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from streamgroup.kernels.latency_buckets import BUCKETS, bucket_of
+from streamgroup.kernels.latency_histogram import BUCKETS, bucket_of
 from streamgroup.replay.accounting.window_rows import CARRY
 
 __all__ = [

@@ -7,10 +7,10 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from streamgroup.kernels.ordered.tournament import set_ordered_leaf
+from streamgroup.kernels.ordered.tournament_tree import set_ordered_leaf
 from streamgroup.replay.simulation.chunk_types import NEVER
 from streamgroup.replay.simulation.event_state import grown_rows
-from streamgroup.replay.simulation.optional_arrays import get, put
+from streamgroup.replay.simulation.optional_array_elements import get, put
 from streamgroup.replay.simulation.source_server import served_at
 
 __all__ = ["Stream", "grown_stream", "load", "make_stream", "set_turn", "turn_all"]

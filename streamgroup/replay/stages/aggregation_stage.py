@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.outcome import Aggregation, AppResults
-from streamgroup.replay.accounting.windows import WindowRule
-from streamgroup.replay.compile import COMMON
+from streamgroup.replay.accounting.window_ends import WindowRule
+from streamgroup.replay.compile_grouping import COMMON
 from streamgroup.replay.interpreted_or_compiled import Tiers
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.replay.simulation.chunk_driven import Setup

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.cluster.service_distribution import factors
-from streamgroup.cluster.speeds import make_speeds
+from streamgroup.cluster.worker_speeds import make_speeds
 from streamgroup.replay.accounting.outcome import Aggregation
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.interpreted_or_compiled import Tiers

@@ -16,7 +16,7 @@ from typing import Any
 import numba
 
 from streamgroup.base.compiling.code_cache import code_directory, guarded
-from streamgroup.replay.compile import imported_digest
+from streamgroup.replay.compile_grouping import imported_digest
 from streamgroup.replay.scenario.app_selection import AppSelection
 
 __all__ = ["jitted", "kernels"]

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.stream_extent import parse_extent
+from streamgroup.base.time_count_or_share import parse_extent
 from streamgroup.base.units import parse_number
 from streamgroup.cluster.service_time import MAX_SERVICE_NS
-from streamgroup.kernels.latency_buckets import buckets_of
+from streamgroup.kernels.latency_histogram import buckets_of
 from streamgroup.replay.accounting.window_rows import CARRY
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.simulation.source_server import Servers

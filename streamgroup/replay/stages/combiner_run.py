@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 from streamgroup.replay.accounting.event_accounting import Measuring
 from streamgroup.replay.input.prefetch import Ready
-from streamgroup.replay.scenario.open_loop import tuples_before
+from streamgroup.replay.scenario.open_loop_schedule import tuples_before
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.replay.simulation.chunk_driven import Setup
 from streamgroup.replay.simulation.event_driven import EventDriven
 from streamgroup.replay.simulation.source_server import make_servers
 from streamgroup.replay.stages.combiner import Combiner, Members, merged_before
+from streamgroup.replay.stages.held_keys_of_run import MergedWindows
 from streamgroup.replay.stages.originals_of_merged import Originals
-from streamgroup.replay.stages.state_cost import MergedWindows
 from streamgroup.traces.trace import Trace
 
 __all__ = ["Combining", "make_combining"]

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.replay.accounting.key_worker_pairs import place_of
-from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.simulation.chunk_types import NEVER
-from streamgroup.replay.simulation.optional_arrays import put
+from streamgroup.replay.simulation.optional_array_elements import put
 
 __all__ = ["PartialResults", "Partials", "window_ends"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.kernels.latency_buckets import BUCKETS, buckets_of
+from streamgroup.kernels.latency_histogram import BUCKETS, buckets_of
 from streamgroup.replay.accounting.outcome import Aggregation
 
 __all__ = ["ResultDelays"]

@@ -1,7 +1,7 @@
 """Imbalance over time: of each window, and of all tuples until its end (001, fig. 12)."""
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.over_time import lines_of
+from streamgroup.report.charts_over_time import lines_of
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 

@@ -4,7 +4,7 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.over_workers import describe_spread, draw_curves, over_seeds
+from streamgroup.report.charts_over_workers import describe_spread, draw_curves, over_seeds
 from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 

@@ -1,7 +1,7 @@
 """The 99th percentile of latency of each window over time."""
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.over_time import lines_of
+from streamgroup.report.charts_over_time import lines_of
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 

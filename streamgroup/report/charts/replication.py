@@ -1,7 +1,7 @@
 """Replication factor against the number of workers."""
 
 from streamgroup.report.charts.protocol import Section
-from streamgroup.report.over_workers import curves_of
+from streamgroup.report.charts_over_workers import curves_of
 
 __all__ = ["ORDER", "SECTION", "TITLE", "caption", "draw", "frame"]
 

@@ -4,8 +4,8 @@ import altair as alt
 import polars as pl
 
 from streamgroup.report.charts.protocol import Section
+from streamgroup.report.charts_over_workers import faceted, paneled
 from streamgroup.report.formatting import number
-from streamgroup.report.over_workers import faceted, paneled
 from streamgroup.report.report_data import ReportData
 from streamgroup.report.theme import Look
 

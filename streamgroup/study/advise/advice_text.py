@@ -10,13 +10,23 @@ from streamgroup.ingest.parsing.times import iso
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.advise import Advice
+from streamgroup.study.advise.grouping_sentences import (
+    busy,
+    costs,
+    count,
+    merits,
+    percent,
+    short,
+    take,
+    times,
+    values_range,
+)
 from streamgroup.study.advise.least_workers import MORE_WORKERS, LeastWorkers
 from streamgroup.study.advise.measure_candidates import SEGMENTS, WARMUP, Sample
 from streamgroup.study.advise.offered_load import ASSUMED, Peak
 from streamgroup.study.advise.recommendation import NEAR, NEAR_LOAD, Row, Rule, Targets, meets
-from streamgroup.study.advise.sentences import busy, costs, count, merits, percent, short, take, times, values_range
-from streamgroup.study.option_columns import readable
 from streamgroup.study.run_cost import TUPLES_PER_S
+from streamgroup.study.run_option_columns import readable
 
 __all__ = ["as_json", "as_text", "compared", "headline", "remarks", "why"]
 

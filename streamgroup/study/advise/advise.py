@@ -9,13 +9,13 @@ from typing import Any
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.memory import free_memory
 from streamgroup.base.progress import Silent, Watcher
-from streamgroup.base.storage.paths import StoragePath
+from streamgroup.base.storage.storage_path import StoragePath
 from streamgroup.replay.interpreted_or_compiled import SMALL
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study.advise.candidates import KEY_GROUPING, candidates
-from streamgroup.study.advise.combiner import COMBINER_SIZES, Combined, find_combiner
+from streamgroup.study.advise.candidate_groupings import KEY_GROUPING, candidates
 from streamgroup.study.advise.hot_keys import HotKeys, find_hot_keys
+from streamgroup.study.advise.key_grouping_with_combiner import COMBINER_SIZES, Combined, find_combiner
 from streamgroup.study.advise.least_workers import LeastWorkers, chosen_workers, search_workers
 from streamgroup.study.advise.measure_candidates import SEGMENTS, MeasuredCandidate, Sample, measure, sample_of
 from streamgroup.study.advise.offered_load import OfferedLoad, find_offered_load

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from streamgroup.base.errors import RunError
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.bisection import MOST, Search, least_enough, together
-from streamgroup.study.advise.candidates import KEY_GROUPING
+from streamgroup.study.advise.candidate_groupings import KEY_GROUPING
 from streamgroup.study.advise.measure_candidates import MeasuredCandidate
 from streamgroup.study.advise.offered_load import OfferedLoad
 from streamgroup.study.advise.recommendation import Row, Targets, meets

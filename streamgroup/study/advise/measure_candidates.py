@@ -13,7 +13,7 @@ import numpy as np
 
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.base.memory import free_memory
-from streamgroup.metrics.exact import NS_PER_MS, integers, ratio
+from streamgroup.metrics.exact_ratios import NS_PER_MS, integers, ratio
 from streamgroup.metrics.imbalance import peak_to_mean
 from streamgroup.metrics.latency import quantile_ns, window_quantiles_ms
 from streamgroup.replay.accounting.outcome import Outcome
@@ -22,10 +22,10 @@ from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.advise.recommendation import Row
 from streamgroup.study.run_warnings import warnings_of
+from streamgroup.study.sweep.cells_in_threads import stdout_to_stderr
 from streamgroup.study.sweep.precompile import compile_ahead
-from streamgroup.study.sweep.threads import stdout_to_stderr
-from streamgroup.traces.slices import take_slice
 from streamgroup.traces.trace import Trace
+from streamgroup.traces.trace_segment import take_slice
 
 __all__ = ["SEGMENTS", "WARMUP", "MeasuredCandidate", "Sample", "measure", "sample_of"]
 

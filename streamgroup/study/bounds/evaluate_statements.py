@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.spelling_hint import suggest
-from streamgroup.base.storage.paths import StoragePath
+from streamgroup.base.storage.storage_path import StoragePath
 from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.study.bounds.key_frequencies import open_stream
 from streamgroup.study.bounds.question import Question
@@ -80,8 +80,8 @@ def bounds(
 
 
 def _families() -> Iterator[Any]:
-    for name in plugin_modules.names(plugin_modules.BOUNDS):
-        yield plugin_modules.load(plugin_modules.BOUNDS, name, "family of bounds")
+    for name in modules_by_name.names(modules_by_name.BOUNDS):
+        yield modules_by_name.load(modules_by_name.BOUNDS, name, "family of bounds")
 
 
 def _agreed(

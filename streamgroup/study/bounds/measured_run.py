@@ -10,7 +10,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.study.bounds.key_frequencies import KeyStream
-from streamgroup.study.explain.assignment import warmup_of
+from streamgroup.study.explain.where_tuples_went import warmup_of
 from streamgroup.study.read_run import AGAIN, MARKER, read_tables, recorded_options
 from streamgroup.traces.statistics.key_counts import count_keys
 

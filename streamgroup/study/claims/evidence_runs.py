@@ -12,8 +12,8 @@ from streamgroup.base.progress import Watcher
 from streamgroup.base.storage.atomic_files import write_files
 from streamgroup.study.bounds.evaluate_statements import Bounds, bounds
 from streamgroup.study.claims.claim import Paper, Scale
-from streamgroup.study.claims.series import Value, series_of
-from streamgroup.study.claims.sweep_reading import SweepReading, read_sweep
+from streamgroup.study.claims.read_sweep import SweepReading, read_sweep
+from streamgroup.study.claims.values_of_runs import Value, series_of
 from streamgroup.study.sweep.plan_sweep import plan_sweep, run_planned
 from streamgroup.study.sweep.synth_traces import synth_traces
 

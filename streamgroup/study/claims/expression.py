@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.spelling_hint import suggest
-from streamgroup.study.claims.functions import FUNCTIONS
-from streamgroup.study.claims.series import combined, mapped
+from streamgroup.study.claims.expression_functions import FUNCTIONS
+from streamgroup.study.claims.values_of_runs import combined, mapped
 
 __all__ = ["Source", "check", "evaluate", "sweeps_in"]
 

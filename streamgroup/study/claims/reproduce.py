@@ -12,7 +12,7 @@ from streamgroup.base.progress import Watcher
 from streamgroup.study.claims.claim import Claim, Figure, Number, Paper, Scale, Verdict, chosen
 from streamgroup.study.claims.evidence_runs import EvidenceRuns
 from streamgroup.study.claims.expression import evaluate, sweeps_in
-from streamgroup.study.claims.series import Series
+from streamgroup.study.claims.values_of_runs import Series
 
 __all__ = ["Drawing", "Finding", "MeasuredNumber", "Reproduction", "look", "reproduce"]
 

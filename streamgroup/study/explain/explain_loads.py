@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.groupings.protocol import Parts
-from streamgroup.replay.accounting.windows import WindowRule
+from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import Plan, make_plan
-from streamgroup.study.explain.assignment import (
+from streamgroup.study.explain.load_composition import Period, compose, find_hot, most_loaded
+from streamgroup.study.explain.remedies import Remedies, find_remedies
+from streamgroup.study.explain.verdict import Verdict, judge
+from streamgroup.study.explain.where_tuples_went import (
     Assignment,
     Logged,
     WindowLoads,
@@ -27,9 +30,6 @@ from streamgroup.study.explain.assignment import (
     warmup_of,
     window_loads,
 )
-from streamgroup.study.explain.composition import Period, compose, find_hot, most_loaded
-from streamgroup.study.explain.remedies import Remedies, find_remedies
-from streamgroup.study.explain.verdict import Verdict, judge
 from streamgroup.study.key_destinations import HashDestinations, HashedKeys
 from streamgroup.study.read_run import MARKER, recorded_options
 from streamgroup.study.replay_run import LOG, checked, make_run

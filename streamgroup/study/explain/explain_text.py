@@ -5,11 +5,11 @@ from math import ceil
 from typing import Any
 
 from streamgroup.base.output_formats import Format, wrapped
-from streamgroup.study.explain.composition import HOT_LOAD, KeyLoad, Period, WorkerLoad
 from streamgroup.study.explain.explain_loads import Explanation
+from streamgroup.study.explain.load_composition import HOT_LOAD, KeyLoad, Period, WorkerLoad
 from streamgroup.study.explain.remedies import Remedies
 from streamgroup.study.explain.verdict import has_drift, is_usual
-from streamgroup.study.option_columns import readable
+from streamgroup.study.run_option_columns import readable
 from streamgroup.traces.timestamps import moment
 
 __all__ = ["as_json", "as_text", "headline", "helps", "reason", "worker_lines"]

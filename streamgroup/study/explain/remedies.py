@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.engines.keys.typed import Keys as TypedKeys
-from streamgroup.engines.keys.typed import make_keys, pack
+from streamgroup.engines.keys.typed_key_arrays import Keys as TypedKeys
+from streamgroup.engines.keys.typed_key_arrays import make_keys, pack
 from streamgroup.replay.scenario.grouping_selection import select
-from streamgroup.study.explain.composition import Period
+from streamgroup.study.explain.load_composition import Period
 from streamgroup.study.key_destinations import HashDestinations, HashedKeys, hashed
 from streamgroup.traces.trace import Trace
 

@@ -3,7 +3,7 @@
 from math import inf, log
 from typing import Literal, NamedTuple
 
-from streamgroup.study.explain.composition import BALANCED, Cause, Period
+from streamgroup.study.explain.load_composition import BALANCED, Cause, Period
 
 __all__ = ["Judgement", "Verdict", "has_drift", "is_chance", "is_usual", "judge"]
 

@@ -6,7 +6,7 @@ from math import cos, fsum, pi, sin, sqrt, tan
 
 import polars as pl
 
-from streamgroup.metrics.names import TEXTS
+from streamgroup.metrics.metric_names import TEXTS
 
 __all__ = ["SPREAD", "averaged", "t_quantile"]
 

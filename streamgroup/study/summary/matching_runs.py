@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from streamgroup.study.option_columns import DEFAULTS
+from streamgroup.study.run_option_columns import DEFAULTS
 
 __all__ = ["with_partner"]
 

@@ -8,10 +8,10 @@ import polars as pl
 from streamgroup.base.errors import UsageError
 from streamgroup.base.output_formats import for_people
 from streamgroup.base.spelling_hint import suggest
-from streamgroup.metrics.names import METRICS, TEXTS
+from streamgroup.metrics.metric_names import METRICS, TEXTS
 from streamgroup.study.summary.averages import averaged
-from streamgroup.study.summary.conditions import Condition, grouping_is, matches, parse_conditions
-from streamgroup.study.summary.load import CODE_COLUMNS, STATUS_COLUMNS, load_runs, run_directories
+from streamgroup.study.summary.column_conditions import Condition, grouping_is, matches, parse_conditions
+from streamgroup.study.summary.load_runs import CODE_COLUMNS, STATUS_COLUMNS, load_runs, run_directories
 from streamgroup.study.summary.matching_runs import with_partner
 
 __all__ = ["check_gate", "load_runs", "run_directories", "summarize"]

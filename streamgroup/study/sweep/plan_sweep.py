@@ -11,15 +11,15 @@ from typing import Any
 from streamgroup.base.errors import UsageError
 from streamgroup.base.memory import release_memory
 from streamgroup.base.progress import Silent, Watcher
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.spark.options import SparkOptions, checked
 from streamgroup.study.rate_search import TYPICAL_TRIALS, is_searched
 from streamgroup.study.sweep.cell import Cell, CellOutcome
+from streamgroup.study.sweep.cells_in_threads import at_once, default_jobs, run_tasks
 from streamgroup.study.sweep.run_sweep import Runner, SweepResult, find_cells, run_sweep
 from streamgroup.study.sweep.schedule import Task, longest_first, open_traces, plan_tasks
-from streamgroup.study.sweep.spec import cells_of, groupings_without_draws, make_spec, read_file
+from streamgroup.study.sweep.sweep_spec import cells_of, groupings_without_draws, make_spec, read_file
 from streamgroup.study.sweep.synth_traces import synth_traces
-from streamgroup.study.sweep.threads import at_once, default_jobs, run_tasks
 from streamgroup.traces.trace import Trace
 
 __all__ = ["PlannedSweep", "plan_sweep", "run_planned", "spark_of"]
@@ -157,7 +157,7 @@ def _on_spark(
     cells: Sequence[Cell],
 ) -> Generator[CellOutcome]:
     # It imports Spark.
-    from streamgroup.study.sweep.on_spark import run_on_spark
+    from streamgroup.study.sweep.cells_on_spark import run_on_spark
 
     tasks = [task for task in longest_first(plan_tasks(cells, traces)) if not task.hidden]
     ordered = [task.cell for task in tasks]

@@ -16,14 +16,14 @@ from dataclasses import asdict
 from typing import Any
 
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.replay.compile import names_on_disk
+from streamgroup.replay.compile_grouping import names_on_disk
 from streamgroup.replay.interpreted_or_compiled import SMALL
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import Selection, select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.rate_search import at_capacity
-from streamgroup.traces.slices import take_slice
 from streamgroup.traces.trace import Trace, open_trace
+from streamgroup.traces.trace_segment import take_slice
 
 __all__ = ["compile_ahead", "not_compiled"]
 
@@ -44,7 +44,7 @@ def not_compiled(runs: Sequence[ReplayOptions]) -> list[ReplayOptions]:
 
 
 def _code(chosen: Selection) -> str:
-    """Return what the name of its code ends in (see `compile.compiled`)."""
+    """Return what the name of its code ends in (see `compile_grouping.compiled`)."""
     return "_" + "".join(char if char.isalnum() else "_" for char in chosen.code_name)
 
 

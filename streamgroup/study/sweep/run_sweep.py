@@ -17,16 +17,16 @@ import pyarrow.parquet as pq
 
 from streamgroup.base.errors import EnvironmentFault, RunError, UsageError
 from streamgroup.base.run_tables_version import SCHEMA_VERSION
-from streamgroup.base.storage.atomic_directories import reclaim, staged_directory
 from streamgroup.base.storage.atomic_files import write_files
+from streamgroup.base.storage.atomic_local_directories import reclaim, staged_directory
 from streamgroup.base.version import VERSION
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.metric_names import METRICS
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.seeds_used import seeds_used
-from streamgroup.study.generator_columns import generator_columns
-from streamgroup.study.option_columns import readable
+from streamgroup.study.generator_parameter_columns import generator_columns
 from streamgroup.study.read_run import MARKER, TABLES, table_names
 from streamgroup.study.replay_run import code_of, file_digest, generator_of, named_options, write_run
+from streamgroup.study.run_option_columns import readable
 from streamgroup.study.sweep.cell import Cell, CellOutcome
 from streamgroup.study.sweep.summary_rows import as_table, row_of
 from streamgroup.study.sweep.synth_traces import TRACES

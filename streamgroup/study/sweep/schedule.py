@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from streamgroup.base.errors import StreamgroupError
-from streamgroup.engines.keys.typed import Keys
+from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from streamgroup.base.arrow_numpy import column
 from streamgroup.base.run_tables_version import SCHEMA_VERSION
-from streamgroup.metrics.names import METRICS
-from streamgroup.study.option_columns import KINDS, OPTION_COLUMNS
+from streamgroup.metrics.metric_names import METRICS
+from streamgroup.study.run_option_columns import KINDS, OPTION_COLUMNS
 
 __all__ = ["as_table", "row_of"]
 

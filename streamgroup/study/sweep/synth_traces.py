@@ -5,7 +5,7 @@ from pathlib import Path
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.progress import Watcher
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.study.sweep.value_lists import combinations_of
 from streamgroup.synth.generate_trace import parameters, recorded_parameters, synthesise
 from streamgroup.traces.manifest import read_manifest

@@ -8,11 +8,11 @@ place.
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.kernels.draws import uniform
-from streamgroup.kernels.elementary import log
-from streamgroup.synth.arrivals import arrival_times
+from streamgroup.kernels.elementary_functions import log
+from streamgroup.kernels.random_draws import uniform
+from streamgroup.synth.constant_rate_arrivals import arrival_times
+from streamgroup.synth.generator_params import Bursty as Params
 from streamgroup.synth.generators.protocol import Chunk, Stream
-from streamgroup.synth.params import Bursty as Params
 
 __all__ = ["Params", "generate"]
 

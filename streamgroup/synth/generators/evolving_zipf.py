@@ -12,10 +12,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.synth.arrivals import arrival_times
+from streamgroup.synth.constant_rate_arrivals import arrival_times
+from streamgroup.synth.generator_params import EvolvingZipf as Params
 from streamgroup.synth.generators.protocol import Chunk, Stream
-from streamgroup.synth.params import EvolvingZipf as Params
-from streamgroup.synth.permutations import shuffled
+from streamgroup.synth.random_permutations import shuffled
 from streamgroup.synth.zipf_ranks import zipf_ranks
 
 __all__ = ["Params", "generate"]

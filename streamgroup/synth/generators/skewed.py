@@ -8,11 +8,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamgroup.kernels.draws import uniform, words
-from streamgroup.synth.arrivals import arrival_times
+from streamgroup.kernels.random_draws import uniform, words
+from streamgroup.synth.constant_rate_arrivals import arrival_times
+from streamgroup.synth.generator_params import Skewed as Params
 from streamgroup.synth.generators._countries import COUNTRIES
 from streamgroup.synth.generators.protocol import Chunk, Stream
-from streamgroup.synth.params import Skewed as Params
 
 __all__ = ["Params", "generate"]
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.synth.arrivals import arrival_times
+from streamgroup.synth.constant_rate_arrivals import arrival_times
+from streamgroup.synth.generator_params import StandIn as Params
+from streamgroup.synth.generator_params import check_times
 from streamgroup.synth.generators.protocol import Chunk, Stream
-from streamgroup.synth.params import StandIn as Params
-from streamgroup.synth.params import check_times
-from streamgroup.synth.permutations import shuffled
+from streamgroup.synth.random_permutations import shuffled
 from streamgroup.synth.zipf_ranks import cumulative_distribution, fitted_exponent, zipf_ranks, zipf_sum
 
 __all__ = ["DATASETS", "Dataset", "Params", "generate", "law"]

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from streamgroup.kernels.draws import uniform
-from streamgroup.synth.arrivals import arrival_times
+from streamgroup.kernels.random_draws import uniform
+from streamgroup.synth.constant_rate_arrivals import arrival_times
+from streamgroup.synth.generator_params import Uniform as Params
 from streamgroup.synth.generators.protocol import Chunk, Stream
-from streamgroup.synth.params import Uniform as Params
 
 __all__ = ["Params", "generate"]
 

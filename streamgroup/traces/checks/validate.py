@@ -11,19 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces import layout
-from streamgroup.traces.checks.scan import Scan, block_digests, scan
-from streamgroup.traces.dictionary import (
-    KeyTable,
-    hashes,
-    in_id_order,
-    load_table,
-    repeated_keys,
-)
+from streamgroup.traces.checks.scan_tuples import Scan, block_digests, scan
 from streamgroup.traces.fingerprint import fingerprint
 from streamgroup.traces.key_bytes import key_text, not_utf8
 from streamgroup.traces.manifest import Manifest, read_manifest
+from streamgroup.traces.read_dictionary import KeyTable, hashes, in_id_order, load_table, repeated_keys
 from streamgroup.traces.read_parts import (
     Part,
     columns_of,

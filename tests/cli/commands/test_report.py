@@ -11,7 +11,7 @@ from streamgroup.report.charts import imbalance
 from streamgroup.report.render import chart_names
 from streamgroup.report.report_data import MOST_CONDITIONS, gather
 from tests.cli.conftest import Invoke
-from tests.report.made import make_runs
+from tests.report.made_up_runs import make_runs
 
 pytestmark = pytest.mark.many_groupings
 

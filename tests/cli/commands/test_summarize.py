@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tests.study.summary.test_groups import write_sweep
+from tests.study.summary.test_averages import write_sweep
 from tests.study.summary.test_summarize import write_run
 
 

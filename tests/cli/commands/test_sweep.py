@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.spark.cluster import MASTER, Cluster
+from tests.spark.session_on_cluster import MASTER, Cluster
 
 pytestmark = pytest.mark.many_groupings
 
@@ -337,7 +337,7 @@ def test_a_cluster_gives_the_same_and_goes_on_with_what_is_there(
     first = invoke("sweep", *grid[:3], "-n", "4", *grid[9:], "-o", tmp_path / "there")
     assert (here.exit_code, first.exit_code) == (1, 0)
     command = ("sweep", *map(str, grid), "-o", str(tmp_path / "there"), "--master", MASTER)
-    code, printed, told = cluster.call("tests.spark.on_cluster:run_command", *command)
+    code, printed, told = cluster.call("tests.spark.calls_on_cluster:run_command", *command)
     assert code == 1, told
     assert "1 reused, 7 to run" in told
     assert json.loads(printed) == json.loads(here.stdout)

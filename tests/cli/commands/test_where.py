@@ -12,7 +12,7 @@ import pytest
 from streamgroup.base.output_formats import render
 from streamgroup.engines.flink import keyby_subtask, sql_subtask
 from streamgroup.engines.kafka import kafka_partition
-from streamgroup.engines.keys.values import Int, Long
+from streamgroup.engines.keys.typed_key_values import Int, Long
 from streamgroup.engines.spark_sql import spark_sql_partition
 from streamgroup.engines.storm import fields_task, pkg_tasks
 from streamgroup.traces.key_bytes import hash_key

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from streamgroup.engines.keys.values import Long
+from streamgroup.engines.keys.typed_key_values import Long
 from streamgroup.engines.storm import fields_task
 from streamgroup.traces.trace import Trace
 from tests.traces_by_hand import write_trace

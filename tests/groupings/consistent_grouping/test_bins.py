@@ -18,8 +18,8 @@ from streamgroup.groupings.consistent_grouping.bins import (
     widened,
 )
 from streamgroup.kernels import hash_placement
-from tests.naive.groupings.consistent import Mapping
-from tests.naive.groupings.simple import WorkersChange
+from tests.naive.groupings.consistent_grouping import Mapping
+from tests.naive.groupings.simple_groupings import WorkersChange
 
 
 @pytest.mark.parametrize("bins", [1, 2, 3, 7])

@@ -12,7 +12,7 @@ from streamgroup.base.errors import UsageError
 from streamgroup.groupings.consistent_grouping import bins
 from streamgroup.groupings.consistent_grouping.bins import BUSY, IDLE
 from streamgroup.kernels import hash_placement
-from tests.groupings.crew import KEYS, changed, context, started
+from tests.groupings.contexts_and_worker_changes import KEYS, changed, context, started
 
 EXAMPLES = {one["id"]: one for one in json.loads((Path(__file__).parents[2] / "data" / "examples.json").read_text())}
 MASK = (1 << 64) - 1

@@ -9,25 +9,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.compiling.plain_python import view
 from streamgroup.groupings.detectors.protocol import DETECTORS as DETECTORS_OF_PACKAGE
 from streamgroup.groupings.protocol import WorkersChange
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
-from tests.groupings.crew import context
-from tests.groupings.test_twins import agree, options, stream
-from tests.metrics.compare import tables
+from tests.groupings.contexts_and_worker_changes import context
+from tests.groupings.test_against_naive_twins import agree, options, stream
+from tests.metrics.compare_with_naive import tables
 from tests.naive.detectors import DETECTORS, make_detector
-from tests.naive.groupings.choose import parameters
-from tests.naive.groupings.simple import Setting
-from tests.naive.groupings.simple import WorkersChange as Change
-from tests.naive.kernels.hashing import hash_key
+from tests.naive.groupings.grouping_by_text import parameters
+from tests.naive.groupings.simple_groupings import Setting
+from tests.naive.groupings.simple_groupings import WorkersChange as Change
+from tests.naive.kernels.hashes_and_draws import hash_key
 from tests.naive.metrics import metrics as naive
-from tests.naive.replay.scenarios import Scenario
+from tests.naive.replay.random_scenarios import Scenario
 from tests.traces_by_hand import write_trace
 
 KEYS = 40
@@ -136,7 +136,7 @@ def agree_on(text: str, workers: int, events: list[Event]) -> None:
 
 def test_every_detector_has_one() -> None:
     """That of synopsis is compared in replays alone: here and as part of dstream."""
-    assert sorted(DETECTORS) == plugin_modules.names(DETECTORS_OF_PACKAGE)
+    assert sorted(DETECTORS) == modules_by_name.names(DETECTORS_OF_PACKAGE)
     assert sorted(DETECTORS) == sorted([*OWN, "synopsis"])
 
 

@@ -11,23 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from streamgroup.base import plugin_modules
+from streamgroup.base import modules_by_name
 from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.detectors import exact, lossy_counting
 from streamgroup.groupings.detectors.protocol import DETECTORS
 from streamgroup.kernels.counts import key_counts
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
-from tests.groupings.crew import KEYS, context
+from tests.groupings.contexts_and_worker_changes import KEYS, context
 from tests.naive.kernels.space_saving import Decayed
 from tests.traces_by_hand import write_trace
 
-NAMES = plugin_modules.names(DETECTORS)
+NAMES = modules_by_name.names(DETECTORS)
 COUNTING = [name for name in NAMES if name != "synopsis"]
 # Parameters with which a stream of some thousand tuples reaches every rule.
 SMALL = {

@@ -9,13 +9,13 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.dynamic_kg.key_lifecycle import CHECKED, COUNT, OLD, USED, item_of, space_of
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
-from tests.groupings.crew import KEYS, changed, started
-from tests.groupings.dynamic_kg.widths import EAGER, key_at, send, widen, width
+from tests.groupings.contexts_and_worker_changes import KEYS, changed, started
+from tests.groupings.dynamic_kg.send_and_look_up_widths import EAGER, key_at, send, widen, width
 from tests.traces_by_hand import write_trace
 
 SECOND = 1_000_000_000

@@ -20,12 +20,12 @@ from streamgroup.groupings.dynamic_kg.key_lifecycle import (
     item_of,
     space_of,
 )
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
-from tests.groupings.crew import started
-from tests.groupings.dynamic_kg.widths import EAGER, key_at, send, widen, width
+from tests.groupings.contexts_and_worker_changes import started
+from tests.groupings.dynamic_kg.send_and_look_up_widths import EAGER, key_at, send, widen, width
 from tests.traces_by_hand import write_trace
 
 EXAMPLES = {one["id"]: one for one in json.loads((Path(__file__).parents[2] / "data" / "examples.json").read_text())}

@@ -10,16 +10,16 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.engines import flink, heron, pyflink, storm
-from streamgroup.replay.compile import Code, compiled
+from streamgroup.replay.compile_grouping import Code, compiled
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import family, select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation.choose import choose_block
 from streamgroup.traces.trace import Trace, open_trace
-from tests.engines.vectors import rows
+from tests.engines.recorded_vectors import rows
 from tests.groupings.engines import test_topics_and_partitions
-from tests.groupings.engines.real_keys import KINDS, parts_of, rules_of_engines, workers_of
-from tests.groupings.golden import real_trace
+from tests.groupings.engines.replay_real_keys import KINDS, parts_of, rules_of_engines, workers_of
+from tests.groupings.golden_metrics import real_trace
 from tests.traces_by_hand import write_trace
 
 NUMBERS = ("string", "int", "long")
@@ -213,7 +213,7 @@ def test_max_parallelism_that_is_too_small() -> None:
         ("one_worker", "_engine_rule", ["storm_fields", "heron_fields:serializer=kryo5", "spark_sql", "hazelcast"]),
         (
             "followed",
-            "_engine_rule_with_history",
+            "_engine_rule_with_membership_history",
             [
                 "flink_keyby",
                 "flink_sql:max_parallelism=50",

@@ -19,8 +19,8 @@ from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
-from tests.groupings.engines.real_keys import KINDS, parts_of, workers_of
-from tests.groupings.golden import real_trace
+from tests.groupings.engines.replay_real_keys import KINDS, parts_of, workers_of
+from tests.groupings.golden_metrics import real_trace
 from tests.traces_by_hand import write_trace
 
 

@@ -19,7 +19,7 @@ from streamgroup.groupings.fish.backlogs import (
     send_at_speeds,
     take_times,
 )
-from streamgroup.groupings.fish.candidates import make_shortlists
+from streamgroup.groupings.fish.candidate_workers import make_shortlists
 
 EXAMPLES = json.loads((Path(__file__).parents[2] / "data" / "examples.json").read_text())
 MS = 1_000_000

@@ -9,13 +9,13 @@ from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.groupings.fish.decayed_space_saving import SIZE, WIDTH
 from streamgroup.kernels.hash_placement import candidate, ring_positions
-from streamgroup.kernels.ring import first_point, make_ring, walk
+from streamgroup.kernels.hash_ring import first_point, make_ring, walk
 from streamgroup.replay.scenario.grouping_selection import select
-from tests.groupings.crew import KEYS, changed, context, started, workers
+from tests.groupings.contexts_and_worker_changes import KEYS, changed, context, started, workers
 
 
 def nearest_workers(live: list[int], nodes: int = 100) -> list[list[int]]:
-    """Give all workers of each key of `crew.context`, nearest first."""
+    """Give all workers of each key of `contexts_and_worker_changes.context`, nearest first."""
     told = context(live)
     ring = make_ring(told.live, nodes)
     points = first_point(ring, ring_positions(told.hash_lo))

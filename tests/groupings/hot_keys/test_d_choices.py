@@ -9,12 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from streamgroup.base.compiling.plain_python import view
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import Trace, open_trace
-from tests.groupings.crew import started
-from tests.naive.kernels.choices_of_head import find_d, shares_of_counts
+from tests.groupings.contexts_and_worker_changes import started
+from tests.naive.kernels.optimal_choices import find_d, shares_of_counts
 from tests.traces_by_hand import write_trace
 
 

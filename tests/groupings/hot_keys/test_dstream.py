@@ -10,9 +10,9 @@ import pytest
 
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.detectors.synopsis import bit_vectors, message_queue
-from streamgroup.kernels import draws
+from streamgroup.kernels import random_draws
 from streamgroup.replay.scenario.grouping_selection import select
-from tests.groupings.crew import KEYS, changed, context, started
+from tests.groupings.contexts_and_worker_changes import KEYS, changed, context, started
 
 EXAMPLES = {one["id"]: one for one in json.loads((Path(__file__).parents[2] / "data" / "examples.json").read_text())}
 RNG = np.random.default_rng(5)
@@ -24,7 +24,7 @@ def grown(state: Any) -> Any:
 
 
 def tosses(count: int, shortest: int, longest: int, seed: int = 0) -> np.ndarray:
-    coins = np.array([draws.stream(seed, "coin")], dtype=np.uint64)
+    coins = np.array([random_draws.stream(seed, "coin")], dtype=np.uint64)
     return np.array([bit_vectors.toss(coins, 0, shortest, longest) for _ in range(count)])
 
 
@@ -44,7 +44,7 @@ def skewed(count: int) -> np.ndarray:
 
 
 def test_a_run_of_heads_is_the_trailing_zeros_of_a_word() -> None:
-    words = draws.words(0, "coin", np.arange(3000))
+    words = random_draws.words(0, "coin", np.arange(3000))
     for shortest, longest in ((0, 5), (2, 3), (3, 64)):
         wanted = [min((int(word) & -int(word)).bit_length() - 1, longest) for word in words]
         assert tosses(3000, shortest, longest).tolist() == [t if t >= shortest else -1 for t in wanted]
@@ -93,7 +93,7 @@ def test_a_lone_bit_is_shifted_out_after_the_updates_of_the_worked_example(bit: 
     example = EXAMPLES["DS-06"]
     wanted, trials = example["expected"][bit], 200
     chance = int(example["input"]["p"] * 2**53)
-    table, updates = bit_vectors.make_synopsis(2, draws.stream(1, bit)), 0
+    table, updates = bit_vectors.make_synopsis(2, random_draws.stream(1, bit)), 0
     for _ in range(trials):
         bit_vectors.note(table, 1, int(bit), 2)
         while table.size[0]:

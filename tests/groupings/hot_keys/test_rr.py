@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.groupings.crew import KEYS, changed, started
+from tests.groupings.contexts_and_worker_changes import KEYS, changed, started
 
 
 @pytest.mark.parametrize("separate", [True, False])

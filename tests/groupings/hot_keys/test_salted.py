@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.replay_run import make_run
 from streamgroup.traces.trace import Trace, open_trace
-from tests.groupings.crew import KEYS, changed, chosen, context, started
-from tests.naive.kernels.hashing import candidate
+from tests.groupings.contexts_and_worker_changes import KEYS, changed, chosen, context, started
+from tests.naive.kernels.hashes_and_draws import candidate
 from tests.traces_by_hand import write_trace
 
 

@@ -11,14 +11,14 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.posg import sketches_in_flight
 from streamgroup.groupings.posg.scheduler import EPOCH, ROUND_ROBIN, RUN, SEND_ALL, STATE, WAIT_ALL
-from streamgroup.kernels.ordered.tournament import set_leaf
-from streamgroup.metrics.tables import summary
+from streamgroup.kernels.ordered.tournament_tree import set_leaf
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.dry_run import dry_run
 from streamgroup.traces.trace import Trace, open_trace
-from tests.groupings.crew import changed, started
+from tests.groupings.contexts_and_worker_changes import changed, started
 from tests.traces_by_hand import write_trace
 
 EXAMPLES = json.loads((Path(__file__).parents[2] / "data" / "examples.json").read_text())

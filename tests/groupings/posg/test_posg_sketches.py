@@ -6,7 +6,7 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.posg.scheduler import EPOCH, SEND_ALL
 from streamgroup.replay.scenario.grouping_selection import select
-from tests.groupings.crew import changed, started
+from tests.groupings.contexts_and_worker_changes import changed, started
 from tests.groupings.posg.test_posg import A, c_hat, send, serve, states
 
 

@@ -15,7 +15,7 @@ from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
-from tests.groupings.crew import KEYS, changed, context, started
+from tests.groupings.contexts_and_worker_changes import KEYS, changed, context, started
 from tests.traces_by_hand import write_trace
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
-from streamgroup.base.storage.atomic_directories import staged_directory
-from streamgroup.ingest.files.inputs import resolve_inputs
+from streamgroup.base.storage.atomic_local_directories import staged_directory
+from streamgroup.ingest.files.inputs_and_splits import resolve_inputs
 from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
-from tests.ingest.files.test_case_packing import lz4, tarred, zst
-from tests.ingest.files.test_inputs import zipped
+from tests.ingest.files.test_inputs_and_splits import zipped
+from tests.ingest.files.test_packed_files import lz4, tarred, zst
 
 CONTENT = b"time,key\n1700000000,a\n1700000001,b\n"
 

@@ -1,3 +1,5 @@
+"""The base of readers of delimited fields, against the csv module."""
+
 import csv
 import io
 from collections.abc import Callable

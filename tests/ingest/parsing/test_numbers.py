@@ -1,3 +1,5 @@
+"""The decimal parser against exact fractions."""
+
 from fractions import Fraction
 from math import floor, isnan
 

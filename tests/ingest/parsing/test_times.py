@@ -1,3 +1,5 @@
+"""The parser of times: numbers, texts, zones, patterns, and what is no time."""
+
 import csv
 import datetime as dt
 import gzip

@@ -1,3 +1,5 @@
+"""Rows that are rejected, filtered or sampled, and the options of that."""
+
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

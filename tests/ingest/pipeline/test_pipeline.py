@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import RunError
 from streamgroup.base.progress import Silent
-from streamgroup.base.storage.paths import StoragePath, locate
+from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.pipeline import apply_key_ids, dictionary, order, output_parts, segments
-from streamgroup.ingest.pipeline.expansion import Tuples
+from streamgroup.ingest.pipeline import apply_key_ids, build_key_dictionary, sort_tuples, tuple_segments, write_parts
+from streamgroup.ingest.pipeline.expand_rows import Tuples
 from streamgroup.ingest.pipeline.make_parts import Made, Rejects, Wanted, make_parts
-from streamgroup.ingest.pipeline.segments import SegmentWriter, read_segment
+from streamgroup.ingest.pipeline.tuple_segments import SegmentWriter, read_segment
 from streamgroup.ingest.runners.local_runner import LocalRunner
 from streamgroup.traces import layout
 
@@ -114,15 +114,15 @@ def test_as_lists_say(
         patch.setattr(layout, "PART_ROWS", part)
         patch.setattr(layout, "ROW_GROUP_ROWS", part)
         patch.setattr(layout, "KEY_PART_ROWS", 2)
-        patch.setattr(order, "RANGE_TUPLES", small)
-        patch.setattr(order, "SAMPLES", small)
+        patch.setattr(sort_tuples, "RANGE_TUPLES", small)
+        patch.setattr(sort_tuples, "SAMPLES", small)
         patch.setattr(apply_key_ids, "SORTED_TUPLES", small)
         patch.setattr(apply_key_ids, "LEAST_TUPLES", small)
         patch.setattr(apply_key_ids, "MOST_TUPLES", small)
-        patch.setattr(segments, "MAX_TUPLES", small)
-        patch.setattr(segments, "BLOCK_TUPLES", small)
-        patch.setattr(dictionary, "RANGE_KEYS", 2)
-        patch.setattr(dictionary, "BLOCK_KEYS", 1)
+        patch.setattr(tuple_segments, "MAX_TUPLES", small)
+        patch.setattr(tuple_segments, "BLOCK_TUPLES", small)
+        patch.setattr(build_key_dictionary, "RANGE_KEYS", 2)
+        patch.setattr(build_key_dictionary, "BLOCK_KEYS", 1)
         made = run(folder, splits, ordered=ordered, head=head)
     expected = expected_order(splits, ordered)[:head]
     found = made_of(folder)
@@ -146,7 +146,7 @@ def test_as_lists_say(
 def test_one_time_and_one_key_fill_several_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tuples that the order does not tell apart are shared between parts, none is in two."""
     monkeypatch.setattr(layout, "PART_ROWS", 1000)
-    monkeypatch.setattr(order, "RANGE_TUPLES", 300)
+    monkeypatch.setattr(sort_tuples, "RANGE_TUPLES", 300)
     splits = [[Given(7, b"a", 0.0, 0.0)] * 2500, [Given(3, b"b", 0.0, 0.0), *[Given(7, b"a", 0.0, 0.0)] * 900]]
     run(tmp_path, splits, ordered=False, head=None)
     assert made_of(tmp_path) == [(3, b"b", 0.0, bytes(8)), *[(7, b"a", 0.0, bytes(8))] * 3400]
@@ -160,18 +160,18 @@ def test_keys_that_a_head_leaves_out_are_gone(tmp_path: Path) -> None:
 
 
 def test_rejects_are_cut_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output_parts, "REJECT_ROWS", 4)
+    monkeypatch.setattr(write_parts, "REJECT_ROWS", 4)
 
     def with_rejects(number: int) -> Iterator[pa.RecordBatch]:
         yield from blocks([[Given(1, b"a", 0.0, 0.0)], [Given(2, b"a", 0.0, 0.0)]], number)
         for start in (0, 3):
             columns = {"line": [start + n for n in range(3)], "reason": ["r"] * 3, "text": [f"{number}"] * 3}
-            yield output_parts.block("rejects", columns, segment=number, place=start)
+            yield write_parts.block("rejects", columns, segment=number, place=start)
 
     runner = LocalRunner(Silent())
     frame = runner.tasks(2, with_rejects).keep()
     found = sorted(read_segment(row) for row in frame.stats("segment"))
-    rejects = Rejects({0: output_parts.RejectsOf("x", 0, 0), 1: output_parts.RejectsOf("x", 10, 6)}, 12)
+    rejects = Rejects({0: write_parts.RejectsOf("x", 0, 0), 1: write_parts.RejectsOf("x", 10, 6)}, 12)
     make_parts(runner, frame, found, locate(tmp_path), rejects, Wanted())
     tables = [pq.read_table(path) for path in sorted((tmp_path / "rejects").iterdir())]
     assert [len(table) for table in tables] == [4, 4, 4]

@@ -1,3 +1,5 @@
+"""The reader of access logs of web servers."""
+
 import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.preview import preview
-from tests.ingest.twin import NOT_LINES
+from tests.ingest.naive_ingest import NOT_LINES
 
 Parse = Callable[..., Any]
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

@@ -1,3 +1,5 @@
+"""The reader of cache and block I/O traces."""
+
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +10,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, UsageError
-from tests.ingest.twin import NOT_LINES
+from tests.ingest.naive_ingest import NOT_LINES
 
 Parse = Callable[..., Any]
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from streamgroup.base.errors import DataError
-from streamgroup.base.storage.paths import locate
+from streamgroup.base.storage.storage_path import locate
 from streamgroup.ingest.parsing import lines
 from streamgroup.ingest.readers import oracle_general
 from tests.ingest.conftest import read

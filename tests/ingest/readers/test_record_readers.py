@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.ingest.make_trace import IngestResult
 from streamgroup.ingest.parsing import fields, lines
-from tests.ingest.twin import tuples_of
+from tests.ingest.naive_ingest import tuples_of
 
 Parse = Callable[..., Any]
 QUIET = settings(

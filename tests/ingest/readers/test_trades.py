@@ -1,3 +1,5 @@
+"""The reader of trades, and the zip files of Lean."""
+
 import datetime as dt
 import zipfile
 from collections.abc import Callable
@@ -13,7 +15,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.preview import preview
 from tests.ingest.conftest import Rows, read
-from tests.ingest.twin import NOT_LINES
+from tests.ingest.naive_ingest import NOT_LINES
 
 Parse = Callable[..., Any]
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

@@ -6,7 +6,7 @@ import pytest
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import lines
-from tests.ingest.readers.wikipedia import COMPLETE, DAILY, FIRST, HOUR, LANGUAGE, Parse, counted, us
+from tests.ingest.readers.wikipedia_rows import COMPLETE, DAILY, FIRST, HOUR, LANGUAGE, Parse, counted, us
 
 PROJECTS = b"aa - 3 0\naa.m - 2 0\nab - 1 0\nzu.mw - 9 0\n"
 

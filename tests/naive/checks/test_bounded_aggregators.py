@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from tests.naive.by_hand import MS, chosen, served
-from tests.naive.groupings.choose import make
-from tests.naive.groupings.simple import Grouping, Setting
+from tests.naive.cases_by_hand import MS, chosen, served
+from tests.naive.groupings.grouping_by_text import make
+from tests.naive.groupings.simple_groupings import Grouping, Setting
 from tests.naive.metrics.aggregation import Merge
+from tests.naive.metrics.metric_formulas import as_float
 from tests.naive.metrics.metrics import stage_metrics
-from tests.naive.metrics.numbers import as_float
 from tests.naive.replay.bounded_aggregators import Bounded, simulate_bounded
 
 

@@ -5,7 +5,7 @@ from math import exp
 
 import pytest
 
-from tests.naive.by_hand import MS, at_ms
+from tests.naive.cases_by_hand import MS, at_ms
 from tests.naive.detectors.synopsis import (
     BloomFilter,
     ExactFilter,
@@ -14,12 +14,12 @@ from tests.naive.detectors.synopsis import (
     Vector,
     heads_before_tail,
 )
-from tests.naive.examples import example
 from tests.naive.groupings.dstream import DStream
-from tests.naive.groupings.simple import Setting, WorkersChange
-from tests.naive.kernels.hashing import word
+from tests.naive.groupings.simple_groupings import Setting, WorkersChange
+from tests.naive.kernels.hashes_and_draws import word
 from tests.naive.replay.options import Change
 from tests.naive.replay.simulate import simulate
+from tests.naive.worked_examples import example
 
 NEVER = 2.0**-60
 

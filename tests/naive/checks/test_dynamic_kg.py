@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.naive.by_hand import SECOND, at_ms
-from tests.naive.examples import example
+from tests.naive.cases_by_hand import SECOND, at_ms
 from tests.naive.groupings.dynamic_kg import DynamicKg, Item, promote, promote_literally
-from tests.naive.groupings.simple import Kg, Pkg, Setting, WorkersChange
+from tests.naive.groupings.simple_groupings import Kg, Pkg, Setting, WorkersChange
 from tests.naive.metrics.metrics import summary
 from tests.naive.replay.options import Change
 from tests.naive.replay.simulate import simulate
+from tests.naive.worked_examples import example
 
 
 def only_place(place: int) -> Any:

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.naive.by_hand import MS
-from tests.naive.checks.test_heads import example, stream
-from tests.naive.groupings.choose import make
+from tests.naive.cases_by_hand import MS
+from tests.naive.checks.test_hot_key_groupings import example, stream
 from tests.naive.groupings.fish import Fish, Speeds
-from tests.naive.groupings.simple import Setting, WorkersChange
-from tests.naive.kernels.choices_of_head import find_d, shares_of_weights
+from tests.naive.groupings.grouping_by_text import make
+from tests.naive.groupings.simple_groupings import Setting, WorkersChange
+from tests.naive.kernels.optimal_choices import find_d, shares_of_weights
 from tests.naive.kernels.space_saving import Decayed, SpaceSaving, Weight
 from tests.naive.replay.simulate import simulate
-from tests.naive.shares import share
+from tests.naive.share_threshold import share
 
 
 def contents(table: Decayed) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.naive.by_hand import MS, To, at_ms, chosen, served, stream
-from tests.naive.groupings.simple import FullKnowledge, GreedyD, Kg, Setting, Sg, SgRandom, WorkersChange
-from tests.naive.kernels.hashing import below
+from tests.naive.cases_by_hand import MS, To, at_ms, chosen, served, stream
+from tests.naive.groupings.simple_groupings import FullKnowledge, GreedyD, Kg, Setting, Sg, SgRandom, WorkersChange
+from tests.naive.kernels.hashes_and_draws import below
 from tests.naive.metrics.metrics import metrics, summary
 from tests.naive.replay.options import Change
 from tests.naive.replay.simulate import NoWorkerError, simulate

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.naive.by_hand import MS, SECOND, at_ms, served
-from tests.naive.examples import example
+from tests.naive.cases_by_hand import MS, SECOND, at_ms, served
 from tests.naive.groupings.posg import Matrices, Posg, change_of
-from tests.naive.groupings.simple import FullKnowledge, Setting, Sg, WorkersChange
-from tests.naive.kernels.hashing import candidate
-from tests.naive.kernels.parts import sketch_column
+from tests.naive.groupings.simple_groupings import FullKnowledge, Setting, Sg, WorkersChange
+from tests.naive.kernels.hashes_and_draws import candidate
+from tests.naive.kernels.shared_helpers import sketch_column
 from tests.naive.replay.arrivals import arrival_times
 from tests.naive.replay.options import Change, Options
 from tests.naive.replay.simulate import simulate
+from tests.naive.worked_examples import example
 
 Row = tuple[int, bytes, float]
 

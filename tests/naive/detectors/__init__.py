@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from tests.naive.detectors.base import Detector
 from tests.naive.detectors.counts import DecayedSpaceSaving, Exact, LossyCounting, SpaceSavingDetector
+from tests.naive.detectors.detector_base import Detector
 from tests.naive.detectors.sketches import AdaCms, CountMin
 from tests.naive.detectors.synopsis import Predictor
 from tests.naive.detectors.windows import Wcss
-from tests.naive.groupings.simple import Setting
+from tests.naive.groupings.simple_groupings import Setting
 
 __all__ = ["DETECTORS", "Detector", "make_detector"]
 

@@ -5,10 +5,10 @@ from fractions import Fraction
 from math import floor
 from typing import Any
 
-from tests.naive.detectors.base import ShareDetector, extrapolated, of_theta, whole_number
-from tests.naive.groupings.simple import Key, Setting
+from tests.naive.detectors.detector_base import ShareDetector, extrapolated, of_theta, whole_number
+from tests.naive.groupings.simple_groupings import Key, Setting
 from tests.naive.kernels.space_saving import Decayed, SpaceSaving
-from tests.naive.texts import truth
+from tests.naive.option_texts import truth
 
 __all__ = ["DecayedSpaceSaving", "Exact", "LossyCounting", "SpaceSavingDetector"]
 

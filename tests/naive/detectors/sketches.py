@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from math import ceil, e
 from typing import Any
 
-from tests.naive.detectors.base import ShareDetector, extrapolated, of_theta, whole_number
-from tests.naive.groupings.simple import Key, Setting
-from tests.naive.kernels.parts import sketch_column
-from tests.naive.shares import share
+from tests.naive.detectors.detector_base import ShareDetector, extrapolated, of_theta, whole_number
+from tests.naive.groupings.simple_groupings import Key, Setting
+from tests.naive.kernels.shared_helpers import sketch_column
+from tests.naive.share_threshold import share
 
 __all__ = ["AdaCms", "CountMin"]
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from tests.naive.detectors.base import Detector
-from tests.naive.groupings.simple import Key, Setting, WorkersChange
-from tests.naive.kernels.hashing import word
-from tests.naive.kernels.parts import delay_ns, sketch_column
+from tests.naive.detectors.detector_base import Detector
+from tests.naive.groupings.simple_groupings import Key, Setting, WorkersChange
+from tests.naive.kernels.hashes_and_draws import word
+from tests.naive.kernels.shared_helpers import delay_ns, sketch_column
 
 __all__ = ["BloomFilter", "ExactFilter", "Predictor", "Synopsis", "heads_before_tail"]
 

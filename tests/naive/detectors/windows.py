@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.naive.detectors.base import ShareDetector, of_theta, whole_number
-from tests.naive.groupings.simple import Key, Setting
+from tests.naive.detectors.detector_base import ShareDetector, of_theta, whole_number
+from tests.naive.groupings.simple_groupings import Key, Setting
 from tests.naive.kernels.space_saving import SpaceSaving
 
 __all__ = ["Wcss"]

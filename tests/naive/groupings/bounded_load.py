@@ -3,8 +3,8 @@
 from fractions import Fraction
 from math import ceil
 
-from tests.naive.groupings.simple import Grouping, Key, Setting, WorkersChange, smallest_of_survivors
-from tests.naive.kernels.ring import Ring, key_place
+from tests.naive.groupings.simple_groupings import Grouping, Key, Setting, WorkersChange, smallest_of_survivors
+from tests.naive.kernels.hash_ring import Ring, key_place
 
 __all__ = ["BoundedLoad"]
 

@@ -2,9 +2,9 @@
 
 from fractions import Fraction
 
-from tests.naive.groupings.simple import Key, Setting
-from tests.naive.kernels.windows import SourceWindow, Windowed
-from tests.naive.shares import share
+from tests.naive.groupings.simple_groupings import Key, Setting
+from tests.naive.kernels.sliding_window import SourceWindow, Windowed
+from tests.naive.share_threshold import share
 
 __all__ = ["DaGreedy", "HotBySlide"]
 

@@ -5,8 +5,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from tests.naive.groupings.dagreedy import HotBySlide
-from tests.naive.groupings.simple import Key, Setting, WorkersChange
-from tests.naive.kernels.hashing import below
+from tests.naive.groupings.simple_groupings import Key, Setting, WorkersChange
+from tests.naive.kernels.hashes_and_draws import below
 
 __all__ = ["Dalton"]
 

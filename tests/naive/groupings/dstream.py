@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.naive.detectors import make_detector
-from tests.naive.groupings.simple import Grouping, Key, Setting, WorkersChange
+from tests.naive.groupings.simple_groupings import Grouping, Key, Setting, WorkersChange
 
 __all__ = ["DStream"]
 

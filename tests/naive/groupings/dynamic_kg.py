@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from math import floor, inf, sqrt
 
-from tests.naive.groupings.simple import Grouping, Key, Setting, WorkersChange
-from tests.naive.kernels.parts import carried, delay_ns
+from tests.naive.groupings.simple_groupings import Grouping, Key, Setting, WorkersChange
+from tests.naive.kernels.shared_helpers import carried, delay_ns
 
 __all__ = ["DynamicKg", "Item", "by_count", "promote", "promote_literally"]
 

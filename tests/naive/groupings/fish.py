@@ -3,12 +3,12 @@
 from math import ceil
 from typing import Any
 
-from tests.naive.groupings.simple import Grouping, Key, Setting, WorkersChange, smallest_of_survivors
-from tests.naive.kernels.choices_of_head import find_d, shares_of_weights
-from tests.naive.kernels.ring import Ring, key_place
+from tests.naive.groupings.simple_groupings import Grouping, Key, Setting, WorkersChange, smallest_of_survivors
+from tests.naive.kernels.hash_ring import Ring, key_place
+from tests.naive.kernels.optimal_choices import find_d, shares_of_weights
 from tests.naive.kernels.space_saving import Decayed
-from tests.naive.shares import share
-from tests.naive.texts import time_ns, truth
+from tests.naive.option_texts import time_ns, truth
+from tests.naive.share_threshold import share
 
 __all__ = ["Fish"]
 

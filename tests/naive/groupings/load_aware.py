@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 
-from tests.naive.groupings.simple import Grouping, Key, Setting, WorkersChange
-from tests.naive.kernels.hashing import below
-from tests.naive.texts import time_ns
+from tests.naive.groupings.simple_groupings import Grouping, Key, Setting, WorkersChange
+from tests.naive.kernels.hashes_and_draws import below
+from tests.naive.option_texts import time_ns
 
 __all__ = ["FlinkAdaptive", "StormLoadAware", "load_aware"]
 

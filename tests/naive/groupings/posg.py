@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from math import ceil, e, inf, log2
 from typing import NamedTuple
 
-from tests.naive.groupings.simple import Grouping, Key, Setting, WorkersChange
-from tests.naive.kernels.parts import carried, delay_ns, sketch_column
+from tests.naive.groupings.simple_groupings import Grouping, Key, Setting, WorkersChange
+from tests.naive.kernels.shared_helpers import carried, delay_ns, sketch_column
 
 __all__ = ["Instance", "Matrices", "Posg", "Scheduler", "change_of"]
 

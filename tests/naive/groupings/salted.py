@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.naive.groupings.simple import Grouping, Key, Setting
-from tests.naive.kernels.hashing import below
+from tests.naive.groupings.simple_groupings import Grouping, Key, Setting
+from tests.naive.kernels.hashes_and_draws import below
 
 __all__ = ["Salted"]
 

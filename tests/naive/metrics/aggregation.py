@@ -6,12 +6,12 @@ from fractions import Fraction
 from math import sqrt
 from typing import Any, NamedTuple
 
-from tests.naive.groupings.simple import Grouping
-from tests.naive.kernels.hashing import exp, exponential, log, normal
-from tests.naive.metrics.counting import finished_of, windows_of
-from tests.naive.metrics.numbers import as_float, mean, nearest_rank
+from tests.naive.groupings.simple_groupings import Grouping
+from tests.naive.kernels.hashes_and_draws import exp, exponential, log, normal
+from tests.naive.metrics.metric_formulas import as_float, mean, nearest_rank
+from tests.naive.metrics.what_is_counted import finished_of, windows_of
 from tests.naive.replay.options import Key, Span
-from tests.naive.replay.records import Record
+from tests.naive.replay.tuple_records import Record
 
 __all__ = ["AGGREGATOR_METRICS", "Merge", "aggregator_metrics", "factor", "merge", "merged_metrics"]
 

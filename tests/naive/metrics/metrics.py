@@ -6,7 +6,19 @@ from typing import Any
 
 from tests.naive.metrics import tables
 from tests.naive.metrics.aggregation import AGGREGATOR_METRICS
-from tests.naive.metrics.counting import (
+from tests.naive.metrics.hot_keys import Heads, hot_metrics, memory_estimate
+from tests.naive.metrics.metric_formulas import (
+    as_float,
+    imbalance,
+    mean,
+    mean_of_known,
+    nearest_rank,
+    peak_to_mean,
+    population_deviation,
+    ratio,
+    skew_score,
+)
+from tests.naive.metrics.what_is_counted import (
     busy_of,
     cumulative_imbalances,
     finished_of,
@@ -26,21 +38,9 @@ from tests.naive.metrics.counting import (
     window_numbers,
     windows_of,
 )
-from tests.naive.metrics.hot import Heads, hot_metrics, memory_estimate
-from tests.naive.metrics.numbers import (
-    as_float,
-    imbalance,
-    mean,
-    mean_of_known,
-    nearest_rank,
-    peak_to_mean,
-    population_deviation,
-    ratio,
-    skew_score,
-)
-from tests.naive.replay.held import Held
+from tests.naive.replay.keys_held_by_workers import Held
 from tests.naive.replay.options import Span
-from tests.naive.replay.records import Record, Run
+from tests.naive.replay.tuple_records import Record, Run
 
 __all__ = [
     "Span",

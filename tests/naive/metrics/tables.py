@@ -3,7 +3,9 @@
 from fractions import Fraction
 from typing import Any
 
-from tests.naive.metrics.counting import (
+from tests.naive.metrics.hot_keys import Heads, hot_of, keys_of_head, treated_by_window
+from tests.naive.metrics.metric_formulas import as_float, mean_of_known, nearest_rank, population_deviation
+from tests.naive.metrics.what_is_counted import (
     busy_of,
     cumulative_imbalances,
     grouped,
@@ -16,10 +18,8 @@ from tests.naive.metrics.counting import (
     window_loads,
     windows_of,
 )
-from tests.naive.metrics.hot import Heads, hot_of, keys_of_head, treated_by_window
-from tests.naive.metrics.numbers import as_float, mean_of_known, nearest_rank, population_deviation
 from tests.naive.replay.options import Span
-from tests.naive.replay.records import Record, Run
+from tests.naive.replay.tuple_records import Record, Run
 
 __all__ = ["key_rows", "lag_rows", "load_rows", "window_rows", "worker_rows"]
 

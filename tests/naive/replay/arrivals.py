@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import floor
 
-from tests.naive.kernels.hashing import below, exponential, source_of
+from tests.naive.kernels.hashes_and_draws import below, exponential, source_of
 from tests.naive.replay.options import Key, Options, TraceTuple
 
 __all__ = ["arrival_times", "source_for"]

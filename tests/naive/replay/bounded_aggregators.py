@@ -12,11 +12,11 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from tests.naive.metrics.aggregation import Merge, factor
-from tests.naive.replay.held import number
+from tests.naive.replay.keys_held_by_workers import number
 from tests.naive.replay.options import Key, Options, TraceTuple
-from tests.naive.replay.records import Accepted, Delivery, Run, is_measured
 from tests.naive.replay.simulate import Simulation
-from tests.naive.replay.source_side import FINISH, LAST_INSTANT
+from tests.naive.replay.tuple_records import Accepted, Delivery, Run, is_measured
+from tests.naive.replay.tuples_at_sources import FINISH, LAST_INSTANT
 
 __all__ = ["Bounded", "Partial", "key_ids", "simulate_bounded"]
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from tests.naive.replay.arrivals import arrival_times
 from tests.naive.replay.options import Options, TraceTuple
-from tests.naive.replay.service import Service
+from tests.naive.replay.service_time import Service
 
 __all__ = ["Listened", "commits", "listening"]
 

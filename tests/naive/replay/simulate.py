@@ -8,17 +8,17 @@ import heapq
 from collections.abc import Sequence
 from typing import Any
 
-from tests.naive.groupings.simple import Grouping, WorkersChange
-from tests.naive.kernels.hashing import below
+from tests.naive.groupings.simple_groupings import Grouping, WorkersChange
+from tests.naive.kernels.hashes_and_draws import below
 from tests.naive.replay.arrivals import arrival_times
 from tests.naive.replay.combiner import Combiner
-from tests.naive.replay.held import Held
+from tests.naive.replay.keys_held_by_workers import Held
 from tests.naive.replay.options import Change, Options, TraceTuple, index_of, slowdowns
-from tests.naive.replay.records import Accepted, Choice, Delivery, Life, Record, Run, Tuple, measured_from
-from tests.naive.replay.service import Service
+from tests.naive.replay.service_time import Service
 from tests.naive.replay.source_servers import SourceServers
-from tests.naive.replay.source_side import FINISH, FLUSH, LAST_INSTANT, MESSAGE, PLACE, SourceSide
-from tests.naive.replay.view import View
+from tests.naive.replay.tuple_records import Accepted, Choice, Delivery, Life, Record, Run, Tuple, measured_from
+from tests.naive.replay.tuples_at_sources import FINISH, FLUSH, LAST_INSTANT, MESSAGE, PLACE, SourceSide
+from tests.naive.replay.what_oracles_see import View
 
 __all__ = [
     "Change",

@@ -2,7 +2,7 @@
 
 from math import sqrt
 
-from tests.naive.kernels.hashing import exp, exponential, log, normal
+from tests.naive.kernels.hashes_and_draws import exp, exponential, log, normal
 from tests.naive.replay.options import Options
 
 __all__ = ["SourceServers"]

@@ -14,9 +14,9 @@ from streamgroup.replay.accounting.replica_sets import TouchedPairs, beyond, tou
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.replay_run import make_run, without_changes
 from streamgroup.traces.trace import open_trace
-from tests.groupings.test_twins import options, stream
+from tests.groupings.test_against_naive_twins import options, stream
 from tests.naive.metrics import metrics as naive
-from tests.naive.replay.scenarios import Scenario, place
+from tests.naive.replay.random_scenarios import Scenario, place
 from tests.traces_by_hand import write_trace
 
 KEYS = 23

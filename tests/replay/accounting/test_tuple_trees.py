@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError
 from streamgroup.metrics import tuple_trees as family
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.accounting.tuple_trees import Trees
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.traces.batches import Batch
 from streamgroup.traces.checks.validate import validate
-from streamgroup.traces.slices import take_slice
+from streamgroup.traces.read_batches import Batch
 from streamgroup.traces.trace import open_trace
-from tests.metrics.compare import assert_same
-from tests.metrics.test_exact import outcome
-from tests.naive.trees import tree_metrics
+from streamgroup.traces.trace_segment import take_slice
+from tests.metrics.compare_with_naive import assert_same
+from tests.metrics.test_published_vectors_and_large_sums import outcome
+from tests.naive.tuple_trees import tree_metrics
 from tests.traces_by_hand import write_trace
 
 LOST = -2

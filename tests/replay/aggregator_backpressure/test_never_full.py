@@ -11,16 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.metric_names import METRICS
+from streamgroup.metrics.run_tables import summary
 from streamgroup.metrics.stages.aggregators import measure
-from streamgroup.metrics.tables import summary
 from streamgroup.replay.aggregator_backpressure import simulation as held_back
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven
 from streamgroup.traces import layout
 from streamgroup.traces.trace import open_trace
-from tests.naive.replay.scenarios import Scenario, scenarios
+from tests.naive.replay.random_scenarios import Scenario, scenarios
 from tests.traces_by_hand import write_trace
 
 GROUPINGS = ["kg", "pkg", "sg", "sg_random", "greedy_d:d=3", "posg:batch=2", "fish", "load_aware"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from streamgroup.base.errors import RunError, UsageError
-from streamgroup.metrics.tables import tables
+from streamgroup.metrics.run_tables import tables
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario import import_file
 from streamgroup.replay.scenario.grouping_selection import select
@@ -17,7 +17,7 @@ from streamgroup.traces import layout
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import write_trace
 
-GROWING = str(Path(__file__).parents[1] / "outside" / "growing.py")
+GROWING = str(Path(__file__).parents[1] / "groupings_outside_package" / "growing.py")
 TUPLES = 1300
 # What each kind of run needs: the fast loop, the ordered one, changes of workers in both.
 RUNS: dict[str, dict[str, Any]] = {

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import RunError
-from streamgroup.kernels.ordered.tournament import set_leaf
+from streamgroup.kernels.ordered.tournament_tree import set_leaf
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation.chunk_types import NEVER
-from streamgroup.replay.simulation.in_flight import make_in_flight
+from streamgroup.replay.simulation.tuples_in_flight import make_in_flight
 from streamgroup.traces.trace import open_trace
 from tests.naive.replay.simulate import simulate
 from tests.traces_by_hand import Tuple, write_trace
 
-LISTENER = Path(__file__).parents[1] / "outside" / "listener.py"
+LISTENER = Path(__file__).parents[1] / "groupings_outside_package" / "listener.py"
 DELAY = 1_500_000
 
 
@@ -112,7 +112,7 @@ def test_the_tournament_names_the_earliest_event_of_the_lowest_worker(
 def test_a_declared_exception_sees_the_workers_as_they_are(
     tmp_path: Path, interpreted: bool, costs: tuple[float, ...] | None
 ) -> None:
-    oracle = Path(__file__).parents[1] / "outside" / "oracle.py"
+    oracle = Path(__file__).parents[1] / "groupings_outside_package" / "oracle.py"
     tuples = [(i * 300, b"k%d" % (i % 9), costs[i % 3] if costs else None) for i in range(900)]
     trace = open_trace(write_trace(tmp_path / "t", tuples))
     slowdown = [1.0, 2.0, 0.5, 1.0]

@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 from streamgroup.base.errors import DataError
-from streamgroup.metrics.tables import summary
+from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.traces.trace import open_trace
-from tests.metrics.compare import tables
+from tests.metrics.compare_with_naive import tables
 from tests.traces_by_hand import Tuple, write_trace
 
 N = 60

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.ipc
 import pytest
 
-from streamgroup.metrics.tables import tables
-from streamgroup.replay.accounting import log, recorder
+from streamgroup.metrics.run_tables import tables
+from streamgroup.replay.accounting import assignment_log, recorder
 from streamgroup.replay.aggregator_backpressure import simulation as held_back
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario import import_file
@@ -21,7 +21,7 @@ from streamgroup.traces import layout
 from streamgroup.traces.trace import Trace, open_trace
 from tests.traces_by_hand import Tuple, write_trace
 
-FILES = {"listener": str(Path(__file__).parents[1] / "outside" / "listener.py")}
+FILES = {"listener": str(Path(__file__).parents[1] / "groupings_outside_package" / "listener.py")}
 # The digests of what runs leave behind, by grouping and set of options.
 Whole = dict[tuple[str, str], dict[str, str]]
 TUPLES = 1500
@@ -165,7 +165,7 @@ def test_compiled_runs_are_the_same_again_and_in_pieces(
 
 def test_parts_of_the_log_hold_the_same_rows(trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a part ends depends on the number of rows alone, in both loops."""
-    monkeypatch.setattr(log, "_CHUNK", 100)
+    monkeypatch.setattr(assignment_log, "_CHUNK", 100)
     for name in ("open", "drop"):
         one = digests(trace, tmp_path / f"{name}-one", **RUNS[name])
         with pytest.MonkeyPatch.context() as patch:

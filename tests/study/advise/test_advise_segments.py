@@ -17,7 +17,7 @@ from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.study.advise import measure_candidates
-from streamgroup.study.advise.candidates import candidates
+from streamgroup.study.advise.candidate_groupings import candidates
 from streamgroup.study.advise.measure_candidates import SEGMENTS, Sample, measure, sample_of
 from streamgroup.study.replay_run import run_to_directory
 from streamgroup.traces.trace import Trace, open_trace

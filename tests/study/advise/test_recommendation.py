@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgroup.study.advise.combiner import find_combiner
+from streamgroup.study.advise.key_grouping_with_combiner import find_combiner
 from streamgroup.study.advise.recommendation import Row, Targets, choose, frontier, meets
 
 

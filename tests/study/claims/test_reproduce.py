@@ -11,7 +11,7 @@ from streamgroup.study.claims import claim as claims
 from streamgroup.study.claims.claim import Claim, Number, Paper
 from streamgroup.study.claims.evidence_runs import EvidenceRuns
 from streamgroup.study.claims.reproduce import Reproduction, look
-from tests.docs.console import DOCS
+from tests.docs.console_blocks import DOCS
 
 # Theory, and one small sweep: seconds.
 SUBSET = (

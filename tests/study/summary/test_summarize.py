@@ -11,15 +11,15 @@ import polars as pl
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.metrics.names import METRICS
+from streamgroup.metrics.metric_names import METRICS
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.study.option_columns import OPTION_COLUMNS
 from streamgroup.study.replay_run import run_to_directory
-from streamgroup.study.summary.conditions import parse_conditions
+from streamgroup.study.run_option_columns import OPTION_COLUMNS
+from streamgroup.study.summary.column_conditions import parse_conditions
 from streamgroup.study.summary.summarize import check_gate, load_runs, summarize
 from streamgroup.study.sweep.cell import make_cell
 from streamgroup.traces.trace import open_trace
-from tests.study.traces import write_trace
+from tests.study.small_hand_written_traces import write_trace
 
 KINDS = {int: pl.Int64(), float: pl.Float64(), str: pl.String()}
 # Tables as they were made when there were fewer options.

@@ -15,7 +15,7 @@ from streamgroup.study.replay_run import run_to_directory
 from streamgroup.study.sweep import cell as cells
 from streamgroup.study.sweep.cell import make_cell, run_cell, simulation_of
 from streamgroup.traces.trace import open_trace
-from tests.study.traces import write_trace
+from tests.study.small_hand_written_traces import write_trace
 
 KEYS = [f"k{i * i % 17}" for i in range(300)]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgroup.replay.compile import compiled
+from streamgroup.replay.compile_grouping import compiled
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.study.sweep import precompile
 from streamgroup.study.sweep.precompile import not_compiled

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from streamgroup.study.sweep import threads
+from streamgroup.study.sweep import cells_in_threads
 from streamgroup.study.sweep.cell import CellOutcome
+from streamgroup.study.sweep.cells_in_threads import at_once, run_tasks
 from streamgroup.study.sweep.schedule import longest_first, makespan, open_traces, plan_tasks
-from streamgroup.study.sweep.threads import at_once, run_tasks
-from tests.study.sweep.cells import cell
-from tests.study.traces import write_trace
+from tests.study.small_hand_written_traces import write_trace
+from tests.study.sweep.make_cells import cell
 
 KEYS = [f"k{i * i % 17}" for i in range(300)]
 
@@ -35,7 +35,7 @@ def test_no_more_at_once_than_memory_holds(trace: str, monkeypatch: pytest.Monke
     planned = plan_tasks([cell(trace, "kg", n) for n in (1, 2, 3, 4)], open_traces([trace]))
     each = planned[0].memory
     for free, wanted in ((each * 10, 4), (each * 4, 2), (each, 1), (0, 1)):
-        monkeypatch.setattr(threads, "free_memory", lambda free=free: free)
+        monkeypatch.setattr(cells_in_threads, "free_memory", lambda free=free: free)
         assert at_once(planned, 4) == wanted
         running, most = [0], [0]
 
@@ -46,6 +46,6 @@ def test_no_more_at_once_than_memory_holds(trace: str, monkeypatch: pytest.Monke
             running[0] -= 1
             return CellOutcome(one, "not run")
 
-        monkeypatch.setattr(threads, "run_cell", watched)
+        monkeypatch.setattr(cells_in_threads, "run_cell", watched)
         assert len(list(run_tasks(planned, 4))) == 4
         assert most[0] == wanted

@@ -8,7 +8,7 @@ import pytest
 
 import streamgroup as sg
 from streamgroup.base.errors import UsageError
-from streamgroup.study.generator_columns import generator_columns
+from streamgroup.study.generator_parameter_columns import generator_columns
 from streamgroup.traces.manifest import read_manifest
 
 ZIPF = "zipf:exponent=0.5..1.5..0.5,seed=1,2,tuples=2000,keys=50"

@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 
 from streamgroup.base.compiling.call_kernel import call
 from streamgroup.base.limits import fits
-from streamgroup.groupings._service_time import ServiceTime, service_ns
-from streamgroup.groupings._times import Delay, delay_ns
+from streamgroup.groupings._control_server_time import ServiceTime, service_ns
+from streamgroup.groupings._time_parameters import Delay, delay_ns
 from streamgroup.groupings.detectors.synopsis import bit_vectors, counting_bloom, message_queue
 from streamgroup.groupings.detectors.synopsis.bit_vectors import Synopsis, coin_tossed, deliver, report, room_left, toss
 from streamgroup.groupings.detectors.synopsis.message_queue import Messages

@@ -57,7 +57,7 @@ class Synopsis(NamedTuple):
 
 
 def make_synopsis(room: int, stream: int, announces_all: bool = False) -> Synopsis:
-    """Make an empty table that draws from `stream` (see `draws.stream`)."""
+    """Make an empty table that draws from `stream` (see `random_draws.stream`)."""
     return Synopsis(
         key=np.zeros(room, dtype=np.uint32),
         announced=np.zeros(room, dtype=np.uint8),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import ceil, sqrt
 
-from streamgroup.metrics.bounds import split_floor
+from streamgroup.metrics.least_imbalance import split_floor
 from streamgroup.study.bounds.question import Question
 from streamgroup.study.bounds.statement import DEVIATIONS, Statement
 
