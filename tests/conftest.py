@@ -2,14 +2,17 @@
 
 import gc
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.replay import interpreted_or_compiled
@@ -17,6 +20,7 @@ from streamgroup.spark.options import SparkOptions
 from streamgroup.spark.session import Session, open_session
 from tests.spark.session_on_cluster import Cluster, open_cluster
 
+_ROOT = Path(__file__).parents[1]
 _KEYS = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
@@ -59,29 +63,47 @@ class Bucket(NamedTuple):
         return [entry.place.within(whole) for entry in whole.entries(recursive=True) if not entry.is_dir]
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """Sort tests by what they leave to later ones, and say which belong into one process (`--dist loadgroup`).
+@cache
+def _uses_spark(file: str) -> bool:
+    """Return whether a test file, named from the root of the repository, opens a session or takes that of others."""
+    return re.search(r"mark\.spark|\bspark: Session|open_session\(", (_ROOT / file).read_text()) is not None
 
-    Those that use Spark come first, all in one process, as only one then opens a session; the first of them write the
-    class-data archive. Then come those of groupings, whose code they compile. Those that replay through many groupings
-    come last. Tests of a file stay together: what one has compiled or loaded the next ones use.
+
+def _turn(item: pytest.Item) -> int:
+    """Return when a test comes, 0 first."""
+    file = item.nodeid.split("::")[0]
+    if _uses_spark(file):
+        return int(item.path.name != "test_class_archive.py")
+    if item.get_closest_marker("many_groupings"):
+        return 4
+    return 2 if file.startswith("tests/groupings/") else 3
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort tests by what they leave to later ones.
+
+    Those that use Spark come first, and of these the ones that write the class-data archive. Then come those of
+    groupings, whose code they compile. Those that replay through many groupings come last.
+    """
+    items.sort(key=_turn)
+
+
+class _OneProcessAFile(LoadScopeScheduling):
+    """Gives the tests of a file to one process: what one has compiled or loaded the next ones use.
+
+    All that use Spark go to one process, so that only this one opens a session.
     """
 
-    def place(item: pytest.Function) -> int:
-        if item.path.name == "test_class_archive.py":
-            return 0
-        if item.get_closest_marker("spark") or "spark" in item.fixturenames:
-            return 1
-        if item.get_closest_marker("many_groupings"):
-            return 4
-        return 2 if "tests/groupings" in item.nodeid else 3
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::")[0]
+        return "spark" if _uses_spark(file) else file
 
-    items.sort(key=place)
-    for item in items:
-        first = place(item)
-        group = "spark" if first < 2 else f"{item.nodeid.split('::')[0]}{' late' if first == 4 else ''}"
-        item.add_marker(pytest.mark.xdist_group(group))
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Distribute tests in the order in which they are sorted."""
+    config.option.loadscopereorder = False
+    return _OneProcessAFile(config, log)
 
 
 def pytest_collection_finish() -> None:

@@ -3,7 +3,6 @@
 import gc
 import os
 import sys
-from types import FrameType
 
 __all__ = ["main"]
 
@@ -35,17 +34,8 @@ def _run() -> None:
     from streamgroup.cli import app
 
     if is_default:
-        signal.signal(signal.SIGINT, _interrupt)
+        from streamgroup.cli.forced_exit import on_interrupt, watch_interrupts
+
+        watch_interrupts()
+        signal.signal(signal.SIGINT, on_interrupt)
     app.main()
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, but not within a callback of the import system, where it would be lost: soon after."""
-    if frame is not None and frame.f_code.co_name == "cb" and "importlib" in frame.f_code.co_filename:
-        import threading
-
-        again = threading.Timer(0.001, os.kill, (os.getpid(), number))
-        again.daemon = True
-        again.start()
-        return
-    raise KeyboardInterrupt

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.base.spelling_hint import suggest
-from streamgroup.base.storage.process_tag import owner_tag
+from streamgroup.base.storage.process_tag import partial_beside
 from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces.key_bytes import key_text, not_utf8
 from streamgroup.traces.read_batches import Batch
@@ -80,7 +80,7 @@ def _export_local(trace: Trace, write: Callable[[Trace, Any], int], output: Path
     if output.exists() and not output.is_file():
         raise UsageError(f"{output} is not a file", "name another output; without -o it goes to stdout")
     made = [folder for folder in output.parents if not folder.exists()]
-    partial = output.parent / f".{output.name}.partial-{owner_tag()}"
+    partial = partial_beside(output)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as file:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,53 @@ def test_an_ignored_interrupt_stays_ignored(trace, tmp_path) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# A command that has begun a folder, and is in compiled code that does not come back. It says so when it begins.
+STUCK = """
+import sys, types
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+
+from streamgroup.base.storage.atomic_local_directories import staged_directory
+from streamgroup.cli import forced_exit, start
+
+@njit(nogil=True)
+def spin(count):
+    while count[0] >= 0:
+        count[0] += 2
+        count[0] -= 1
+        count[0] -= 1
+
+def run():
+    spin(np.full(1, -1))
+    with staged_directory(Path("out"), overwrite=False, marker="m"):
+        print("begun", flush=True)
+        spin(np.zeros(1, np.int64))
+
+forced_exit._PATIENCE_S, forced_exit._REPEATED_S = {patience}, 0.1
+fake = types.ModuleType("streamgroup.cli.app")
+fake.main = run
+sys.modules["streamgroup.cli.app"] = fake
+start.main()
+"""
+
+
+@pytest.mark.parametrize(("patience", "interrupts"), [(0.3, 1), (600, 2)])
+def test_compiled_code_that_does_not_return_is_ended_and_leaves_nothing(tmp_path, patience, interrupts) -> None:
+    (tmp_path / "stuck.py").write_text(STUCK.format(patience=patience))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "stuck.py"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "begun\n"
+        assert list(tmp_path.glob(".out.partial-*"))
+        for _ in range(interrupts):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+        assert process.wait(60) == 130
+        assert process.stdout.read() + process.stderr.read() == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["stuck.py"]

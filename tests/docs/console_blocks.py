@@ -19,8 +19,10 @@ from streamgroup.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+RAW = "traces/raw"
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_ANY_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _QUOTED = re.compile(r"""'[^']*'|"[^"$`]*\"""")
 # Options that need a Spark session of their own.
 _OWN_SPARK = {"--master", "--remote", "--driver-memory", "--spark-conf"}
@@ -126,3 +128,22 @@ def write(text: str, directory: Path) -> str:
         return "```console\n" + "\n".join(lines) + "\n```"
 
     return _BLOCK.sub(renewed, text)
+
+
+def blocks_of(page: Path, kind: str) -> list[str]:
+    """Return what the blocks of one kind hold; those without any are of the kind ''."""
+    return [body for found, body in _ANY_BLOCK.findall(page.read_text()) if found == kind]
+
+
+def commands_of(page: Path) -> list[str]:
+    """Return the commands of blocks that show no output."""
+    lines = "".join(blocks_of(page, "")).replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.startswith("streamgroup ")]
+
+
+def works(command: str, directory: Path) -> str:
+    """Run a command that must succeed, and return what it prints."""
+    result = run_here(command, directory)
+    # A gate that does not hold is what such a command is for.
+    assert result.returncode in ((0, 5) if "--fail-on" in command else (0,)), f"{command}\n{result.stderr}"
+    return result.stdout

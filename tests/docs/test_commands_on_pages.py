@@ -9,26 +9,7 @@ import pytest
 import zstandard
 
 from streamgroup.replay.scenario.grouping_selection import family
-from tests.docs.console_blocks import DOCS, ROOT, follow, prepare, run_here
-
-RAW = "traces/raw"
-_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-
-
-def _blocks(page: Path, kind: str) -> list[str]:
-    return [body for found, body in _BLOCK.findall(page.read_text()) if found == kind]
-
-
-def _commands(page: Path) -> list[str]:
-    lines = "".join(_blocks(page, "")).replace("\\\n", " ").splitlines()
-    return [line for line in lines if line.startswith("streamgroup ")]
-
-
-def _works(command: str, directory: Path) -> str:
-    result = run_here(command, directory)
-    # A gate that does not hold is what such a command is for.
-    assert result.returncode in ((0, 5) if "--fail-on" in command else (0,)), f"{command}\n{result.stderr}"
-    return result.stdout
+from tests.docs.console_blocks import DOCS, RAW, ROOT, blocks_of, commands_of, follow, prepare, works
 
 
 @pytest.mark.many_groupings
@@ -39,49 +20,35 @@ def test_commands_of_the_readme_and_of_the_metrics_page(tmp_path: Path) -> None:
     (sample,) = (ROOT / RAW).glob("twitter-cache-cluster52/*.csv.zst")
     with zstandard.open(sample, "rt") as lines:
         (tmp_path / "short.csv").write_text("".join(islice(lines, 2000)))
-    _works("streamgroup ingest csv short.csv --time time --key object -o requests.trace --overwrite", tmp_path)
+    works("streamgroup ingest csv short.csv --time time --key object -o requests.trace --overwrite", tmp_path)
     (begun,) = re.findall(r"`cp (streamgroup/\S+) mine\.py`", (ROOT / "README.md").read_text())
     shutil.copy(ROOT / begun, tmp_path / "mine.py")
-    found = _commands(ROOT / "README.md")
+    found = commands_of(ROOT / "README.md")
     assert len(found) == 9
     for command in found:
         if " new-sweep " in command:
             shutil.copytree(tmp_path / "sweep", tmp_path / "new-sweep")
-        _works(command, tmp_path)
-    _works("streamgroup replay requests.trace -g sg -n 50 --arrivals utilization=0.8 -o runs/sg", tmp_path)
-    for command in _commands(DOCS / "metrics.md"):
-        assert _works(command, tmp_path)
-
-
-@pytest.mark.spark
-@pytest.mark.usefixtures("_shared_session")
-def test_commands_of_the_readers_page(tmp_path: Path) -> None:
-    for name in ("nycflights13/flights-first45000.csv.gz", "jodie-wikipedia/wikipedia.tsv.gz"):
-        whole = ROOT / RAW / name
-        (tmp_path / whole.name.replace("-first45000", "")).symlink_to(whole)
-    commands = _commands(DOCS / "readers.md")
-    assert len(commands) == 3
-    # The middle one reads what `export` wrote, with a null key and an empty one.
-    (tmp_path / "out.csv").write_text('timestamp,key\n5,\n6,""\n')
-    for command in commands:
-        assert "tuples" in _works(command, tmp_path)
+        works(command, tmp_path)
+    works("streamgroup replay requests.trace -g sg -n 50 --arrivals utilization=0.8 -o runs/sg", tmp_path)
+    for command in commands_of(DOCS / "metrics.md"):
+        assert works(command, tmp_path)
 
 
 def test_commands_of_the_samples_page_read_the_samples(tmp_path: Path) -> None:
     prepare(tmp_path)
-    commands = _commands(ROOT / "traces" / "README.md")
+    commands = commands_of(ROOT / "traces" / "README.md")
     assert len(commands) == len(list((ROOT / RAW).iterdir()))
     for command in commands:
-        assert _works(f"{command} --dry-run", tmp_path)
+        assert works(f"{command} --dry-run", tmp_path)
 
 
 def test_a_trace_by_hand(tmp_path: Path) -> None:
     page = DOCS / "traces.md"
-    (code,) = _blocks(page, "python")
+    (code,) = blocks_of(page, "python")
     (tmp_path / "hand.py").write_text(code)
-    _works("python hand.py", tmp_path)
-    for command in _commands(page):
-        _works(command, tmp_path)
+    works("python hand.py", tmp_path)
+    for command in commands_of(page):
+        works(command, tmp_path)
     assert (tmp_path / "hand.csv").read_text() == "timestamp,key\n0,a\n10,b\n10,a\n"
 
 
@@ -93,7 +60,7 @@ def test_the_demo_prints_the_table_of_the_readme(tmp_path: Path) -> None:
     shutil.copy(ROOT / "scripts" / "demo", tmp_path / "scripts")
     # What sets the environment up has its own tests: here the one that runs the tests is there already.
     (tmp_path / "scripts" / "_setup").write_text('cd "$(dirname "${BASH_SOURCE[0]}")/.."\n')
-    printed = _works("scripts/demo", tmp_path).splitlines()
+    printed = works("scripts/demo", tmp_path).splitlines()
     cells = [line.strip("| ").split(" | ") for line in (ROOT / "README.md").read_text().splitlines()]
     rows = [row for row in cells if row[0] in family()]
     assert len(rows) == 8

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.traces.trace import open_trace
-from tests.docs.console_blocks import DOCS, run, run_here, steps
-from tests.docs.test_commands_on_pages import _commands
+from tests.docs.console_blocks import DOCS, commands_of, run, run_here, steps
 
 PAGE = DOCS / "from-your-spark.md"
 # What this machine cannot have: packages from a network, a metastore.
@@ -41,7 +40,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def test_commands_that_need_a_network_are_few() -> None:
-    commands = _commands(PAGE)
+    commands = commands_of(PAGE)
     assert len(commands) == 9
     assert sum(any(word in command for word in ELSEWHERE) for command in commands) == 4
 
@@ -49,7 +48,7 @@ def test_commands_that_need_a_network_are_few() -> None:
 @pytest.mark.spark
 @pytest.mark.usefixtures("_shared_session")
 def test_commands(directory: Path) -> None:
-    here = [command for command in _commands(PAGE) if not any(word in command for word in ELSEWHERE)]
+    here = [command for command in commands_of(PAGE) if not any(word in command for word in ELSEWHERE)]
     files = {path.name: str(path) for path in directory.iterdir()}
     for command in here:
         # The session of the tests has another directory: but for the first, which has one of its own, names are whole.

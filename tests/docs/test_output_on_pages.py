@@ -9,18 +9,6 @@ from tests.docs.console_blocks import DOCS, follow, missing
 pytestmark = pytest.mark.many_groupings
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("_shared_session")
-def test_tutorial(tmp_path: Path) -> None:
-    assert follow(DOCS / "tutorial.md", tmp_path) > 15
-
-
-@pytest.mark.spark
-@pytest.mark.usefixtures("_shared_session")
-def test_keys_or_key_groups(tmp_path: Path) -> None:
-    assert follow(DOCS / "flink-skew.md", tmp_path) == 9
-
-
 @pytest.mark.usefixtures("_without_spark")
 def test_advice(tmp_path: Path) -> None:
     assert follow(DOCS / "advice.md", tmp_path) == 4

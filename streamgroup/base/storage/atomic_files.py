@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
-from streamgroup.base.storage.process_tag import owner_is_alive, owner_tag
+from streamgroup.base.storage.process_tag import owner_is_alive, partial_beside
 
 __all__ = ["check_free", "write_files"]
 
@@ -26,7 +26,7 @@ def write_files(contents: Mapping[Path, bytes], *, overwrite: bool) -> None:
     """
     for path in contents:
         check_free(path, overwrite=overwrite)
-    made = {path: path.with_name(f".{path.name}.partial-{owner_tag()}") for path in contents}
+    made = {path: partial_beside(path) for path in contents}
     try:
         for path, content in contents.items():
             path.parent.mkdir(parents=True, exist_ok=True)

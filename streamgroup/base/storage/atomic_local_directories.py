@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
-from streamgroup.base.storage.process_tag import owner_is_alive, owner_tag
+from streamgroup.base.storage.process_tag import owner_is_alive, owner_tag, partial_beside
 
 __all__ = ["check_replaceable", "reclaim", "staged_directory"]
 
@@ -41,7 +41,7 @@ def staged_directory(target: Path, *, overwrite: bool, marker: str) -> Iterator[
     target = Path(os.path.abspath(target))  # noqa: PTH100 (resolve() would follow a symbolic link)
     parent = target.parent
     made = [folder for folder in (parent, *parent.parents) if not folder.exists()]
-    partial = parent / f".{target.name}.partial-{owner_tag()}"
+    partial = partial_beside(target)
     try:
         try:
             parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,14 @@
 """Tags that say which process a file or directory belongs to, and whether that process still runs."""
 
+import contextlib
 import os
+import shutil
 from pathlib import Path
 
-__all__ = ["owner_is_alive", "owner_tag"]
+__all__ = ["owner_is_alive", "owner_tag", "partial_beside", "remove_partials"]
+
+# Where this process has begun files or folders under their hidden names.
+_folders: set[Path] = set()
 
 
 def _start_time(pid: int) -> str | None:
@@ -39,3 +44,18 @@ def owner_is_alive(tag: str) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def partial_beside(path: Path) -> Path:
+    """Return the hidden name under which this process writes a file or folder until it is complete."""
+    _folders.add(path.parent)
+    return path.with_name(f".{path.name}.partial-{owner_tag()}")
+
+
+def remove_partials() -> None:
+    """Remove all that this process has begun and not completed: for a process that ends without unwinding."""
+    for folder in list(_folders):
+        for partial in folder.glob(f".*.partial-{owner_tag()}"):
+            shutil.rmtree(partial, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                partial.unlink()

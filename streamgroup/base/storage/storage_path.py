@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
 from streamgroup.base.storage.filesystems import Address, errors_explained, open_filesystem, split_url
-from streamgroup.base.storage.process_tag import owner_tag
+from streamgroup.base.storage.process_tag import partial_beside
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -258,7 +258,7 @@ class StoragePath(NamedTuple):
     @contextlib.contextmanager
     def _writing_local(self) -> Iterator[BinaryIO]:
         path = Path(self.where)
-        partial = path.with_name(f".{path.name}.partial-{owner_tag()}")
+        partial = partial_beside(path)
         try:
             with errors_explained("write", self.text), _in_a_folder(path):
                 # Not those above: a cancelled task would make a removed output again.

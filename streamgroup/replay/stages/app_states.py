@@ -12,7 +12,7 @@ from streamgroup.base.errors import RunError
 from streamgroup.replay.scenario.app_selection import AppSelection, blamed
 from streamgroup.replay.stages.app_kernels import jitted, kernels
 
-__all__ = ["States", "make_states"]
+__all__ = ["States", "make_states", "mixed_results"]
 
 I64 = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
@@ -86,7 +86,10 @@ class _Objects:
 
 
 def _columns(results: list[Any], app: AppSelection) -> Columns:
-    fields = getattr(type(results[0]), "_fields", ()) if results else ()
+    shapes = {getattr(type(result), "_fields", ()) for result in results}
+    if len(shapes) > 1:
+        raise mixed_results(app, *sorted(shapes)[:2])
+    fields = shapes.pop() if shapes else ()
     if fields:
         return {name: _numbers([result[place] for result in results], app) for place, name in enumerate(fields)}
     return {"": _numbers(results, app)}
@@ -98,7 +101,21 @@ def _numbers(values: list[Any], app: AppSelection) -> NDArray[Any]:
         wrong = next(value for value in values if type(value) not in (int, float, bool, np.int64, np.float64))
         raise RunError(f"--app {app.text}: finish() gave {wrong!r}", "a result is a number, or a NamedTuple of numbers")
     floats = kinds & {float, np.float64}
+    most = 1 << 53 if floats else (1 << 63) - 1
+    large = next((value for value in values if type(value) is int and not -most <= value <= most), None)
+    if large is not None:
+        beside = " beside floats" if floats else ""
+        raise RunError(
+            f"--app {app.text}: finish() gave {large}{beside}, which a column does not hold exactly",
+            "return integers of 64 bits, or floats alone",
+        )
     return np.array(values, dtype=np.float64 if floats else np.int64)
+
+
+def mixed_results(app: AppSelection, some: tuple[str, ...], others: tuple[str, ...]) -> RunError:
+    """Report that results have different fields; a number has none."""
+    names = [f"({', '.join(fields)})" if fields else "a number" for fields in (some, others)]
+    return RunError(f"--app {app.text}: finish() gave {names[0]} and {names[1]}", "return the same for all keys")
 
 
 class _Compiled:

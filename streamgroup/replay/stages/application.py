@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import RunError
 from streamgroup.replay.accounting.outcome import AppResults
 from streamgroup.replay.scenario.app_selection import AppSelection, blamed
-from streamgroup.replay.stages.app_states import States
+from streamgroup.replay.stages.app_states import States, mixed_results
 from streamgroup.replay.stages.partial_results import Partials
 from streamgroup.traces.trace import Batch, Trace
 
@@ -97,6 +97,9 @@ class Application:
             best = ranked[np.arange(len(key)) - begins < self._app.largest]
             window, key = window[best], key[best]
             found = {name: column[best] for name, column in found.items()}
+        if self._results and list(found) != list(self._results[0]):
+            fields = [tuple(name for name in names if name) for names in (self._results[0], found)]
+            raise mixed_results(self._app, *fields)
         self._windows.append(window)
         self._keys.append(key)
         self._results.append(found)

@@ -12,8 +12,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.spark.session_on_cluster import MASTER, Cluster
-
 pytestmark = pytest.mark.many_groupings
 
 Invoke = Callable[..., Any]
@@ -325,20 +323,3 @@ def test_a_sweep_that_was_stopped_goes_on(long: Path, tmp_path: Path, invoke: In
     assert f"{len(whole)} reused, {39 - len(whole)} to run" in done.stderr
     assert len(pl.read_parquet(out / "summary.parquet")) == 39
     assert not list((out / "cells").glob(".*"))
-
-
-@pytest.mark.spark
-def test_a_cluster_gives_the_same_and_goes_on_with_what_is_there(
-    trace: Path, tmp_path: Path, invoke: Invoke, cluster: Cluster
-) -> None:
-    grid = (trace, "-g", "kg", "-g", "greedy_d:d=2,3", "-g", "posg", "-n", "4,8", "--queue-capacity", "10")
-    grid = (*grid, "--when-full", "drop", "--json")
-    here = invoke("sweep", *grid, "-o", tmp_path / "here")
-    first = invoke("sweep", *grid[:3], "-n", "4", *grid[9:], "-o", tmp_path / "there")
-    assert (here.exit_code, first.exit_code) == (1, 0)
-    command = ("sweep", *map(str, grid), "-o", str(tmp_path / "there"), "--master", MASTER)
-    code, printed, told = cluster.call("tests.spark.calls_on_cluster:run_command", *command)
-    assert code == 1, told
-    assert "1 reused, 7 to run" in told
-    assert json.loads(printed) == json.loads(here.stdout)
-    assert tables(tmp_path / "there") == tables(tmp_path / "here")
