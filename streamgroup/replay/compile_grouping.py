@@ -25,9 +25,10 @@ from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 import numba
+import numpy as np
 from numba.core import config, types
-from numba.core.errors import NumbaError
-from numba.extending import overload_method
+from numba.core.errors import NumbaError, NumbaTypeError
+from numba.extending import overload, overload_method, register_jitable
 
 from streamgroup.base.compiling import plain_python
 from streamgroup.base.compiling.code_cache import (
@@ -38,6 +39,7 @@ from streamgroup.base.compiling.code_cache import (
     sources_digest,
 )
 from streamgroup.base.errors import UsageError
+from streamgroup.replay.scenario.import_file import OUTSIDE
 
 __all__ = [
     "COMMON",
@@ -72,6 +74,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "detect": ("source", "key", "now"),
     "hottest": ("source", "estimates"),
 }
+_NO_INT = "choose() must return an int, not"
 # The rooms that the code of an outside grouping may come from.
 _ROOMS = ("cluster", "groupings", "kernels", "replay")
 # Comparisons that select one of two values stay without a branch: which one wins is a coin that no processor can
@@ -94,13 +97,38 @@ def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
+def _an_int(value: Any) -> Any:
+    """Return a worker as it is; refused is what compiled code would make a worker of, as 1.5 and True."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return value
+    raise TypeError(f"{_NO_INT} {type(value).__name__}")
+
+
+@overload(_an_int, jit_options={"forceinline": True})
+def _compiled_int(value: Any) -> Callable[..., Any]:
+    if isinstance(value, types.Integer):
+        return lambda value: value
+    raise NumbaTypeError(f"{_NO_INT} {value}")
+
+
+def _choose_an_int(method: Callable[..., Any]) -> Callable[..., Any]:
+    inner = register_jitable(forceinline=True)(method)
+
+    def choose(self: Any, source: Any, key: Any, now: Any) -> Any:
+        return _an_int(inner(self, source, key, now))
+
+    return _bare(choose)
+
+
 def _teach(hook: str, names: tuple[str, ...]) -> None:
     """Let numba find a method of any NamedTuple by the name of a hook."""
 
     def find(*arguments: Any) -> Callable[..., Any] | None:
-        method = getattr(arguments[0].instance_class, hook, None)
+        kind = arguments[0].instance_class
+        method = getattr(kind, hook, None)
         if inspect.isfunction(method):
-            return _bare(method)
+            outside = hook == "choose" and kind.__module__.startswith(OUTSIDE)
+            return _choose_an_int(_bare(method)) if outside else _bare(method)
         if hook not in _OPTIONAL:
             return None
         nothing: Callable[..., Any] = eval(f"lambda {', '.join(('self', *names))}: None")
@@ -124,6 +152,8 @@ class Interpreted:
         self._state = state
         for hook in HOOKS:
             setattr(self, hook, getattr(state, hook, self._nothing))
+        chosen = state.choose
+        self.choose = lambda source, key, now: _an_int(chosen(source, key, now))
 
     @staticmethod
     def _nothing(*_: Any) -> None:
@@ -238,6 +268,8 @@ def errors_with_lines(source: Path) -> Iterator[None]:
 def _error_with_line(error: NumbaError, source: Path) -> UsageError:
     """Find, in numba's long message, the line of the grouping that it could not compile."""
     text, file = str(error), re.escape(source.name)
+    if found := re.search(rf"{re.escape(_NO_INT)} [^\n]+", text):
+        return UsageError(f"{source}: {found[0].strip()}", "a worker is an int, as int(...) makes it of a float")
     place = re.search(rf" at \S*{file} \((\d+)\)", text) or re.search(rf'File "[^"]*{file}", line (\d+)', text)
     hint = "a hook may use numbers, its arrays and numba functions, and makes no arrays, strings or dictionaries"
     stages = re.findall(r"Failed in nopython mode pipeline[^\n]*\n+\s*([^\n]+)", text)

@@ -319,7 +319,7 @@ class Run:
         constant = self._is_constant
         state, held = grouping.state, held_keys_of_run.findings(plan, self.recorder.meters)
         hot = self.recorder.hotness
-        cold = plan.selection.params.cold_choices(members.ever)
+        cold = plan.selection.cold_choices(members.ever)
         return Outcome(
             grouping=plan.selection.text,
             grouping_digest=plan.selection.outside_digest,
@@ -343,7 +343,7 @@ class Run:
             latency_min_ns=int(window.latency_min_ns[seen].min()) if seen.any() else 0,
             latency_max_ns=int(window.latency_max_ns[seen].max()) if seen.any() else 0,
             top_keys=top_keys(trace, results.count, options.top_keys, self.recorder),
-            choices_per_key=plan.selection.params.choices_per_key(members.ever),
+            choices_per_key=plan.selection.choices_per_key(members.ever),
             key_choices=None if hot is None or cold is None else hot.choices(cold),
             hot_keys=None if hot is None else hot.found(),
             hot_tuples=None if grouping.choices is None else totals.hot,

@@ -1,6 +1,7 @@
 """A replay: finds the warm-up, makes the run and simulates it."""
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -109,6 +110,26 @@ def replay(
     same results. `chunk_cache` shares what is read with other replays in threads of this process. With `keep_pairs` the
     outcome has the pairs of key and worker, `worker.touched`, for comparisons with other runs.
     """
+    with contextlib.ExitStack() as stack:
+        if options.app is not None:
+            # What it prints, in whatever thread, is no result of ours.
+            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        return _replay(
+            trace, options, log_directory=log_directory, progress=progress, interpreted=interpreted,
+            chunk_cache=chunk_cache, keep_pairs=keep_pairs,
+        )  # fmt: skip
+
+
+def _replay(
+    trace: Trace,
+    options: ReplayOptions,
+    *,
+    log_directory: Path | None,
+    progress: Callable[[int], None] | None,
+    interpreted: bool | None,
+    chunk_cache: ChunkCache | None,
+    keep_pairs: bool,
+) -> Outcome:
     begun = time.perf_counter()
     one = prepared(trace, options, interpreted=interpreted)
     plan = one.plan

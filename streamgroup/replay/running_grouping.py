@@ -17,6 +17,7 @@ from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.control_servers import ControlServers
 from streamgroup.replay.compile_grouping import Code, check_shape, code_of
 from streamgroup.replay.scenario.grouping_selection import Selection
+from streamgroup.replay.scenario.user_code_errors import describe_error
 
 __all__ = ["RunningGrouping"]
 
@@ -142,6 +143,12 @@ class RunningGrouping:
                 f"{self.selection.name}: {by} gave a {type(state).__name__}, not a {type(self.state).__name__}",
                 "return the state with other arrays, as in self._replace(load=...)",
             )
+        for field, before, now in zip(state._fields, self.state, state, strict=True):
+            if isinstance(before, np.ndarray) and _layout(now) != _layout(before):
+                raise RunError(
+                    f"{self.selection.name}: {by} gave {field} as {_layout(now)}, before it was {_layout(before)}",
+                    "keep the types and the numbers of dimensions of all arrays",
+                )
         self.take(state)
 
     def begin_measuring(self) -> None:
@@ -205,4 +212,12 @@ class RunningGrouping:
         except StreamgroupError:
             raise
         except (Exception, SystemExit) as error:
-            raise RunError(f"{self.selection.name}: {what}: {type(error).__name__}: {error}") from error
+            found = describe_error(error, self.selection.module)
+            raise RunError(f"{self.selection.name}: {what}: {found}") from error
+
+
+def _layout(value: Any) -> str:
+    """Return what an array must keep: its type and its number of dimensions."""
+    if not isinstance(value, np.ndarray):
+        return type(value).__name__
+    return f"{value.dtype}[{':, ' * (value.ndim - 1)}:]" + ("" if value.flags.c_contiguous else " with gaps")

@@ -242,7 +242,7 @@ def _windows(trace: Trace, plan: Plan) -> int | None:
 
 def _memory(trace: Trace, plan: Plan, ever: int, windows: int | None, *, log: bool, baseline: bool) -> dict[str, float]:
     """Estimate what each part takes, in MB."""
-    choices = plan.selection.params.choices_per_key(ever)
+    choices = plan.selection.choices_per_key(ever)
     pairs = _pairs(trace, ever, choices)
     costs = [table.nbytes for table in (plan.costs.by_key, plan.costs.by_worker) if table is not None]
     sizes = {

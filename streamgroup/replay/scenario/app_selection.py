@@ -16,6 +16,7 @@ from streamgroup.replay.scenario.grouping_selection import Selection
 from streamgroup.replay.scenario.grouping_text import split_text
 from streamgroup.replay.scenario.import_file import import_file
 from streamgroup.replay.scenario.options import ReplayOptions
+from streamgroup.replay.scenario.user_code_errors import describe_error
 from streamgroup.traces.trace import Trace
 
 __all__ = ["AppSelection", "blamed", "plan_app", "select_app"]
@@ -48,7 +49,7 @@ class AppSelection:
         """Return how many results of a window are kept, None for all."""
         if not hasattr(self.module, "largest"):
             return None
-        with blamed(self.text):
+        with blamed(self.text, self.module):
             found = self.module.largest(self.params)
         if found is not None and (type(found) is not int or found < 1):
             raise RunError(f"--app {self.text}: largest() gave {found!r}", "a whole number from 1 on, or None for all")
@@ -61,18 +62,17 @@ class AppSelection:
 
 
 class blamed:  # noqa: N801 (used as a function)
-    """Reports an error in the functions of an application, which `text` names, as its own."""
+    """Reports an error in the functions of an application, a `module` that `text` names, as its own."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, module: Any) -> None:
+        self._text, self._module = text, module
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, Exception | SystemExit) and not isinstance(error, StreamgroupError):
-            what = str(error).strip().splitlines() or [""]
-            raise RunError(f"--app {self._text}: {type(error).__name__}: {what[0]}") from error
+            raise RunError(f"--app {self._text}: {describe_error(error, self._module)}") from error
 
 
 def select_app(text: str) -> AppSelection:
@@ -91,7 +91,7 @@ def select_app(text: str) -> AppSelection:
             raise UsageError(f"--app {text!r}: there is no parameter {key!r}", hint)
         if len(values) > 1:
             raise UsageError(f"--app {text!r}: {key} has several values", "give one value")
-    with blamed(text):
+    with blamed(text, module):
         try:
             params = kind(**{key: values[0] for key, values in given})
         except ValidationError as error:
@@ -113,7 +113,7 @@ def plan_app(options: ReplayOptions, selection: Selection, trace: Trace) -> AppS
             )
     if app.mergeable:
         return app
-    if selection.params.choices_per_key(options.workers) != 1:
+    if selection.choices_per_key(options.workers) != 1:
         raise UsageError(
             f"--app {app.text} cannot merge the states of one key, and {selection.text} splits keys over workers",
             "take a grouping that keeps each key on one worker, such as kg",

@@ -16,6 +16,7 @@ from streamgroup.groupings.detectors.protocol import with_detector
 from streamgroup.groupings.protocol import GroupingParams
 from streamgroup.replay.scenario.grouping_text import split_label, split_text
 from streamgroup.replay.scenario.import_file import import_file
+from streamgroup.replay.scenario.user_code_errors import describe_error
 
 __all__ = ["Selection", "default_sources", "family", "find_module", "listed", "parameters", "select"]
 
@@ -44,6 +45,25 @@ class Selection:
         field = type(self.params).model_fields.get("detector")
         detector = getattr(self.params, "detector", None)
         return self.name if field is None or detector == field.default else f"{self.name}:{detector}"
+
+    def choices_per_key(self, workers: int) -> int | None:
+        """Return what the parameters' method of that name says, checked where it is a user's."""
+        return self._checked("choices_per_key", workers)
+
+    def cold_choices(self, workers: int) -> int | None:
+        """Return what the parameters' method of that name says, checked where it is a user's."""
+        return self._checked("cold_choices", workers)
+
+    def _checked(self, name: str, workers: int) -> int | None:
+        try:
+            found = getattr(self.params, name)(workers)
+        except Exception as error:
+            if not self.outside_digest:
+                raise
+            raise UsageError(f"{self.name}: {name}() failed: {describe_error(error, self.module)}") from error
+        if found is not None and (not isinstance(found, int) or isinstance(found, bool) or found < 1):
+            raise UsageError(f"{self.name}: {name}() gave {found!r}", "a whole number from 1 on, or None")
+        return found
 
 
 def family() -> list[str]:

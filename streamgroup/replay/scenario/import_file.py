@@ -12,7 +12,10 @@ from typing import Any
 from streamgroup.base.compiling import ast_lock
 from streamgroup.base.errors import UsageError
 
-__all__ = ["import_file"]
+__all__ = ["OUTSIDE", "import_file"]
+
+# How the names of modules from users' files begin.
+OUTSIDE = "streamgroup_outside_"
 
 # What a grouping outside the package may import and what is no companion of it, wherever it lies.
 _FOREIGN = {"streamgroup", "tests", *sys.stdlib_module_names}
@@ -27,7 +30,7 @@ def import_file(path: Path, kind: str, wanted: tuple[str, ...]) -> tuple[Any, st
     except OSError as error:
         raise UsageError(f"{kind} file {path}: {error.strerror}", f"name a Python file of {kind}s") from None
     digest = hashlib.sha256(content).hexdigest()[:16]
-    name = f"streamgroup_outside_{digest}"
+    name = f"{OUTSIDE}{digest}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:

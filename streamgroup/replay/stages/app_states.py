@@ -39,7 +39,7 @@ class States(Protocol):
 
 def make_states(app: AppSelection, tuples: int, *, interpreted: bool | None) -> States:
     """Make the states for a run of so many tuples: compiled if that pays and they are made of numbers."""
-    with blamed(app.text):
+    with blamed(app.text, app.module):
         first = app.module.start(app.params)
     small = tuples < _SMALL if interpreted is None else interpreted
     if small or not _is_numbers(first):
@@ -61,7 +61,7 @@ class _Objects:
 
     def update(self, slot: I64, key: NDArray[Any], value: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
         module, states = self._app.module, self._states
-        with blamed(self._app.text):
+        with blamed(self._app.text, self._app.module):
             # Each its own, as it may be a list.
             missing = int(slot.max(initial=-1)) + 1 - len(states)
             states += [module.start(self._app.params) for _ in range(missing)]
@@ -71,7 +71,7 @@ class _Objects:
 
     def merged(self, rows: I64, group: I64) -> Columns:
         module, found, last = self._app.module, list[Any](), -1
-        with blamed(self._app.text):
+        with blamed(self._app.text, self._app.module):
             for row, number in zip(rows.tolist(), group.tolist(), strict=True):
                 state = self._states[row]
                 if number == last:
@@ -128,7 +128,7 @@ class _Compiled:
         self._app, self._first = app, first
         self._columns = tuple(np.full(_FIRST_ROWS, part) for part in first)
         self._used = 0
-        with blamed(app.text):
+        with blamed(app.text, app.module):
             functions, kind = _functions(app.module, _typeof(first), mergeable=app.mergeable)
             self.is_exact = kind is not None
             if kind is None:
@@ -144,7 +144,7 @@ class _Compiled:
                 np.concatenate([column, np.full_like(column, part)])
                 for column, part in zip(self._columns, self._first, strict=True)
             )
-        with blamed(self._app.text):
+        with blamed(self._app.text, self._app.module):
             self._kernels["fold"](self._columns, slot, key, value, weight)
 
     def merged(self, rows: I64, group: I64) -> Columns:
@@ -154,7 +154,7 @@ class _Compiled:
         out = tuple(
             np.zeros(count, np.float64 if isinstance(kind, numba_types.Float) else np.int64) for kind in self._kinds
         )
-        with blamed(self._app.text):
+        with blamed(self._app.text, self._app.module):
             if count < len(rows):
                 self._kernels["join"](self._columns, rows, group)
             self._kernels["end"](self._columns, rows[first], out)

@@ -37,7 +37,7 @@ class Application:
 
     def _kept(self, keeps: Any) -> NDArray[np.bool_]:
         texts = self._trace.key_texts(range(self._trace.keys))
-        with blamed(self._app.text):
+        with blamed(self._app.text, self._app.module):
             return np.array([text is not None and bool(keeps(text)) for text in texts], dtype=bool)
 
     def add(self, slot: I64, key: NDArray[Any]) -> None:

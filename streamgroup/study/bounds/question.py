@@ -42,7 +42,7 @@ class Question:
     @property
     def choices(self) -> int | None:
         """Return how many workers each key has under the grouping asked for; None where it is not one number."""
-        return None if self.selection is None else self.selection.params.choices_per_key(self.workers)
+        return None if self.selection is None else self.selection.choices_per_key(self.workers)
 
     def measured(self, metric: str, *groupings: str) -> Any:
         """Return a metric of the run if it is a run of one of these groupings (none named: of any); else None."""
