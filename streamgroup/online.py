@@ -89,7 +89,7 @@ class Partitioner:
         """Return the ids of keys, uint32, for `choose_known`; new keys get the next ids, in the order they come in."""
         import pyarrow as pa
 
-        from streamgroup.traces.key_bytes import as_binary
+        from streamgroup.traces.hash_and_show_keys import as_binary
 
         if isinstance(keys, pa.Array):
             encoded = as_binary(keys).dictionary_encode(null_encoding="encode")

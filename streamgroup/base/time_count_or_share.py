@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Literal
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.units import DURATION, parse_duration_ns, parse_number
+from streamgroup.base.numbers_and_durations import DURATION, parse_duration_ns, parse_number
 
 __all__ = ["Extent", "Position", "index_of", "parse_extent", "parse_position"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
+from streamgroup.base.numbers_and_durations import parse_duration_ns, parse_number
 from streamgroup.base.spelling_hint import suggest
-from streamgroup.base.units import parse_duration_ns, parse_number
 from streamgroup.kernels import elementary_functions, random_draws
 
 __all__ = ["Distribution", "factors", "log_variance", "parse_cv", "parse_distribution", "parse_timed_service"]

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.units import parse_number
+from streamgroup.base.numbers_and_durations import parse_number
 
 __all__ = ["NO_LIMIT", "StateCost", "parse_state_cost"]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_CELLS
+from streamgroup.base.numbers_and_durations import parse_number
 from streamgroup.base.time_count_or_share import Position, parse_position
-from streamgroup.base.units import parse_number
 from streamgroup.cluster.service_distribution import log_variance, parse_cv
 from streamgroup.kernels import elementary_functions, random_draws
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.units import NS_PER, parse_duration_ns
+from streamgroup.base.numbers_and_durations import NS_PER, parse_duration_ns
 from streamgroup.groupings.protocol import Described
 
 __all__ = ["ServiceTime", "service_ns"]

@@ -9,7 +9,7 @@ from streamgroup.groupings.detectors.protocol import start_detector
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.hash_placement import candidate_words
 from streamgroup.kernels.least_loaded_of_many import Cursors, make_cursors
-from streamgroup.kernels.loads_sent import Loads, make_loads
+from streamgroup.kernels.send_to_least_loaded import Loads, make_loads
 
 __all__ = ["ENTRY_BYTES", "begun", "cursors_of", "entry_bytes_of", "moved"]
 

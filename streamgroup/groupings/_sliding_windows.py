@@ -10,7 +10,7 @@ from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings._loads_when_workers_change import carry_loads
 from streamgroup.groupings._time_parameters import Period, period_ns
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
-from streamgroup.kernels.counts.sliding_window import PAIRS, KeyWindows, make_key_windows, with_counts
+from streamgroup.kernels.counts.sent_in_sliding_window import PAIRS, KeyWindows, make_key_windows, with_counts
 
 __all__ = ["HotKeyParams", "TwoCandidateParams", "begun", "moved"]
 

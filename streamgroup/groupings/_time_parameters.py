@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.units import LONGEST_NS, parse_duration_ns
+from streamgroup.base.numbers_and_durations import LONGEST_NS, parse_duration_ns
 from streamgroup.groupings.protocol import Described
 
 __all__ = ["Delay", "Period", "Time", "delay_ns", "period_ns", "time_ns"]

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from streamgroup.groupings._sliding_windows import TwoCandidateParams, begun, moved
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.counts import sliding_window
-from streamgroup.kernels.counts.sliding_window import PAIRS, KeyWindows, advance, holds, record_of, send
+from streamgroup.kernels.counts import sent_in_sliding_window
+from streamgroup.kernels.counts.sent_in_sliding_window import PAIRS, KeyWindows, advance, holds, record_of, send
 
 __all__ = ["CITE", "Params", "StayPut", "start"]
 
@@ -61,7 +61,7 @@ class StayPut(NamedTuple):
 
     def grown(self) -> "StayPut":
         """Make room for more keys; UsageError if there are too many in the windows."""
-        windows = sliding_window.grown(self.windows, "cam")
+        windows = sent_in_sliding_window.grown(self.windows, "cam")
         return self._replace(windows=windows, room=windows.room)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "StayPut":

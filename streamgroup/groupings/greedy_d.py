@@ -12,7 +12,7 @@ from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, Destinations, WorkersChange
 from streamgroup.kernels.least_loaded_of_few import least_loaded
 from streamgroup.kernels.least_loaded_of_many import Cursors
-from streamgroup.kernels.loads_sent import Loads, send_to_some, send_to_two
+from streamgroup.kernels.send_to_least_loaded import Loads, send_to_some, send_to_two
 
 __all__ = ["CITE", "GreedyD", "HeadGreedyD", "Params", "start", "start_for_all"]
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from streamgroup.engines.kafka import kafka_partition_all
 from streamgroup.engines.keys.typed_key_arrays import Keys
 from streamgroup.groupings._engine_rule_with_membership_history import start
-from streamgroup.groupings._topic_partitions import TopicRule
+from streamgroup.groupings._kafka_consumer_group import TopicRule
 
 __all__ = ["Params", "start"]
 

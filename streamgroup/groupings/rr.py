@@ -9,7 +9,7 @@ from pydantic import Field
 from streamgroup.groupings._detector_and_loads import begun, moved
 from streamgroup.groupings.detectors.protocol import HeadParams
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.loads_sent import Loads, send_to_this, send_to_two
+from streamgroup.kernels.send_to_least_loaded import Loads, send_to_this, send_to_two
 
 __all__ = ["CITE", "HeadRoundRobin", "Params", "start"]
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgroup.base.units import LONGEST_NS
+from streamgroup.base.numbers_and_durations import LONGEST_NS
 from streamgroup.replay.compile_grouping import errors_with_lines
 from streamgroup.replay.input.prefetch import Ready
 from streamgroup.replay.online.deliver_finished_tuples import Finishes, deliver_block

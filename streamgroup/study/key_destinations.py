@@ -17,7 +17,7 @@ from streamgroup.engines.keys.typed_key_values import check_kind, parts_of
 from streamgroup.groupings.protocol import Context, Destinations
 from streamgroup.kernels import hash_placement, random_draws
 from streamgroup.replay.scenario.grouping_selection import Selection, select
-from streamgroup.traces.key_bytes import hash_keys
+from streamgroup.traces.hash_and_show_keys import hash_keys
 
 __all__ = ["HashDestinations", "HashedKeys", "composed", "hash_destinations", "hashed", "keys_at_once"]
 

@@ -38,11 +38,11 @@ from streamgroup.spark.session import Session, start_session, terminable
 from streamgroup.synth.generators.protocol import Chunk, Generator, Stream
 from streamgroup.traces import layout
 from streamgroup.traces.fingerprint import fingerprint
-from streamgroup.traces.key_bytes import hash_keys
+from streamgroup.traces.hash_and_show_keys import hash_keys
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.statistics.count_ids import add_counts
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns
-from streamgroup.traces.writer import join_stats, write_keys, write_part
+from streamgroup.traces.write_parquet_parts import join_stats, write_keys, write_part
 
 __all__ = [
     "REMOTE_LABELS",

@@ -22,7 +22,7 @@ from streamgroup.base.errors import DataError, EnvironmentFault, UsageError
 from streamgroup.base.spelling_hint import suggest
 from streamgroup.base.storage.process_tag import partial_beside
 from streamgroup.base.storage.storage_path import StoragePath, locate
-from streamgroup.traces.key_bytes import key_text, not_utf8
+from streamgroup.traces.hash_and_show_keys import key_text, not_utf8
 from streamgroup.traces.read_batches import Batch
 from streamgroup.traces.read_parts import TUPLE_COLUMNS
 from streamgroup.traces.trace import Trace

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.arrow_numpy import numbers
 from streamgroup.base.errors import DataError
-from streamgroup.traces.key_bytes import as_binary, hash_keys
+from streamgroup.traces.hash_and_show_keys import as_binary, hash_keys
 from streamgroup.traces.read_parts import Part, read_part
 
 __all__ = [

@@ -237,7 +237,7 @@ class _MisfitError(Exception):
 
 def _timestamps(array: pa.Array) -> NDArray[Any]:
     kind = array.type
-    # As in `key_bytes.as_binary`: a cast imports pyarrow.compute.
+    # As in `hash_and_show_keys.as_binary`: a cast imports pyarrow.compute.
     of_64_bits = pa.types.is_timestamp(kind) or pa.types.is_int64(kind)
     values: NDArray[np.int64] = numbers(array.view(pa.int64()) if of_64_bits else array.cast(pa.int64()))
     if not pa.types.is_timestamp(kind):

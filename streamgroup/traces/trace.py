@@ -12,7 +12,7 @@ from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces import layout
 from streamgroup.traces.checks.scan_tuples import Scan, block_digests, scan
 from streamgroup.traces.fingerprint import fingerprint
-from streamgroup.traces.key_bytes import key_text
+from streamgroup.traces.hash_and_show_keys import key_text
 from streamgroup.traces.manifest import Manifest, read_manifest
 from streamgroup.traces.read_batches import DECODERS, Batch, read_batches
 from streamgroup.traces.read_dictionary import (

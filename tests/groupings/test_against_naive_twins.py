@@ -322,7 +322,7 @@ def test_storm_starts_over_when_all_workers_with_weight_leave(tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["cm", "cam", "dagreedy", "dalton"])
 def test_the_same_when_windows_forget_keys_to_make_room(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     """A window of a single slide: a key that is hot in the next one is in no window, but is not forgotten."""
-    monkeypatch.setattr("streamgroup.kernels.counts.sliding_window._RECORDS", 32)
+    monkeypatch.setattr("streamgroup.kernels.counts.sent_in_sliding_window._RECORDS", 32)
     changes = {"join": ("300",), "leave": ("200:2",)}
     given = options(f"{name}:window=2ms,slide=2ms" + (",theta=0.1" if name[0] == "d" else ""), **changes)
     agree(stream("random", 500), given, tmp_path, interpreted=True)

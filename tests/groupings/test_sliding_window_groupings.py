@@ -8,7 +8,7 @@ import pytest
 from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.dalton.q_value_rows import FULL, HELD, KEY, NEW, SPLIT
-from streamgroup.kernels.counts.sliding_window import PAIRS, TOTAL
+from streamgroup.kernels.counts.sent_in_sliding_window import PAIRS, TOTAL
 from streamgroup.replay.scenario.grouping_selection import select
 from tests.groupings.contexts_and_worker_changes import changed, context, started
 
@@ -256,7 +256,7 @@ def test_a_table_that_takes_longer_than_a_slide_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["cm", "cam", "dagreedy", "dalton"])
 def test_keys_that_left_the_window_make_room_and_too_many_in_it_are_refused(name: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr("streamgroup.kernels.counts.sliding_window._RECORDS", 64)
+    monkeypatch.setattr("streamgroup.kernels.counts.sent_in_sliding_window._RECORDS", 64)
     state = started(f"{name}:{SHORT}", 3, 1)
     # One key each 0.2 ms: 20 of 64 are in the window.
     send(state, *[(key, key / 5) for key in range(64)])
@@ -266,7 +266,7 @@ def test_keys_that_left_the_window_make_room_and_too_many_in_it_are_refused(name
     assert state.room[0] >= 44
     send(state, *[(100 + key, 13.0) for key in range(44)])
     assert len(state.grown().windows.record) == 128
-    monkeypatch.setattr("streamgroup.kernels.counts.sliding_window.MOST_CELLS", 1000)
+    monkeypatch.setattr("streamgroup.kernels.counts.sent_in_sliding_window.MOST_CELLS", 1000)
     with pytest.raises(UsageError, match=f"{name}: the keys of a window"):
         state.grown()
 

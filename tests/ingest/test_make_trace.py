@@ -29,7 +29,7 @@ from streamgroup.ingest.pipeline.tuple_segments import read_segment
 from streamgroup.ingest.readers.protocol import Split
 from streamgroup.ingest.sources import file_source
 from streamgroup.spark.session import Session
-from streamgroup.traces.key_bytes import hash_key
+from streamgroup.traces.hash_and_show_keys import hash_key
 from streamgroup.traces.manifest import read_manifest
 from tests.ingest.naive_ingest import Twin, tuples_of
 from tests.spark.session_on_cluster import Cluster

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamgroup.kernels import hash_placement
-from streamgroup.traces.key_bytes import hash_key, hash_keys
+from streamgroup.traces.hash_and_show_keys import hash_key, hash_keys
 
 VECTORS = json.loads((Path(__file__).parent.parent / "data" / "hash_vectors.json").read_text())
 

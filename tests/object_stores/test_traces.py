@@ -15,12 +15,12 @@ from streamgroup.base.storage.output_on_disk_or_object_store import UNFINISHED, 
 from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.fingerprint import fingerprint
-from streamgroup.traces.key_bytes import hash_keys
+from streamgroup.traces.hash_and_show_keys import hash_keys
 from streamgroup.traces.layout import KEYS, MANIFEST, TUPLES
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.trace import open_trace
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns
-from streamgroup.traces.writer import write_keys
+from streamgroup.traces.write_parquet_parts import write_keys
 from tests.conftest import Bucket
 from tests.object_stores.conftest import TRACE, invoke
 from tests.traces_by_hand import write_tuples

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.traces.fingerprint import fingerprint
-from streamgroup.traces.key_bytes import hash_keys, not_utf8
+from streamgroup.traces.hash_and_show_keys import hash_keys, not_utf8
 from streamgroup.traces.manifest import Manifest, measured, write_manifest
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns
-from streamgroup.traces.writer import write_keys
+from streamgroup.traces.write_parquet_parts import write_keys
 from tests.traces_by_hand import write_tuples
 
 

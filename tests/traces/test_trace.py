@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.traces.key_bytes import hash_key
+from streamgroup.traces.hash_and_show_keys import hash_key
 from streamgroup.traces.trace import open_trace
 
 Make = Callable[..., Path]

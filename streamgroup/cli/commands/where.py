@@ -55,7 +55,7 @@ def run(console: Console, options: Options) -> None:
     if options.keys.count(_STDIN) > 1:
         raise UsageError("stdin can be read once: - is there twice")
     from streamgroup.study.key_destinations import composed, hash_destinations, hashed, keys_at_once
-    from streamgroup.traces.key_bytes import key_text
+    from streamgroup.traces.hash_and_show_keys import key_text
 
     place = hash_destinations(
         options.grouping[0], options.workers,

@@ -9,8 +9,8 @@ from pydantic import Field
 from streamgroup.groupings._sliding_windows import TwoCandidateParams, begun, moved
 from streamgroup.groupings.cm.compare_two_workers import is_lower
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.counts import sliding_window
-from streamgroup.kernels.counts.sliding_window import PAIRS, KeyWindows, advance, record_of, send
+from streamgroup.kernels.counts import sent_in_sliding_window
+from streamgroup.kernels.counts.sent_in_sliding_window import PAIRS, KeyWindows, advance, record_of, send
 
 __all__ = ["CITE", "FewerKeys", "Params", "start"]
 
@@ -57,7 +57,7 @@ class FewerKeys(NamedTuple):
 
     def grown(self) -> "FewerKeys":
         """Make room for more keys; UsageError if there are too many in the windows."""
-        windows = sliding_window.grown(self.windows, "cm")
+        windows = sent_in_sliding_window.grown(self.windows, "cm")
         return self._replace(windows=windows, room=windows.room)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "FewerKeys":

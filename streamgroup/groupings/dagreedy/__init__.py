@@ -12,8 +12,8 @@ from streamgroup.groupings._six_decimals import Millionths
 from streamgroup.groupings._sliding_windows import HotKeyParams, begun, moved
 from streamgroup.groupings.dagreedy.best_worker import best_worker
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.counts import sliding_window
-from streamgroup.kernels.counts.sliding_window import (
+from streamgroup.kernels.counts import sent_in_sliding_window
+from streamgroup.kernels.counts.sent_in_sliding_window import (
     HOT_UNTIL,
     PAIRS,
     PREVIOUS,
@@ -86,7 +86,7 @@ class DAGreedy(NamedTuple):
 
     def grown(self) -> "DAGreedy":
         """Make room for more keys; UsageError if there are too many in the windows."""
-        windows = sliding_window.grown(self.windows, "dagreedy")
+        windows = sent_in_sliding_window.grown(self.windows, "dagreedy")
         return self._replace(windows=windows, room=windows.room)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "DAGreedy":

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from streamgroup.kernels.counts.sliding_window import TOTAL, holds
+from streamgroup.kernels.counts.sent_in_sliding_window import TOTAL, holds
 
 __all__ = ["best_worker"]
 

@@ -28,8 +28,8 @@ from streamgroup.groupings.dalton.q_value_rows import (
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.compiled_random_draws import draw_below
-from streamgroup.kernels.counts import sliding_window
-from streamgroup.kernels.counts.sliding_window import (
+from streamgroup.kernels.counts import sent_in_sliding_window
+from streamgroup.kernels.counts.sent_in_sliding_window import (
     PAIRS,
     PREVIOUS,
     SLIDE,
@@ -160,7 +160,7 @@ class Dalton(NamedTuple):
 
     def grown(self) -> "Dalton":
         """Make room for more keys; UsageError if there are too many in the windows."""
-        windows = sliding_window.grown(self.windows, "dalton")
+        windows = sent_in_sliding_window.grown(self.windows, "dalton")
         return self._replace(windows=windows, room=windows.room)
 
     def workers_changed(self, change: WorkersChange, context: Context) -> "Dalton":

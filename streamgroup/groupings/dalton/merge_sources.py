@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streamgroup.groupings.dalton.q_value_rows import HELD, KEY, NEW, UNTIL, row_of, take_row
-from streamgroup.kernels.counts.sliding_window import CURRENT, PAIRS, SLIDE, sent_in
+from streamgroup.kernels.counts.sent_in_sliding_window import CURRENT, PAIRS, SLIDE, sent_in
 from streamgroup.kernels.int_map import ABSENT, get, make_int_map, put
 
 __all__ = ["NEVER", "Table", "exchange", "make_table", "note_slide", "table_with"]

@@ -12,7 +12,7 @@ from streamgroup.groupings._share_threshold import share_of
 from streamgroup.groupings.detectors._threshold import LARGEST_CAPACITY, TableParams
 from streamgroup.groupings.protocol import Context
 from streamgroup.kernels.counts.count_min import cells_of_keys
-from streamgroup.kernels.ordered.key_heap import cells_taken, make_key_heap
+from streamgroup.kernels.ordered.heap_of_largest_keys import cells_taken, make_key_heap
 from streamgroup.kernels.ordered.top_k import sort_descending
 
 __all__ = ["SketchParams", "hot_values", "sketch_of"]

@@ -11,7 +11,7 @@ from streamgroup.groupings.detectors._sketch import SketchParams, sketch_of
 from streamgroup.groupings.detectors._threshold import Threshold, extrapolated, for_workers, is_passed, threshold_of
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.counts.count_min import count
-from streamgroup.kernels.ordered.key_heap import KeyHeap, drop_least, keep
+from streamgroup.kernels.ordered.heap_of_largest_keys import KeyHeap, drop_least, keep
 from streamgroup.kernels.ordered.top_k import sort_descending
 
 __all__ = ["AdaptiveCountMin", "Params", "start"]

@@ -9,7 +9,7 @@ from streamgroup.groupings.detectors._sketch import SketchParams, hot_values, sk
 from streamgroup.groupings.detectors._threshold import Threshold, bound, for_workers, reaches, threshold_of
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.kernels.counts.count_min import count
-from streamgroup.kernels.ordered.key_heap import KeyHeap, drop_least, keep
+from streamgroup.kernels.ordered.heap_of_largest_keys import KeyHeap, drop_least, keep
 
 __all__ = ["CountMin", "Params", "start"]
 

@@ -15,7 +15,7 @@ from streamgroup.groupings.detectors._threshold import (
     threshold_of,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.counts.key_counts import (
+from streamgroup.kernels.counts.key_tables_of_sources import (
     COUNT,
     KeyCounts,
     enter,

@@ -21,7 +21,7 @@ from streamgroup.groupings.detectors._threshold import (
     with_share,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.counts.key_counts import (
+from streamgroup.kernels.counts.key_tables_of_sources import (
     COUNT,
     NUMBER,
     KeyCounts,

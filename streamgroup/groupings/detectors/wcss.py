@@ -19,7 +19,15 @@ from streamgroup.groupings.detectors._threshold import (
     threshold_of,
 )
 from streamgroup.groupings.protocol import Context, WorkersChange
-from streamgroup.kernels.counts.key_counts import COUNT, KEY, KeyCounts, drop, enter, make_key_counts, place_of
+from streamgroup.kernels.counts.key_tables_of_sources import (
+    COUNT,
+    KEY,
+    KeyCounts,
+    drop,
+    enter,
+    make_key_counts,
+    place_of,
+)
 from streamgroup.kernels.counts.space_saving import (
     SpaceSaving,
     cells_taken,

@@ -11,8 +11,8 @@ from streamgroup.base.compiling.call_kernel import call
 from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings._loads_when_workers_change import carry_loads
 from streamgroup.groupings._time_parameters import Time, time_ns
-from streamgroup.groupings.dynamic_kg import key_lifecycle as kernel
-from streamgroup.groupings.dynamic_kg.key_lifecycle import (
+from streamgroup.groupings.dynamic_kg import baby_teenage_old_keys as kernel
+from streamgroup.groupings.dynamic_kg.baby_teenage_old_keys import (
     Spaces,
     add_baby,
     grow_old,

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from streamgroup.base.limits import MOST_CELLS, MOST_WORKERS, fits
-from streamgroup.base.units import LONGEST_NS
+from streamgroup.base.numbers_and_durations import LONGEST_NS
 from streamgroup.groupings._hash_parameter import HashedParams
 from streamgroup.groupings._share_threshold import Share, share_of
 from streamgroup.groupings._time_parameters import Period, period_ns
 from streamgroup.groupings.fish.backlogs import drain, drain_at_speeds, make_backlogs, send, send_at_speeds
 from streamgroup.groupings.fish.count_and_widen import BY_CHK, EVERYWHERE, OPTIMAL, FishCore, Widths, count_and_widen
 from streamgroup.groupings.fish.decayed_space_saving import LARGEST_CAPACITY, cells_taken, checked_alpha, make_table
-from streamgroup.groupings.fish.service_reports import (
+from streamgroup.groupings.fish.delayed_service_reports import (
     Reports,
     finished,
     make_reports,
@@ -128,7 +128,7 @@ class Fish(NamedTuple):
     must be left, P_w ns for each. When more than T has passed, C_w loses its source's share of what the worker has
     served since. P_w is measured at the worker: it reports the mean time of its tuples after the first 50, then
     every T; a report takes the control delay (section 4.2.1). Before the first report, C_w alone is compared.
-    `next_read` int64[1] is when it matters next what has finished (see `service_reports`).
+    `next_read` int64[1] is when it matters next what has finished (see `delayed_service_reports`).
 
     Departures from the paper: a tuple is counted once in C_w (Algorithm 3 adds it twice); the time that has passed is
     taken off, not the constant T, and by each source 1/sources of it, since a worker serves the others too

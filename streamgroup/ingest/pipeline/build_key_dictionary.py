@@ -20,7 +20,7 @@ from streamgroup.base.errors import DataError
 from streamgroup.ingest.pipeline.arrow_blocks import Row, block, rows_of
 from streamgroup.ingest.pipeline.tuple_segments import Segment, check_unchanged_segment
 from streamgroup.ingest.runners.protocol import Frame
-from streamgroup.traces.key_bytes import hash_keys, not_utf8
+from streamgroup.traces.hash_and_show_keys import hash_keys, not_utf8
 
 __all__ = ["Dictionary", "Ids", "assign_ids", "choose_key_ranges", "count_keys", "send_ids", "send_keys_to_ranges"]
 

@@ -19,7 +19,7 @@ from streamgroup.ingest.pipeline.expand_rows import Tuples, between, expand
 from streamgroup.ingest.pipeline.row_conditions import meets
 from streamgroup.ingest.readers.protocol import Each, Layout, Parsed, Reject
 from streamgroup.kernels.hash_placement import sampled
-from streamgroup.traces.key_bytes import hash_keys
+from streamgroup.traces.hash_and_show_keys import hash_keys
 
 __all__ = ["NULL_KEY", "Contract"]
 

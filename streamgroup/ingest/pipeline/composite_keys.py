@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamgroup.traces.key_bytes import not_utf8
+from streamgroup.traces.hash_and_show_keys import not_utf8
 
 __all__ = ["NOT_UTF8", "Composite", "composite"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.units import parse_duration_ns
+from streamgroup.base.numbers_and_durations import parse_duration_ns
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.ingest.parsing import tweets
 from streamgroup.ingest.parsing.delimited import DelimitedReader

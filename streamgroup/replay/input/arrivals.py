@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
-from streamgroup.base.units import parse_number
+from streamgroup.base.numbers_and_durations import parse_number
 from streamgroup.kernels import random_draws
 
 __all__ = [

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.base.limits import MOST_SOURCES, MOST_WORKERS
-from streamgroup.base.units import parse_duration_ns
+from streamgroup.base.numbers_and_durations import parse_duration_ns
 from streamgroup.engines.keys.typed_key_values import check_kind
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.replay.interpreted_or_compiled import Tiers

@@ -10,7 +10,7 @@ from streamgroup.engines.keys.typed_key_values import KINDS
 from streamgroup.groupings.protocol import Context, GroupingParams
 from streamgroup.kernels import hash_placement, random_draws
 from streamgroup.replay.scenario.options import ReplayOptions
-from streamgroup.traces.key_bytes import hash_keys
+from streamgroup.traces.hash_and_show_keys import hash_keys
 
 __all__ = ["ContextRule", "KnownKeys"]
 

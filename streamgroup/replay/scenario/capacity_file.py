@@ -9,11 +9,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, StrictI
 
 from streamgroup.base.errors import UsageError
 from streamgroup.base.limits import MOST_WORKERS
+from streamgroup.base.numbers_and_durations import parse_duration_ns
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.spelling_hint import suggest
 from streamgroup.base.time_count_or_share import parse_extent
 from streamgroup.base.toml import read_toml
-from streamgroup.base.units import parse_duration_ns
 from streamgroup.cluster.service_distribution import parse_distribution, parse_timed_service
 from streamgroup.cluster.state_cost import parse_state_cost
 from streamgroup.cluster.worker_speeds import parse_jitter, parse_slowdown, split_change

@@ -18,7 +18,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.limits import MOST_WORKERS
 from streamgroup.base.spelling_hint import suggest
 from streamgroup.cluster.service_time import MAX_SERVICE_NS
-from streamgroup.traces.key_bytes import as_binary, key_text
+from streamgroup.traces.hash_and_show_keys import as_binary, key_text
 from streamgroup.traces.trace import Trace
 
 __all__ = ["KeyCost", "read_key_cost"]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import UsageError
-from streamgroup.base.units import parse_duration_ns
+from streamgroup.base.numbers_and_durations import parse_duration_ns
 
 __all__ = ["Batches", "Cut", "MicroBatch", "parse_engine_model"]
 

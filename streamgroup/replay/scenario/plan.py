@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.limits import MOST_SOURCES, MOST_WORKERS
+from streamgroup.base.numbers_and_durations import parse_duration_ns, parse_number
 from streamgroup.base.time_count_or_share import index_of, parse_extent
-from streamgroup.base.units import parse_duration_ns, parse_number
 from streamgroup.cluster.membership import Event, parse_membership
 from streamgroup.cluster.service_distribution import Distribution, parse_distribution
 from streamgroup.cluster.service_time import MAX_SERVICE_NS, capacity

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.numbers_and_durations import parse_number
 from streamgroup.base.time_count_or_share import parse_extent
-from streamgroup.base.units import parse_number
 from streamgroup.cluster.service_time import MAX_SERVICE_NS
 from streamgroup.kernels.latency_histogram import buckets_of
 from streamgroup.replay.accounting.window_rows import CARRY

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.numbers_and_durations import parse_duration_ns
 from streamgroup.base.spelling_hint import suggest
-from streamgroup.base.units import parse_duration_ns
 from streamgroup.metrics.metric_names import METRICS, TEXTS
 from streamgroup.replay.micro_batch import batch_ends
 from streamgroup.replay.scenario.micro_batch_option import MicroBatch, parse_engine_model

@@ -15,7 +15,7 @@ from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces import layout
 from streamgroup.traces.checks.scan_tuples import Scan, block_digests, scan
 from streamgroup.traces.fingerprint import fingerprint
-from streamgroup.traces.key_bytes import key_text, not_utf8
+from streamgroup.traces.hash_and_show_keys import key_text, not_utf8
 from streamgroup.traces.manifest import Manifest, read_manifest
 from streamgroup.traces.read_dictionary import KeyTable, hashes, in_id_order, load_table, repeated_keys
 from streamgroup.traces.read_parts import (

@@ -15,7 +15,7 @@ from streamgroup.engines.kafka import kafka_partition
 from streamgroup.engines.keys.typed_key_values import Int, Long
 from streamgroup.engines.spark_sql import spark_sql_partition
 from streamgroup.engines.storm import fields_task, pkg_tasks
-from streamgroup.traces.key_bytes import hash_key
+from streamgroup.traces.hash_and_show_keys import hash_key
 from streamgroup.traces.trace import open_trace
 
 ODD = ["a", "b", 'quo"te', "com,ma", "line\tfeed", "\u00e9\u4e2d", "", "a"]

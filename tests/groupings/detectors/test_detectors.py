@@ -17,7 +17,7 @@ from streamgroup.base.compiling.plain_python import view
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.detectors import exact, lossy_counting
 from streamgroup.groupings.detectors.protocol import DETECTORS
-from streamgroup.kernels.counts import key_counts
+from streamgroup.kernels.counts import key_tables_of_sources
 from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select
@@ -339,7 +339,7 @@ def test_too_large_a_structure_is_refused(text: str) -> None:
 def test_what_to_do_is_said_where_a_table_cannot_grow(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fed = Fed(name)
     fed.state = fed.state._replace(counts=fed.state.counts._replace(keys=1 << 20))
-    monkeypatch.setattr(key_counts, "MOST_CELLS", fed.state.counts.rows.size)
+    monkeypatch.setattr(key_tables_of_sources, "MOST_CELLS", fed.state.counts.rows.size)
     with pytest.raises(UsageError, match=f"detector={name}: .* cells of memory") as caught:
         fed.state.grown()
     assert caught.value.hint == "use fewer sources, or another detector"
@@ -352,7 +352,7 @@ def test_room_is_that_of_the_source_that_holds_most(module: ModuleType, monkeypa
     fed = Fed(f"{module.__name__.rpartition('.')[2]}{',bucket=9' if module is lossy_counting else ''}")
     for place, key in enumerate(skewed(400)):
         fed.detect(place % 7 % 2, key)
-        assert fed.state.room[0] == call(key_counts.headroom, fed.state.counts)
+        assert fed.state.room[0] == call(key_tables_of_sources.headroom, fed.state.counts)
     assert 4 < fed.state.counts.rows.shape[1] < KEYS
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.groupings.dynamic_kg.key_lifecycle import CHECKED, COUNT, OLD, USED, item_of, space_of
+from streamgroup.groupings.dynamic_kg.baby_teenage_old_keys import CHECKED, COUNT, OLD, USED, item_of, space_of
 from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.replay_trace import replay
 from streamgroup.replay.scenario.grouping_selection import select

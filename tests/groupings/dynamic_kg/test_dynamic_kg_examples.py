@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamgroup.groupings.dynamic_kg import DynamicKeyGrouping
-from streamgroup.groupings.dynamic_kg.key_lifecycle import (
+from streamgroup.groupings.dynamic_kg.baby_teenage_old_keys import (
     BABY,
     COUNT,
     KEY,

@@ -9,7 +9,7 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.options import make_options, parse_max_rejects, parse_share
 from streamgroup.kernels.hash_placement import sampled
-from streamgroup.traces.key_bytes import hash_keys
+from streamgroup.traces.hash_and_show_keys import hash_keys
 
 Parse = Callable[..., Any]
 ROWS = b"time,key\n1,a\n2,NA\n3,\n4,-\n5,b\n"

@@ -1,7 +1,7 @@
 """cm and cam: two candidates, compared by the distinct keys and the tuples that the source sent them lately."""
 
 from tests.naive.groupings.simple_groupings import Key, Setting
-from tests.naive.kernels.sliding_window import SourceWindow, Windowed
+from tests.naive.kernels.sent_in_sliding_window import SourceWindow, Windowed
 
 __all__ = ["Cam", "Cm"]
 

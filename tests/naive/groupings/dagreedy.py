@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from tests.naive.groupings.simple_groupings import Key, Setting
-from tests.naive.kernels.sliding_window import SourceWindow, Windowed
+from tests.naive.kernels.sent_in_sliding_window import SourceWindow, Windowed
 from tests.naive.share_threshold import share
 
 __all__ = ["DaGreedy", "HotBySlide"]

@@ -18,7 +18,7 @@ from streamgroup.ingest.parsing.lines import Block
 from streamgroup.ingest.readers.protocol import Reject
 from streamgroup.kernels import random_draws
 from streamgroup.kernels.hash_placement import mix64
-from streamgroup.traces.key_bytes import hash_keys
+from streamgroup.traces.hash_and_show_keys import hash_keys
 
 __all__ = [
     "HOUR",

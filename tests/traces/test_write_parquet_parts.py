@@ -16,10 +16,10 @@ from streamgroup.base.errors import DataError
 from streamgroup.traces import layout
 from streamgroup.traces.costs_in_ns import cost_ns
 from streamgroup.traces.fingerprint import fingerprint
-from streamgroup.traces.key_bytes import hash_keys
+from streamgroup.traces.hash_and_show_keys import hash_keys
 from streamgroup.traces.trace import open_trace
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns
-from streamgroup.traces.writer import join_stats, write_keys, write_keys_part, write_part
+from streamgroup.traces.write_parquet_parts import join_stats, write_keys, write_keys_part, write_part
 from tests.traces_by_hand import write_tuples
 
 ROWS = 2_500_000

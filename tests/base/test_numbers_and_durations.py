@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 
 from streamgroup.base.errors import UsageError
+from streamgroup.base.numbers_and_durations import parse_duration_ns, parse_number
 from streamgroup.base.time_count_or_share import Position, index_of, parse_extent, parse_position
-from streamgroup.base.units import parse_duration_ns, parse_number
 
 
 @pytest.mark.parametrize(

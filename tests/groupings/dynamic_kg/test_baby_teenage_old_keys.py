@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgroup.groupings.dynamic_kg.key_lifecycle import (
+from streamgroup.groupings.dynamic_kg.baby_teenage_old_keys import (
     COUNT,
     NEXT,
     OLD,

@@ -19,7 +19,7 @@ from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.traces import layout
 from streamgroup.traces.costs_in_ns import cost_ns
 from streamgroup.traces.fingerprint import block_digest
-from streamgroup.traces.key_bytes import as_binary, split_texts
+from streamgroup.traces.hash_and_show_keys import as_binary, split_texts
 from streamgroup.traces.tuple_blocks import Columns, KeyColumns, blocks, cut_chunks
 
 __all__ = ["PartStats", "join_stats", "write_keys", "write_keys_part", "write_part", "write_rejects"]

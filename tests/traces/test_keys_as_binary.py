@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamgroup as sg
-from streamgroup.traces.key_bytes import as_binary
+from streamgroup.traces.hash_and_show_keys import as_binary
 
 TYPES = pa.string(), pa.binary(), pa.large_string(), pa.large_binary()
 

@@ -9,7 +9,7 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.groupings.fish import Fish
 from streamgroup.groupings.fish.backlogs import make_backlogs
-from streamgroup.groupings.fish.service_reports import finished, make_reports, pass_time
+from streamgroup.groupings.fish.delayed_service_reports import finished, make_reports, pass_time
 from streamgroup.replay.scenario.grouping_selection import select
 from tests.groupings.contexts_and_worker_changes import changed, context
 

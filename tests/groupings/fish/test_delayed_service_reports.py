@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamgroup.groupings.fish.backlogs import make_backlogs
-from streamgroup.groupings.fish.service_reports import finished, make_reports, pass_time, with_workers
+from streamgroup.groupings.fish.delayed_service_reports import finished, make_reports, pass_time, with_workers
 
 
 class Model:
