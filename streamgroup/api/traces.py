@@ -96,7 +96,7 @@ def from_dataframe(
     `time` and `key` (several make a composite key) are Spark SQL expressions, as are `cost` (us), `value`, `weight` and
     `where` among the options, which are those of `streamgroup ingest spark`.
     """
-    from streamgroup.ingest.sources.run_ingest_spark import from_dataframe
+    from streamgroup.ingest.sources.table_to_trace import from_dataframe
 
     return from_dataframe(df, time=time, key=key, output=output, **options)
 

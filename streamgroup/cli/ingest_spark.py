@@ -69,7 +69,7 @@ def run(console: Console, options: Options) -> None:
     values = values_of(options)
     asked = make_source_options(format=values.pop("source_format"), **values)
     # Not before the options are checked: it loads Spark.
-    from streamgroup.ingest.sources.run_ingest_spark import ingest_spark, preview_spark
+    from streamgroup.ingest.sources.table_to_trace import ingest_spark, preview_spark
 
     begun = time.perf_counter()
     if options.dry_run:

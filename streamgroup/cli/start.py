@@ -34,7 +34,7 @@ def _run() -> None:
     from streamgroup.cli import app
 
     if is_default:
-        from streamgroup.cli.forced_exit import on_interrupt, watch_interrupts
+        from streamgroup.cli.interrupts import on_interrupt, watch_interrupts
 
         watch_interrupts()
         signal.signal(signal.SIGINT, on_interrupt)

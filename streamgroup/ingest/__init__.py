@@ -5,7 +5,7 @@ DataFrames; `from_dataframe` for notebooks.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from streamgroup.ingest.sources.run_ingest_spark import from_dataframe
+    from streamgroup.ingest.sources.table_to_trace import from_dataframe
 
 __all__ = ["from_dataframe"]
 
@@ -14,6 +14,6 @@ def __getattr__(name: str) -> Any:
     """Import `from_dataframe` when it is asked for: the package itself must stay quick to import."""
     if name != "from_dataframe":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from streamgroup.ingest.sources.run_ingest_spark import from_dataframe
+    from streamgroup.ingest.sources.table_to_trace import from_dataframe
 
     return from_dataframe

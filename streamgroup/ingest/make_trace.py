@@ -12,6 +12,7 @@ from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage.output_on_disk_or_object_store import staged_output
 from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.base.version import VERSION
+from streamgroup.ingest.explain_rejected_rows import no_tuples_left
 from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_max_rejects
 from streamgroup.ingest.pipeline.check_rows import NULL_KEY
 from streamgroup.ingest.pipeline.make_parts import Rejects, Wanted, make_parts
@@ -19,7 +20,6 @@ from streamgroup.ingest.pipeline.read_splits import SplitStats, read_split_stats
 from streamgroup.ingest.pipeline.tuple_segments import SPLIT_BITS, Segment, read_segment
 from streamgroup.ingest.pipeline.write_parts import RejectsOf
 from streamgroup.ingest.plausibility import TimedFile, check_units, span_note, warnings_of
-from streamgroup.ingest.rejected_rows import no_tuples_left
 from streamgroup.ingest.runners.local_runner import LocalRunner
 from streamgroup.ingest.runners.protocol import Runner
 from streamgroup.ingest.runners.spark_runner import SparkRunner

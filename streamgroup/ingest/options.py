@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, JsonValue, PrivateAttr, field_valid
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.storage_path import locate
 from streamgroup.ingest.parsing.condition_text import parse_where
-from streamgroup.ingest.parsing.stopwords import STOPWORDS
+from streamgroup.ingest.parsing.english_stopwords import STOPWORDS
 from streamgroup.spark.options import SparkOptions, check_no_spark, checked
 
 __all__ = [

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from streamgroup.base.errors import DataError
+from streamgroup.ingest.explain_rejected_rows import reject_text
 from streamgroup.ingest.files import inputs_and_splits
 from streamgroup.ingest.files.byte_streams import compression_of
 from streamgroup.ingest.make_reader import make_reader
@@ -20,7 +21,6 @@ from streamgroup.ingest.parsing.times import iso
 from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.pipeline.expand_rows import Tuples, pieces
 from streamgroup.ingest.readers.protocol import Layout, Reader
-from streamgroup.ingest.rejected_rows import reject_text
 
 __all__ = ["ROWS", "Preview", "PreviewReject", "PreviewRow", "head_rows", "iso", "preview"]
 

@@ -39,7 +39,7 @@ from streamgroup.base.compiling.code_cache import (
     sources_digest,
 )
 from streamgroup.base.errors import UsageError
-from streamgroup.replay.scenario.import_file import OUTSIDE
+from streamgroup.replay.scenario.import_user_code import OUTSIDE
 
 __all__ = [
     "COMMON",

@@ -6,7 +6,7 @@ import altair as alt
 import polars as pl
 
 from streamgroup.base.output_formats import render
-from streamgroup.report.render import svg
+from streamgroup.report.render_chart import svg
 from streamgroup.report.theme import HEIGHT, WIDTH, Look
 from streamgroup.study.read_run import read_tables
 

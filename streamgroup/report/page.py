@@ -19,7 +19,7 @@ from streamgroup.base.version import VERSION
 from streamgroup.report import findings
 from streamgroup.report.charts_over_workers import CURVES
 from streamgroup.report.formatting import bare, number
-from streamgroup.report.render import Drawn, chart_names, png, specification, svg
+from streamgroup.report.render_chart import Drawn, chart_names, png, specification, svg
 from streamgroup.report.report_data import ReportData
 from streamgroup.report.report_tables import all_runs, hot_keys, side_by_side, varying
 from streamgroup.report.tables_in_page import PageData, as_script

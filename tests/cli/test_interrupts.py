@@ -128,7 +128,7 @@ import numpy as np
 from numba import njit
 
 from streamgroup.base.storage.atomic_local_directories import staged_directory
-from streamgroup.cli import forced_exit, start
+from streamgroup.cli import interrupts, start
 
 @njit(nogil=True)
 def spin(count):
@@ -143,7 +143,7 @@ def run():
         print("begun", flush=True)
         spin(np.zeros(1, np.int64))
 
-forced_exit._PATIENCE_S, forced_exit._REPEATED_S = {patience}, 0.1
+interrupts._PATIENCE_S, interrupts._REPEATED_S = {patience}, 0.1
 fake = types.ModuleType("streamgroup.cli.app")
 fake.main = run
 sys.modules["streamgroup.cli.app"] = fake

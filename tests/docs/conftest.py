@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from streamgroup.ingest import make_trace
-from streamgroup.ingest.sources import run_ingest_spark
+from streamgroup.ingest.sources import table_to_trace
 from streamgroup.spark.session import Session
 from streamgroup.synth import generate_trace
 
@@ -13,7 +13,7 @@ from streamgroup.synth import generate_trace
 @pytest.fixture
 def _shared_session(spark: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands that run in this process use the session of the tests: starting Spark takes seconds."""
-    for module in (make_trace, generate_trace, run_ingest_spark):
+    for module in (make_trace, generate_trace, table_to_trace):
         monkeypatch.setattr(module, "start_session", lambda *_: contextlib.nullcontext(spark))
 
 

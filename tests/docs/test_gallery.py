@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamgroup.report.render import chart_names
+from streamgroup.report.render_chart import chart_names
 from tests.docs.console_blocks import DOCS, ROOT
 
 PAGE = (DOCS / "gallery.md").read_text()

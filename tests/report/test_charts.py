@@ -27,7 +27,7 @@ from streamgroup.report.charts import (
     worker_load,
 )
 from streamgroup.report.findings import compared
-from streamgroup.report.render import Drawn, chart_names, load_chart, png, specification, svg
+from streamgroup.report.render_chart import Drawn, chart_names, load_chart, png, specification, svg
 from streamgroup.report.report_data import MOST_CONDITIONS, MOST_GROUPINGS, ReportData, gather
 from streamgroup.report.theme import THEMES, Look
 from streamgroup.report.trace_chart_data import gather_traces

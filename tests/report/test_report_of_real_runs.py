@@ -11,7 +11,7 @@ import pytest
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.report.formatting import shown
 from streamgroup.report.page import page
-from streamgroup.report.render import Drawn, chart_names, specification, svg
+from streamgroup.report.render_chart import Drawn, chart_names, specification, svg
 from streamgroup.report.report_data import ReportData, gather
 from streamgroup.report.theme import THEMES, Look
 from streamgroup.study.replay_run import run_to_directory

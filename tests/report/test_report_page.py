@@ -13,7 +13,7 @@ from streamgroup.report import page as page_module
 from streamgroup.report.findings import caveats, verdicts
 from streamgroup.report.formatting import number, shown
 from streamgroup.report.page import page
-from streamgroup.report.render import chart_names
+from streamgroup.report.render_chart import chart_names
 from streamgroup.report.report_data import gather
 from streamgroup.report.report_tables import side_by_side
 from streamgroup.report.tables_in_page import PageData, as_script

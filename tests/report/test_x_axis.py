@@ -9,7 +9,7 @@ import streamgroup as sg
 from streamgroup.base.errors import UsageError
 from streamgroup.report.charts import imbalance, latency
 from streamgroup.report.charts_over_workers import CURVES
-from streamgroup.report.render import Drawn, load_chart, specification
+from streamgroup.report.render_chart import Drawn, load_chart, specification
 from streamgroup.report.report_data import gather
 from streamgroup.report.theme import Look
 from streamgroup.report.x_axis import with_x

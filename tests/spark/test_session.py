@@ -15,9 +15,9 @@ from streamgroup.base.storage.process_tag import owner_is_alive
 from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.spark import errors as spark_errors
+from streamgroup.spark.count_finished_tasks import finished_tasks
 from streamgroup.spark.driver_log import log_tail, log_text
 from streamgroup.spark.find_java_and_spark import find_java
-from streamgroup.spark.task_progress import finished_tasks
 
 
 def fake_java(folder: Path, version: str) -> None:

@@ -65,7 +65,7 @@ def run(console: Console, options: Options) -> None:
     for place in places.values():
         check_free(place, overwrite=options.overwrite)
     from streamgroup.report.charts_over_workers import CURVES
-    from streamgroup.report.render import Drawn, load_chart, png, specification, svg
+    from streamgroup.report.render_chart import Drawn, load_chart, png, specification, svg
     from streamgroup.report.report_data import gather
     from streamgroup.report.theme import Look
     from streamgroup.report.trace_chart_data import all_traces, gather_traces
@@ -111,7 +111,7 @@ def run(console: Console, options: Options) -> None:
 
 
 def _list(console: Console) -> None:
-    from streamgroup.report.render import chart_names, load_chart
+    from streamgroup.report.render_chart import chart_names, load_chart
 
     charts = {name: load_chart(name) for name in chart_names()}
     console.rows([{"name": name, "section": one.SECTION, "shows": one.TITLE} for name, one in charts.items()])

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from streamgroup.ingest.pipeline import sort_tuples
 from streamgroup.ingest.pipeline.arrow_blocks import Row, block, part_slices, rows_of
-from streamgroup.ingest.pipeline.build_key_dictionary import Ids, send_ids
+from streamgroup.ingest.pipeline.key_ids_by_frequency import Ids, send_ids
 from streamgroup.ingest.pipeline.tuple_segments import CARRIED, LateRows, Segment, check_unchanged_segment, row_numbers
 from streamgroup.ingest.runners.protocol import Frame
 from streamgroup.traces import layout

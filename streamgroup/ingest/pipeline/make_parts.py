@@ -6,7 +6,7 @@ from typing import NamedTuple
 from streamgroup.base.errors import RunError
 from streamgroup.base.storage.output_on_disk_or_object_store import remove_old
 from streamgroup.base.storage.storage_path import StoragePath
-from streamgroup.ingest.pipeline import apply_key_ids, build_key_dictionary, sort_tuples, write_parts
+from streamgroup.ingest.pipeline import apply_key_ids, key_ids_by_frequency, sort_tuples, write_parts
 from streamgroup.ingest.pipeline.arrow_blocks import Row
 from streamgroup.ingest.pipeline.first_tuples import cut_head
 from streamgroup.ingest.pipeline.tuple_segments import CHANGED, Segment
@@ -61,11 +61,11 @@ def make_parts(
             late = runner.run(partial(sort_tuples.late_rows, frame, segments), 1, "checking the order")
         cutting = partial(cut_head, read, segments, first, ordered=ordered)
         frame, segments = runner.run(cutting, 1, "cutting to the head")
-    borders = build_key_dictionary.choose_key_ranges(segments, runner.parallelism)
-    ranks = build_key_dictionary.count_keys(
-        build_key_dictionary.send_keys_to_ranges(frame, segments, borders), by_bytes=not ordered
+    borders = key_ids_by_frequency.choose_key_ranges(segments, runner.parallelism)
+    ranks = key_ids_by_frequency.count_keys(
+        key_ids_by_frequency.send_keys_to_ranges(frame, segments, borders), by_bytes=not ordered
     ).keep()
-    found = runner.run(lambda: build_key_dictionary.assign_ids(ranks), len(borders) + 1, "ranking keys")
+    found = runner.run(lambda: key_ids_by_frequency.assign_ids(ranks), len(borders) + 1, "ranking keys")
     counts_late = in_order is False and not cut_to_head
     groups = apply_key_ids.group_segments(
         segments, runner.parallelism, sort_tuples.latest_before(segments) if counts_late else {}

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.storage_path import locate
+from streamgroup.ingest.explain_rejected_rows import reject_text
 from streamgroup.ingest.files.compression import open_raw
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import IngestOptions
@@ -18,7 +19,6 @@ from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.pipeline.expand_rows import Tuples
 from streamgroup.ingest.pipeline.tuple_segments import SegmentWriter
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject, Split
-from streamgroup.ingest.rejected_rows import reject_text
 
 __all__ = ["SplitStats", "blocks_of", "read_split_stats", "read_task"]
 

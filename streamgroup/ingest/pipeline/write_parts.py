@@ -12,7 +12,7 @@ import pyarrow as pa
 from streamgroup.base.errors import EnvironmentFault
 from streamgroup.base.storage.storage_path import StoragePath
 from streamgroup.ingest.pipeline.arrow_blocks import Row, block, part_slices, rows_of
-from streamgroup.ingest.pipeline.build_key_dictionary import Ids
+from streamgroup.ingest.pipeline.key_ids_by_frequency import Ids
 from streamgroup.ingest.pipeline.sort_tuples import sort_order
 from streamgroup.ingest.pipeline.stop_threads import check_stopped
 from streamgroup.ingest.pipeline.tuple_segments import CARRIED

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from streamgroup.base.errors import StreamgroupError
 from streamgroup.base.storage.storage_path import locate
-from streamgroup.ingest import rejected_rows
+from streamgroup.ingest import explain_rejected_rows
 from streamgroup.ingest.files import inputs_and_splits
 from streamgroup.ingest.files.inputs_and_splits import InputFile
 from streamgroup.ingest.make_reader import make_reader, with_option_files
@@ -112,11 +112,11 @@ class FileSource(Source):
     def advise(self, rejected: Counter[str], examples: Mapping[str, str], otherwise: str) -> str:
         """Suggest the option that reads rows like those that were rejected."""
         try:
-            shown = rejected_rows.first_time(self._reader, self._first)
+            shown = explain_rejected_rows.first_time(self._reader, self._first)
         except (OSError, StreamgroupError):
             # It was removed or changed since: give the hint without it.
             shown = None
-        return rejected_rows.hint_of(self._reader, rejected, examples, shown, otherwise)
+        return explain_rejected_rows.hint_of(self._reader, rejected, examples, shown, otherwise)
 
 
 def _check_rows(reader: Reader, layout_of: Callable[[str], Layout], splits: list[Split]) -> None:
@@ -128,4 +128,4 @@ def _check_rows(reader: Reader, layout_of: Callable[[str], Layout], splits: list
                 return
             rows += parsed.rows
             filtered.update(parsed.filtered)
-    raise rejected_rows.no_tuples_left(rows, filtered, Counter())
+    raise explain_rejected_rows.no_tuples_left(rows, filtered, Counter())

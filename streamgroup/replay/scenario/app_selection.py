@@ -14,7 +14,7 @@ from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.base.spelling_hint import suggest
 from streamgroup.replay.scenario.grouping_selection import Selection
 from streamgroup.replay.scenario.grouping_text import split_text
-from streamgroup.replay.scenario.import_file import import_file
+from streamgroup.replay.scenario.import_user_code import import_file
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.user_code_errors import describe_error
 from streamgroup.traces.trace import Trace

@@ -15,7 +15,7 @@ from streamgroup.base.spelling_hint import suggest
 from streamgroup.groupings.detectors.protocol import with_detector
 from streamgroup.groupings.protocol import GroupingParams
 from streamgroup.replay.scenario.grouping_text import split_label, split_text
-from streamgroup.replay.scenario.import_file import import_file
+from streamgroup.replay.scenario.import_user_code import import_file
 from streamgroup.replay.scenario.user_code_errors import describe_error
 
 __all__ = ["Selection", "default_sources", "family", "find_module", "listed", "parameters", "select"]

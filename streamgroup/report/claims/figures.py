@@ -6,7 +6,7 @@ from typing import Any
 import altair as alt
 
 from streamgroup.report.claims.page import FIGURES
-from streamgroup.report.render import svg
+from streamgroup.report.render_chart import svg
 from streamgroup.report.theme import Look
 from streamgroup.study.claims.reproduce import Drawing, Reproduction
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from streamgroup.base.errors import UsageError
-from streamgroup.study.claims.theory_values import evolving_replicas, top_share, worst_greedy_ratio
 from streamgroup.study.claims.values_of_runs import Series, combined, mapped, series_of
+from streamgroup.study.claims.zipf_and_greedy_theory import evolving_replicas, top_share, worst_greedy_ratio
 
 __all__ = ["FUNCTIONS"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamgroup.report.charts import imbalance
-from streamgroup.report.render import chart_names
+from streamgroup.report.render_chart import chart_names
 from streamgroup.report.report_data import MOST_CONDITIONS, gather
 from tests.cli.conftest import Invoke
 from tests.report.made_up_runs import make_runs

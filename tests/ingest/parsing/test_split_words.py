@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgroup.ingest.options import make_options
+from streamgroup.ingest.parsing.english_stopwords import STOPWORDS
 from streamgroup.ingest.parsing.split_words import words
-from streamgroup.ingest.parsing.stopwords import STOPWORDS
 
 
 def of(*texts: str | bytes | None) -> list[list[str] | None]:

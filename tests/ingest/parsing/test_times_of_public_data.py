@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.ingest.explain_rejected_rows import first_time, hint_of
 from streamgroup.ingest.files.inputs_and_splits import plan_splits, resolve_inputs
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
@@ -24,7 +25,6 @@ from streamgroup.ingest.parsing.times import (
 )
 from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.plausibility import TimedFile, check_units, span_note, warnings_of
-from streamgroup.ingest.rejected_rows import first_time, hint_of
 from streamgroup.traces.manifest import Manifest
 from tests.ingest.conftest import read
 

@@ -19,7 +19,7 @@ from streamgroup.base.storage.storage_path import StoragePath, locate
 from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import lines
-from streamgroup.ingest.pipeline import apply_key_ids, build_key_dictionary, sort_tuples, tuple_segments, write_parts
+from streamgroup.ingest.pipeline import apply_key_ids, key_ids_by_frequency, sort_tuples, tuple_segments, write_parts
 from streamgroup.ingest.pipeline.expand_rows import Tuples
 from streamgroup.ingest.pipeline.make_parts import Made, Rejects, Wanted, make_parts
 from streamgroup.ingest.pipeline.tuple_segments import SegmentWriter, read_segment
@@ -121,8 +121,8 @@ def test_as_lists_say(
         patch.setattr(apply_key_ids, "MOST_TUPLES", small)
         patch.setattr(tuple_segments, "MAX_TUPLES", small)
         patch.setattr(tuple_segments, "BLOCK_TUPLES", small)
-        patch.setattr(build_key_dictionary, "RANGE_KEYS", 2)
-        patch.setattr(build_key_dictionary, "BLOCK_KEYS", 1)
+        patch.setattr(key_ids_by_frequency, "RANGE_KEYS", 2)
+        patch.setattr(key_ids_by_frequency, "BLOCK_KEYS", 1)
         made = run(folder, splits, ordered=ordered, head=head)
     expected = expected_order(splits, ordered)[:head]
     found = made_of(folder)

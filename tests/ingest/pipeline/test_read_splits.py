@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamgroup.base.errors import UsageError
-from streamgroup.ingest import rejected_rows
+from streamgroup.ingest.explain_rejected_rows import TEXT_BYTES
 from streamgroup.ingest.make_reader import make_reader, with_option_files
 from streamgroup.ingest.make_trace import ingest
 from streamgroup.ingest.options import make_options
@@ -32,7 +32,7 @@ def test_rejects_leave_while_the_split_is_read(tmp_path: Path, monkeypatch: pyte
     assert (stats.split, stats.rejected, stats.filtered) == (3, {"time cannot be read": 1050}, {"header": 1})
     found = [row.columns() for row in rows[:-1]]
     assert [number for block in found for number in block.column("line").to_pylist()] == list(range(2, 1052))
-    assert {len(text) for block in found for text in block.column("text").to_pylist()} == {rejected_rows.TEXT_BYTES}
+    assert {len(text) for block in found for text in block.column("text").to_pylist()} == {TEXT_BYTES}
     assert stats.examples["time cannot be read"][0] == 2
 
 

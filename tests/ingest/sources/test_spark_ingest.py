@@ -13,8 +13,8 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest import from_dataframe
 from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import make_options
-from streamgroup.ingest.sources.run_ingest_spark import ingest_spark
 from streamgroup.ingest.sources.table_options import make_source_options
+from streamgroup.ingest.sources.table_to_trace import ingest_spark
 from streamgroup.spark.session import Session
 from streamgroup.traces.checks.validate import validate
 from streamgroup.traces.trace import open_trace

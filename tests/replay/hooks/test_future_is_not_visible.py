@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from streamgroup.replay.replay_trace import replay
-from streamgroup.replay.scenario import grouping_selection, import_file
+from streamgroup.replay.scenario import grouping_selection, import_user_code
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import chunk_driven
 from streamgroup.traces import layout
@@ -31,7 +31,7 @@ SPIES = [f"{SPY}{given}" for given in ("", ":looks=true", ":hears=true", ":looks
 def _no_companions() -> Iterator[None]:
     """Do not look for what the spy imports, in every one of hundreds of runs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(import_file, "_with_companions", lambda path, digest: digest)
+        patch.setattr(import_user_code, "_with_companions", lambda path, digest: digest)
         yield
 
 

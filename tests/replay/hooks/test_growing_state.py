@@ -9,7 +9,7 @@ import pytest
 from streamgroup.base.errors import RunError, UsageError
 from streamgroup.metrics.run_tables import tables
 from streamgroup.replay.replay_trace import replay
-from streamgroup.replay.scenario import import_file
+from streamgroup.replay.scenario import import_user_code
 from streamgroup.replay.scenario.grouping_selection import select
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import chunk_driven, event_driven
@@ -50,7 +50,7 @@ def test_when_it_grows_changes_nothing(
     trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, hears: str
 ) -> None:
     options = RUNS[name]
-    monkeypatch.setattr(import_file, "_with_companions", lambda path, digest: digest)
+    monkeypatch.setattr(import_user_code, "_with_companions", lambda path, digest: digest)
     asked = select(GROWING).module.ASKED
     large = f"{GROWING}:hears={hears},at_first=4096"
     one = left_behind(trace, tmp_path / "one", large, interpreted=True, **options)

@@ -15,7 +15,7 @@ from streamgroup.metrics.metric_names import METRICS
 from streamgroup.metrics.run_tables import summary
 from streamgroup.replay.accounting.outcome import Outcome
 from streamgroup.replay.replay_trace import replay
-from streamgroup.replay.scenario import import_file
+from streamgroup.replay.scenario import import_user_code
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import event_driven
 from streamgroup.traces import layout
@@ -142,7 +142,7 @@ def test_hot_keys_agree_with_the_twin(scenario: Scenario, parts: int, cold: bool
         patch.setattr(layout, "BLOCK_ROWS", rows)
         patch.setattr(event_driven, "_EVENTS", kept)
         # As if the grouping were one of the package's: those are rewritten to be interpreted, and nothing is compiled.
-        patch.setattr(import_file, "_with_companions", lambda path, digest: "")
+        patch.setattr(import_user_code, "_with_companions", lambda path, digest: "")
         hot_keys_agree(scenario, parts, cold=cold, interpreted=True)
 
 

@@ -14,7 +14,7 @@ from streamgroup.metrics.run_tables import tables
 from streamgroup.replay.accounting import assignment_log, recorder
 from streamgroup.replay.aggregator_backpressure import simulation as held_back
 from streamgroup.replay.replay_trace import replay
-from streamgroup.replay.scenario import import_file
+from streamgroup.replay.scenario import import_user_code
 from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.simulation import chunk_driven, event_driven
 from streamgroup.traces import layout
@@ -64,7 +64,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 def _of_the_package() -> Iterator[None]:
     """Take the listener for a grouping of the package: those are rewritten to be interpreted, nothing is compiled."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(import_file, "_with_companions", lambda path, digest: "")
+        patch.setattr(import_user_code, "_with_companions", lambda path, digest: "")
         yield
 
 

@@ -9,8 +9,13 @@ import pytest
 from streamgroup.base.errors import UsageError
 from streamgroup.study.claims.expression import check, evaluate, sweeps_in
 from streamgroup.study.claims.expression_functions import FUNCTIONS
-from streamgroup.study.claims.theory_values import evolving_replicas, greedy_makespan, top_share, worst_greedy_ratio
 from streamgroup.study.claims.values_of_runs import Series, series_of
+from streamgroup.study.claims.zipf_and_greedy_theory import (
+    evolving_replicas,
+    greedy_makespan,
+    top_share,
+    worst_greedy_ratio,
+)
 
 
 class Made:
