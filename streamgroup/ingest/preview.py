@@ -15,7 +15,7 @@ from streamgroup.ingest.files import inputs_and_splits
 from streamgroup.ingest.files.byte_streams import compression_of
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.parsing.column_names import NO_TIME
+from streamgroup.ingest.parsing.column_list_text import NO_TIME
 from streamgroup.ingest.parsing.delimited import BLANKS, DelimitedReader
 from streamgroup.ingest.parsing.times import iso
 from streamgroup.ingest.pipeline.check_rows import Contract

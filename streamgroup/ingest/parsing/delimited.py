@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.column_names import column_names
+from streamgroup.ingest.parsing.column_list_text import column_names
 from streamgroup.ingest.parsing.condition_text import parse_where
 from streamgroup.ingest.parsing.fields import Fields, Lines
 from streamgroup.ingest.parsing.lines import Block, LineReader

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import DataError
 from streamgroup.base.storage.storage_path import locate
 from streamgroup.ingest.files.byte_streams import SPLITTABLE_ENCODINGS, Source, compression_of, open_sources
-from streamgroup.ingest.parsing.column_names import NO_TIME
+from streamgroup.ingest.parsing.column_list_text import NO_TIME
 from streamgroup.ingest.parsing.times import KNOWN, guess_format, resolve_format
 from streamgroup.ingest.readers.options import LineOptions, ReaderOptions
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reader, Split

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import UsageError
 from streamgroup.ingest.options import CommonOptions, IngestOptions, parse_share
 from streamgroup.ingest.parsing import numbers, times
-from streamgroup.ingest.parsing.column_names import NO_TIME
+from streamgroup.ingest.parsing.column_list_text import NO_TIME
 from streamgroup.ingest.parsing.condition_text import parse_where
 from streamgroup.ingest.pipeline.composite_keys import NOT_UTF8, composite
 from streamgroup.ingest.pipeline.expand_rows import Tuples, between, expand

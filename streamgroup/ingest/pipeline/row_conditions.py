@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamgroup.ingest.parsing.column_names import as_texts
+from streamgroup.ingest.parsing.columns_as_text import as_texts
 from streamgroup.ingest.parsing.condition_text import ORDERS, RowCondition
 from streamgroup.ingest.parsing.numbers import to_float
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from streamgroup.base.errors import DataError
 from streamgroup.ingest.parsing import fields
-from streamgroup.ingest.parsing.column_names import NO_TIME, column_names
+from streamgroup.ingest.parsing.column_list_text import NO_TIME, column_names
 from streamgroup.ingest.parsing.condition_text import parse_where
 from streamgroup.ingest.parsing.json_text import Fault, Fraction, decode_all, get, scalar
 from streamgroup.ingest.parsing.lines import HEAD_ROWS, Block, LineReader

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from streamgroup.base.errors import DataError, UsageError
 from streamgroup.base.storage.storage_path import locate
-from streamgroup.ingest.parsing.column_names import as_texts
+from streamgroup.ingest.parsing.columns_as_text import as_texts
 from streamgroup.ingest.parsing.numbers import to_float
 from streamgroup.ingest.parsing.times import KNOWN, TimeFormat, guess_format, resolve_format
 from streamgroup.ingest.readers.options import Parquet

@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from streamgroup.base.errors import UsageError
 from streamgroup.base.pydantic_errors import first_problem
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.parsing.column_names import NO_TIME, column_names, joined_keys, joined_times
+from streamgroup.ingest.parsing.column_list_text import NO_TIME, column_names
+from streamgroup.ingest.parsing.columns_as_text import joined_keys, joined_times
 from streamgroup.ingest.parsing.condition_text import parse_where
 from streamgroup.ingest.parsing.times import TimeFormat
 from streamgroup.ingest.readers.options import ReaderOptions

@@ -16,7 +16,7 @@ import pyarrow as pa
 from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.base.redaction import without_secrets
 from streamgroup.ingest.parsing import numbers
-from streamgroup.ingest.parsing.column_names import as_texts
+from streamgroup.ingest.parsing.columns_as_text import as_texts
 from streamgroup.ingest.parsing.times import KNOWN, NUMERIC, TimeFormat, guess_format, resolve_format
 from streamgroup.ingest.readers.protocol import Layout
 from streamgroup.ingest.sources.table_batches import PARTITION, Column, Table, key_columns

@@ -13,7 +13,7 @@ from streamgroup.ingest.files import inputs_and_splits
 from streamgroup.ingest.files.inputs_and_splits import InputFile
 from streamgroup.ingest.make_reader import make_reader, with_option_files
 from streamgroup.ingest.options import IngestOptions
-from streamgroup.ingest.parsing.column_names import NO_TIME
+from streamgroup.ingest.parsing.column_list_text import NO_TIME
 from streamgroup.ingest.pipeline.arrow_blocks import Row
 from streamgroup.ingest.pipeline.check_rows import Contract
 from streamgroup.ingest.pipeline.read_splits import read_task

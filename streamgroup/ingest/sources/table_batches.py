@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from streamgroup.ingest.parsing.column_names import as_texts
+from streamgroup.ingest.parsing.columns_as_text import as_texts
 from streamgroup.ingest.parsing.numbers import to_float
 from streamgroup.ingest.pipeline.composite_keys import NOT_UTF8, composite
 from streamgroup.ingest.readers.protocol import Layout, Parsed, Reject

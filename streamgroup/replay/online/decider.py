@@ -13,8 +13,9 @@ from streamgroup.engines.keys.typed_key_values import check_kind
 from streamgroup.groupings.protocol import Context, WorkersChange
 from streamgroup.replay.interpreted_or_compiled import Tiers
 from streamgroup.replay.online.compiled_decision import FULL, Bound, Entry
+from streamgroup.replay.online.context_of_keys import ContextRule
 from streamgroup.replay.online.deliver_finished_tuples import Finishes, deliver_block
-from streamgroup.replay.online.known_keys import ContextRule, KnownKeys
+from streamgroup.replay.online.known_keys import KnownKeys
 from streamgroup.replay.online.state_rows_by_key import find_key_rows, grown_state, own_rows, put_rows, without_limit
 from streamgroup.replay.running_grouping import RunningGrouping
 from streamgroup.replay.scenario.grouping_selection import select

@@ -18,7 +18,7 @@ from streamgroup.base.errors import DataError, UsageError
 from streamgroup.ingest.make_reader import make_reader
 from streamgroup.ingest.options import make_options
 from streamgroup.ingest.parsing import fields, lines
-from streamgroup.ingest.parsing.column_names import column_names
+from streamgroup.ingest.parsing.column_list_text import column_names
 from streamgroup.ingest.parsing.times import iso
 from streamgroup.ingest.preview import preview
 from tests.ingest.conftest import read

@@ -1,38 +1,11 @@
-"""Names of columns on the command line (one, or several with commas between), and columns made of several."""
+"""Arrow columns as texts, and several columns joined to one time or one composite key."""
 
-import re
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["NO_TIME", "Name", "as_texts", "column_names", "joined_keys", "joined_times"]
-
-# Value of --time for input without times.
-NO_TIME = "none"
-
-_PART = re.compile(r'"((?:[^"]|"")*)"(?=,|$)|([^,]*)(?=,|$)')
-
-
-class Name(NamedTuple):
-    """A column by its name, or by its number from 1 if it is all digits and not `quoted`."""
-
-    text: str
-    quoted: bool
-
-
-def column_names(text: str) -> tuple[Name, ...]:
-    """Split the names of columns at commas; a name with a comma is in quotes, `""` is a quote."""
-    found: list[Name] = []
-    at = 0
-    while True:
-        match = _PART.match(text, at)
-        assert match is not None
-        quoted = match[1] is not None
-        found.append(Name(match[1].replace('""', '"') if quoted else match[2], quoted))
-        if match.end() == len(text):
-            return tuple(found)
-        at = match.end() + 1
+__all__ = ["as_texts", "joined_keys", "joined_times"]
 
 
 def as_texts(column: Any) -> Any:
