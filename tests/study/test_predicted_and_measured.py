@@ -173,6 +173,45 @@ def test_a_picture_of_both_distributions(replayed: Path) -> None:
     assert picture.with_suffix(".csv").read_text().startswith("run,at_least_ms,share")
 
 
+@pytest.mark.parametrize(
+    ("name", "taken", "said"),
+    [
+        ("both.svg", "both.svg", "both.svg exists already"),
+        ("both.svg", "both.csv", "both.csv exists already"),
+        ("both", "both.png", "both.png exists already"),
+        ("predicted.svg", None, "predicted.svg is a directory"),
+    ],
+)
+def test_a_picture_replaces_nothing_unless_asked_to(replayed: Path, name: str, taken: str | None, said: str) -> None:
+    if taken is None:
+        (replayed / name).mkdir()
+    else:
+        (replayed / taken).write_text("mine")
+    command = ["compare", str(replayed / "predicted"), str(replayed / "longer"), "--picture", str(replayed / name)]
+    before = sorted(replayed.iterdir())
+    ran = CliRunner().invoke(app, command)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert said in ran.stderr
+    assert sorted(replayed.iterdir()) == before
+    if taken is not None:
+        assert (replayed / taken).read_text() == "mine"
+        assert CliRunner().invoke(app, [*command, "--overwrite"]).exit_code == 0
+        assert (replayed / taken).read_bytes() != b"mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [("both.png", {"both.png", "both.csv"}), ("both", {"both.svg", "both.png", "both.csv"})],
+)
+def test_a_picture_is_of_the_kind_that_its_ending_names(replayed: Path, name: str, made: set[str]) -> None:
+    ran = CliRunner().invoke(
+        app, ["compare", str(replayed / "predicted"), str(replayed / "longer"), "--picture", str(replayed / name)]
+    )
+    assert ran.exit_code == 0, ran.stderr
+    assert {path.name for path in replayed.glob("both*")} == made
+    assert (replayed / "both.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_run_may_be_named_for_its_grouping(replayed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A colon in a relative path is no scheme of a URL, and `batch=32` no partition."""
     monkeypatch.chdir(replayed)
