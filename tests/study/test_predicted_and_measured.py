@@ -118,6 +118,14 @@ def test_a_machine_that_was_too_slow_is_no_witness(replayed: Path, late: float, 
     assert ran.exit_code == 0
 
 
+def test_an_error_of_a_metric_that_neither_run_has_cannot_be_judged(replayed: Path) -> None:
+    as_measured(replayed / "longer")
+    found = sg.compare(replayed / "predicted", replayed / "longer")
+    assert found.witness is not None
+    (line,) = found.broken("hot_recall_error>3%")
+    assert line == "hot_recall has no value in OLD and NEW, so hot_recall_error>3% cannot be judged"
+
+
 def test_the_first_tuple_that_went_elsewhere_is_named(replayed: Path) -> None:
     part = replayed / "longer" / "assignments" / "part-00000.parquet"
     table = pq.read_table(part)

@@ -56,17 +56,23 @@ class Comparison:
 
         Several conditions have commas between them; `>+3` without a percent sign is a difference. `makespan_error>3%`
         is about the error of a prediction, or of two replays about a change in either direction. What cannot be
-        judged breaks the gate: a cell of the old side without a partner, and a value that only one side has.
-        UsageError for a bad condition.
+        judged breaks the gate: a cell of the old side without a partner, a value that only one side has, and a metric
+        of which no pair has a value. UsageError for a bad condition.
         """
         found = [f"{cell}: only in OLD, so {text} cannot be judged" for cell in self.only_old]
         for piece in text.split(","):
-            if (on_error := error_condition(piece)) is not None:
+            on_error = error_condition(piece)
+            name = _condition(piece)[0] if on_error is None else on_error[0]
+            rows = self.table.filter(pl.col("metric") == name)
+            if not self.table.is_empty() and rows.select(pl.col("old", "new").is_null().all()).row(0) == (True, True):
+                found.append(f"{name} has no value in OLD and NEW, so {piece.strip()} cannot be judged")
+                continue
+            if on_error is not None:
                 found += self.witness.broken(piece) if self.witness else self._changed(*on_error)
                 continue
-            name, sign, direction, number, percent = _condition(piece)
+            _, sign, direction, number, percent = _condition(piece)
             limit, shown = float(direction + number), f"{direction}{number}{' %' if percent else ''}"
-            for row in self.table.filter(pl.col("metric") == name).iter_rows(named=True):
+            for row in rows.iter_rows(named=True):
                 verdict = _verdict(row, sign, limit, percent)
                 found += [f"{_named(row, self.naming)}: {name} {verdict}, limit {shown}"] if verdict else []
         return found
