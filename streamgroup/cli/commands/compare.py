@@ -62,6 +62,9 @@ def run(console: Console, options: Options) -> None:
         check_free(place, overwrite=options.overwrite)
     people = console.form in PEOPLE
     chosen = split_names("--metrics", options.metrics)
+    from streamgroup.study.summary.compare_runs import check_metrics
+
+    check_metrics(chosen)
     found = sg.compare(options.old, options.new)
     broken = [line for condition in options.fail_on for line in found.broken(condition)]
     pictures = _draw(options, places) if places else {}

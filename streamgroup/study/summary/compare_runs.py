@@ -26,7 +26,7 @@ from streamgroup.study.summary.predicted_and_measured import (
     witness,
 )
 
-__all__ = ["Comparison", "check_conditions", "compare"]
+__all__ = ["Comparison", "check_conditions", "check_metrics", "compare"]
 
 Row = dict[str, Any]
 
@@ -113,6 +113,15 @@ def _condition(piece: str) -> tuple[str, ...]:
     return match.groups()
 
 
+def check_metrics(metrics: Iterable[str]) -> None:
+    """Raise a UsageError for a metric that there is not, and for one that is a word."""
+    for name in metrics:
+        if name not in METRICS:
+            raise UsageError(f"--metrics: there is no metric {name!r}", suggest(name, METRICS))
+        if name in TEXTS:
+            raise UsageError(f"--metrics: {name} is a word, which has no change in size", "name other metrics")
+
+
 def compare(old: Iterable[str | Path], new: Iterable[str | Path], metrics: Sequence[str] = ()) -> Comparison:
     """Match the runs of two sides and compare their metrics (all, or those named).
 
@@ -120,11 +129,7 @@ def compare(old: Iterable[str | Path], new: Iterable[str | Path], metrics: Seque
     count, nor does the code that made it. One run on each side are compared whatever their options.
     UsageError for a path that holds no run or an unknown metric, DataError for a damaged run.
     """
-    for name in metrics:
-        if name not in METRICS:
-            raise UsageError(f"--metrics: there is no metric {name!r}", suggest(name, METRICS))
-        if name in TEXTS:
-            raise UsageError(f"--metrics: {name} is a word, which has no change in size", "name other metrics")
+    check_metrics(metrics)
     sides = [run_directories(side) for side in (old, new)]
     before, after = load_pair(*sides)
     names = [name for name in OPTION_COLUMNS if name in before.columns]
