@@ -264,14 +264,15 @@ class StoragePath(NamedTuple):
                 # Not those above: a cancelled task would make a removed output again.
                 path.parent.mkdir(exist_ok=True)
                 file = partial.open("wb")
-            with file:
-                try:
+            try:
+                # Closing writes what is buffered, and can fail as any write can.
+                with file:
                     yield file
-                except OSError as error:
-                    if error.filename is not None:  # that of another file
-                        raise
-                    with errors_explained("write", self.text):
-                        raise
+            except OSError as error:
+                if error.filename is not None:  # that of another file
+                    raise
+                with errors_explained("write", self.text):
+                    raise
             with errors_explained("write", self.text):
                 partial.replace(path)
         finally:
