@@ -26,13 +26,20 @@ AGAIN = "make the run again"
 
 def read_record(run: Path) -> dict[str, Any]:
     """Read `run.json` of a run directory; DataError where it is damaged or of another version of the tables."""
+    path = run / MARKER
     try:
-        record: dict[str, Any] = json.loads((run / MARKER).read_bytes())
-        version, _ = record["schema_version"], str(record["trace"]["fingerprint"])
+        record: dict[str, Any] = json.loads(path.read_bytes())
+        version = record["schema_version"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise DataError(f"{run / MARKER} is not the record of a run", AGAIN) from None
+        raise DataError(f"{path} is not the record of a run", AGAIN) from None
     if version != SCHEMA_VERSION:
         raise DataError(f"{run}: tables of version {version}, this program reads {SCHEMA_VERSION}", AGAIN)
+    # Not before it is needed: making the models takes longer than a small replay.
+    from streamgroup.study.run_record import first_fault
+
+    reason = first_fault(record)
+    if reason is not None:
+        raise DataError(f"{path} is not the record of a run: {reason}", AGAIN)
     return record
 
 
@@ -61,15 +68,19 @@ def read_tables(run: Path) -> tuple[dict[str, "pa.Table"], dict[str, Any]]:
     return tables, record
 
 
-def recorded_options(record: dict[str, Any]) -> ReplayOptions:
+def recorded_options(run: Path, record: dict[str, Any]) -> ReplayOptions:
     """Return the options of a run's record, where several texts of an option are one, with spaces between.
 
-    Where the rate was searched, they are those of the run at the rate found.
+    Where the rate was searched, they are those of the run at the rate found. DataError where options are missing.
     """
     fields = {field.name: field for field in dataclasses.fields(ReplayOptions)}
+    recorded = record.get("options", {})
+    for name in ("grouping", "workers"):
+        if name not in recorded:
+            raise DataError(f"{run / MARKER} is not the record of a run: options.{name}: it is missing", AGAIN)
     given: dict[str, Any] = {
         name: tuple(value.split() if value else ()) if fields[name].type == tuple[str, ...] else value
-        for name, value in record["options"].items()
+        for name, value in recorded.items()
         if name in fields
     }
     search = record.get("rate_search")

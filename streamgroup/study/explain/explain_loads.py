@@ -1,7 +1,6 @@
 """Explains the loads of workers: of a grouping on a trace, or of a run."""
 
 import dataclasses
-import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from streamgroup.study.explain.where_tuples_went import (
     window_loads,
 )
 from streamgroup.study.key_destinations import HashDestinations, HashedKeys
-from streamgroup.study.read_run import MARKER, recorded_options
+from streamgroup.study.read_run import MARKER, read_record, recorded_options
 from streamgroup.study.replay_run import LOG, checked, make_run
 from streamgroup.traces.statistics.key_counts import count_keys
 from streamgroup.traces.trace import Trace, open_trace
@@ -109,12 +108,14 @@ def explain_run(run: Path, *, workers: int = 3, progress: Callable[[int], None] 
     Where neither will do, it is replayed again. DataError where the trace is gone or another one, or the workers got
     other loads than the tables of the run say.
     """
-    record = _record(run)
+    record = read_record(run)
     # What comes after the workers changes nothing of their load, and a file of it may be gone.
     options = dataclasses.replace(
-        recorded_options(record), app=None, aggregators=None, aggregator_service=None, aggregator_grouping=None
+        recorded_options(run, record), app=None, aggregators=None, aggregator_service=None, aggregator_grouping=None
     )
-    path, fingerprint = record["trace"]["path"], record["trace"]["fingerprint"]
+    path, fingerprint = record["trace"].get("path"), record["trace"]["fingerprint"]
+    if path is None:
+        raise DataError(f"{run / MARKER} is not the record of a run: trace.path: it is missing", _AGAIN)
     try:
         trace = open_trace(path)
     except UsageError as error:
@@ -125,17 +126,6 @@ def explain_run(run: Path, *, workers: int = 3, progress: Callable[[int], None] 
     found = _explain(trace, options, workers, log if log.is_dir() else None, progress)
     _check(run, record, found)
     return found
-
-
-def _record(run: Path) -> dict[str, Any]:
-    try:
-        record = json.loads((run / MARKER).read_bytes())
-        assert isinstance(record["options"], dict)
-        assert isinstance(record["trace"]["path"], str)
-        assert isinstance(record["trace"]["fingerprint"], str)
-    except (OSError, ValueError, KeyError, TypeError, AssertionError, RecursionError):
-        raise DataError(f"{run / MARKER} is not the record of a run", _AGAIN) from None
-    return dict(record)
 
 
 def _check(run: Path, record: dict[str, Any], found: Explanation) -> None:

@@ -19,7 +19,7 @@ from streamgroup.base.units import parse_duration_ns
 from streamgroup.metrics.metric_names import METRICS, TEXTS
 from streamgroup.replay.micro_batch import batch_ends
 from streamgroup.replay.scenario.micro_batch_option import MicroBatch, parse_engine_model
-from streamgroup.study.read_run import AGAIN, read_record
+from streamgroup.study.read_run import AGAIN, read_record, recorded_options
 from streamgroup.study.replay_run import LOG
 
 __all__ = [
@@ -167,7 +167,7 @@ def witness(predicted: Path, row: Mapping[str, Any], measured: Mapping[str, Any]
     log = _log(predicted, ("arrival_ns", "worker", "start_ns", "finish_ns"))
     tuples = _measured_tuples(predicted)
     # Not that of the row: the pair goes under the options of the run in the engine, which has no model.
-    model = parse_engine_model(read_record(predicted)["options"].get("engine_model"))
+    model = parse_engine_model(recorded_options(predicted, read_record(predicted)).engine_model)
     delay = parse_duration_ns(row["network_delay"], "")
     calibrated = {} if log is None else _calibrated(log, factor, delay, model, tuples)
     rows = []
