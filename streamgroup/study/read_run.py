@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    "AGAIN", "MARKER", "MORE_TABLES", "TABLES", "read_record", "read_tables", "recorded_options", "table_names",
+    "AGAIN", "MARKER", "MORE_TABLES", "TABLES", "other_version", "read_record", "read_tables", "recorded_options",
+    "table_names",
 ]  # fmt: skip
 
 MARKER = "run.json"
@@ -33,7 +34,7 @@ def read_record(run: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise DataError(f"{path} is not the record of a run", AGAIN) from None
     if version != SCHEMA_VERSION:
-        raise DataError(f"{run}: tables of version {version}, this program reads {SCHEMA_VERSION}", AGAIN)
+        raise other_version(run, version)
     # Not before it is needed: making the models takes longer than a small replay.
     from streamgroup.study.run_record import first_fault
 
@@ -41,6 +42,13 @@ def read_record(run: Path) -> dict[str, Any]:
     if reason is not None:
         raise DataError(f"{path} is not the record of a run: {reason}", AGAIN)
     return record
+
+
+def other_version(place: Path, version: Any) -> DataError:
+    """Return the error for a run, or a table, of another version than this program reads."""
+    is_later = isinstance(version, int) and version > SCHEMA_VERSION
+    hint = f"update streamgroup, as a later version wrote it, or {AGAIN} with this one" if is_later else AGAIN
+    return DataError(f"{place}: tables of version {version}, this program reads {SCHEMA_VERSION}", hint)
 
 
 def table_names(record: Mapping[str, Any]) -> list[str]:
@@ -51,8 +59,11 @@ def table_names(record: Mapping[str, Any]) -> list[str]:
 
 def read_tables(run: Path) -> tuple[dict[str, "pa.Table"], dict[str, Any]]:
     """Read the tables of a run by name, and its record; UsageError where there is none, DataError as there."""
+    import polars as pl
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+    from streamgroup.study.read_table import check_table
 
     if not (run / MARKER).is_file():
         raise UsageError(f"{run} is no run: there is no {MARKER}", "name a run directory, as replay -o makes them")
@@ -65,6 +76,7 @@ def read_tables(run: Path) -> tuple[dict[str, "pa.Table"], dict[str, Any]]:
             tables[name] = pq.read_table(path.absolute(), partitioning=None)
         except (OSError, pa.ArrowException):
             raise DataError(f"{path} cannot be read", AGAIN) from None
+        check_table(path, pl.DataFrame(tables[name]))
     return tables, record
 
 

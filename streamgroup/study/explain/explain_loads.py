@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
@@ -31,6 +30,7 @@ from streamgroup.study.explain.where_tuples_went import (
 )
 from streamgroup.study.key_destinations import HashDestinations, HashedKeys
 from streamgroup.study.read_run import MARKER, read_record, recorded_options
+from streamgroup.study.read_table import read_table
 from streamgroup.study.replay_run import LOG, checked, make_run
 from streamgroup.traces.statistics.key_counts import count_keys
 from streamgroup.traces.trace import Trace, open_trace
@@ -130,13 +130,10 @@ def explain_run(run: Path, *, workers: int = 3, progress: Callable[[int], None] 
 
 def _check(run: Path, record: dict[str, Any], found: Explanation) -> None:
     digest = record.get("grouping", {}).get("file_digest", "")
-    try:
-        tuples = pl.read_parquet(run / "workers.parquet", glob=False)["tuples"].to_numpy()
-        summary = pl.read_parquet(run / "summary.parquet", glob=False).row(0, named=True)
-    except (OSError, pl.exceptions.PolarsError):
-        raise DataError(f"{run}: its tables cannot be read", _AGAIN) from None
+    tuples = read_table(run, "workers")["tuples"].to_numpy()
+    summary = read_table(run, "summary").row(0, named=True)
     # Tables count every delivery that was accepted, the explanation the last one of every tuple.
-    if summary["dropped"] or summary["redelivered"]:
+    if summary.get("dropped") or summary.get("redelivered"):
         return
     if not np.array_equal(tuples, found.whole.tuples):
         what = "its grouping's file has changed" if digest else "another version of this program made it"

@@ -20,6 +20,7 @@ from streamgroup.metrics.metric_names import METRICS, TEXTS
 from streamgroup.replay.micro_batch import batch_ends
 from streamgroup.replay.scenario.micro_batch_option import MicroBatch, parse_engine_model
 from streamgroup.study.read_run import AGAIN, read_record, recorded_options
+from streamgroup.study.read_table import read_table
 from streamgroup.study.replay_run import LOG
 
 __all__ = [
@@ -209,8 +210,7 @@ def _log(run: Path, names: tuple[str, ...]) -> dict[str, I64] | None:
 
 def _measured_tuples(run: Path) -> int:
     """Count the tuples of a run that are not warm-up."""
-    windows = pq.read_table((run / "windows.parquet").absolute(), columns=["tuples"], partitioning=None)
-    return int(windows["tuples"].to_numpy().sum())
+    return int(read_table(run, "windows")["tuples"].sum())
 
 
 def _calibrated(
