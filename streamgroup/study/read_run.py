@@ -98,5 +98,8 @@ def recorded_options(run: Path, record: dict[str, Any]) -> ReplayOptions:
     search = record.get("rate_search")
     if isinstance(search, dict) and isinstance(search.get("arrivals"), str):
         given |= {"arrivals": search["arrivals"], "max_p99": None}
+    if given.get("arrivals") != "saturate":
+        # Earlier versions recorded it although it meant nothing, which is refused today.
+        given.pop("max_pending", None)
     # What the capacity file says is among the options themselves.
     return ReplayOptions(**{**given, "capacity": None})

@@ -99,6 +99,13 @@ def test_options_without_which_there_is_no_run(run: Path, entry: str) -> None:
         recorded_options(run, record)
 
 
+@pytest.mark.parametrize(("arrivals", "pending"), [("trace", 1000), ("saturate", 7)])
+def test_a_limit_that_meant_nothing_is_no_option(run: Path, arrivals: str, pending: int) -> None:
+    options = json.loads((run / "run.json").read_text())["options"]
+    record = read_record(changed(run, options=options | {"arrivals": arrivals, "max_pending": 7}))
+    assert recorded_options(run, record).max_pending == pending
+
+
 @pytest.mark.parametrize("command", ["summarize RUN", "compare RUN RUN", "report RUN -o OUT", "explain RUN"])
 @pytest.mark.parametrize("values", [{"code": None}, {"options": "x"}, {"grouping": [1]}, {"trace": 3}])
 def test_every_command_that_reads_runs_says_so(run: Path, tmp_path: Path, command: str, values: dict[str, Any]) -> None:
