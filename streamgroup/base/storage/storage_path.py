@@ -95,7 +95,8 @@ class StoragePath(NamedTuple):
         own, outer = self._address, folder._address
         if own is None or outer is None:
             return own is outer and Path(folder.where) in Path(self.where).parents
-        return own.store == outer.store and f"{own.path}/".startswith(f"{outer.path}/") and own.path != outer.path
+        prefix = f"{outer.path}/" if outer.path else ""  # the root of a store has no path
+        return own.store == outer.store and own.path.startswith(prefix) and own.path != outer.path
 
     def within(self, folder: "StoragePath") -> str:
         """Returns the decoded path from a folder to this place, which lies in it."""
