@@ -187,7 +187,8 @@ def test_a_picture_of_both_distributions(replayed: Path) -> None:
         ("both.svg", "both.svg", "both.svg exists already"),
         ("both.svg", "both.csv", "both.csv exists already"),
         ("both", "both.png", "both.png exists already"),
-        ("predicted.svg", None, "predicted.svg is a directory"),
+        ("folder.svg", None, "folder.svg is a directory"),
+        ("folder", None, "folder is a directory"),
     ],
 )
 def test_a_picture_replaces_nothing_unless_asked_to(replayed: Path, name: str, taken: str | None, said: str) -> None:

@@ -57,9 +57,7 @@ def run(console: Console, options: Options) -> None:
     their options: of runs with an assignment log it also says whether each tuple went to the same worker. A replay and
     a run in an engine are a prediction and a measurement, and each metric has an error. People see what changed.
     """
-    places = {} if options.picture is None else picture_files(options.picture)
-    for place in places.values():
-        check_free(place, overwrite=options.overwrite)
+    places = _free_places(options)
     people = console.form in PEOPLE
     chosen = split_names("--metrics", options.metrics)
     from streamgroup.study.summary.compare_runs import check_metrics
@@ -92,6 +90,18 @@ def run(console: Console, options: Options) -> None:
             console.warn(f"only in {side}: {cell}")
     if broken:
         raise sg.GateError("\n".join(broken), f"--fail-on {' --fail-on '.join(options.fail_on)}")
+
+
+def _free_places(options: Options) -> dict[str, Path]:
+    """Return the files of the picture by ending, none without one; UsageError where they may not be written."""
+    if options.picture is None:
+        return {}
+    # A directory is no name without an ending.
+    check_free(options.picture, overwrite=True)
+    places = picture_files(options.picture)
+    for place in places.values():
+        check_free(place, overwrite=options.overwrite)
+    return places
 
 
 def _draw(options: Options, places: Mapping[str, Path]) -> dict[Path, bytes]:
