@@ -52,7 +52,8 @@ class _Sources(_Part):
 
 
 class _Feedback(_Part):
-    delay_mean_ms: float
+    # Null where no report was taken in, as in a single batch.
+    delay_mean_ms: float | None
 
 
 class _Engine(_Part):

@@ -149,6 +149,17 @@ def test_what_an_engine_did_to_the_order_is_said(replayed: Path) -> None:
         assert len([note for note in sg.compare(predicted, measured).notes if note.startswith(said)]) == expected
 
 
+def test_sources_that_got_no_report_did_not_listen(replayed: Path) -> None:
+    predicted, measured = replayed / "predicted", replayed / "longer"
+    as_measured(measured)
+    record = json.loads((measured / "run.json").read_text())
+    for delay, expected in ((None, 0), (3.5, 1)):
+        record["engine"]["feedback"] = {"reports": expected, "delay_mean_ms": delay}
+        (measured / "run.json").write_text(json.dumps(record))
+        notes = [note for note in sg.compare(predicted, measured).notes if "listened to the workers, 3.5 ms" in note]
+        assert len(notes) == expected
+
+
 def test_what_was_measured_and_what_was_simulated_is_not_averaged(replayed: Path) -> None:
     as_measured(replayed / "longer")
     frame = load_runs([replayed / "predicted", replayed / "longer"])

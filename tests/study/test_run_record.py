@@ -83,6 +83,7 @@ def test_the_entry_and_the_reason_are_said(run: Path, values: dict[str, Any], sa
     [
         {"grouping": {"file_digests": {"keys": None}, "later": 1}, "later": [1]},
         {"clock": "wall", "engine": {"name": "spark", "machine": MACHINE, "feedback": {"delay_mean_ms": 1}}},
+        {"engine": {"name": "spark", "machine": MACHINE, "feedback": {"reports": 0, "delay_mean_ms": None}}},
         {"trace": {"fingerprint": "f", "generator": {"name": "zipf", "parameters": {"keys": 3}, "seed": 0}}},
     ],
 )

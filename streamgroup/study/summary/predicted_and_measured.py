@@ -135,7 +135,7 @@ def order_of_sources(record: Record) -> str | None:
 def listened(record: Record) -> str | None:
     """Say why assignments are others than in a replay where sources listened to the workers of an engine, else None."""
     feedback = record.get("engine", {}).get("feedback")
-    if feedback is None:
+    if feedback is None or feedback["delay_mean_ms"] is None:
         return None
     return (
         f"the sources listened to the workers, {feedback['delay_mean_ms']:.4g} ms late on average: what was measured "
