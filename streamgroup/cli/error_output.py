@@ -13,8 +13,8 @@ __all__ = ["INTERRUPTED", "report_error"]
 
 INTERRUPTED = 130
 
-# The machine refuses: no space, no permission, a read-only file system, a quota.
-_ENVIRONMENT = {errno.ENOSPC, errno.EACCES, errno.EPERM, errno.EROFS, errno.EDQUOT}
+# The machine refuses: no space, a limit on the size of files, no permission, a read-only file system, a quota.
+_ENVIRONMENT = {errno.ENOSPC, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS, errno.EDQUOT}
 
 
 def report_error(error: BaseException, *, debug: bool) -> int:

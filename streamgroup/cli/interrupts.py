@@ -21,12 +21,21 @@ _noticed = threading.Event()
 def on_interrupt(number: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, but not within a callback of the import system, where it would be lost: soon after."""
     _noticed.set()
-    if frame is not None and frame.f_code.co_name == "cb" and "importlib" in frame.f_code.co_filename:
+    if _in_import_callback(frame):
         again = threading.Timer(0.001, os.kill, (os.getpid(), number))
         again.daemon = True
         again.start()
         return
     raise KeyboardInterrupt
+
+
+def _in_import_callback(frame: FrameType | None) -> bool:
+    """Return whether Python is in such a callback, or in what that calls: this handler, where a signal comes twice."""
+    while frame is not None:
+        if frame.f_code.co_name == "cb" and "importlib" in frame.f_code.co_filename:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def watch_interrupts() -> None:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from streamgroup.base.errors import UsageError
 from streamgroup.base.progress import Progress, Silent
 from streamgroup.base.storage.storage_path import locate
-from streamgroup.ingest.files.inputs_and_splits import InputFile, resolve_inputs
+from streamgroup.ingest.files.inputs_and_splits import InputFile, check_outside_inputs, resolve_inputs
 from streamgroup.ingest.make_trace import IngestResult, ingest
 from streamgroup.ingest.options import IngestOptions
 from streamgroup.spark.session import Session, start_session
@@ -23,13 +23,16 @@ def ingest_each(
 ) -> Iterator[IngestResult]:
     """Yield the trace of each input as it is finished: `output`/NAME.trace, by the name of the file without endings.
 
-    UsageError when two inputs have one name, or a trace exists (without `overwrite` or `if_missing`). The first input
-    that fails ends it; the traces made before stay, and `if_missing` goes on from there.
+    UsageError when two inputs have one name, and when a trace would be in an input folder, or exists (without
+    `overwrite` or `if_missing`). The first input that fails ends it; the traces made before stay, and `if_missing`
+    goes on from there.
     """
     progress = progress or Silent()
     made: dict[str, InputFile] = {}
     for file in resolve_inputs(options.inputs):
-        output = (locate(options.output) / trace_name(file.given)).reference
+        place = locate(options.output) / trace_name(file.given)
+        check_outside_inputs(options.inputs, place)
+        output = place.reference
         other = made.setdefault(output, file)
         if other is not file:
             raise UsageError(f"--each: {other.given} and {file.given} would both be {output}", "ingest them apart")

@@ -104,7 +104,7 @@ def _an_int(value: Any) -> Any:
     raise TypeError(f"{_NO_INT} {type(value).__name__}")
 
 
-@overload(_an_int, jit_options={"forceinline": True})
+@overload(_an_int, strict=False, jit_options={"forceinline": True})
 def _compiled_int(value: Any) -> Callable[..., Any]:
     if isinstance(value, types.Integer):
         return lambda value: value

@@ -1,20 +1,22 @@
 """The latency distributions of two runs in one picture, as of a replay and of a run in an engine."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import altair as alt
 import polars as pl
 
 from streamgroup.base.output_formats import render
-from streamgroup.report.render_chart import svg
+from streamgroup.report.render_chart import png, svg
 from streamgroup.report.theme import HEIGHT, WIDTH, Look
 from streamgroup.study.read_run import read_tables
 
 __all__ = ["two_latencies"]
 
 
-def two_latencies(old: Path, new: Path) -> tuple[bytes, bytes]:
-    """Return an SVG with a line for each run, and its numbers as CSV: the share of tuples with at least a latency.
+def two_latencies(old: Path, new: Path) -> dict[str, Callable[[], bytes]]:
+    """Return what makes the files of a chart with a line for each run, by ending: `.svg`, `.png`, and `.csv` with its
+    numbers, the share of tuples with at least a latency.
 
     UsageError for a path that is no run.
     """
@@ -42,4 +44,8 @@ def two_latencies(old: Path, new: Path) -> tuple[bytes, bytes]:
     with alt.data_transformers.enable("default", max_rows=None):
         spec = lines.to_dict(validate=False)
     spec.pop("config", None)
-    return svg(spec, look).encode(), render(frame.to_dicts(), "csv", columns=frame.columns).encode()
+    return {
+        ".svg": lambda: svg(spec, look).encode(),
+        ".png": lambda: png(spec, look),
+        ".csv": lambda: render(frame.to_dicts(), "csv", columns=frame.columns).encode(),
+    }

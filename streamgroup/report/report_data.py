@@ -15,6 +15,7 @@ from streamgroup.base.errors import DataError, StreamgroupError, UsageError
 from streamgroup.report.formatting import shown
 from streamgroup.report.trace_profile import TraceProfile, profile_trace
 from streamgroup.report.x_axis import WORKERS, with_x
+from streamgroup.study.read_table import read_table
 from streamgroup.study.run_option_columns import DEFAULTS, OPTION_COLUMNS
 from streamgroup.study.summary.column_conditions import matches, parse_conditions
 from streamgroup.study.summary.load_runs import STATUS_COLUMNS
@@ -73,12 +74,7 @@ class ReportData:
 
     def _table(self, name: str, run: str) -> pl.DataFrame:
         if (name, run) not in self._tables:
-            path = self.directories[run] / f"{name}.parquet"
-            try:
-                frame = pl.read_parquet(path, glob=False)
-            except (OSError, pl.exceptions.PolarsError) as error:
-                reason = "does not exist" if isinstance(error, FileNotFoundError) else "cannot be read"
-                raise DataError(f"{path} {reason}", "make the run again") from None
+            frame = read_table(self.directories[run], name)
             self._tables[name, run] = _readable(frame).select(pl.lit(run).alias("run"), pl.exclude("schema_version"))
         return self._tables[name, run]
 

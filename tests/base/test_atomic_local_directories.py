@@ -1,5 +1,6 @@
 """Directories that appear whole or not at all, and never at the cost of somebody else's."""
 
+import errno
 import subprocess
 import sys
 import time
@@ -134,3 +135,24 @@ def test_a_killed_owner_that_nobody_has_asked_after_is_dead(tmp_path: Path) -> N
     alive = owner_is_alive(tag)
     process.communicate()
     assert not alive
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+        (OSError(errno.EFBIG, "Error writing bytes to file. Detail: [errno 27] File too large"), "File too large"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded", "/elsewhere"), "Disk quota exceeded"),
+    ],
+)
+def test_an_output_without_space_is_named(tmp_path: Path, error: OSError, cause: str) -> None:
+    target = tmp_path / "out"
+    with pytest.raises(EnvironmentFault) as caught, staged_directory(target, overwrite=False, marker="marker"):
+        raise error
+    assert caught.value.message == f"cannot write in {target}: {cause}"
+    assert names(tmp_path) == []
+
+
+def test_another_error_of_what_fills_it_stays(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError), staged_directory(tmp_path / "out", overwrite=False, marker="marker"):
+        raise IsADirectoryError(errno.EISDIR, "Is a directory")

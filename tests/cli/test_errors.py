@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -90,6 +91,7 @@ def test_an_error_is_one_line_a_hint_and_a_code(invoke, trace, tmp_path, args, c
         (ZeroDivisionError("x"), 1),
         (MemoryError(), 3),
         (OSError(28, "No space left on device", "/disk/x"), 3),
+        (OSError(27, "File too large", "/disk/x"), 3),
         (PermissionError(13, "Permission denied", "/disk/x"), 3),
         (FileNotFoundError(2, "No such file", "/disk/x"), 1),
         (KeyboardInterrupt(), 130),
@@ -257,3 +259,34 @@ def test_an_output_that_cannot_be_made_is_the_environments_fault(
     assert str(output.parent) in first
     assert hint == "hint: choose another output"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        # The keys are in a buffer until their file is closed; the log is written by Arrow, which names no file.
+        (("synth", "zipf", "--tuples", "2000", "--keys", "1000", "-o", "OUT"), "/keys/part-00000.parquet: File too"),
+        (("replay", "TRACE", "-g", "sg", "-n", "3", "--log", "-o", "OUT"), "OUT: File too"),
+    ],
+    ids=["synth", "replay"],
+)
+def test_a_limit_on_the_size_of_files_is_the_environments_fault(trace, tmp_path, args, said) -> None:
+    output = tmp_path / "out"
+    places = {"TRACE": str(trace), "OUT": str(output)}
+    # Python would write truncated byte code under the limit, without an error.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "streamgroup", *(places.get(arg, arg) for arg in args)],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)),
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 3, done.stderr
+    first, hint = done.stderr.splitlines()
+    assert first.startswith("error: cannot write")
+    assert said.replace("OUT", str(output)) in first
+    assert "space" in hint
+    assert list(tmp_path.iterdir()) == []

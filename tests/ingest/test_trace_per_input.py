@@ -75,6 +75,14 @@ def test_inputs_of_one_name(inputs: list[str]) -> None:
     assert not Path("out").exists()
 
 
+def test_a_trace_in_an_input_folder_is_refused_the_first_time(inputs: list[str]) -> None:
+    for output in (".", "out"):
+        with pytest.raises(UsageError, match=r"day0\.trace lies in the input \."):
+            each(".", output=output)
+    assert sorted(path.name for path in Path().iterdir()) == inputs
+    assert len(each("*.csv", output=".")) == len(each("*.csv", output=".", overwrite=True)) == 3
+
+
 def test_the_first_failure_ends_it_and_if_missing_goes_on(inputs: list[str]) -> None:
     Path("day1.csv").write_text("timestamp,key\nnever,a\n")
     with pytest.raises(DataError):

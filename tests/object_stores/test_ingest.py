@@ -117,6 +117,18 @@ def test_directories_and_globs(bucket: Bucket, tmp_path: Path, given: str, expec
     assert [locate(file.path).within(far) for file in resolve_inputs((bucket.url(given),))] == expected
 
 
+def test_an_output_in_an_input_folder_of_a_store(bucket: Bucket) -> None:
+    bucket.put("t/x.csv", CSV)
+    with pytest.raises(UsageError, match=r"lies in the input .*, and would be read with it the next time"):
+        _make({"inputs": (bucket.url("t"),), "output": bucket.url("t/x.trace")})
+    assert bucket.names() == ["t/x.csv"]
+    for given, output in (("t/*.csv", "t/x.trace"), ("t/x.csv", "t/x.trace"), ("t", "t/_traces/x.trace")):
+        for overwrite in (False, True):
+            made = _make({"inputs": (bucket.url(given),), "output": bucket.url(output), "overwrite": overwrite})
+            assert made.manifest.rows_kept == 2000
+        bucket.place(output).remove_tree()
+
+
 def test_inputs_of_a_store_that_are_none(bucket: Bucket) -> None:
     bucket.put("t/_x", b"")
     for given, message in (("t", "is a directory without"), ("u/*", "nothing matches"), ("u", "there is no file")):

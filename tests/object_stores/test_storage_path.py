@@ -130,3 +130,15 @@ def test_no_such_bucket(bucket: Bucket) -> None:
         locate(bucket.url("x", bucket="nosuch")).writing() as file,
     ):
         file.write(b"1")
+
+
+@pytest.mark.parametrize(
+    ("place", "folder", "lies"),
+    [
+        ("s3://b/t/x", "s3://b/t", True), ("s3://b/t/x", "s3://b", True), ("s3://b/t", "s3://b/t/", False),
+        ("s3://b/tx", "s3://b/t", False), ("s3://b", "s3://b", False), ("s3://b/t", "s3://c", False),
+        ("s3://b/t", "/", False), ("/b/t", "/b", True), ("/b/t", "/", True),
+    ],
+)  # fmt: skip
+def test_what_lies_in_a_folder(place: str, folder: str, lies: bool) -> None:
+    assert locate(place).lies_in(locate(folder)) is lies

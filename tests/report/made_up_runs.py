@@ -52,8 +52,8 @@ def make_run(
         path, "windows",
         [
             {
-                "window": w, "start_s": 0.5 * w, "window_imbalance": draw.random(), "imbalance": draw.random(),
-                "latency_p99_ms": draw.uniform(1, 99),
+                "window": w, "start_s": 0.5 * w, "tuples": 100, "window_imbalance": draw.random(),
+                "imbalance": draw.random(), "latency_p99_ms": draw.uniform(1, 99),
             }
             for w in range(windows)
         ],

@@ -118,6 +118,14 @@ def test_a_machine_that_was_too_slow_is_no_witness(replayed: Path, late: float, 
     assert ran.exit_code == 0
 
 
+def test_an_error_of_a_metric_that_neither_run_has_cannot_be_judged(replayed: Path) -> None:
+    as_measured(replayed / "longer")
+    found = sg.compare(replayed / "predicted", replayed / "longer")
+    assert found.witness is not None
+    (line,) = found.broken("hot_recall_error>3%")
+    assert line == "hot_recall has no value in OLD and NEW, so hot_recall_error>3% cannot be judged"
+
+
 def test_the_first_tuple_that_went_elsewhere_is_named(replayed: Path) -> None:
     part = replayed / "longer" / "assignments" / "part-00000.parquet"
     table = pq.read_table(part)
@@ -139,6 +147,17 @@ def test_what_an_engine_did_to_the_order_is_said(replayed: Path) -> None:
         record["engine"] |= {"name": "flink 2.3.0", "sources": {"out_of_order": share}}
         (measured / "run.json").write_text(json.dumps(record))
         assert len([note for note in sg.compare(predicted, measured).notes if note.startswith(said)]) == expected
+
+
+def test_sources_that_got_no_report_did_not_listen(replayed: Path) -> None:
+    predicted, measured = replayed / "predicted", replayed / "longer"
+    as_measured(measured)
+    record = json.loads((measured / "run.json").read_text())
+    for delay, expected in ((None, 0), (3.5, 1)):
+        record["engine"]["feedback"] = {"reports": expected, "delay_mean_ms": delay}
+        (measured / "run.json").write_text(json.dumps(record))
+        notes = [note for note in sg.compare(predicted, measured).notes if "listened to the workers, 3.5 ms" in note]
+        assert len(notes) == expected
 
 
 def test_what_was_measured_and_what_was_simulated_is_not_averaged(replayed: Path) -> None:
@@ -171,6 +190,46 @@ def test_a_picture_of_both_distributions(replayed: Path) -> None:
     assert "OLD: pkg, simulated" in picture.read_text()
     assert "NEW: pkg, measured" in picture.read_text()
     assert picture.with_suffix(".csv").read_text().startswith("run,at_least_ms,share")
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "said"),
+    [
+        ("both.svg", "both.svg", "both.svg exists already"),
+        ("both.svg", "both.csv", "both.csv exists already"),
+        ("both", "both.png", "both.png exists already"),
+        ("folder.svg", None, "folder.svg is a directory"),
+        ("folder", None, "folder is a directory"),
+    ],
+)
+def test_a_picture_replaces_nothing_unless_asked_to(replayed: Path, name: str, taken: str | None, said: str) -> None:
+    if taken is None:
+        (replayed / name).mkdir()
+    else:
+        (replayed / taken).write_text("mine")
+    command = ["compare", str(replayed / "predicted"), str(replayed / "longer"), "--picture", str(replayed / name)]
+    before = sorted(replayed.iterdir())
+    ran = CliRunner().invoke(app, command)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert said in ran.stderr
+    assert sorted(replayed.iterdir()) == before
+    if taken is not None:
+        assert (replayed / taken).read_text() == "mine"
+        assert CliRunner().invoke(app, [*command, "--overwrite"]).exit_code == 0
+        assert (replayed / taken).read_bytes() != b"mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [("both.png", {"both.png", "both.csv"}), ("both", {"both.svg", "both.png", "both.csv"})],
+)
+def test_a_picture_is_of_the_kind_that_its_ending_names(replayed: Path, name: str, made: set[str]) -> None:
+    ran = CliRunner().invoke(
+        app, ["compare", str(replayed / "predicted"), str(replayed / "longer"), "--picture", str(replayed / name)]
+    )
+    assert ran.exit_code == 0, ran.stderr
+    assert {path.name for path in replayed.glob("both*")} == made
+    assert (replayed / "both.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_run_may_be_named_for_its_grouping(replayed: Path, monkeypatch: pytest.MonkeyPatch) -> None:

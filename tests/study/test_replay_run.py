@@ -306,7 +306,7 @@ def test_a_baseline_of_a_run_without_changes_is_refused(trace: Path, tmp_path: P
 def warned(trace: Path, given: ReplayOptions, **found: Any) -> list[str]:
     """What is said of a run in which this was found."""
     opened = open_trace(trace)
-    outcome = replay(opened, dataclasses.replace(given, arrivals="utilization=0.8"), interpreted=True)
+    outcome = replay(opened, dataclasses.replace(given, arrivals="utilization=0.8", max_pending=1000), interpreted=True)
     return warnings_of(opened, given, dataclasses.replace(outcome, keys=1000, **found))
 
 

@@ -5,6 +5,7 @@ renamed when it is complete. What a killed owner left behind is removed by the n
 """
 
 import contextlib
+import errno
 import glob
 import os
 import shutil
@@ -12,9 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from streamgroup.base.errors import EnvironmentFault, UsageError
+from streamgroup.base.storage.filesystems import cause
 from streamgroup.base.storage.process_tag import owner_is_alive, owner_tag, partial_beside
 
 __all__ = ["check_replaceable", "reclaim", "staged_directory"]
+
+# No space, a limit on the size of files, a quota. pyarrow's errors of this kind name no file.
+_NO_SPACE = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
 
 
 def reclaim(target: Path) -> None:
@@ -37,6 +42,7 @@ def staged_directory(target: Path, *, overwrite: bool, marker: str) -> Iterator[
     `marker` is the file that makes a directory one of ours (`trace.json`, `run.json`): only such a directory, or an
     empty one, is ever replaced, and only with `overwrite`. Checked before anything is done, and again at the end:
     what was created there meanwhile is not touched. Parents that were made are removed again on a failure.
+    EnvironmentFault where the block finds no space to write.
     """
     target = Path(os.path.abspath(target))  # noqa: PTH100 (resolve() would follow a symbolic link)
     parent = target.parent
@@ -51,7 +57,13 @@ def staged_directory(target: Path, *, overwrite: bool, marker: str) -> Iterator[
             partial.mkdir()
         except OSError as error:
             raise EnvironmentFault(f"cannot write in {parent}: {error.strerror}", "choose another output") from None
-        yield partial
+        try:
+            yield partial
+        except OSError as error:
+            if error.errno not in _NO_SPACE:
+                raise
+            hint = "free some space, raise the limit on the size of files (ulimit -f), or choose another output"
+            raise EnvironmentFault(f"cannot write in {target}: {cause(error)}", hint) from None
         check_replaceable(target, overwrite=overwrite, marker=marker)
         _publish(partial, target)
     finally:

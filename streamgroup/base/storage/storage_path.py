@@ -95,7 +95,8 @@ class StoragePath(NamedTuple):
         own, outer = self._address, folder._address
         if own is None or outer is None:
             return own is outer and Path(folder.where) in Path(self.where).parents
-        return own.store == outer.store and f"{own.path}/".startswith(f"{outer.path}/") and own.path != outer.path
+        prefix = f"{outer.path}/" if outer.path else ""  # the root of a store has no path
+        return own.store == outer.store and own.path.startswith(prefix) and own.path != outer.path
 
     def within(self, folder: "StoragePath") -> str:
         """Returns the decoded path from a folder to this place, which lies in it."""
@@ -264,14 +265,15 @@ class StoragePath(NamedTuple):
                 # Not those above: a cancelled task would make a removed output again.
                 path.parent.mkdir(exist_ok=True)
                 file = partial.open("wb")
-            with file:
-                try:
+            try:
+                # Closing writes what is buffered, and can fail as any write can.
+                with file:
                     yield file
-                except OSError as error:
-                    if error.filename is not None:  # that of another file
-                        raise
-                    with errors_explained("write", self.text):
-                        raise
+            except OSError as error:
+                if error.filename is not None:  # that of another file
+                    raise
+                with errors_explained("write", self.text):
+                    raise
             with errors_explained("write", self.text):
                 partial.replace(path)
         finally:

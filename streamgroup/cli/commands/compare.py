@@ -1,6 +1,6 @@
 """`compare`: runs before and after a change."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +9,8 @@ import typer
 
 import streamgroup as sg
 from streamgroup.base.output_formats import PEOPLE, for_people
+from streamgroup.base.storage.atomic_files import check_free, write_files
+from streamgroup.cli.commands.plot import picture_files
 from streamgroup.cli.commands.summarize import SHOWN, split_names
 from streamgroup.cli.console import Console
 from streamgroup.cli.typer_command import Formatted, utf8_path
@@ -40,10 +42,12 @@ class Options(Formatted):
     picture: Annotated[
         Path | None,
         typer.Option(
-            "--picture", metavar="FILE.svg", callback=utf8_path,
-            help="Draw the latency distributions of two runs (with FILE.csv beside).",
+            "--picture", metavar="FILE", callback=utf8_path,
+            help="Draw the latency distributions of two runs: FILE.svg or FILE.png, each with FILE.csv beside; without "
+            "an ending all three.",
         ),
     ] = None  # fmt: skip
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False
 
 
 def run(console: Console, options: Options) -> None:
@@ -53,11 +57,15 @@ def run(console: Console, options: Options) -> None:
     their options: of runs with an assignment log it also says whether each tuple went to the same worker. A replay and
     a run in an engine are a prediction and a measurement, and each metric has an error. People see what changed.
     """
+    places = _free_places(options)
     people = console.form in PEOPLE
     chosen = split_names("--metrics", options.metrics)
+    from streamgroup.study.summary.compare_runs import check_metrics
+
+    check_metrics(chosen)
     found = sg.compare(options.old, options.new)
     broken = [line for condition in options.fail_on for line in found.broken(condition)]
-    pictures = _draw(options, options.picture) if options.picture is not None else {}
+    pictures = _draw(options, places) if places else {}
     rows = found.table.to_dicts()
     shown = [row for row in rows if row["metric"] in (chosen or (SHOWN if people else [row["metric"]]))]
     for note in found.notes:
@@ -74,9 +82,7 @@ def run(console: Console, options: Options) -> None:
     else:
         console.rows(shown)
     if pictures:
-        from streamgroup.base.storage.atomic_files import write_files
-
-        write_files(pictures, overwrite=True)
+        write_files(pictures, overwrite=options.overwrite)
         for place in pictures:
             console.note(f"wrote {place}")
     for side, cells in (("OLD", found.only_old), ("NEW", found.only_new)):
@@ -86,11 +92,23 @@ def run(console: Console, options: Options) -> None:
         raise sg.GateError("\n".join(broken), f"--fail-on {' --fail-on '.join(options.fail_on)}")
 
 
-def _draw(options: Options, picture: Path) -> dict[Path, bytes]:
+def _free_places(options: Options) -> dict[str, Path]:
+    """Return the files of the picture by ending, none without one; UsageError where they may not be written."""
+    if options.picture is None:
+        return {}
+    # A directory is no name without an ending.
+    check_free(options.picture, overwrite=True)
+    places = picture_files(options.picture)
+    for place in places.values():
+        check_free(place, overwrite=options.overwrite)
+    return places
+
+
+def _draw(options: Options, places: Mapping[str, Path]) -> dict[Path, bytes]:
     from streamgroup.report.compare_latency import two_latencies
 
-    drawn, numbers = two_latencies(options.old, options.new)
-    return {picture: drawn, picture.with_suffix(".csv"): numbers}
+    makers = two_latencies(options.old, options.new)
+    return {place: makers[ending]() for ending, place in places.items()}
 
 
 def _show_witness(console: Console, witness: Any, chosen: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from streamgroup.cli.console import Console
 from streamgroup.cli.shared_flags import Where, XAxis
 from streamgroup.cli.typer_command import Formatted, utf8_path
 
-__all__ = ["Options", "run"]
+__all__ = ["Options", "picture_files", "run"]
 
 _KINDS = (".svg", ".png", ".csv")
 
@@ -61,7 +61,7 @@ def run(console: Console, options: Options) -> None:
         raise UsageError("plot needs a file to write to", "add -o FILE")
     if not options.runs:
         raise UsageError("no run to read", "name run directories, as replay -o makes them, or traces")
-    places = _places(options.output)
+    places = picture_files(options.output)
     for place in places.values():
         check_free(place, overwrite=options.overwrite)
     from streamgroup.report.charts_over_workers import CURVES
@@ -117,7 +117,7 @@ def _list(console: Console) -> None:
     console.rows([{"name": name, "section": one.SECTION, "shows": one.TITLE} for name, one in charts.items()])
 
 
-def _places(output: Path) -> dict[str, Path]:
+def picture_files(output: Path) -> dict[str, Path]:
     """Return the files to write: what the ending asks for, and the numbers in any case."""
     kinds = (output.suffix, ".csv") if output.suffix in _KINDS else _KINDS
     stem = output.name.removesuffix(output.suffix) if output.suffix in _KINDS else output.name

@@ -14,7 +14,10 @@ from streamgroup.base.storage.storage_path import Entry, StoragePath, locate
 from streamgroup.ingest.files.byte_streams import compression_of, open_sources
 from streamgroup.ingest.readers.protocol import Layout, Reader, Split
 
-__all__ = ["InputFile", "check_outside_output", "check_unchanged", "limit_splits", "plan_splits", "resolve_inputs"]
+__all__ = [
+    "InputFile", "check_outside_inputs", "check_outside_output", "check_unchanged", "limit_splits", "plan_splits",
+    "resolve_inputs",
+]  # fmt: skip
 
 _T = TypeVar("_T")
 
@@ -54,6 +57,19 @@ def check_outside_output(files: list[InputFile], output: StoragePath) -> None:
         place = locate(file.path)
         if place.lies_in(output) or place.resolved().lies_in(folder):
             raise UsageError(f"the input {file.given} lies in the output {output}", "name another output")
+
+
+def check_outside_inputs(inputs: tuple[str, ...], output: StoragePath) -> None:
+    """Raises a UsageError if the output lies in an input folder, as it would be among the inputs the next time.
+
+    Names that are left out of a folder may be there, and so may what a glob does not match.
+    """
+    for given in inputs:
+        folder = locate(given)
+        for inner, outer in ((output, folder), (output.resolved(), folder.resolved())):
+            if inner.lies_in(outer) and not _is_hidden(inner.within(outer)) and outer.is_dir():
+                what = f"the output {output} lies in the input {folder}, and would be read with it the next time"
+                raise UsageError(what, "name another output")
 
 
 def _entries(given: str) -> list[Entry]:

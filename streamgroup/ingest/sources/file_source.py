@@ -51,6 +51,7 @@ class FileSource(Source):
         layout_of = cache(reader.layout)
         self.files: list[InputFile] = inputs_and_splits.resolve_inputs(options.inputs)
         self._sizes = {file.path: file.size for file in self.files}
+        inputs_and_splits.check_outside_inputs(options.inputs, locate(options.output))
         inputs_and_splits.check_outside_output(self.files, locate(options.output))
         splits = inputs_and_splits.plan_splits(reader, self.files)
         self._layout = layout_of(splits[0].path)

@@ -220,6 +220,11 @@ def _queues(options: ReplayOptions, kind: ArrivalKind) -> Queues:
         raise UsageError("--arrivals saturate with --when-full drop would drop without end", "use --when-full block")
     if not 1 <= options.max_pending < MOST_WAITING:
         raise UsageError(f"--max-pending {options.max_pending} is not between 1 and 2^40")
+    if options.max_pending != ReplayOptions.max_pending and not saturate:
+        raise UsageError(
+            f"--max-pending is for --arrivals saturate, not for --arrivals {options.arrivals}",
+            "add --arrivals saturate, or leave it out",
+        )
     if options.redeliver and not options.crash:
         raise UsageError("--redeliver is about crashes, and there is none", "add --crash T")
     return Queues(options.queue_capacity or 0, drops, options.redeliver, options.max_pending if saturate else 0)

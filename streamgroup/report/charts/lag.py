@@ -46,7 +46,7 @@ def _of_run(data: ReportData, row: dict[str, object], *, several: bool) -> pl.Da
     lag = data.table("lag", [run])
     record = json.loads((data.directories[run] / "run.json").read_bytes())
     drains: list[str] = []
-    if "options" in record and lag.height:
+    if "options" in record and "tuples" in record["trace"] and lag.height:
         drains = [_describe(drain) for drain in find_drains(record, lag, data.table("windows", [run]))]
     worst = lag.group_by("worker").agg(pl.col("backlog_tuples", "backlog_s").max()).sort(
         "backlog_s", "backlog_tuples", "worker", descending=[True, True, False], nulls_last=False

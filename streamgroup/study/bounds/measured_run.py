@@ -6,12 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.errors import UsageError
 from streamgroup.replay.scenario.grouping_selection import Selection, select
+from streamgroup.replay.scenario.options import ReplayOptions
 from streamgroup.replay.scenario.plan import make_plan
 from streamgroup.study.bounds.key_frequencies import KeyStream
 from streamgroup.study.explain.where_tuples_went import warmup_of
-from streamgroup.study.read_run import AGAIN, MARKER, read_tables, recorded_options
+from streamgroup.study.read_run import read_tables, recorded_options
 from streamgroup.traces.statistics.key_counts import count_keys
 
 __all__ = ["MeasuredRun", "measured_part", "open_measured"]
@@ -19,11 +20,11 @@ __all__ = ["MeasuredRun", "measured_part", "open_measured"]
 
 @dataclass(frozen=True, eq=False)
 class MeasuredRun:
-    """A run: its row, its tables, and the grouping. A metric that the run does not have is None."""
+    """A run: its row, its tables, its options, and the grouping. A metric that the run does not have is None."""
 
     row: dict[str, Any]
     tables: dict[str, pa.Table]
-    record: dict[str, Any]
+    options: ReplayOptions
     selection: Selection
 
     @property
@@ -49,12 +50,8 @@ def open_measured(path: Path, stream: KeyStream) -> MeasuredRun:
     """
     tables, record = read_tables(path)
     _check_same(path, record, stream)
-    try:
-        (row,) = tables["summary"].to_pylist()
-        grouping = recorded_options(record).grouping
-    except (KeyError, TypeError, AttributeError, ValueError):
-        raise DataError(f"{path / MARKER} is not the record of a run", AGAIN) from None
-    return MeasuredRun(row, tables, record, select(grouping))
+    options = recorded_options(path, record)
+    return MeasuredRun(tables["summary"].to_pylist()[0], tables, options, select(options.grouping))
 
 
 def _check_same(path: Path, record: dict[str, Any], stream: KeyStream) -> None:
@@ -79,5 +76,5 @@ def measured_part(stream: KeyStream, run: MeasuredRun) -> KeyStream:
     if stream.trace is None:
         return stream.measured(sum(run.tables["workers"]["tuples"].to_pylist()), None)
     trace = stream.trace
-    warmup = warmup_of(trace, make_plan(trace, recorded_options(run.record)))
+    warmup = warmup_of(trace, make_plan(trace, run.options))
     return stream.measured(trace.tuples - warmup, count_keys(trace, warmup, trace.tuples))

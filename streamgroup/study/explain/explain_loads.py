@@ -1,7 +1,6 @@
 """Explains the loads of workers: of a grouping on a trace, or of a run."""
 
 import dataclasses
-import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from streamgroup.base.errors import DataError, UsageError
@@ -31,7 +29,8 @@ from streamgroup.study.explain.where_tuples_went import (
     window_loads,
 )
 from streamgroup.study.key_destinations import HashDestinations, HashedKeys
-from streamgroup.study.read_run import MARKER, recorded_options
+from streamgroup.study.read_run import MARKER, read_record, recorded_options
+from streamgroup.study.read_table import read_table
 from streamgroup.study.replay_run import LOG, checked, make_run
 from streamgroup.traces.statistics.key_counts import count_keys
 from streamgroup.traces.trace import Trace, open_trace
@@ -109,12 +108,14 @@ def explain_run(run: Path, *, workers: int = 3, progress: Callable[[int], None] 
     Where neither will do, it is replayed again. DataError where the trace is gone or another one, or the workers got
     other loads than the tables of the run say.
     """
-    record = _record(run)
+    record = read_record(run)
     # What comes after the workers changes nothing of their load, and a file of it may be gone.
     options = dataclasses.replace(
-        recorded_options(record), app=None, aggregators=None, aggregator_service=None, aggregator_grouping=None
+        recorded_options(run, record), app=None, aggregators=None, aggregator_service=None, aggregator_grouping=None
     )
-    path, fingerprint = record["trace"]["path"], record["trace"]["fingerprint"]
+    path, fingerprint = record["trace"].get("path"), record["trace"]["fingerprint"]
+    if path is None:
+        raise DataError(f"{run / MARKER} is not the record of a run: trace.path: it is missing", _AGAIN)
     try:
         trace = open_trace(path)
     except UsageError as error:
@@ -127,26 +128,12 @@ def explain_run(run: Path, *, workers: int = 3, progress: Callable[[int], None] 
     return found
 
 
-def _record(run: Path) -> dict[str, Any]:
-    try:
-        record = json.loads((run / MARKER).read_bytes())
-        assert isinstance(record["options"], dict)
-        assert isinstance(record["trace"]["path"], str)
-        assert isinstance(record["trace"]["fingerprint"], str)
-    except (OSError, ValueError, KeyError, TypeError, AssertionError, RecursionError):
-        raise DataError(f"{run / MARKER} is not the record of a run", _AGAIN) from None
-    return dict(record)
-
-
 def _check(run: Path, record: dict[str, Any], found: Explanation) -> None:
     digest = record.get("grouping", {}).get("file_digest", "")
-    try:
-        tuples = pl.read_parquet(run / "workers.parquet", glob=False)["tuples"].to_numpy()
-        summary = pl.read_parquet(run / "summary.parquet", glob=False).row(0, named=True)
-    except (OSError, pl.exceptions.PolarsError):
-        raise DataError(f"{run}: its tables cannot be read", _AGAIN) from None
+    tuples = read_table(run, "workers")["tuples"].to_numpy()
+    summary = read_table(run, "summary").row(0, named=True)
     # Tables count every delivery that was accepted, the explanation the last one of every tuple.
-    if summary["dropped"] or summary["redelivered"]:
+    if summary.get("dropped") or summary.get("redelivered"):
         return
     if not np.array_equal(tuples, found.whole.tuples):
         what = "its grouping's file has changed" if digest else "another version of this program made it"

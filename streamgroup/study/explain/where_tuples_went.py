@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from streamgroup.base.errors import DataError
 from streamgroup.engines.keys.typed_key_arrays import Keys as TypedKeys
 from streamgroup.replay.accounting.window_ends import WindowRule
 from streamgroup.replay.input.prefetch import ChunkReader, CostRule, Ready, SourceRule
@@ -15,6 +16,7 @@ from streamgroup.replay.scenario.open_loop_schedule import make_arrivals, tuples
 from streamgroup.replay.scenario.plan import Plan
 from streamgroup.replay.scenario.typed_keys import typed_keys
 from streamgroup.study.key_destinations import HashDestinations, HashedKeys
+from streamgroup.study.read_run import AGAIN
 from streamgroup.traces.trace import Trace
 
 __all__ = [
@@ -64,23 +66,29 @@ class Logged:
     """The log of a replay says where each tuple went, the last time that it was sent; `workers` there ever were."""
 
     def __init__(self, directory: Path, workers: int) -> None:
-        self._log, self._workers = pl.scan_parquet(directory / "*.parquet"), workers
+        self._log, self._workers, self._directory = pl.scan_parquet(directory / "*.parquet"), workers, directory
+
+    def _collect(self, query: pl.LazyFrame) -> pl.DataFrame:
+        """Evaluate a query of the log; DataError where a part of it is damaged."""
+        try:
+            return query.collect(engine="streaming")
+        except (OSError, pl.exceptions.PolarsError):
+            raise DataError(f"{self._directory} cannot be read", f"{AGAIN}, or explain the trace") from None
 
     def on_worker(self, worker: int, count: I64, first: int, end: int) -> tuple[I64, I64]:
         """Count the worker's tuples by key."""
         del count
-        found = (
+        found = self._collect(
             self._log.filter(pl.col("seq").is_between(first, end - 1), pl.col("worker") == worker)
             .group_by("key_id")
             .agg(pl.len())
             .sort("key_id")
-            .collect(engine="streaming")
         )
         return found["key_id"].cast(pl.Int64).to_numpy(), found["len"].cast(pl.Int64).to_numpy()
 
     def before(self, at_ns: int) -> int:
         """Count the tuples that arrive before a time."""
-        return int(self._log.filter(pl.col("arrival_ns") < at_ns).select(pl.len()).collect().item())
+        return int(self._collect(self._log.filter(pl.col("arrival_ns") < at_ns).select(pl.len())).item())
 
     def loads(self, rule: WindowRule, warmup: int) -> WindowLoads:
         """Count the tuples of each worker in each window."""
@@ -88,12 +96,12 @@ class Logged:
         if rule.width_ns is None:
             number = (pl.col("seq") - warmup) * rule.length.denominator // rule.length.numerator
         else:
-            begin = measured.select(pl.col("arrival_ns").min()).collect().item()
+            begin = self._collect(measured.select(pl.col("arrival_ns").min())).item()
             number = (pl.col("arrival_ns") - begin) // rule.width_ns
-        found = (
-            measured.group_by("worker", window=number)
-            .agg(pl.col("seq").min().alias("first"), pl.col("seq").max().alias("last"), pl.len())
-            .collect(engine="streaming")
+        found = self._collect(
+            measured.group_by("worker", window=number).agg(
+                pl.col("seq").min().alias("first"), pl.col("seq").max().alias("last"), pl.len()
+            )
         )
         windows = found.group_by("window").agg(pl.col("first").min(), pl.col("last").max()).sort("window")
         row = windows.select("window").with_row_index("row")

@@ -26,7 +26,7 @@ from streamgroup.study.summary.predicted_and_measured import (
     witness,
 )
 
-__all__ = ["Comparison", "check_conditions", "compare"]
+__all__ = ["Comparison", "check_conditions", "check_metrics", "compare"]
 
 Row = dict[str, Any]
 
@@ -56,17 +56,23 @@ class Comparison:
 
         Several conditions have commas between them; `>+3` without a percent sign is a difference. `makespan_error>3%`
         is about the error of a prediction, or of two replays about a change in either direction. What cannot be
-        judged breaks the gate: a cell of the old side without a partner, and a value that only one side has.
-        UsageError for a bad condition.
+        judged breaks the gate: a cell of the old side without a partner, a value that only one side has, and a metric
+        of which no pair has a value. UsageError for a bad condition.
         """
         found = [f"{cell}: only in OLD, so {text} cannot be judged" for cell in self.only_old]
         for piece in text.split(","):
-            if (on_error := error_condition(piece)) is not None:
+            on_error = error_condition(piece)
+            name = _condition(piece)[0] if on_error is None else on_error[0]
+            rows = self.table.filter(pl.col("metric") == name)
+            if not self.table.is_empty() and rows.select(pl.col("old", "new").is_null().all()).row(0) == (True, True):
+                found.append(f"{name} has no value in OLD and NEW, so {piece.strip()} cannot be judged")
+                continue
+            if on_error is not None:
                 found += self.witness.broken(piece) if self.witness else self._changed(*on_error)
                 continue
-            name, sign, direction, number, percent = _condition(piece)
+            _, sign, direction, number, percent = _condition(piece)
             limit, shown = float(direction + number), f"{direction}{number}{' %' if percent else ''}"
-            for row in self.table.filter(pl.col("metric") == name).iter_rows(named=True):
+            for row in rows.iter_rows(named=True):
                 verdict = _verdict(row, sign, limit, percent)
                 found += [f"{_named(row, self.naming)}: {name} {verdict}, limit {shown}"] if verdict else []
         return found
@@ -107,6 +113,15 @@ def _condition(piece: str) -> tuple[str, ...]:
     return match.groups()
 
 
+def check_metrics(metrics: Iterable[str]) -> None:
+    """Raise a UsageError for a metric that there is not, and for one that is a word."""
+    for name in metrics:
+        if name not in METRICS:
+            raise UsageError(f"--metrics: there is no metric {name!r}", suggest(name, METRICS))
+        if name in TEXTS:
+            raise UsageError(f"--metrics: {name} is a word, which has no change in size", "name other metrics")
+
+
 def compare(old: Iterable[str | Path], new: Iterable[str | Path], metrics: Sequence[str] = ()) -> Comparison:
     """Match the runs of two sides and compare their metrics (all, or those named).
 
@@ -114,11 +129,7 @@ def compare(old: Iterable[str | Path], new: Iterable[str | Path], metrics: Seque
     count, nor does the code that made it. One run on each side are compared whatever their options.
     UsageError for a path that holds no run or an unknown metric, DataError for a damaged run.
     """
-    for name in metrics:
-        if name not in METRICS:
-            raise UsageError(f"--metrics: there is no metric {name!r}", suggest(name, METRICS))
-        if name in TEXTS:
-            raise UsageError(f"--metrics: {name} is a word, which has no change in size", "name other metrics")
+    check_metrics(metrics)
     sides = [run_directories(side) for side in (old, new)]
     before, after = load_pair(*sides)
     names = [name for name in OPTION_COLUMNS if name in before.columns]

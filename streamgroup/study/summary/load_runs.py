@@ -10,9 +10,11 @@ from typing import Any
 import polars as pl
 
 from streamgroup.base.errors import DataError, UsageError
+from streamgroup.base.run_tables_version import SCHEMA_VERSION
 from streamgroup.metrics.metric_names import METRICS
 from streamgroup.study.generator_parameter_columns import generator_columns
-from streamgroup.study.read_run import AGAIN, MARKER, read_record
+from streamgroup.study.read_run import MARKER, read_record
+from streamgroup.study.read_table import column_fault, read_table
 from streamgroup.study.run_option_columns import DEFAULTS, KINDS, OPTION_COLUMNS
 
 __all__ = ["CODE_COLUMNS", "STATUS_COLUMNS", "load_pair", "load_runs", "run_directories"]
@@ -180,27 +182,12 @@ def _summaries(runs: Sequence[Path]) -> list[pl.DataFrame]:
     """Read the summary of each run: all at once where they are of one kind, which is twice as fast."""
     try:
         whole = pl.read_parquet([run / _SUMMARY for run in runs], glob=False, include_file_paths="_path")
-        if whole.height == len(runs) == whole["_path"].n_unique() and _names_runs(whole):
+        same = whole.height == len(runs) == whole["_path"].n_unique() and column_fault("summary", whole.schema) is None
+        if same and ("schema_version" not in whole.columns or (whole["schema_version"] == SCHEMA_VERSION).all()):
             return list(whole.drop("_path").iter_slices(1))
     except (OSError, pl.exceptions.PolarsError):
         pass
-    return [_summary(run / _SUMMARY) for run in runs]
-
-
-def _summary(path: Path) -> pl.DataFrame:
-    try:
-        frame = pl.read_parquet(path, glob=False)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        reason = "does not exist" if isinstance(error, FileNotFoundError) else "cannot be read"
-        raise DataError(f"{path} {reason}", AGAIN) from None
-    if frame.height != 1 or not _names_runs(frame):
-        raise DataError(f"{path} is not the summary of one run", AGAIN)
-    return frame
-
-
-def _names_runs(frame: pl.DataFrame) -> bool:
-    kinds = {"trace": pl.String(), "grouping": pl.String(), "workers": pl.Int64()}
-    return all(frame.schema.get(name) == kind for name, kind in kinds.items())
+    return [read_table(run, "summary") for run in runs]
 
 
 def _failed_cells(sweep: Path) -> pl.DataFrame:

@@ -19,7 +19,8 @@ from streamgroup.base.spelling_hint import suggest
 from streamgroup.metrics.metric_names import METRICS, TEXTS
 from streamgroup.replay.micro_batch import batch_ends
 from streamgroup.replay.scenario.micro_batch_option import MicroBatch, parse_engine_model
-from streamgroup.study.read_run import AGAIN, read_record
+from streamgroup.study.read_run import AGAIN, read_record, recorded_options
+from streamgroup.study.read_table import read_table
 from streamgroup.study.replay_run import LOG
 
 __all__ = [
@@ -134,7 +135,7 @@ def order_of_sources(record: Record) -> str | None:
 def listened(record: Record) -> str | None:
     """Say why assignments are others than in a replay where sources listened to the workers of an engine, else None."""
     feedback = record.get("engine", {}).get("feedback")
-    if feedback is None:
+    if feedback is None or feedback["delay_mean_ms"] is None:
         return None
     return (
         f"the sources listened to the workers, {feedback['delay_mean_ms']:.4g} ms late on average: what was measured "
@@ -167,7 +168,7 @@ def witness(predicted: Path, row: Mapping[str, Any], measured: Mapping[str, Any]
     log = _log(predicted, ("arrival_ns", "worker", "start_ns", "finish_ns"))
     tuples = _measured_tuples(predicted)
     # Not that of the row: the pair goes under the options of the run in the engine, which has no model.
-    model = parse_engine_model(read_record(predicted)["options"].get("engine_model"))
+    model = parse_engine_model(recorded_options(predicted, read_record(predicted)).engine_model)
     delay = parse_duration_ns(row["network_delay"], "")
     calibrated = {} if log is None else _calibrated(log, factor, delay, model, tuples)
     rows = []
@@ -209,8 +210,7 @@ def _log(run: Path, names: tuple[str, ...]) -> dict[str, I64] | None:
 
 def _measured_tuples(run: Path) -> int:
     """Count the tuples of a run that are not warm-up."""
-    windows = pq.read_table((run / "windows.parquet").absolute(), columns=["tuples"], partitioning=None)
-    return int(windows["tuples"].to_numpy().sum())
+    return int(read_table(run, "windows")["tuples"].sum())
 
 
 def _calibrated(

@@ -201,8 +201,10 @@ def make_spec(given: Mapping[str, Any]) -> Spec:
     for text in groupings:
         select(text)
     arrivals = arrivals_of(given.get("arrivals") or [_DEFAULTS.arrivals])
-    searched = [parse_arrivals(text).name in SEARCHED for text in arrivals]
-    if given.get("max_p99") is not None and not any(searched):
+    kinds = [parse_arrivals(text).name for text in arrivals]
+    if given.get("max_pending") not in (None, _DEFAULTS.max_pending) and "saturate" not in kinds:
+        raise UsageError("--max-pending is for --arrivals saturate, and there are none", "add --arrivals saturate")
+    if given.get("max_p99") is not None and not any(kind in SEARCHED for kind in kinds):
         raise UsageError("--max-p99 is the limit of a search, and there is none", "add --arrivals max")
     if given.get("top_keys") is not None:
         check_top_keys(given["top_keys"])
@@ -250,6 +252,8 @@ def cells_of(spec: Spec, traces: Mapping[str, Trace]) -> tuple[list[Cell], int]:
         if not is_searched(options):
             # It is for the cells that search their rate.
             options = dataclasses.replace(options, max_p99=None)
+        if parse_arrivals(arrivals).name != "saturate":
+            options = dataclasses.replace(options, max_pending=_DEFAULTS.max_pending)
         if seed != spec.seeds[0] and _is_fixed(spec, options):
             left_out += 1
             continue

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.study.summary.test_averages import write_sweep
 from tests.study.summary.test_summarize import write_run
 
@@ -93,6 +95,25 @@ def test_compare_shows_what_changed_and_fails_on_it(invoke: Any, tmp_path: Path)
         (8, 0.5, 0.5, 0),
     ]
     assert invoke("compare", tmp_path / "old", tmp_path / "new", "--fail-on", "latency_p99_ms>5%").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said", "hint"),
+    [
+        ("imbalanc", "there is no metric 'imbalanc'", "did you mean 'imbalance'?"),
+        ("replicas,nope", "there is no metric 'nope'", "known: "),
+        ("bottleneck", "bottleneck is a word, which has no change in size", "name other metrics"),
+    ],
+)
+def test_compare_refuses_metrics_that_it_cannot_show(
+    invoke: Any, tmp_path: Path, metrics: str, said: str, hint: str
+) -> None:
+    run = write_run(tmp_path / "a")
+    told = invoke("compare", run, run, "--metrics", metrics)
+    assert (told.exit_code, told.stdout) == (2, "")
+    lines = told.stderr.splitlines()
+    assert lines[0] == f"error: --metrics: {said}"
+    assert lines[1].startswith(f"hint: {hint}")
 
 
 def test_a_run_in_an_engine_checks_conditions_before_it_begins(tmp_path, invoke) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 FLAGS = {
-    "--max-pending": "900",
     "--service": "2ms",
     "--service-distribution": "lognormal:0.5",
     "--slowdown": "1,2",
@@ -43,6 +42,12 @@ def test_every_flag_reaches_the_run(invoke, trace) -> None:
     assert plain["join"] is None
     assert plain["redeliver"] is False
     assert plain["latency_mean_ms"] != row["latency_mean_ms"]
+
+
+def test_a_closed_loop_has_its_limit(invoke, trace) -> None:
+    given = ("-g", "sg", "-n", "4", "--arrivals", "saturate", "--max-pending", "900", "--service", "2ms", "--json")
+    row = _row(invoke("replay", trace, *given))
+    assert (row["max_pending"], row["arrivals"]) == (900, "saturate")
 
 
 def test_flags_that_repeat_come_from_everywhere(invoke, trace, tmp_path) -> None:
@@ -136,6 +141,7 @@ def test_a_dry_run_tells_and_does_not_run(invoke, trace, tmp_path, monkeypatch) 
         (["--arrivals", "saturate=3"], 2, "saturate"),
         (["--redeliver"], 2, "--redeliver"),
         (["--max-pending", "0", "--arrivals", "saturate"], 2, "--max-pending 0"),
+        (["--max-pending", "5"], 2, "--max-pending is for --arrivals saturate, not for --arrivals trace"),
         (["--warmup", "100%"], 4, "--warmup 100%"),
         (["--warmup", "soon"], 2, "--warmup"),
         (["--aggregate-every", "0"], 2, "--aggregate-every 0"),

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,41 @@ def test_an_input_in_the_output_is_not_removed_with_it(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"lies in the output"):
             rows(given, output=out, overwrite=True)
     assert (out / "more.csv").read_bytes() == CONTENT
+
+
+def test_an_output_in_an_input_folder_is_refused_the_first_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second time its own files would be among the inputs."""
+    folder = tmp_path / "in"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "x.csv").write_bytes(CONTENT)
+    (tmp_path / "link").symlink_to(folder)
+    for given in (folder, tmp_path / "link"):
+        for output in (folder / "o.trace", folder / "deep" / "o.trace", tmp_path / "link" / "o.trace"):
+            with pytest.raises(UsageError, match=r"o\.trace lies in the input .*, and would be read with it the next"):
+                rows(given, output=output)
+    monkeypatch.chdir(folder)
+    with pytest.raises(UsageError, match=r"the output o\.trace lies in the input \., and would be read"):
+        rows(Path(), output=Path("o.trace"))
+    assert sorted(path.name for path in folder.rglob("*")) == ["deep", "x.csv"]
+
+
+def test_an_output_that_an_input_folder_does_not_have_the_next_time_may_be_there(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "x.csv").write_bytes(CONTENT)
+    for given, output in (
+        (folder / "*.csv", folder / "o.trace"),
+        (folder / "*", folder / "p.trace"),
+        (folder / "x.csv", folder / "q.trace"),
+    ):
+        for overwrite in (False, True):
+            assert rows(given, output=output, overwrite=overwrite) == 2
+        shutil.rmtree(output)
+    for output in (folder / "_traces" / "o.trace", folder / ".o.trace", tmp_path / "in.trace"):
+        for overwrite in (False, True):
+            assert rows(folder, output=output, overwrite=overwrite) == 2
 
 
 def test_a_name_that_is_too_long_leaves_no_parents(tmp_path: Path) -> None:

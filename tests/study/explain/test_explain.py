@@ -341,6 +341,21 @@ def test_a_run_that_is_not_what_its_record_says(tmp_path: Path) -> None:
         explain_run(run)
 
 
+@pytest.mark.parametrize("window", ["1%", "20ms"])
+@pytest.mark.parametrize("warmup", ["0", "10ms"])
+def test_a_run_with_a_damaged_log(tmp_path: Path, window: str, warmup: str) -> None:
+    trace = _written(tmp_path / "t", ["a", "b", "c"] * 50)
+    run_to_directory(trace, ReplayOptions("sg", 2, window=window, warmup=warmup), tmp_path / "run", log=True)
+    assert explain_run(tmp_path / "run").how == "log"
+    (part,) = (tmp_path / "run" / "assignments").iterdir()
+    part.write_bytes(part.read_bytes()[:100])
+    with pytest.raises(DataError, match=r"run/assignments cannot be read"):
+        explain_run(tmp_path / "run")
+    part.unlink()
+    with pytest.raises(DataError, match=r"run/assignments cannot be read"):
+        explain_run(tmp_path / "run")
+
+
 def test_a_number_that_makes_no_sense(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--top-workers 0"):
         explain(_written(tmp_path / "t", ["a"]), ReplayOptions("kg", 2), workers=0)

@@ -100,7 +100,6 @@ def test_a_change_is_a_share_of_the_old_value(tmp_path: Path, old: Any, new: Any
         (100.0, 103.0, "imbalance>+2", "went from 100 to 103 (+3), limit +2"),
         (0.0, 0.0, "imbalance>+5%", None),
         (0.0, 0.1, "imbalance>+5%", "went from 0 to 0.1 (+inf %), limit +5 %"),
-        (None, None, "imbalance>+5%", None),
         (None, 1.0, "imbalance>+5%", "is null in OLD and 1 in NEW, which cannot be judged, limit +5 %"),
         (100.0, 106.0, "replicas>+1%,imbalance>+5%", "went from 100 to 106 (+6 %), limit +5 %"),
     ],
@@ -109,6 +108,16 @@ def test_a_gate_on_a_change(tmp_path: Path, old: Any, new: Any, condition: str, 
     before, after = write_run(tmp_path / "a", imbalance=old), write_run(tmp_path / "b", imbalance=new)
     found = compare([before], [after]).broken(condition)
     assert found == ([] if verdict is None else [f"t, sg on 16 workers: imbalance {verdict}"])
+
+
+def test_a_gate_on_a_metric_that_no_cell_has_cannot_be_judged(tmp_path: Path) -> None:
+    lacking, having = {"workers": 4, "imbalance": None}, {"workers": 8, "imbalance": 1.0}
+    old, new = write(tmp_path / "old", lacking), write(tmp_path / "new", lacking)
+    for condition in ("imbalance>+5%", "imbalance<-3", "imbalance_error>3%"):
+        reason = f"imbalance has no value in OLD and NEW, so {condition} cannot be judged"
+        assert compare([old], [new]).broken(f"replicas>+1%, {condition}") == [reason]
+    old, new = write(tmp_path / "old2", lacking, having), write(tmp_path / "new2", lacking, having)
+    assert compare([old], [new]).broken("imbalance>+5%,imbalance_error>3%") == []
 
 
 @pytest.mark.parametrize("condition", ["imbalance>5%", "imbalance", "imbalance=+5%", "imbalance>+x%", ""])

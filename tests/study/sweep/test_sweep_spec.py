@@ -119,6 +119,8 @@ GOOD: dict[str, Any] = {"traces": ["x"], "groupings": ["kg"], "workers": ["4"]}
         ({"seed": ["1"], "seeds": 2}, "exclude"),
         ({"seeds": 0}, "--seeds"),
         ({"seed": ["-1"]}, "--seed"),
+        ({"max_pending": 5}, "--max-pending is for --arrivals saturate"),
+        ({"max_pending": 5, "arrivals": ["trace", "max"]}, "--max-pending is for --arrivals saturate"),
     ],
 )
 def test_what_is_wrong_in_itself(given: dict[str, Any], what: str) -> None:
@@ -136,6 +138,13 @@ def test_a_baseline_is_for_cells_whose_workers_change(trace: str, tmp_path: Path
     assert [cell.baseline for cell in cells] == [True, False]
     with pytest.raises(UsageError, match="--baseline"):
         cells_of(make_spec({**GOOD, "traces": [trace], "baseline": True}), open_traces([trace]))
+
+
+def test_pending_tuples_are_limited_in_closed_loops_alone(trace: str) -> None:
+    given = {**GOOD, "traces": [trace], "arrivals": ["saturate", "utilization=0.8"], "max_pending": 5}
+    cells, _ = cells_of(make_spec(given), open_traces([trace]))
+    found = {cell.options.arrivals: cell.options.max_pending for cell in cells}
+    assert found == {"saturate": 5, "utilization=0.8": 1000}
 
 
 @settings(
