@@ -88,7 +88,7 @@ def plain(scenario: Scenario) -> Scenario:
     none = {"redeliver": False, "combine": None, "combine_cost": "max", "source_service": None}
     options = {**scenario.options, **none}
     if options["arrivals"] == "saturate":
-        options["arrivals"] = "rate=500000"
+        options |= {"arrivals": "rate=500000", "max_pending": 1000}
     # By index a change of workers comes before its tuple, but with a combiner before all of the instant.
     membership = {kind: tuple(t for t in options[kind] if "s" in t) for kind in ("join", "leave", "crash")}
     slower = tuple(t for t in options["slowdown_at"] if "us=" in t)

@@ -114,7 +114,11 @@ def test_a_sweep_whose_cells_all_failed_is_told_as_such(trace: Path, tmp_path: P
         page = invoke("report", *places, "-o", tmp_path / "page.html", "--overwrite")
         assert page.exit_code == 0, page.stderr
         text = (tmp_path / "page.html").read_text()
-        assert (f"<h1>{title}</h1>" in text, "<h3>2 failed</h3>" in text, text.count("no luck</li>")) == (True, True, 2)
+        assert (f"<h1>{title}</h1>" in text, "<h3>2 failed</h3>" in text, text.count("no luck (line 5)</li>")) == (
+            True,
+            True,
+            2,
+        )
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,8 @@ def draw_combiner(draw: st.DrawFn, options: dict[str, Any]) -> dict[str, Any]:
         "warmup": "0",
         "slowdown_at": tuple(text for text in options["slowdown_at"] if "us=" in text),
     }
-    return found | ({"arrivals": "rate=500000"} if options["arrivals"] == "saturate" else {})
+    closed = options["arrivals"] == "saturate"
+    return found | ({"arrivals": "rate=500000", "max_pending": 1000} if closed else {})
 
 
 @st.composite
