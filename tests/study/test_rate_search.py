@@ -107,7 +107,8 @@ def test_the_run_is_the_one_at_the_rate_found(place: Path, tmp_path: Path) -> No
     assert not (tmp_path / "rate" / "trials.parquet").exists()
     # What is explained is that run, too.
     assert explain_run(tmp_path / "max").options.arrivals == arrivals
-    assert (recorded_options(record).arrivals, recorded_options(record).max_p99) == (arrivals, None)
+    kept = recorded_options(tmp_path / "max", record)
+    assert (kept.arrivals, kept.max_p99) == (arrivals, None)
 
 
 def test_a_short_trace_warns_that_its_rate_is_above_what_is_sustained(place: Path) -> None:

@@ -140,8 +140,8 @@ class BoundedAggregators(Simulation):
         self.start(worker)
         self.give_places(worker)
 
-    def give_places(self, worker: int) -> None:
-        while not self.finishes_now(worker) and not self.is_full(worker, self.now):
+    def give_places(self, worker: int, *, after_finishes: bool = True) -> None:
+        while not (after_finishes and self.finishes_now(worker)) and not self.is_full(worker, self.now):
             waiters = [(found[0], s) for s, found in enumerate(self.waiting) if found and found[2] == worker]
             if not waiters:
                 return
@@ -236,13 +236,15 @@ class BoundedAggregators(Simulation):
         sender = self.senders[worker]
         while sender.left:
             window, key = sender.left[0]
+            was_chosen = sender.chosen is not None
             if sender.chosen is None:
                 if hasattr(self.merge.grouping, "tick"):
                     self.merge.grouping.tick(self.now)
                 sender.chosen = self.merge.grouping.choose(worker, key, self.now), self.chosen, self.now
                 self.chosen += 1
             aggregator, place, chosen = sender.chosen
-            if len(self.aggregator_line[aggregator]) >= self.capacity:
+            # A place was given to one that was chosen for before; a new one waits behind those that wait.
+            if not was_chosen and (len(self.aggregator_line[aggregator]) >= self.capacity or self.waits_at(aggregator)):
                 sender.since = self.now
                 return
             start = max(self.now + self.merge.network_delay_ns, self.aggregator_free[aggregator])
@@ -255,22 +257,28 @@ class BoundedAggregators(Simulation):
             sender.chosen = sender.since = None
             sender.left.pop(0)
 
+    def waits_at(self, aggregator: int) -> list[tuple[int, int]]:
+        """Since when workers wait for a place there, with the worker."""
+        return [
+            (sender.since, worker)
+            for worker, sender in enumerate(self.senders)
+            if sender.since is not None and sender.chosen is not None and sender.chosen[0] == aggregator
+        ]
+
     def give_aggregator_places(self, aggregator: int) -> None:
         """What starts now has started. Places go to workers that wait: who waits longest first, then by id."""
         line = self.aggregator_line[aggregator]
         line[:] = [start for start in line if start > self.now]
         while len(line) < self.capacity:
-            waiters = [
-                (sender.since, worker)
-                for worker, sender in enumerate(self.senders)
-                if sender.since is not None and sender.chosen is not None and sender.chosen[0] == aggregator
-            ]
+            waiters = self.waits_at(aggregator)
             if not waiters:
                 return
             worker = min(waiters)[1]
             self.senders[worker].since = None
             self.send_partials(worker)
-            self.start_next(worker)
+            # Finishes of this instant come later, even that of a tuple which starts now and takes no time.
+            self.start(worker)
+            self.give_places(worker, after_finishes=False)
 
 
 def key_ids(keys: Sequence[Key]) -> dict[Key, int]:
