@@ -1,4 +1,4 @@
-"""Fixtures that several rooms share."""
+"""Fixtures that several folders share, and the order in which tests run."""
 
 import gc
 import os

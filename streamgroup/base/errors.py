@@ -40,6 +40,6 @@ class DataError(StreamgroupError):
 
 
 class GateError(StreamgroupError):
-    """A `--fail-on` condition did not hold (exit 5): a sentence a line for each run or cell that breaks it."""
+    """A `--fail-on` condition is true, or cannot be judged (exit 5): a line for each run or cell."""
 
     exit_code = 5

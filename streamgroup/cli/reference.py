@@ -43,7 +43,7 @@ wins over `[ingest]`, and that over the top. An unknown key is an error.
 | 3 | the environment: no Java, no memory, no disk, no permission |
 | 4 | bad data |
 | 5 | a `--fail-on` gate did not hold |
-| 130 | interrupted. A second Ctrl-C, or five seconds in which compiled code does not return, ends it at once |
+| 130 | interrupted. A second Ctrl-C a second later, or 5 s in which compiled code does not return, ends it at once |
 
 Completion: `streamgroup --install-completion` for the current shell.
 """

@@ -8,7 +8,7 @@ A grouping is a module, found by its file name, that holds
 
 Hooks (argument names are fixed; times are int64 nanoseconds since the first arrival; a key is its id):
 
-- `choose(self, source, key, now)` returns the worker, 0..n-1. Required.
+- `choose(self, source, key, now)` returns the id of a live worker, an int (0..n-1 at the start). Required.
 - `observe(self, source, key, worker, now)`: called once after every `choose`, with what was chosen.
 - `executed(self, worker, key, arrival, start, finish)`: the worker's own knowledge, never a source's (`arrival` is at
   the worker). Called for all
@@ -20,7 +20,7 @@ Hooks (argument names are fixed; times are int64 nanoseconds since the first arr
 
 When workers join, leave or crash, the loop calls `workers_changed` between two other hooks, before anything else that
 happens at `change.now`, and goes on with the state that it returns. It is plain Python, never compiled, and the one
-hook that may make arrays. Worker ids are never reused, and joiners get the next ones. In a change
+hook that, with `grown`, may make arrays. Worker ids are never reused, and joiners get the next ones. In a change
 
 - `change.live` are the ids that `choose` may return from now on, ascending, never empty; `change.joined` and
   `change.left` (a crash is a leave) are what is new. `executed` may still report tuples of a worker that left;

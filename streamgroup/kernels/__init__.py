@@ -1,1 +1,1 @@
-"""Structures and arithmetic that compiled code shares: hashing, draws, wide sums, quantiles; one a file."""
+"""Structures and arithmetic that compiled code shares: hashing, draws, counts, the least loaded; one a file."""

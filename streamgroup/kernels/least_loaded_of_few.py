@@ -14,7 +14,7 @@ __all__ = ["least_loaded", "least_of_few", "less_loaded", "send_to_less_loaded"]
 def least_of_few(cursors: Any, key: Any, d: Any, live: Any, load: Any, source: Any, floor: Any) -> Any:
     """Give the least loaded of F_1..F_d of a key for a source, ties to the first.
 
-    `cursors` say how keys are hashed (`least_loaded_of_candidates.Cursors`); `load` int64[sources, N]; no live worker's
+    `cursors` say how keys are hashed (`least_loaded_of_many.Cursors`); `load` int64[sources, N]; no live worker's
     load is below `floor`, so that the first candidate that has it is the one.
     """
     n = live.shape[0]

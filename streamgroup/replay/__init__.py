@@ -1,1 +1,1 @@
-"""The replay: one loop over the tuples, compiled per grouping, in integer nanoseconds of virtual time."""
+"""The replay: loops over the tuples, compiled per grouping, in integer nanoseconds of virtual time."""

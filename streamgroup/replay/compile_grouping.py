@@ -9,7 +9,7 @@ designed out here (each has a test):
 2. Groupings that share one compiled function share one cache index and can run each other's code: what a grouping is
    compiled into is a copy with a `__name__` and `__qualname__` of its own, and one process compiles it at a time.
 3. A read-only array is another type: the trace hands out read-only arrays only, and so does everything else.
-4. An outside grouping is imported under a name made from its digest (`groupings.load`).
+4. An outside grouping is imported under a name made from its digest (`import_user_code.import_file`).
 5. Only registered hooks compile, and only with the hook's own argument names: `check_shape` says so beforehand.
 6. The interpreted loop gives the same results (`interpreted=True`).
 """

@@ -1,1 +1,1 @@
-"""Starting Spark and running work on it: the one place that starts a JVM. DataFrame API only."""
+"""Starting Spark and running work on it: the one place that starts Spark's JVM. DataFrame API only."""

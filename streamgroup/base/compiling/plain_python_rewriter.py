@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from streamgroup.base.compiling import plain_python_nodes as nodes
 from streamgroup.base.compiling.plain_python_kinds import (
     ANY,
     LOOSE,
@@ -33,16 +34,7 @@ from streamgroup.base.compiling.plain_python_kinds import (
     join,
     part,
 )
-from streamgroup.base.compiling.plain_python_nodes import (
-    MASK,
-    SIMPLE,
-    FieldsFirst,
-    Put,
-    call,
-    is_simple,
-    masked,
-    signed,
-)
+from streamgroup.base.compiling.plain_python_nodes import call, masked, signed
 
 __all__ = ["Rewriter"]
 
@@ -83,7 +75,7 @@ class Rewriter:
 
     def function(self, tree: ast.FunctionDef, name: str, kinds: tuple[Kind, ...]) -> ast.FunctionDef:
         """Return the function rewritten for arguments of these kinds (signed numbers where there are too few)."""
-        tree = FieldsFirst().visit(copy.deepcopy(tree))
+        tree = nodes.FieldsFirst().visit(copy.deepcopy(tree))
         given = tree.args
         if given.vararg or given.kwarg or given.kwonlyargs or given.defaults:
             raise NotPlainError(f"{tree.name}: arguments of other kinds")
@@ -131,7 +123,7 @@ class Rewriter:
             case ast.Return(value=ast.expr() as value):
                 made, kind = self._value(value)
                 if self._gives_word and not kind:
-                    made, kind = masked(made, MASK), WORD
+                    made, kind = masked(made, nodes.MASK), WORD
                 self.returns = kind if self.returns is None else join(self.returns, kind)
                 return ast.Return(made)
             case ast.If():
@@ -195,7 +187,7 @@ class Rewriter:
     def _value(self, node: ast.expr) -> tuple[ast.expr, Kind]:
         """Rewrite an expression whose value is kept: a word is in range."""
         made, kind = self._expr(node)
-        return (masked(made, MASK), WORD) if kind == LOOSE else (made, kind)
+        return (masked(made, nodes.MASK), WORD) if kind == LOOSE else (made, kind)
 
     def _expr(self, node: ast.expr) -> tuple[ast.expr, Kind]:
         made, kind = self._any(node)
@@ -311,11 +303,11 @@ class Rewriter:
             return ast.BinOp(left, op, right), WORD if WORD in (one, two) else LOOSE
         if isinstance(op, (ast.BitOr, ast.BitXor)):
             return ast.BinOp(left, op, right), WORD if one == two == WORD else LOOSE
-        right = right if two == WORD else masked(right, MASK)
+        right = right if two == WORD else masked(right, nodes.MASK)
         if isinstance(op, ast.LShift):
             return ast.BinOp(left, op, right), LOOSE
         if isinstance(op, (ast.RShift, ast.FloorDiv, ast.Mod)):
-            return ast.BinOp(left if one == WORD else masked(left, MASK), op, right), WORD
+            return ast.BinOp(left if one == WORD else masked(left, nodes.MASK), op, right), WORD
         raise NotPlainError(f"line {node.lineno}: {type(op).__name__} of words")
 
     def _called(self, node: ast.Call) -> tuple[ast.expr, Kind]:
@@ -327,7 +319,7 @@ class Rewriter:
         if node.keywords or any(isinstance(one, ast.Starred) for one in node.args):
             raise NotPlainError(f"line {node.lineno}: named arguments")
         match node.func:
-            case ast.Name(id=("min" | "max") as name) if len(node.args) == 2 and all(map(is_simple, node.args)):
+            case ast.Name(id=("min" | "max") as name) if len(node.args) == 2 and all(map(nodes.is_simple, node.args)):
                 return self._extreme(node, name)
             case ast.Attribute(value=ast.Name(id="np"), attr=name):
                 return self._converted(node, name)
@@ -361,12 +353,12 @@ class Rewriter:
         assert body.value is not None
         used = Counter(one.id for one in ast.walk(body.value) if isinstance(one, ast.Name))
         names = [one.arg for one in of.args.args]
-        if any(used[name] != 1 and not isinstance(one, SIMPLE) for name, one in zip(names, given, strict=True)):
+        if any(used[name] != 1 and not isinstance(one, nodes.SIMPLE) for name, one in zip(names, given, strict=True)):
             return None
         made: ast.expr = copy.deepcopy(body.value)
         for one in ast.walk(made):
             ast.copy_location(one, node)
-        found: ast.expr = Put(dict(zip(names, given, strict=True))).visit(made)
+        found: ast.expr = nodes.Put(dict(zip(names, given, strict=True))).visit(made)
         return found
 
     def _extreme(self, node: ast.Call, name: str) -> tuple[ast.expr, Kind]:

@@ -40,7 +40,6 @@ class DelimitedReader(LineReader):
     """
 
     Options: ClassVar[type[ReaderOptions]] = DelimitedOptions
-    # Readers with `quoting` use it.
     joins: ClassVar[tuple[str, ...]] = ("time", "key")
     delimiter: ClassVar[bytes | None] = b","
     quoting: ClassVar[bool] = False

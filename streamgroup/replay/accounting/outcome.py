@@ -58,7 +58,7 @@ class WorkerTable:
 
     `tuples` int64[N] are accepted deliveries, `finished` int64[N] the finished ones of them (None: all);
     `busy_ns` (of finished ones), `wait_max_ns` (longest wait ahead of a new tuple), `keys` (distinct keys seen)
-    int64[N]; `latency_sum_ns` N exact ints and `histogram` int64[N, BUCKETS] (see `kernels.latencies`) are of finished
+    int64[N]; `latency_sum_ns` N exact ints and `histogram` int64[N, BUCKETS] (see `latency_histogram`) are of finished
     ones; `head_tuples` int64[N] or None without a hot-key detector. `true_head_tuples` int64[N], None if nobody counted
     them, are deliveries of keys that are hot in truth over the whole trace. A worker is alive from `alive_from_ns` (0
     or its join) to `alive_to_ns` (its crash; its leave or, if later, its last finish; for all others any time from the
@@ -104,7 +104,7 @@ class TreeTable:
     """Latencies of tuple trees: from the arrival of a tree's first tuple to the finish of the last one to finish.
 
     `trees` were measured whole and finished; of their latencies `sum_ns` is exact, `histogram` int64[BUCKETS] is as
-    `kernels.latencies` has it, `min_ns` and `max_ns` are 0 without any.
+    `kernels.latency_histogram` has it, `min_ns` and `max_ns` are 0 without any.
     """
 
     trees: int
@@ -150,7 +150,7 @@ class Aggregation:
     """What the aggregators did: `busy_ns` int64[A], `partials` in all, and `last_ns` when the last result was complete.
 
     Of the `results` (one for each window and key) `delay_sum_ns` exactly, `delay_min_ns` and `delay_max_ns` are from
-    the end of the window to the complete result, `delays` int64[BUCKETS] their histogram (see `kernels.latencies`).
+    the end of the window to the complete result, `delays` int64[BUCKETS] their histogram (see `latency_histogram`).
     Without partial results `last_ns` and the delays are 0.
     """
 

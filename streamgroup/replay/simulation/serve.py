@@ -43,7 +43,7 @@ def _service(model: Any, held: Any, worker: Any, key: Any, cost: Any, seq: Any, 
 def serve_one(workers: Any, worker: Any, key: Any, cost: Any, seq: Any, reached: Any, entries: Any) -> Any:
     """Return when tuple `seq`, which reaches a worker at `reached`, starts and finishes there; nothing is changed.
 
-    `entries` is what the worker holds then (see `hold`).
+    `entries` is what the worker holds then (see `keys_held_by_workers.hold`).
     """
     start = max(workers.free[worker], reached)
     return start, start + _service(workers.service_model, workers.held, worker, key, cost, seq, start, entries)

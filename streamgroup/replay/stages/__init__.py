@@ -1,1 +1,1 @@
-"""The stages beside the workers: servers and a combiner in the sources, aggregators and applications behind."""
+"""The stages beside the workers: the combiner in the sources, aggregators and applications, state that costs."""

@@ -1,5 +1,6 @@
 """The states of an application, one a row: interpreted as Python objects, or compiled as columns of numbers."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -12,7 +13,7 @@ from streamgroup.base.errors import RunError
 from streamgroup.replay.scenario.app_selection import AppSelection, blamed
 from streamgroup.replay.stages.app_kernels import jitted, kernels
 
-__all__ = ["States", "make_states", "mixed_results"]
+__all__ = ["States", "joined", "make_states", "mixed_results"]
 
 I64 = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
@@ -101,15 +102,33 @@ def _numbers(values: list[Any], app: AppSelection) -> NDArray[Any]:
         wrong = next(value for value in values if type(value) not in (int, float, bool, np.int64, np.float64))
         raise RunError(f"--app {app.text}: finish() gave {wrong!r}", "a result is a number, or a NamedTuple of numbers")
     floats = kinds & {float, np.float64}
-    most = 1 << 53 if floats else (1 << 63) - 1
-    large = next((value for value in values if type(value) is int and not -most <= value <= most), None)
+    whole = [int(value) for value in values if isinstance(value, int | np.int64)]
+    _check_exact(app, whole, beside_floats=bool(floats))
+    return np.array(values, dtype=np.float64 if floats else np.int64)
+
+
+def _check_exact(app: AppSelection, values: Iterable[int], *, beside_floats: bool) -> None:
+    """Refuse an integer that a column of 64 bits would round."""
+    most = 1 << 53 if beside_floats else (1 << 63) - 1
+    large = next((value for value in values if not -most <= value <= most), None)
     if large is not None:
-        beside = " beside floats" if floats else ""
+        beside = " beside floats" if beside_floats else ""
         raise RunError(
             f"--app {app.text}: finish() gave {large}{beside}, which a column does not hold exactly",
             "return integers of 64 bits, or floats alone",
         )
-    return np.array(values, dtype=np.float64 if floats else np.int64)
+
+
+def joined(app: AppSelection, batches: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return the column of all batches, of floats if that of any is."""
+    if not batches:
+        return np.zeros(0, dtype=np.int64)
+    column = np.concatenate(batches)
+    if column.dtype == np.float64:
+        for batch in batches:
+            if batch.dtype == np.int64:
+                _check_exact(app, batch.tolist(), beside_floats=True)
+    return column
 
 
 def mixed_results(app: AppSelection, some: tuple[str, ...], others: tuple[str, ...]) -> RunError:

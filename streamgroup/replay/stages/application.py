@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from streamgroup.base.errors import RunError
 from streamgroup.replay.accounting.outcome import AppResults
 from streamgroup.replay.scenario.app_selection import AppSelection, blamed
-from streamgroup.replay.stages.app_states import States, mixed_results
+from streamgroup.replay.stages.app_states import States, joined, mixed_results
 from streamgroup.replay.stages.partial_results import Partials
 from streamgroup.traces.trace import Batch, Trace
 
@@ -120,8 +120,5 @@ class Application:
         used[keys] = True
         ids, place = np.flatnonzero(used), (np.cumsum(used) - 1)[keys]
         texts = self._trace.key_texts(ids.tolist())
-        columns = {
-            name: np.concatenate([found[name] for found in self._results]) if self._results else np.zeros(0, np.int64)
-            for name in names
-        }
+        columns = {name: joined(self._app, [found[name] for found in self._results]) for name in names}
         return AppResults(windows, keys, texts, place.astype(np.int64), columns)
