@@ -110,38 +110,27 @@ def replay(
     same results. `chunk_cache` shares what is read with other replays in threads of this process. With `keep_pairs` the
     outcome has the pairs of key and worker, `worker.touched`, for comparisons with other runs.
     """
-    with contextlib.ExitStack() as stack:
-        if options.app is not None:
-            # What it prints, in whatever thread, is no result of ours.
-            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
-        return _replay(
-            trace, options, log_directory=log_directory, progress=progress, interpreted=interpreted,
-            chunk_cache=chunk_cache, keep_pairs=keep_pairs,
-        )  # fmt: skip
-
-
-def _replay(
-    trace: Trace,
-    options: ReplayOptions,
-    *,
-    log_directory: Path | None,
-    progress: Callable[[int], None] | None,
-    interpreted: bool | None,
-    chunk_cache: ChunkCache | None,
-    keep_pairs: bool,
-) -> Outcome:
     begun = time.perf_counter()
     one = prepared(trace, options, interpreted=interpreted)
     plan = one.plan
-    if plan.engine_model is not None:
-        # Twice the same: one chooses, the other accounts.
-        one = _fit_for_batches(one, interpreted=interpreted)
-        again = Run(trace, plan, one.warmup, interpreted=interpreted)
-        return replay_in_batches(
-            one, again, log_directory=log_directory, progress=progress, chunk_cache=chunk_cache, keep_pairs=keep_pairs
-        )
-    results = one.results(log_directory)
-    with contextlib.closing(results):
-        simulate = one.event_driven if plan.is_ordered else one.feed_forward
-        simulation = simulate(one.chunks(chunk_cache), results, progress)
-    return one.outcome(results, simulation, begun, keep_pairs=keep_pairs)
+    with contextlib.ExitStack() as stack:
+        if plan.app is not None and plan.app.outside_digest:
+            # What it prints, in whatever thread, is no result of ours.
+            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        if plan.engine_model is not None:
+            # Twice the same: one chooses, the other accounts.
+            one = _fit_for_batches(one, interpreted=interpreted)
+            again = Run(trace, plan, one.warmup, interpreted=interpreted)
+            return replay_in_batches(
+                one,
+                again,
+                log_directory=log_directory,
+                progress=progress,
+                chunk_cache=chunk_cache,
+                keep_pairs=keep_pairs,
+            )
+        results = one.results(log_directory)
+        with contextlib.closing(results):
+            simulate = one.event_driven if plan.is_ordered else one.feed_forward
+            simulation = simulate(one.chunks(chunk_cache), results, progress)
+        return one.outcome(results, simulation, begun, keep_pairs=keep_pairs)

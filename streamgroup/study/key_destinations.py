@@ -17,6 +17,7 @@ from streamgroup.engines.keys.typed_key_values import check_kind, parts_of
 from streamgroup.groupings.protocol import Context, Destinations
 from streamgroup.kernels import hash_placement, random_draws
 from streamgroup.replay.scenario.grouping_selection import Selection, select
+from streamgroup.replay.scenario.user_code_errors import describe_error
 from streamgroup.traces.hash_and_show_keys import hash_keys
 
 __all__ = ["HashDestinations", "HashedKeys", "composed", "hash_destinations", "hashed", "keys_at_once"]
@@ -59,8 +60,8 @@ class HashDestinations(NamedTuple):
         except Exception as error:
             if not selection.outside_digest:
                 raise
-            what = f"{selection.name}: destinations() failed: {type(error).__name__}: {error}"
-            raise RunError(what) from error
+            what = describe_error(error, selection.module)
+            raise RunError(f"{selection.name}: destinations() failed: {what}") from error
         self._check(found, len(keys.hash_lo))
         return found
 

@@ -340,6 +340,13 @@ def test_results_of_one_run_have_the_same_fields(tmp_path: Path, by_count: str, 
         replay(trace, ReplayOptions("kg", 1, app=str(path), aggregate_every="2"))
 
 
+def test_the_least_integer_of_64_bits_is_a_result(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(FINISH.format(results="0, -(1 << 63)"))
+    found = replay(trace_of([(0, b"a", None)], tmp_path), ReplayOptions("kg", 1, app=str(path)))
+    assert [row[-1] for row in results(found)] == [-(1 << 63)]
+
+
 def test_what_an_application_prints_is_no_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.py"
     path.write_text(f"{COUNT}\n_finish = finish\ndef finish(state):\n    print('one')\n    return _finish(state)\n")

@@ -1,31 +1,16 @@
 """Tables of a run that are damaged, or of another version: the file and the column are named."""
 
-import shutil
 from pathlib import Path
 
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-import streamgroup as sg
 from streamgroup.base.errors import DataError
 from streamgroup.cli.app import app
 from streamgroup.study.read_run import TABLES, read_record, read_tables
 from streamgroup.study.read_table import read_table
 from streamgroup.study.summary.load_runs import load_runs
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("made")
-    sg.synth("zipf", place / "z.trace", tuples=300, keys=30, exponent=1.1)
-    sg.replay(place / "z.trace", "kg", 3, output=place / "run")
-    return place
-
-
-@pytest.fixture
-def run(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made / "run", tmp_path / "run"))
 
 
 def changed(run: Path, table: str, *columns: pl.Expr, without: str = "") -> None:

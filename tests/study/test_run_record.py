@@ -1,14 +1,12 @@
 """The record of a run: every part of it that is read may be damaged, and is named then."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-import streamgroup as sg
 from streamgroup.base.errors import DataError
 from streamgroup.cli.app import app
 from streamgroup.study.read_run import read_record, read_tables, recorded_options
@@ -19,19 +17,6 @@ PARTS = (
     "code", "grouping", "versions", "meanings", "options", "option_digests", "trace", "aggregator_grouping_files",
     "engine", "app_digest", "clock",
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("made")
-    sg.synth("zipf", place / "z.trace", tuples=300, keys=30, exponent=1.1)
-    sg.replay(place / "z.trace", "kg", 3, output=place / "run")
-    return place
-
-
-@pytest.fixture
-def run(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made / "run", tmp_path / "run"))
 
 
 def changed(run: Path, **values: Any) -> Path:

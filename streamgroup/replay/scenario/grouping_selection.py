@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,11 @@ class Selection:
             if not self.outside_digest:
                 raise
             raise UsageError(f"{self.name}: {name}() failed: {describe_error(error, self.module)}") from error
-        if found is not None and (not isinstance(found, int) or isinstance(found, bool) or found < 1):
+        if found is None:
+            return None
+        if isinstance(found, bool) or not isinstance(found, Integral) or found < 1:
             raise UsageError(f"{self.name}: {name}() gave {found!r}", "a whole number from 1 on, or None")
-        return found
+        return int(found)
 
 
 def family() -> list[str]:

@@ -109,8 +109,8 @@ def _numbers(values: list[Any], app: AppSelection) -> NDArray[Any]:
 
 def _check_exact(app: AppSelection, values: Iterable[int], *, beside_floats: bool) -> None:
     """Refuse an integer that a column of 64 bits would round."""
-    most = 1 << 53 if beside_floats else (1 << 63) - 1
-    large = next((value for value in values if not -most <= value <= most), None)
+    least, most = (-(1 << 53), 1 << 53) if beside_floats else (-(1 << 63), (1 << 63) - 1)
+    large = next((value for value in values if not least <= value <= most), None)
     if large is not None:
         beside = " beside floats" if beside_floats else ""
         raise RunError(

@@ -114,7 +114,7 @@ def _condition(piece: str) -> tuple[str, ...]:
 
 
 def check_metrics(metrics: Iterable[str]) -> None:
-    """Raise a UsageError for a metric that there is not, and for one that is a word."""
+    """Raise a UsageError for an unknown metric, and for one that is a word."""
     for name in metrics:
         if name not in METRICS:
             raise UsageError(f"--metrics: there is no metric {name!r}", suggest(name, METRICS))
