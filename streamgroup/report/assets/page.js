@@ -49,7 +49,9 @@
       const panels = new Set(column(spec.data.name, spec.facet.field)).size;
       spec.columns = Math.max(1, Math.min(panels, Math.floor(width / 350) || 1));
       spec.spacing = 18;
-      spec.spec.width = Math.floor((width - 74 - 18 * (spec.columns - 1)) / spec.columns);
+      const apart = ((spec.resolve || {}).scale || {}).y === "independent";
+      const axes = apart ? 60 * spec.columns : 74;
+      spec.spec.width = Math.floor((width - axes - 18 * (spec.columns - 1)) / spec.columns);
     } else {
       spec.width = Math.floor(width);
       spec.autosize = { type: "fit-x", contains: "padding", resize: false };

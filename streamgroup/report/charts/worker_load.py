@@ -1,8 +1,12 @@
 """The load of each worker, what the head and the tail of the keys make of it (001, fig. 8)."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import altair as alt
 import polars as pl
 
+from streamgroup.groupings._share_threshold import share_of
 from streamgroup.report.charts.protocol import Section
 from streamgroup.report.charts_over_workers import faceted
 from streamgroup.report.formatting import number
@@ -21,7 +25,7 @@ _PARTS = ("head", "tail")
 _NONE = pl.DataFrame(
     schema={
         "panel": pl.String, "condition": pl.String, "grouping": pl.String, "worker": pl.Int64, "part": pl.String,
-        "tuples": pl.Int64, "share": pl.Float64, "even": pl.Float64, "other_conditions": pl.Int64,
+        "tuples": pl.Int64, "share": pl.Float64, "even": pl.Float64, "theta": pl.Float64, "other_conditions": pl.Int64,
     }
 )  # fmt: skip
 
@@ -30,36 +34,37 @@ def frame(data: ReportData) -> pl.DataFrame:
     """Return `share`, the part of all tuples that a worker got of the `head` and the `tail` of the keys.
 
     For up to 6 groupings of the first condition, those with the least imbalance, one run each, and the 64 most loaded
-    workers of each. `even` is the share of a worker if all had the same; `other_conditions` counts those left out.
+    workers of each. `even` is the share of a worker if all had the same, `theta` that from which on a key is of the
+    head, null if it is the grouping's own; `other_conditions` counts those left out.
     """
     runs = data.first_seeds
     chosen = runs.filter(pl.col("condition") == runs["condition"].min()).sort("imbalance", "grouping").head(_MOST_RUNS)
-    parts = [
-        _parts(data.table("workers", [row["run"]]), row["grouping"], row["condition"])
-        for row in chosen.iter_rows(named=True)
-    ]
+    parts = [_parts(data.table("workers", [row["run"]]), row) for row in chosen.iter_rows(named=True)]
     others = runs["condition"].n_unique() - 1
     return pl.concat(
         [_NONE, *(part.with_columns(pl.lit(others, pl.Int64).alias("other_conditions")) for part in parts)]
     )
 
 
-def _parts(workers: pl.DataFrame, grouping: str, condition: str) -> pl.DataFrame:
+def _parts(workers: pl.DataFrame, run: Mapping[str, Any]) -> pl.DataFrame:
     # Runs from before it was counted lack the column.
     if "true_head_tuples" not in workers.columns or not workers["tuples"].sum():
         return _NONE.drop("other_conditions")
     total, even = workers["tuples"].sum(), 1 / workers.height
+    threshold = run.get("hot_threshold")
+    theta = None if threshold in (None, "own") else float(share_of(str(threshold), int(run["workers"])))
     most = workers.sort("tuples", "worker", descending=[True, False]).head(_MOST_WORKERS).sort("worker")
     return pl.concat(
         most.select(
-            pl.lit(grouping).alias("panel"),
-            pl.lit(condition).alias("condition"),
-            pl.lit(grouping).alias("grouping"),
+            pl.lit(run["grouping"]).alias("panel"),
+            pl.lit(run["condition"]).alias("condition"),
+            pl.lit(run["grouping"]).alias("grouping"),
             pl.col("worker").cast(pl.Int64),
             pl.lit(part).alias("part"),
             pl.col(f"true_{part}_tuples").cast(pl.Int64).alias("tuples"),
             (pl.col(f"true_{part}_tuples") / total).alias("share"),
             pl.lit(even).alias("even"),
+            pl.lit(theta, pl.Float64).alias("theta"),
         )
         for part in _PARTS
     )
@@ -90,7 +95,9 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
 def caption(frame: pl.DataFrame) -> str:
     """Describe of each grouping what its most loaded worker got, and how much of that is the head."""
     workers = f"{round(1 / frame['even'][0])} workers, {frame['condition'][0]}"
-    sentences = [f"Head: keys with at least the share theta of all tuples ({workers})."]
+    share = [f"{number(100 * value)} %" for value in frame["theta"].drop_nulls().unique().sort()]
+    theta = f"theta, {' or '.join(share)}," if share else "theta of the grouping"
+    sentences = [f"Head: keys with at least the share {theta} of all tuples ({workers})."]
     if others := frame["other_conditions"][0]:
         sentences.append(f"{others} more conditions are not shown: choose one with --where.")
     for part in frame.partition_by("grouping", maintain_order=True):
