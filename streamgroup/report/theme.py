@@ -135,7 +135,7 @@ class Look:
         form["labelOverlap"] = "greedy"
         step = max(1, math.ceil((high - low) / 6))
         powers = [10.0**power for power in range(low, high + 1, step)]
-        if len(powers) <= 3 and high - low <= 2:
+        if sum(min(above) <= power <= max(above) for power in powers) <= 2:
             powers = [digit * 10.0**power for power in range(low, high + 1) for digit in (1, 2, 5)]
         if min(known) > 0:
             return {"scale": alt.Scale(type="log", nice=False), "axis": alt.Axis(values=powers, **form)}

@@ -53,6 +53,16 @@ def test_who_lags_and_how_long(place: Path) -> None:
     assert float(caption.split("it takes ")[1].split()[0]) == pytest.approx(0.8, abs=0.1)
 
 
+@pytest.mark.parametrize("grouping", ["sg", "kg", "pkg"])
+def test_no_worker_is_further_behind_than_the_maximum_latency(tmp_path: Path, grouping: str) -> None:
+    trace = write_trace(tmp_path / "t", [(at, b"k%d" % (at * at % 97), None) for at in range(5_000)])
+    run_to_directory(trace, ReplayOptions(grouping, 8, arrivals="utilization=0.8", service="3ms"), tmp_path / "run")
+    data = gather([tmp_path / "run"])
+    most = data.table("lag")["backlog_s"].max()
+    assert isinstance(most, float)
+    assert 0 < 1000 * most <= data.runs["latency_max_ms"].item()
+
+
 def test_an_older_run_has_no_such_table(place: Path, tmp_path: Path) -> None:
     for file in (place / "slow").iterdir():
         if file.name != "lag.parquet":

@@ -72,7 +72,7 @@ def _parts(workers: pl.DataFrame, run: Mapping[str, Any]) -> pl.DataFrame:
 
 def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     """Draw bars of the workers for each grouping, the tail on the head; a line is where all have the same."""
-    few = alt.Axis(labelOverlap="greedy", ticks=False, labelAngle=0, labelSeparation=12)
+    few = alt.Axis(labelOverlap="greedy", ticks=False, labelAngle=0, labelSeparation=12, values=_round_workers(frame))
     base = alt.Chart()
     placed = base.transform_calculate(place=f"datum.part === '{_PARTS[0]}' ? 0 : 1")
     bars = placed.mark_bar().encode(
@@ -90,6 +90,14 @@ def draw(frame: pl.DataFrame, look: Look) -> alt.TopLevelMixin:
     )
     even = base.mark_rule(strokeDash=[4, 3]).encode(y=alt.Y("mean(even):Q"))
     return faceted(alt.layer(bars, even), frame, apart=True)
+
+
+def _round_workers(frame: pl.DataFrame) -> list[int]:
+    """Return the workers that get a number: multiples of 1, 2, 5 or 10 and so on, up to ten, if all are shown."""
+    workers = frame["worker"].unique().sort().to_list()
+    steps = (digit * 10**power for power in range(9) for digit in (1, 2, 5))
+    step = next(step for step in steps if len(workers) <= 10 * step)
+    return [worker for worker in workers if worker % step == 0] if workers == list(range(len(workers))) else workers
 
 
 def caption(frame: pl.DataFrame) -> str:
