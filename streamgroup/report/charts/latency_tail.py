@@ -22,8 +22,8 @@ _FINE, _STRAIGHT = 25, 40
 def frame(data: ReportData) -> pl.DataFrame:
     """Return `share`, the part (0..1] of the tuples that took `at_least_ms` or longer, pooled over seeds.
 
-    For each condition the runs on one number of workers, where most groupings are; a curve is thinned, but keeps
-    its first and its last point. `latency_p99_ms` is the mean of that metric over the `runs`, as in the tables.
+    For each condition the runs on one number of workers, where most groupings are; of latencies with nearly the same
+    share only the first and the last. `latency_p99_ms` is the mean of that metric over the `runs`, as in the tables.
     """
     runs = data.focus.select("run", "condition", "grouping", "workers", "latency_p99_ms")
     if runs.is_empty():
@@ -45,9 +45,11 @@ def frame(data: ReportData) -> pl.DataFrame:
     above = pl.col("tuples").reverse().cum_sum().reverse().over(keys) / pl.col("tuples").sum().over(keys)
     shares = counted.with_columns(above.alias("share"), pl.int_range(pl.len()).over(keys).alias("_place"))
     steps = ((pl.col("share").log10() * _FINE).round(), (pl.col("share") * _STRAIGHT).round())
-    last = pl.col("_place") == pl.col("_place").max().over(keys)
-    first = pl.int_range(pl.len()).over(*keys, *steps) == 0
-    return paneled(shares.filter(first | last).select(*keys, "at_least_ms", "share", "latency_p99_ms", "runs"))
+    # Where a share is the same over many latencies, it falls after the last of them.
+    ends = (pl.col("_place") == pl.col("_place").min()) | (pl.col("_place") == pl.col("_place").max())
+    return paneled(
+        shares.filter(ends.over(*keys, *steps)).select(*keys, "at_least_ms", "share", "latency_p99_ms", "runs")
+    )
 
 
 _EMPTY = pl.DataFrame(
