@@ -60,7 +60,7 @@ def _of_run(data: ReportData, row: dict[str, object], *, several: bool) -> pl.Da
     who = pl.when(pl.col("rank") == _OTHERS).then(pl.lit(f"largest of {others} others"))
     panel = pl.format("{}backlog in {}", pl.lit(f"{grouping}: " if several else ""), "unit")
     # The line of the worker furthest behind comes last, on top of the others.
-    order = pl.col("rank").replace_strict({_OTHERS: 0, **{name: -place for place, name in enumerate(_RANKS, -3)}})
+    order = pl.col("rank").replace_strict({name: place for place, name in enumerate((_OTHERS, *reversed(_RANKS)))})
     return (
         lag.select("time_s", "worker", rank.alias("rank"), pl.col(*_KINDS).cast(pl.Float64))
         .unpivot(index=["time_s", "worker", "rank"], variable_name="unit")
